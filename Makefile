@@ -1,0 +1,72 @@
+# make help lists what there is. Everything is made inside this folder; .venv holds the packages.
+PROFILE ?= quick
+DEVICE ?= cpu
+GPUS ?= 1
+CORES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+NAME ?=
+ARGS ?=
+TESTS ?= tests
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+READY := .venv/.ready
+export VISPROMPT_ROOT := $(CURDIR)
+export OMP_NUM_THREADS ?= 1
+# Two makes in one folder take turns; a killed one leaves no lock behind.
+TURN := $(if $(shell command -v flock),flock build/.turn,)
+WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make in this folder.";,)
+SNAKEMAKE = mkdir -p build; $(WAIT) PATH="$(CURDIR)/$(BIN):$$PATH" $(TURN) $(BIN)/snakemake --nolock --cores $(CORES) --resources gpu=$(GPUS) \
+	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE) device=$(DEVICE) --
+
+.PHONY: help book test notebook bench lock pretrain clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+book: $(READY)  ## run what changed and build the website in build/site (PROFILE=paper, CORES=, DEVICE=, GPUS=)
+	@$(SNAKEMAKE) build/site/index.html
+	@echo "Open build/site/index.html in a browser."
+
+test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
+	$(BIN)/python -m pytest -q $(TESTS)
+
+notebook: $(READY)  ## run one notebook into build/notebook: make notebook NAME=ap ARGS="-p seeds '[0]'"
+	@test -f "notebooks/$(NAME).py" || { echo "Write NAME=..., one of: $(patsubst notebooks/%.py,%,$(wildcard notebooks/*.py))"; exit 2; }
+	@$(SNAKEMAKE) build/ipynb/$(NAME).ipynb
+	@mkdir -p build/notebook
+	$(BIN)/papermill --cwd . build/ipynb/$(NAME).ipynb build/notebook/$(NAME).ipynb -p profile $(PROFILE) -p device $(DEVICE) $(ARGS)
+
+bench: $(READY)  ## time the methods on this machine
+	$(BIN)/python -m visprompt bench $(ARGS)
+
+pretrain: $(READY)  ## train the small backbones of the quick profile again
+	$(BIN)/python -m visprompt pretrain $(ARGS)
+
+lock:  ## renew requirements.lock from pyproject.toml (needs the network)
+	rm -rf build/lock-venv && mkdir -p build
+	$(call python) -m venv build/lock-venv
+	build/lock-venv/bin/pip install --quiet uv
+	{ echo "# Every package that make book and make test install, with hashes. Renew with: make lock"; \
+	  build/lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --extra test --generate-hashes \
+	    --no-emit-index-url --no-annotate --no-header pyproject.toml; } > build/requirements.lock
+	mv build/requirements.lock requirements.lock
+
+clean:  ## remove what was built; the records of runs and .venv stay
+	rm -rf build/ipynb build/slices build/running build/executed build/pages build/jupyter-book build/site build/notebook build/lock-venv
+
+# The first Python of version 3.11 on this computer.
+python = $$(for p in python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && { command -v $$p; exit; }; \
+	done; echo "no-python-3.11")
+
+# The stamp is written last, so that a setup that was killed is done again.
+$(READY): requirements.lock pyproject.toml
+	@p=$(call python); if [ "$$p" = no-python-3.11 ]; then \
+	  echo "Python 3.11 is needed and was not found. Install it (for example: conda create -n py311 python=3.11,"; \
+	  echo "or uv python install 3.11), see that python3.11 is on the PATH, and run make again."; exit 1; fi; \
+	echo "Setting up .venv with $$p: about 130 packages, several minutes the first time."; \
+	"$$p" -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	@touch $(READY)

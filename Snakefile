@@ -1,0 +1,129 @@
+# What depends on what: notebooks/NAME.py -> ipynb -> slices -> executed notebook -> website.
+# One file for a laptop and for a cluster; the book's page "How to read and rerun" has the commands.
+#
+# Runs are cached by their records, not here: when a notebook or the package changes, the notebook runs
+# again, finds the records that are still valid, and computes only the others.
+import json
+import os
+from pathlib import Path
+
+import yaml
+
+PROFILE = config.get("profile", "quick")
+DEVICE = config.get("device", "cpu")
+if PROFILE not in ("quick", "paper"):
+    raise WorkflowError(f"profile is {PROFILE!r}; write profile=quick or profile=paper")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # two runs of one thread are faster than one of two
+
+with open("data_manifests/notebooks.yaml") as file:
+    NOTEBOOKS = yaml.safe_load(file)
+SLICES = {name: (entry["slices"] or {}).get(PROFILE) or {} for name, entry in NOTEBOOKS.items()}
+GPUS = int(DEVICE.startswith("cuda"))
+
+MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
+SITE_ONLY = [f"src/visprompt/{name}.py" for name in ("book", "book_pages", "sphinx_anchors", "__main__")]
+LOOKS_ONLY = [f"src/visprompt/{name}.py" for name in ("figures", "drawing", "outlines")]
+WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
+PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
+MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*") if p.is_file() and "weights" not in p.parts)
+
+SHOWN = [module for module in MODULES if module not in SITE_ONLY]
+RUN = [module for module in SHOWN if module not in LOOKS_ONLY]
+
+# Puts the notebook's name before every line; a progress bar rewrites its line with \r, which ends one here.
+# The kernel's remark on sockets of this machine is left out.
+NAMED = """python3 -uc 'import sys
+for line in open(0, errors="replace"):
+    if line.strip() and "TCP without encryption" not in line: print("[" + sys.argv[1] + "]", line.rstrip(), flush=True)'"""
+
+
+def parameters(name: str, piece: str | None = None) -> str:
+    """What papermill passes to a notebook, as JSON."""
+    return json.dumps({"profile": PROFILE, "device": DEVICE, **(SLICES[name][piece] if piece else {})})
+
+
+wildcard_constraints:
+    name="[^/.]+",
+    piece="[^/.]+",
+
+
+rule all:
+    default_target: True
+    input:
+        "build/site/index.html",
+
+
+rule convert:
+    input:
+        "notebooks/{name}.py",
+    output:
+        "build/ipynb/{name}.ipynb",
+    message:
+        "convert {input}"
+    shell:
+        "jupytext --quiet --to ipynb --output {output} {input}"
+
+
+rule slice:
+    """A narrower run of a notebook, for the records it leaves."""
+    input:
+        notebook="build/ipynb/{name}.ipynb",
+        code=RUN,
+        weights=WEIGHTS,
+    output:
+        f"build/slices/{PROFILE}/{{name}}/{{piece}}.ipynb",
+    message:
+        "run the slice {wildcards.piece} of {wildcards.name} ({params.given})"
+    params:
+        given=lambda wildcards: parameters(wildcards.name, wildcards.piece),
+    resources:
+        gpu=GPUS,
+    shell:
+        "mkdir -p build/running/slices && "
+        "papermill --cwd . -y {params.given:q} {input.notebook} "
+        "build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb 2>&1 "
+        "| {NAMED} {wildcards.name}:{wildcards.piece} && "
+        "mv build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb {output}"
+
+
+rule execute:
+    """The whole notebook. One that fails stays in build/running, to be looked at."""
+    input:
+        notebook="build/ipynb/{name}.ipynb",
+        slices=lambda wildcards: [
+            f"build/slices/{PROFILE}/{wildcards.name}/{piece}.ipynb" for piece in SLICES[wildcards.name]
+        ],
+        code=SHOWN,
+        weights=WEIGHTS,
+        manifests=MANIFESTS,
+    output:
+        f"build/executed/{PROFILE}/{{name}}.ipynb",
+    message:
+        "run {wildcards.name} ({params.given})"
+    params:
+        given=lambda wildcards: parameters(wildcards.name),
+    resources:
+        gpu=GPUS,
+    shell:
+        "mkdir -p build/running && "
+        "papermill --cwd . -y {params.given:q} {input.notebook} build/running/{wildcards.name}.ipynb 2>&1 "
+        "| {NAMED} {wildcards.name} && "
+        "mv build/running/{wildcards.name}.ipynb {output}"
+
+
+rule site:
+    input:
+        expand("build/executed/{profile}/{name}.ipynb", profile=PROFILE, name=NOTEBOOKS),
+        [module for module in MODULES if module.endswith("__.py") or module in SITE_ONLY],
+        PAGES,
+        MANIFESTS,
+        "_config.yml",
+        "_toc.yml",
+    output:
+        "build/site/index.html",
+    message:
+        "build the website"
+    params:
+        profile=PROFILE,
+    shell:
+        "python3 -m visprompt.book {params.profile} 2>&1 | {NAMED} site"

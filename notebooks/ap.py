@@ -1,0 +1,961 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # AP: activation prompts
+#
+# *Visual Prompting Reimagined: the Power of Activation Prompts* {cite}`ap` asks when a visual prompt helps, and
+# where in the network it should go. Its answer is the **activation prompt** (AP): one learned tensor
+# $\delta^{(l)}$, added to what enters block $l$ of a frozen network,
+#
+# $$ g(z^{(l)}, \delta^{(l)}) = z^{(l)} + \delta^{(l)}, $$
+#
+# trained together with a linear head. With $l = 0$ it is the ordinary visual prompt (VP), added to the pixels
+# {cite}`bahng2022`. The paper's claim is that ResNets want it deep and ViTs want it shallow.
+#
+# **What this page can settle.** Parameters, operations and memory are counted on the papers' architectures
+# and hold exactly (`derived`). Accuracy is measured on small backbones and small tasks that this project made
+# (see [](../data.md) and [](../backbones.md)): those results are a `trend`, a direction and never a
+# reproduction. Whatever needs the paper's own weights and data says `not run`, with the command that runs it.
+#
+# The methods compared here: **linear probe** (the head alone), **full fine-tuning**, **NORM-TUNE** (scale and
+# shift of every normalisation layer, {cite}`basu2023`), **VP** and **AP**. In all of them the head is trained too.
+
+# %% tags=["parameters"]
+profile = "quick"
+device = "cpu"
+backbones = None  # list of names; None: those of the profile
+weights = "pretrained"  # or a weights file, for all backbones
+tasks = None
+layer_tasks = None  # tasks on which every block is tried
+methods = None
+seeds = None
+kept_seeds = None  # seeds shown where a kept record has them, and not run otherwise
+data_dir = None  # folder of the tasks that are not embedded
+few_shot = None  # training images of the few-shot tables
+epochs = None
+measure = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
+
+# %% tags=["remove-output"]
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from IPython.display import Markdown, display
+
+import visprompt as vp
+from visprompt import figures, manifests
+from visprompt.errors import BadInput, choose
+from visprompt.metrics.attention import attention_distance
+from visprompt.metrics.cost import count_flops, count_parameters, measured_cost, training_memory
+from visprompt.metrics.similarity import linear_cka
+from visprompt.notebook import Page, Parameters, read_parameters
+from visprompt.records import progress, recorded
+from visprompt.sweeps import Bench, Run, difference, interval, sweep
+
+PROFILES = {
+    "quick": dict(
+        backbones=["vit_micro_patch4_24", "resnet_micro_24"],
+        tasks=["position", "count", "texture"],
+        layer_tasks=["position"],
+        seeds=[0, 1, 2],
+        kept_seeds=[3, 4],
+        few_shot=160,
+    ),
+    "paper": dict(
+        backbones=["vit_large_patch16_224.augreg_in21k_ft_in1k", "resnet101.tv_in1k"],
+        tasks=["oxford_iiit_pet", "dtd", "eurosat", "flowers102", "ucf101", "food101", "waterbirds"],
+        layer_tasks=["oxford_iiit_pet"],
+        seeds=[0, 1, 2, 3, 4],
+        kept_seeds=[],
+        few_shot=1000,
+    ),
+}
+METHODS = ["linear-probe", "full-finetune", "norm-tune", "vp", "ap"]
+
+
+@dataclass(frozen=True)
+class Settings(Parameters):
+    backbones: list[str] | None = None
+    weights: str = "pretrained"
+    tasks: list[str] | None = None
+    layer_tasks: list[str] | None = None
+    methods: list[str] | None = None
+    seeds: list[int] | None = None
+    kept_seeds: list[int] | None = None
+    data_dir: str | None = None
+    few_shot: int | None = None
+    epochs: int | None = None
+    measure: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name, value in {**PROFILES[self.profile], "methods": METHODS}.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+            if getattr(self, name) == [] and name != "kept_seeds":
+                raise BadInput(f"parameter {name} is an empty list; leave it out to take the profile's.")
+        for method in self.methods:
+            choose("method", method, METHODS)
+        if self.profile == "paper" and self.data_dir is None:
+            raise BadInput(
+                "the paper profile reads its data sets from folders: give -p data_dir FOLDER, with a folder per task "
+                "that holds images/, train800.txt, val200.txt and test.txt (see the page on data sets)."
+            )
+
+
+p = read_parameters(Settings, globals())
+page = Page("ap", p)
+figures.style()
+bench = Bench(
+    recipe=p.profile, weights=p.weights, data_dir=p.data_dir, device=p.device,
+    changes={} if p.epochs is None else {"epochs": p.epochs},
+)  # fmt: skip
+
+# %% [markdown]
+# ## The runs
+#
+# Each run fits one method on one task with one seed and leaves a record. The seed decides the head's start, the
+# order of the batches and, for a concatenated prompt, its start; the images of a task are the same for all seeds.
+# Learning rates were chosen on the validation split (see [](../read-and-rerun.md)); the reported accuracy is that
+# of the last epoch on the test split. AP and the linear probe keep the activations below their first trained block.
+
+# %% name="runs" tags=["hide-input", "remove-output"]
+loaded = {name: vp.load_backbone(name, p.weights, device=p.device) for name in p.backbones}
+is_vit = {name: backbone.is_vit for name, backbone in loaded.items()}
+vits = [name for name in p.backbones if is_vit[name]]
+resnets = [name for name in p.backbones if not is_vit[name]]
+# The paper's places: the third block of a ViT, the third-to-last of a ResNet (Section 6.1), counted from 0.
+place = {name: 2 if backbone.is_vit else backbone.depth - 3 for name, backbone in loaded.items()}
+
+
+def runs_of(backbone, seed):
+    """Every run of this notebook on one backbone with one seed."""
+    def ap(task, train_size=None, **settings):
+        return Run(backbone, task, "ap", seed, train_size, settings)
+
+    found = []
+    for size in (None, p.few_shot):
+        for task in p.tasks:
+            found += [Run(backbone, task, method, seed, size) for method in p.methods if method != "ap"]
+            found += [ap(task, size, block=place[backbone])]
+    for task in p.layer_tasks:
+        depth = loaded[backbone].depth
+        found += [ap(task, block=block) for block in range(depth)]
+        found += [Run(backbone, task, method, seed) for method in p.methods if method != "ap"]
+        if is_vit[backbone]:
+            found += [ap(task, size, block=block) for size in sizes for block in (place[backbone], depth - 2)]
+            found += [ap(task, block=place[backbone], kind="product")]
+            found += [ap(task, block=place[backbone], kind="concatenate")]
+            found += [ap(task, block=[0, 1, 2]), ap(task, block=[0, 1, 2, 3, 4])]
+    if "ap" not in p.methods:
+        found = [run for run in found if run.method != "ap"]
+    return list({str(run): run for run in found}.values())
+
+
+sizes = [p.few_shot // 2, p.few_shot, 2 * p.few_shot]
+runs = [run for name in p.backbones for seed in p.seeds for run in runs_of(name, seed)]
+kept = [run for name in p.backbones for seed in p.kept_seeds for run in runs_of(name, seed)]
+frame = sweep(runs, bench, "ap", kept=kept)
+frame["kind"] = frame.get("kind", pd.Series(index=frame.index, dtype=object)).fillna("add")
+frame["single"] = frame["block"].map(lambda block: isinstance(block, (int, float)) and not pd.isna(block))
+full_size = frame.groupby("task").train_size.max()
+frame["full"] = frame.train_size == frame.task.map(full_size)
+
+
+def part(backbone, method, *, size=None, block=None, kind="add", task=None):
+    """The rows of one method on one backbone: whole training split, AP at the paper's place unless told."""
+    rows = frame[(frame.backbone == backbone) & (frame.method == method)]
+    rows = rows[rows.full] if size is None else rows[rows.train_size == size]
+    if method == "ap":
+        block = place[backbone] if block is None else block
+        rows = rows[(rows.kind == kind) & (rows.block.map(lambda b: b == block))]
+    return rows if task is None else rows[rows.task.isin([task] if isinstance(task, str) else task)]
+
+
+def layers(backbone, task=None):
+    """AP's runs by block on the tasks where every block was tried."""
+    rows = frame[(frame.backbone == backbone) & (frame.method == "ap") & frame.full & frame.single]
+    return rows[(rows.kind == "add") & rows.task.isin(p.layer_tasks if task is None else [task])].copy()
+
+
+def seeds_of(rows):
+    return f"{rows.seed.nunique()} seeds" if rows.seed.nunique() != 1 else "one seed"
+
+
+def has(*parts):
+    """Whether all parts of a comparison were run; a narrowed notebook shows what it has."""
+    return all(len(rows) for rows in parts)
+
+
+def rerun(**parameters):
+    """The command that runs this notebook on the paper's backbones and data."""
+    words = " ".join(f"-p {name} '{value}'" for name, value in parameters.items())
+    return f"make notebook NAME=ap ARGS=\"-p profile paper -p data_dir FOLDER {words}\"".replace("  ", " ").replace(' "', '"')
+
+
+METHOD_NAMES = figures.NAMES
+HOW = {
+    "quick": "Small backbones and tasks of this project; mean over seeds. A direction only.",
+    "paper": f"Backbones {', '.join(p.backbones)} on {', '.join(p.tasks)}; mean over seeds.",
+}[p.profile]
+EVIDENCE = "trend"  # other data or other weights than the paper's; nothing here is called a replication
+
+# %% [markdown]
+# (ap.figure-1)=
+# ## Figure 1: Activation prompt against input prompt
+#
+# The paper's drawing shows where the perturbation enters. Here is the same idea, with the shapes of the two
+# architectures of the paper; and a check that the statement behind it holds in code: VP is AP with the layer number
+# set to 0, the image.
+
+# %% name="ap.figure-1" tags=["hide-input"]
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+large = vp.load_backbone("vit_large_patch16_224", device="meta")
+resnet101 = vp.load_backbone("resnet101", device="meta")
+
+
+def draw_network(ax, names, at, y, color, text):
+    for x, name in enumerate(names):
+        ax.add_patch(FancyBboxPatch((x - 0.36, y - 0.2), 0.72, 0.4, boxstyle="round,pad=0.03", fc="#eef2f6", ec="#5b6770"))
+        ax.text(x, y, name, ha="center", va="center", fontsize=9)
+        if x:
+            ax.add_patch(FancyArrowPatch((x - 0.62, y), (x - 0.39, y), arrowstyle="-|>", mutation_scale=9, color="#5b6770"))
+    ax.add_patch(FancyArrowPatch((at, y + 0.66), (at, y + 0.04 if at % 1 else y + 0.25), arrowstyle="-|>", mutation_scale=13, color=color, lw=2))
+    ax.text(at, y + 0.72, text, ha="center", va="bottom", color=color, fontsize=10)
+
+
+fig, ax = plt.subplots(figsize=(7, 3.3))
+tokens, width = large.shapes()[2]
+draw_network(ax, ["image", "stem", "block 0", "block 1", "block 2", "…", "head"], 0, 1.6, figures.PALETTE["vp"], "VP: δ has the image's shape, 3 × 224 × 224")
+draw_network(ax, ["image", "stem", "block 0", "block 1", "block 2", "…", "head"], 3.5, 0, figures.PALETTE["ap"], f"AP: δ has the activations' shape, {tokens} × {width} (ViT-Large/16)")
+ax.set(xlim=(-1.6, 6.6), ylim=(-0.4, 2.7))
+ax.axis("off")
+
+small = vp.load_backbone(p.backbones[0], p.weights)
+prompted = vp.build_method("vp", small, 10)
+images = torch.rand(4, 3, small.image_size, small.image_size, generator=torch.Generator().manual_seed(0))
+with torch.no_grad():
+    prompted.method.delta.uniform_(-1, 1, generator=torch.Generator().manual_seed(1))
+    delta = prompted.method.delta.view(images.shape[1:])
+    plain = prompted.head(small(images + delta))
+    gap = (prompted(images) - plain).abs().max().item()
+page.show(
+    "ap.figure-1", fig, evidence="derived",
+    how="A drawing made from code; the shapes are read off the architectures.",
+    caption="Where the learned perturbation enters: VP at the image, AP at the input of one block.",
+    alt="Two rows of boxes from image to head. An arrow adds VP's perturbation at the image, another adds AP's in front of block 2.",
+)
+page.judge("ap.figure-1.vp-is-layer-0", gap, evidence="derived", note=f"On {p.backbones[0]}, random images and perturbation.");
+
+# %% [markdown]
+# (ap.figure-2)=
+# ## Figure 2: AP by layer on ResNet-101
+#
+# The paper puts AP on each layer of a ResNet-101 in turn, on OxfordPets by its caption and on CIFAR-10 by its text,
+# and finds the best accuracy at layer 31, about 5 points above VP, with 100k parameters against VP's 150k.
+#
+# Parameters and operations by block follow from the architecture alone. An AP step goes forward through the
+# whole network but backward only to its block, so a deep prompt trains almost as cheaply as a linear probe.
+
+# %% name="ap.figure-2" tags=["hide-input"]
+def cost_by_block(backbone):
+    """Prompt entries and training FLOPs (share of VP's) of AP at every block, on shapes alone."""
+    vp_flops = count_flops(vp.build_method("vp", backbone, 37), training=True)["flops"]
+    models = [vp.build_method("ap", backbone, 37, block=block) for block in range(backbone.depth)]
+    return pd.DataFrame({
+        "block": range(backbone.depth),
+        "parameters": [count_parameters(model)["method"] for model in models],
+        "share": [count_flops(model, training=True)["flops"] / vp_flops for model in models],
+    })  # fmt: skip
+
+
+exact = recorded(
+    "count", {"what": "AP by block", "backbone": "resnet101"},
+    lambda: {"rows": cost_by_block(resnet101).to_dict("list")},
+    code=["backbones", "methods.base", "methods.ap", "methods.vp", "metrics.cost"],
+)  # fmt: skip
+rows = pd.DataFrame(exact.values["rows"])
+fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3))
+left.step(rows.block, rows.parameters / 1e3, where="mid", color=figures.PALETTE["ap"], label="AP")
+left.axhline(3 * 224 * 224 / 1e3, color=figures.PALETTE["vp"], ls="--", label="VP, every pixel")
+left.set(xlabel="block of ResNet-101 (0 to 32)", ylabel="prompt entries, thousands", yscale="log")
+left.set_yticks([100, 200, 400, 800], ["100", "200", "400", "800"])
+left.minorticks_off()
+left.legend()
+right.step(rows.block, 100 * rows.share, where="mid", color=figures.PALETTE["ap"], label="AP")
+right.axhline(100, color=figures.PALETTE["vp"], ls="--", label="VP")
+right.set(xlabel="block of ResNet-101 (0 to 32)", ylabel="training FLOPs, % of VP's", ylim=(0, 110))
+right.legend()
+page.show(
+    "ap.figure-2", fig, evidence="derived", records=[exact],
+    how="Counted on the ResNet-101 architecture at 224 pixels, 37 classes.",
+    caption="What AP costs by block. Left: entries of the prompt. Right: operations of a training step.",
+    alt="Two step curves over the 33 blocks of ResNet-101: prompt entries fall in steps from 800 to 100 thousand, training operations fall steadily towards half of VP's.",
+)
+# "Layer 31" counted from 1 is block 30, the third-to-last, where Section 6.1 puts AP as well.
+page.judge("ap.figure-2.ap-parameters", rows.parameters[30] / 1e3, evidence="derived", records=[exact],
+           note="100,352 entries, the printed 100k, belong to the inputs of the last two blocks (2048 × 7 × 7).")  # fmt: skip
+page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived", records=[exact]);
+
+# %% [markdown]
+# The accuracy by block, on the embedded ResNet. The best block is chosen on the validation split; the star marks it
+# on the test accuracy.
+
+# %% name="figure-2-accuracy" tags=["hide-input"]
+def layer_plot(ax, backbone, task):
+    """Accuracy by block with the spread over seeds, the other methods as lines, a star on the block best on validation."""
+    rows = layers(backbone, task)
+    mean = rows.groupby("block").test.agg(["mean", "min", "max"])
+    ax.fill_between(mean.index, mean["min"], mean["max"], color=figures.PALETTE["ap"], alpha=0.2, lw=0)
+    ax.plot(mean.index, mean["mean"], "o-", color=figures.PALETTE["ap"], label="AP", ms=4)
+    best = rows.groupby("block").val.mean().idxmax()
+    ax.plot(best, mean["mean"][best], "*", ms=16, color=figures.PALETTE["ap"], mec="black", mew=0.6)
+    for method in ("linear-probe", "norm-tune", "vp", "full-finetune"):
+        other = part(backbone, method, task=task)
+        if len(other):
+            ax.axhline(other.test.mean(), ls="--", lw=1.4, color=figures.PALETTE[method], label=METHOD_NAMES[method])
+    ax.set(xlabel="block with the prompt", ylabel="test accuracy, %")
+    ax.set_xticks(list(mean.index))
+    return best
+
+
+def layer_table(backbone):
+    """One value a seed: accuracy at the best block (chosen on validation), and deep third minus shallow third."""
+    rows = layers(backbone)
+    best = rows.groupby("block").val.mean().idxmax()
+    depth = loaded[backbone].depth
+    third = max(1, depth // 3)
+    by_seed = rows.groupby(["seed", "block"]).test.mean().unstack()
+    deep, shallow = by_seed.columns >= depth - third, by_seed.columns < third
+    return best, by_seed[best], by_seed.loc[:, deep].mean(axis=1) - by_seed.loc[:, shallow].mean(axis=1)
+
+
+if resnets and "ap" in p.methods:
+    name, task = resnets[0], p.layer_tasks[0]
+    fig, ax = plt.subplots(figsize=(7, 3.2))
+    layer_plot(ax, name, task)
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    used = layers(name, task)
+    page.show(
+        "ap.figure-2", fig, evidence=EVIDENCE, how=HOW, records=[*used.record],
+        caption=f"AP by block on {name}, task {task}: mean and range over {seeds_of(used)}; star: best on validation.",
+        alt=f"Accuracy of AP by block on {name} with dashed lines for linear probe, NORM-TUNE, VP and full fine-tuning.",
+    )
+    best, accuracy, _ = layer_table(name)
+    page.judge("ap.figure-2.best-layer-deep", best / (loaded[name].depth - 1), evidence=EVIDENCE, records=[*used.record])
+    for claim, method in (("best-ap-over-vp", "vp"), ("best-ap-over-norm", "norm-tune")):
+        other = part(name, method, task=p.layer_tasks)
+        if has(other):
+            gain = accuracy - other.groupby("seed").test.mean()
+            page.judge(f"ap.figure-2.{claim}", *interval(gain.dropna()), evidence=EVIDENCE, records=[*used.record, *other.record])
+
+# %% [markdown]
+# (ap.figure-3)=
+# ## Figure 3: Shapes of tunable parameters
+#
+# NORM-TUNE trains one scale and one shift per channel, shared by all positions; AP trains one value per channel
+# *and* position, shared by all images. So AP on one layer has as many entries as the layer has positions, times
+# NORM-TUNE's shifts there. Proposition 1 (in [](ap_theory.ipynb)) says when the two coincide.
+
+# %% name="ap.figure-3" tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(7, 2.6))
+channels, positions = 5, 8
+axes[0].imshow(np.repeat(np.arange(channels)[:, None], positions, 1), cmap="tab10", vmin=0, vmax=9, aspect="auto")
+axes[0].set_title(f"NORM-TUNE: {channels} shifts for {channels} × {positions} features")
+axes[1].imshow(np.arange(channels * positions).reshape(channels, positions), cmap="viridis", aspect="auto")
+axes[1].set_title(f"AP: {channels * positions} values for {channels} × {positions} features")
+for ax in axes:
+    ax.set(xlabel="position (pixel or token)", ylabel="channel", xticks=range(positions), yticks=range(channels))
+    ax.grid(False)
+tokens, width = large.shapes()[2]
+entries = count_parameters(vp.build_method("ap", large, 10, block=2))["method"]
+page.show(
+    "ap.figure-3", fig, evidence="derived", how="A drawing made from code; equal colours are one trained value.",
+    caption="Which features share a trained value. Left: NORM-TUNE's shift. Right: AP.",
+    alt="Two grids of channels by positions. NORM-TUNE has one colour per row, AP a different colour in every cell.",
+)
+page.judge("ap.figure-3.ap-entries-per-norm-bias", entries / (large.blocks[2].norm1.bias.numel() * tokens), evidence="derived",
+           note="ViT-Large/16, third block.");  # fmt: skip
+
+# %% [markdown]
+# (ap.figure-4)=
+# ## Figure 4: Layer preference by architecture
+#
+# The paper's central picture: on OxfordPets, AP on ResNet-50 and ResNet-101 is best in deep layers, on ViT-Base and
+# ViT-Large in shallow ones. (It prints "ViT-Base/12"; the text elsewhere uses ViT-B/16.)
+
+# %% name="ap.figure-4" tags=["hide-input"]
+if "ap" in p.methods:
+    fig, axes = plt.subplots(1, len(p.backbones), figsize=(7, 3.3), squeeze=False, sharey=False)
+    for ax, name in zip(axes[0], p.backbones, strict=True):
+        layer_plot(ax, name, p.layer_tasks[0])
+        ax.set_title(name)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+    used = pd.concat([layers(name, p.layer_tasks[0]) for name in p.backbones])
+    page.show(
+        "ap.figure-4", fig, evidence=EVIDENCE, how=HOW, records=[*used.record],
+        caption=f"AP by block, task {p.layer_tasks[0]}, mean and range over {seeds_of(used)}; star: best on validation.",
+        alt="Accuracy of AP by block for the ViT and the ResNet, with the other methods as dashed lines and a star on the best block.",
+    )
+    for claim, names in (("vit-prefers-shallow", vits), ("resnet-prefers-deep", resnets)):
+        if names:
+            used = layers(names[0])
+            page.judge(f"ap.figure-4.{claim}", *interval(layer_table(names[0])[2]), evidence=EVIDENCE, records=[*used.record])
+page.not_run(
+    "ap.figure-4", why="ResNet-50, ResNet-101, ViT-Base and ViT-Large on OxfordPets need the published weights and the data.",
+    command=rerun(layer_tasks='["oxford_iiit_pet"]'),
+)
+
+# %% [markdown]
+# (ap.figure-5)=
+# ## Figure 5: Feature dissection: CKA and attention distance
+#
+# Why should the two families differ? The paper compares features by linear CKA {cite}`cortes2012`: deep ResNet-101
+# features resemble the *middle* of a ViT-Large. And it measures how far attention reaches {cite}`raghu2021`:
+# the mean distance between a patch and what it attends to falls over the first half of the network and then rises
+# a little. Prompts would like layers that see globally.
+
+# %% name="ap.figure-5" tags=["hide-input"]
+def kept_features(backbone, images):
+    kept = []
+    with torch.no_grad():
+        last = backbone.run(backbone.stem(images), keep=kept)
+    return [x.flatten(1) for x in [*kept[1:], last]]
+
+
+def dissect(task_name, count=400):
+    """CKA between what leaves the blocks, and the attention distance by block and head, in patches."""
+    from visprompt.tasks import normalise
+
+    features, distance = {}, None
+    for name in (vits[0], resnets[0]):
+        backbone = loaded[name]
+        task = vp.load_task(task_name, data_dir=p.data_dir, image_size=backbone.image_size)
+        images = normalise(task.test[0][:count], backbone.mean, backbone.std).to(p.device)
+        features[name] = kept_features(backbone, images)
+        if backbone.is_vit:
+            distance = attention_distance(backbone, images) / backbone.model.patch_embed.patch_size[0]
+    cka = [[linear_cka(x, y) for y in features[resnets[0]]] for x in features[vits[0]]]
+    return {"cka": cka, "distance": distance.tolist()}
+
+
+if vits and resnets:
+    task = vp.load_task(p.layer_tasks[0], data_dir=p.data_dir, image_size=loaded[vits[0]].image_size)
+    found = recorded(
+        "dissection", {"vit": vits[0], "resnet": resnets[0], "task": p.layer_tasks[0], "images": 400},
+        lambda: dissect(p.layer_tasks[0]), code=["backbones", "metrics.attention", "metrics.similarity"],
+        data=task.fingerprint, weights=loaded[vits[0]].fingerprint + loaded[resnets[0]].fingerprint,
+    )  # fmt: skip
+    cka, distance = np.array(found.values["cka"]), np.array(found.values["distance"])
+    fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2))
+    image = left.imshow(cka, origin="lower", cmap="magma", vmin=0, vmax=1, aspect="auto")
+    left.set(xlabel=f"block of {resnets[0]}", ylabel=f"block of {vits[0]}", title="(A) linear CKA")
+    left.grid(False)
+    fig.colorbar(image, ax=left)
+    blocks = np.arange(len(distance))
+    right.plot(blocks, distance, ".", color="#999999")
+    right.plot(blocks, distance.mean(1), "o-", color=figures.PALETTE["ap"], label="mean of the heads")
+    right.set(xlabel=f"block of {vits[0]}", ylabel="attention distance, patches", title="(B) attention distance")
+    right.legend()
+    page.show(
+        "ap.figure-5", fig, evidence=EVIDENCE, records=[found],
+        how=f"Frozen embedded backbones on 400 test images of {p.layer_tasks[0]}; one pair of backbones, no seeds.",
+        caption="(A) Similarity of the two networks' features by block. (B) How far each attention head looks (grey dots).",
+        alt="A heat map of CKA between ViT blocks and ResNet blocks, and a curve of mean attention distance over the ViT's blocks.",
+    )
+    closest = cka[:, -2:].mean(1).argmax() / (len(cka) - 1)
+    page.judge("ap.figure-5.cka-deep-resnet-middle-vit", closest, evidence=EVIDENCE, records=[found], note="The last stage: the mean over its two blocks.")
+    turn = round(0.75 * len(distance))
+
+    def slope(part_of):
+        """Slope over blocks with an interval over the heads, each head one value a block."""
+        x = np.arange(len(part_of))
+        return interval([np.polyfit(x, part_of[:, head], 1)[0] for head in range(part_of.shape[1])])
+
+    page.judge("ap.figure-5.distance-falls", *slope(distance[:turn]), evidence=EVIDENCE, records=[found], note="Interval over the heads.")
+    page.judge("ap.figure-5.distance-rises-at-end", *slope(distance[turn:]), evidence=EVIDENCE, records=[found], note="Interval over the heads.")
+page.not_run("ap.figure-5", why="ViT-Large/16 and ResNet-101 on OxfordPets need the published weights and the data.", command=rerun(layer_tasks='["oxford_iiit_pet"]'))
+
+# %% [markdown]
+# (ap.figure-6)=
+# ## Figure 6: Sample complexity by prompted layer
+#
+# Theorem 1 says that a deep-layer AP on a ViT needs more training samples than a shallow one. The paper plots
+# accuracy against the training-set size for several layers of ViT-Large/16.
+
+# %% name="ap.figure-6" tags=["hide-input"]
+if vits and "ap" in p.methods:
+    name, task = vits[0], p.layer_tasks[0]
+    shallow, deep = place[name], loaded[name].depth - 2
+    steps = [*sizes, None]
+    used = pd.concat([part(name, "ap", size=size, block=block, task=task) for size in steps for block in (shallow, deep)])
+    fig, ax = plt.subplots(figsize=(7, 3.2))
+    for block, color in ((shallow, figures.PALETTE["ap"]), (deep, figures.PALETTE["norm-tune"])):
+        line = used[used.block == block].groupby("train_size").test.agg(["mean", "min", "max"])
+        ax.fill_between(line.index, line["min"], line["max"], color=color, alpha=0.2, lw=0)
+        ax.plot(line.index, line["mean"], "o-", color=color, label=f"AP at block {block}")
+    ax.set_xscale("log")
+    ax.set_xticks(sorted(used.train_size.unique()), [str(size) for size in sorted(used.train_size.unique())])
+    ax.minorticks_off()
+    ax.set(xlabel="training images", ylabel="test accuracy, %")
+    ax.legend()
+    page.show(
+        "ap.figure-6", fig, evidence=EVIDENCE, how=HOW, records=[*used.record],
+        caption=f"Accuracy against training images, {name}, task {task}, mean and range over {seeds_of(used)}.",
+        alt="Two rising curves of test accuracy over the number of training images, for a shallow and a deep block.",
+    )
+    small_sizes = used[used.train_size <= p.few_shot]
+    page.judge("ap.figure-6.shallow-needs-fewer", *difference(small_sizes[small_sizes.block == shallow], small_sizes[small_sizes.block == deep]),
+               evidence=EVIDENCE, records=[*small_sizes.record], note=f"Blocks {shallow} and {deep}, {', '.join(map(str, sizes[:2]))} images.")  # fmt: skip
+page.not_run("ap.figure-6", why="ViT-Large/16 on OxfordPets needs the published weights and the data.", command=rerun(layer_tasks='["oxford_iiit_pet"]', backbones='["vit_large_patch16_224.augreg_in21k_ft_in1k"]'))
+
+# %% [markdown]
+# (ap.table-1)=
+# ## Table 1: Full-data accuracy on 19 data sets
+#
+# In the paper AP has the best average of the four cheap methods on both backbones, over 4 points above VP on
+# ResNet-101 and 1.6 on ViT-Large; full fine-tuning stays ahead of all. The trend here uses the whole training split
+# of the embedded tasks, with AP at the paper's place.
+
+# %% name="table-helpers" tags=["hide-input", "remove-output"]
+def accuracy_table(size=None):
+    """Mean ± standard deviation over seeds by backbone, method and task, and the mean over tasks."""
+    rows, used = [], []
+    for name in p.backbones:
+        for method in p.methods:
+            runs = part(name, method, size=size, task=p.tasks)
+            if not len(runs):
+                continue
+            used += [*runs.record]
+            cells = runs.groupby("task").test.agg(["mean", "std"])
+            row = {"backbone": name, "method": METHOD_NAMES[method]}
+            row |= {task: f"{cells['mean'][task]:.1f} ± {cells['std'][task]:.1f}" for task in p.tasks if task in cells.index}
+            rows.append(row | {"mean": f"{cells['mean'].mean():.1f}"})
+    return pd.DataFrame(rows).fillna("–"), used
+
+
+def judge_gains(artifact, size=None):
+    """The four orders that the paper's accuracy tables assert, on every backbone at hand."""
+    for word, names in (("resnet", resnets), ("vit", vits)):
+        for name in names[:1]:
+            ap = part(name, "ap", size=size, task=p.tasks)
+            for claim, method in (("ap-over-vp", "vp"), ("ap-over-linear", "linear-probe"), ("ap-over-norm", "norm-tune"), ("full-over-ap", "full-finetune")):
+                other = part(name, method, size=size, task=p.tasks)
+                if has(ap, other):
+                    pair = (other, ap) if claim == "full-over-ap" else (ap, other)
+                    page.judge(f"{artifact}.{word}-{claim}", *difference(*pair), evidence=EVIDENCE, records=[*ap.record, *other.record])
+
+
+def printed_gaps(artifact):
+    """How far each printed average is from the mean of its printed row, in points; and the table's cells as numbers."""
+    table = manifests.published(artifact)
+    cells = table.drop(columns=["architecture", "method", "Average", "bold", "doubt"]).astype(float)
+    return (table["Average"].astype(float) - cells.mean(axis=1)).abs(), table, cells
+
+
+# %% name="ap.table-1" tags=["hide-input"]
+table, used = accuracy_table()
+page.show(
+    "ap.table-1", table, evidence=EVIDENCE, how=HOW, records=used,
+    caption=f"Test accuracy in %, whole training split, mean ± standard deviation over {seeds_of(frame)}.",
+)
+judge_gains("ap.table-1")
+gaps, printed, cells = printed_gaps("ap.table-1")
+page.judge("ap.table-1.printed-averages", int((gaps.round(4) >= 0.01).sum()), evidence="derived", note=f"Largest distance {gaps.max():.3f} points.")
+best = {}
+for arch, rows in printed[printed.method != "FULL-FINETUNE"].groupby("architecture"):
+    best[arch] = int((cells.loc[rows.index].idxmax() == rows.index[rows.method.str.startswith("AP")][0]).sum())
+page.judge("ap.table-1.resnet-best-count", best["ResNet-101"], evidence="derived", note="From the printed cells.")
+page.judge("ap.table-1.vit-best-count", best["ViT-Large/16"], evidence="derived", note="From the printed cells.")
+is_ap, is_vp = printed.method.str.startswith("AP"), printed.method == "VP"
+over_vp = cells[is_ap].to_numpy() - cells[is_vp].to_numpy()
+page.judge("ap.table-1.ap-over-vp-everywhere", int((over_vp <= 0).sum()), evidence="derived", note="From the printed cells.")
+gains = dict(zip(cells.columns, over_vp[0], strict=True))
+outside = [name for name in ("StanfordCars", "SVHN", "GTSRB") if not 7 <= round(gains[name]) <= 9]
+page.judge("ap.table-1.gain-range", len(outside), evidence="derived", note=f"Printed gains: {', '.join(f'{n} {gains[n]:.2f}' for n in ('StanfordCars', 'SVHN', 'GTSRB'))}.")
+page.printed("ap.table-1", "Table 1 as printed")
+page.not_run("ap.table-1", why="The 19 data sets with ResNet-101 and ViT-Large/16 need the published weights and the data.", command=rerun(tasks='["cub200", "stanford_dogs", "…"]'))
+
+# %% [markdown]
+# (ap.table-2)=
+# ## Table 2: Efficiency profile of the methods
+#
+# Four columns: tunable parameters, training memory, time per epoch and inference throughput, for CIFAR-10 with
+# batches of 128 on an RTX A6000. Parameters follow from the architecture. So does a lower bound for the memory of
+# a training step: weights, gradients, Adam's moments, and what autograd keeps for the backward pass. And so do the
+# operations. Time is measured where this machine can hold the model.
+#
+# Two conventions explain most of the printed parameter counts. VP's printed 0.11M and 0.12M are a **frame of 48
+# pixels** ($3 (224^2 - 128^2)$ values) plus the head for 10 classes; the text's "150k" would be every pixel.
+# The printed counts of full fine-tuning include ImageNet's 1000-way head, the other rows a 10-way head.
+
+# %% name="ap.table-2" tags=["hide-input"]
+def counted_cost(name, slug, settings):
+    backbone = vp.load_backbone(name, device="meta")
+    model = vp.build_method(slug, backbone, 10, **settings)
+    return {
+        "parameters": count_parameters(model),
+        "memory_gib": {key: value / 2**30 for key, value in training_memory(model, 128).items()},
+        "train_flops": count_flops(model, training=True)["flops"],
+        "infer_flops": count_flops(model)["flops"],
+    }
+
+
+LARGE = {"resnet": "resnet101", "vit": "vit_large_patch16_224"}
+FRAME = {"vp": {"padding": 48}}
+SHORT = {"full-finetune": "full", "linear-probe": "linear", "norm-tune": "norm", "vp": "vp", "ap": "ap"}
+printed = manifests.published("ap.table-2")
+rows, counted = [], {}
+for word, name in progress(LARGE.items(), "counting Table 2"):
+    printed_rows = printed[printed.architecture == {"resnet": "ResNet-101", "vit": "ViT-Large/16"}[word]]
+    for (slug, short), (_, cell) in zip(SHORT.items(), printed_rows.iterrows(), strict=True):
+        settings = FRAME.get(slug, {})
+        record = counted[word, short] = recorded(
+            "count", {"what": "cost", "backbone": name, "method": slug, "method_settings": settings, "classes": 10, "batch": 128},
+            lambda: counted_cost(name, slug, settings), code=["backbones", "methods.base", f"methods.{vp.METHODS[slug]}", "metrics.cost"],
+        )  # fmt: skip
+        values, linear = record.values, counted[word, "linear"].values if (word, "linear") in counted else None
+        rows.append({
+            "backbone": name, "method": METHOD_NAMES[slug],
+            "parameters, M": f"{values['parameters']['total'] / 1e6:.3f}", "printed, M": cell.parameters_m,
+            "memory, GiB": f"{values['memory_gib']['total']:.2f}", "printed, G": cell.memory_g,
+            "training GFLOPs an image": f"{values['train_flops'] / 1e9:.1f}",
+            "inference GFLOPs an image": f"{values['infer_flops'] / 1e9:.1f}",
+            "printed, s/epoch": cell.time_s_per_epoch, "printed, image/s": cell.throughput_image_per_s,
+        })  # fmt: skip
+page.show(
+    "ap.table-2", pd.DataFrame(rows), evidence="derived", records=list(counted.values()),
+    how="Counted on shapes at 224 pixels, batch 128, float32, Adam; memory without workspace and fragmentation.",
+    caption="Parameters, memory of a training step and operations of one image, beside the printed values.",
+)
+NOTES = {
+    "resnet-full": "The 1000-way ImageNet head counted too, it would be 44.55.",
+    "resnet-ap": "The input of the third-to-last block is 1024 × 14 × 14; 0.12 fits the inputs of the last two, 2048 × 7 × 7.",
+    "vit-full": "With the 1000-way ImageNet head it is 304.33.",
+    "vit-norm": "The printed 0.06 is what scales alone, or shifts alone, would give.",
+    "vit-ap": "197 tokens × 1024 and the head; 150,528 values, as printed, would be 196 × 768, a ViT-Base, or every pixel of the image.",
+}
+for (word, short), record in counted.items():
+    page.judge(f"ap.table-2.{word}-{short}-parameters", record.values["parameters"]["total"] / 1e6, evidence="derived", records=[record], note=NOTES.get(f"{word}-{short}", ""))
+share = {key: 100 * counted[key].values["parameters"]["total"] / counted[key[0], "full"].values["parameters"]["total"] for key in counted}
+page.judge("ap.table-2.parameter-share-difference", max(abs(share[w, "ap"] - share[w, "vp"]) for w in LARGE), evidence="derived", records=list(counted.values()), note="Per cent of full fine-tuning.")
+
+# %% [markdown]
+# Time and memory, measured. Random weights serve as well as any. AP is timed without cached activations, as the
+# paper runs it.
+
+# %% name="table-2-measured" tags=["hide-input"]
+BATCH = {"resnet": 8, "vit": 2}
+measured = {}
+for word, name in LARGE.items():
+    for slug, short in progress(SHORT.items(), f"measuring {name}") if p.measure else SHORT.items():
+        record = measured_cost(name, slug, batch_size=BATCH[word], repeats=5, device=p.device, run=p.measure, **FRAME.get(slug, {}))
+        if record:
+            measured[word, short] = record
+if measured:
+    rows = []
+    for (word, short), record in measured.items():
+        values, base = record.values, measured.get((word, "full"), record).values
+        train, infer = np.median(values["train_seconds"]), np.median(values["infer_seconds"])
+        rows.append({
+            "backbone": LARGE[word], "method": METHOD_NAMES[record.settings["method"]], "batch": values["batch_size"],
+            "training, s/image": f"{train / values['batch_size']:.2f}",
+            "of full": f"{100 * train / np.median(base['train_seconds']):.0f} %",
+            "inference, images/s": f"{values['batch_size'] / infer:.2f}",
+            "peak memory, GiB": f"{values['peak_mb'] / 1024:.2f}",
+        })  # fmt: skip
+    hardware = next(iter(measured.values())).hardware
+    page.show(
+        "ap.table-2", pd.DataFrame(rows), evidence="measured", records=list(measured.values()),
+        how=f"Median of 5 steps in a process of its own, float32, random weights, on {hardware['gpu'] or hardware['cpu']}, {hardware['threads']} threads.",
+        caption="Time and peak memory at the paper's model sizes; small batches, so the weights weigh more than on the paper's GPU.",
+    )
+
+    def ratio(word, a, b, what):
+        """Paired ratio minus 1 over the repeats, with an interval."""
+        if what == "peak_mb":
+            return (measured[word, a].values[what] / measured[word, b].values[what] - 1,)
+        pairs = zip(measured[word, a].values[what], measured[word, b].values[what], strict=True)
+        return interval([x / y - 1 for x, y in pairs])
+
+    for word in LARGE:
+        if (word, "vp") in measured and (word, "ap") in measured:
+            pair = [measured[word, "ap"], measured[word, "vp"]]
+            page.judge(f"ap.table-2.{word}-ap-memory-below-vp", *ratio(word, "ap", "vp", "peak_mb"), evidence="measured", records=pair)
+            page.judge(f"ap.table-2.{word}-ap-time-below-vp", *ratio(word, "ap", "vp", "train_seconds"), evidence="measured", records=pair)
+    if ("vit", "linear") in measured and ("vit", "ap") in measured:
+        value, low, high = ratio("vit", "ap", "linear", "infer_seconds")
+        page.judge("ap.table-2.vit-ap-throughput-near-linear", 1 / (1 + value) - 1, 1 / (1 + high) - 1, 1 / (1 + low) - 1,
+                   evidence="measured", records=[measured["vit", "ap"], measured["vit", "linear"]])  # fmt: skip
+page.not_run(
+    "ap.table-2", why="Memory, time and throughput at batch 128 want a GPU with 48 GB.",
+    command="make notebook NAME=ap ARGS=\"-p measure True -p device cuda\"",
+)
+
+# %% [markdown]
+# (ap.table-3)=
+# ## Table 3: Few-shot accuracy on VTAB-1K
+#
+# The paper repeats Table 1 with 1000 training images a task. Here "few" is a fifth of the training split.
+
+# %% name="ap.table-3" tags=["hide-input"]
+table, used = accuracy_table(p.few_shot)
+page.show(
+    "ap.table-3", table, evidence=EVIDENCE, how=HOW, records=used,
+    caption=f"Test accuracy in %, {p.few_shot} training images, mean ± standard deviation over {seeds_of(frame)}.",
+)
+judge_gains("ap.table-3", p.few_shot)
+gaps, *_ = printed_gaps("ap.table-3")
+page.judge("ap.table-3.printed-averages", int((gaps.round(4) >= 0.01).sum()), evidence="derived", note=f"Largest distance {gaps.max():.3f} points.")
+page.printed("ap.table-3", "Table 3 as printed")
+page.not_run("ap.table-3", why="VTAB-1K with ResNet-101 and ViT-Large/16 needs the published weights and the data.", command=rerun(few_shot="1000"))
+
+# %% [markdown]
+# (ap.table-4)=
+# ## Table 4: AP against PEFT methods
+#
+# AP beside bias tuning, LoRA, VPT, GateVPT, E2VPT, adapters and SSF on ViT-Large/16. Of these methods only those of
+# Table 2 are in the package yet; the parameter column is counted for them.
+
+# %% name="ap.table-4" tags=["hide-input"]
+def peft_parameters(artifact):
+    """The parameter column of a PEFT table for the methods at hand, counted beside printed."""
+    printed = manifests.published(artifact).set_index("method")
+    names = {"FULL-FINETUNE": "full", "LINEAR-PROBE": "linear", "AP": "ap"}
+    column = next(name for name in printed.columns if name.startswith("param"))
+    rows = []
+    for method, row in printed.iterrows():
+        short = names.get("AP" if method.split("(")[0].strip() == "AP" else method)
+        count = f"{counted['vit', short].values['parameters']['total'] / 1e6:.3f}" if short else "not run"
+        rows.append({"method": method, "parameters, M": count, "printed, M": row[column]})
+    return pd.DataFrame(rows)
+
+
+PEFT_WHY = "{} not in the package yet; accuracy needs ViT-Large/16's published weights and the 19 data sets."
+used = [counted["vit", short] for short in ("full", "linear", "ap")]
+page.show("ap.table-4", peft_parameters("ap.table-4"), evidence="derived", records=used,
+          how="Counted on ViT-Large/16 with a head for 10 classes.", caption="Trained parameters beside the printed ones.")  # fmt: skip
+page.judge("ap.table-4.ap-parameters", counted["vit", "ap"].values["parameters"]["total"] / 1e6, evidence="derived", records=used[2:], note="As in Table 2.")
+page.printed("ap.table-4", "Table 4 as printed")
+page.not_run("ap.table-4", why=PEFT_WHY.format("Bias tuning, LoRA, VPT, GateVPT, E2VPT, adapters and SSF are"), command=rerun(methods='["ap", "linear-probe", "full-finetune"]'))
+
+# %% [markdown]
+# (ap.table-5)=
+# ## Table 5: AP against VP on CLIP and Swin
+#
+# AP is above VP on most of seven data sets for CLIP's ViT-B/32 and for Swin-B.
+
+# %% name="ap.table-5" tags=["hide-input"]
+page.printed("ap.table-5", "Table 5 as printed")
+page.not_run("ap.table-5", why="The block loop does not carry CLIP and Swin yet, and the accuracy needs published weights and data; the command is refused until it does.", command=rerun(backbones='["swin_base_patch4_window7_224"]'))
+
+# %% [markdown]
+# (ap.figure-7)=
+# ## Figure 7: Layer effect on CLIP and Swin (caption absent from the text)
+#
+# The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The figure's caption is lost.
+
+# %% name="ap.figure-7" tags=["hide-input"]
+page.not_run("ap.figure-7", why="As for Table 5: CLIP and Swin are not on the block loop yet; the command is refused until they are.", command=rerun(backbones='["swin_base_patch4_window7_224"]', layer_tasks='["oxford_iiit_pet"]'))
+
+# %% [markdown]
+# (ap.table-a1)=
+# ## Table A1: Data set statistics
+#
+# Sizes, classes and batch sizes of the 19 full-data and the VTAB-1k tasks. Nothing is run; the printed cells can be
+# held against each other: a data set that stands in both halves must have the same number of classes.
+
+# %% name="ap.table-a1" tags=["hide-input"]
+printed = manifests.published("ap.table-a1")
+alike = lambda name: name.lower().replace("-", "").replace(" ", "").replace("patch", "").replace("oxfordflowers", "flowers102")
+wide = printed.assign(key=printed.dataset.map(alike)).pivot_table(index="key", columns="setting", values=["class_number", "test_size"], aggfunc="first").dropna()
+wide.columns = [f"{what.replace('_', ' ')}, {setting}" for what, setting in wide.columns]
+classes = [name for name in wide.columns if name.startswith("class")]
+wide["same classes"] = np.where(wide[classes[0]] == wide[classes[1]], "yes", "no")
+page.show(
+    "ap.table-a1", wide.rename_axis("data set").reset_index(), evidence="derived", how="The printed cells held against each other.",
+    caption="Data sets that stand in both halves of the table. In the few-shot half, DTD's class number and test size are swapped.",
+)
+few = printed[printed.setting != "full-data"]
+page.judge("ap.table-a1.few-shot-training-size", int((few.train_size != "1000").sum()), evidence="derived", note="Rows of the few-shot half whose training size is not 1000.")
+page.printed("ap.table-a1", "Table A1 as printed")
+
+# %% [markdown]
+# (ap.figure-a1)=
+# ## Figure A1: Layer preference on more data sets
+#
+# The paper repeats Figure 4 on more data sets. Here: every task of this page whose blocks were all tried.
+
+# %% name="ap.figure-a1" tags=["hide-input"]
+if "ap" in p.methods and len(p.layer_tasks) > 1:
+    fig, axes = plt.subplots(len(p.backbones), len(p.layer_tasks), figsize=(7, 2.8 * len(p.backbones)), squeeze=False)
+    for i, name in enumerate(p.backbones):
+        for j, task in enumerate(p.layer_tasks):
+            layer_plot(axes[i][j], name, task)
+            axes[i][j].set_title(f"{name}: {task}", fontsize=9)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+    used = pd.concat([layers(name) for name in p.backbones])
+    page.show("ap.figure-a1", fig, evidence=EVIDENCE, how=HOW, records=[*used.record],
+              caption=f"AP by block on {len(p.layer_tasks)} tasks, mean and range over {seeds_of(used)}.",
+              alt="A grid of accuracy-by-block curves, one row a backbone, one column a task.")  # fmt: skip
+    for claim, names in (("vit-prefers-shallow", vits), ("cnn-prefers-deep", resnets)):
+        if names:
+            page.judge(f"ap.figure-a1.{claim}", *interval(layer_table(names[0])[2]), evidence=EVIDENCE, records=[*layers(names[0]).record])
+page.not_run("ap.figure-a1", why="The paper's data sets are not named in the text; more layer_tasks give more panels.", command=rerun(layer_tasks='["oxford_iiit_pet", "dtd"]'))
+
+# %% [markdown]
+# (ap.table-a2)=
+# ## Table A2: AP in the original VPT setting
+#
+# AP on ViT-B/16 beside VPT's own numbers, with total parameters as a multiple of the backbone. VPT is not in the
+# package yet.
+
+# %% name="ap.table-a2" tags=["hide-input"]
+page.printed("ap.table-a2", "Table A2 as printed")
+page.not_run("ap.table-a2", why="Needs VPT, ViT-B/16 of ImageNet-21k, and the 24 tasks of FGVC and VTAB-1k.", command=rerun(backbones='["vit_base_patch16_224.augreg_in21k"]'))
+
+# %% [markdown]
+# (ap.table-a3)=
+# ## Table A3: Other prompt types inside AP
+#
+# Instead of adding, multiply ($z \odot \delta$) or concatenate ($[\delta, z]$, extra tokens from block $l$ on).
+# The paper finds adding best.
+
+# %% name="ap.table-a3" tags=["hide-input"]
+def compare_ap(artifact, variants, claims, caption):
+    """Table of AP variants on the first ViT, and the claims as differences from plain AP."""
+    name, tasks = vits[0], p.layer_tasks
+    found = {label: part(name, "ap", task=tasks, **choice) for label, choice in variants.items()}
+    used = [record for runs in found.values() for record in runs.record]
+    table = pd.DataFrame([
+        {"variant": label, "entries": f"{runs.parameters.iloc[0]:,.0f}", "test accuracy, %": f"{runs.test.mean():.1f} ± {runs.groupby('seed').test.mean().std():.1f}"}
+        for label, runs in found.items() if len(runs)
+    ])  # fmt: skip
+    page.show(artifact, table, evidence=EVIDENCE, how=HOW, records=used, caption=caption)
+    for claim, (a, b) in claims.items():
+        if has(found[a], found[b]):
+            page.judge(f"{artifact}.{claim}", *difference(found[a], found[b]), evidence=EVIDENCE, records=[*found[a].record, *found[b].record])
+
+
+if vits and "ap" in p.methods:
+    compare_ap(
+        "ap.table-a3", {kind: {"kind": kind} for kind in ("add", "product", "concatenate")},
+        {"add-over-product": ("add", "product"), "add-over-concatenate": ("add", "concatenate")},
+        f"Three ways to join prompt and activations at block {place[vits[0]]} of {vits[0]}, task {', '.join(p.layer_tasks)}; mean ± standard deviation over {seeds_of(frame)}.",
+    )
+product = vp.build_method("ap", large, 10, kind="product")
+page.judge("ap.table-a3.product-same-parameters", count_parameters(product)["total"] / counted["vit", "ap"].values["parameters"]["total"] - 1, evidence="derived", records=[counted["vit", "ap"]])
+page.printed("ap.table-a3", "Table A3 as printed")
+page.not_run("ap.table-a3", why="ViT-Large/16 on 19 data sets needs the published weights and the data.", command=rerun(methods='["ap"]'))
+
+# %% [markdown]
+# (ap.table-a4)=
+# ## Table A4: AP on several layers
+#
+# Prompts on the first three or five blocks at once: the paper sees hardly more accuracy for much more memory.
+
+# %% name="ap.table-a4" tags=["hide-input"]
+if vits and "ap" in p.methods:
+    compare_ap(
+        "ap.table-a4", {"AP": {}, "AP-3": {"block": [0, 1, 2]}, "AP-5": {"block": [0, 1, 2, 3, 4]}},
+        {"three-blocks-gain-small": ("AP-3", "AP"), "five-blocks-gain-small": ("AP-5", "AP")},
+        f"Prompts on one block, on the first three and on the first five of {vits[0]}, task {', '.join(p.layer_tasks)}; mean ± standard deviation over {seeds_of(frame)}.",
+    )
+for words, count in (("three", 3), ("five", 5)):
+    several = count_parameters(vp.build_method("ap", large, 10, block=tuple(range(count))))["total"] / 1e6
+    page.judge(f"ap.table-a4.{words}-blocks-parameters", several, evidence="derived", note="ViT-Large/16 with a 10-way head, as in Table 2.")
+page.printed("ap.table-a4", "Table A4 as printed")
+page.not_run("ap.table-a4", why="ViT-Large/16 on 19 data sets needs the published weights and the data.", command=rerun(methods='["ap"]'))
+
+# %% [markdown]
+# (ap.table-a5)=
+# ## Table A5: Re-initialised classification head
+#
+# The comparison of Table 4 again, with a fresh head. Here every head is fresh: the embedded tasks have other classes
+# than the source, so there is no pretrained head to start from.
+
+# %% name="ap.table-a5" tags=["hide-input"]
+page.show("ap.table-a5", peft_parameters("ap.table-a5"), evidence="derived", records=[counted["vit", s] for s in ("full", "linear", "ap")],
+          how="Counted on ViT-Large/16 with a head for 10 classes.", caption="Trained parameters beside the printed ones.")  # fmt: skip
+page.printed("ap.table-a5", "Table A5 as printed")
+page.not_run("ap.table-a5", why=PEFT_WHY.format("Bias tuning, LoRA, VPT and adapters are"), command=rerun(methods='["ap", "linear-probe", "full-finetune"]'))
+
+# %% [markdown]
+# (ap.table-a6)=
+# ## Table A6: AP against VPT with 10 and 50 tokens
+
+# %% name="ap.table-a6" tags=["hide-input"]
+page.printed("ap.table-a6", "Table A6 as printed")
+page.not_run("ap.table-a6", why=PEFT_WHY.format("VPT is"), command=rerun(methods='["ap", "linear-probe", "full-finetune"]'))
+
+# %% [markdown]
+# (ap.table-a7)=
+# ## Table A7: SSF added to the comparison
+
+# %% name="ap.table-a7" tags=["hide-input"]
+page.printed("ap.table-a7", "Table A7 as printed")
+page.not_run("ap.table-a7", why=PEFT_WHY.format("SSF is"), command=rerun(methods='["ap", "linear-probe", "full-finetune"]'))
+
+# %% [markdown]
+# (ap.table-a8)=
+# ## Table A8: LoRA with different ranks (cells absent from the text)
+#
+# The text says that LoRA's accuracy grows with its rank and flattens beyond 10. The table's cells are lost.
+
+# %% name="ap.table-a8" tags=["hide-input"]
+page.not_run("ap.table-a8", why=PEFT_WHY.format("LoRA is"), command=rerun(methods='["ap"]'))
+
+# %% [markdown]
+# (ap.figure-a2)=
+# ## Figure A2: AP and VPT layer by layer
+#
+# VPT restricted to one layer, block by block, below AP. It is AP by concatenation where the prompts' outputs are
+# dropped after the block.
+
+# %% name="ap.figure-a2" tags=["hide-input"]
+page.not_run("ap.figure-a2", why="VPT is not in the package yet.", command=rerun(layer_tasks='["oxford_iiit_pet"]'))
+
+# %% [markdown]
+# (ap.figure-a3)=
+# ## Figure A3: Share of training data (caption absent from the text)
+#
+# Accuracy of full fine-tuning, VP and AP with 10 to 100 % of the training data, on three large data sets. Here with
+# a fifth and with all of the embedded tasks' training split.
+
+# %% name="ap.figure-a3" tags=["hide-input"]
+shown = [method for method in ("full-finetune", "vp", "ap") if method in p.methods]
+shares = [(size, {method: part(name, method, size=size, task=p.tasks) for method in shown}) for name in p.backbones[:1] for size in (p.few_shot, None)]
+used = pd.concat([rows for _, parts in shares for rows in parts.values()])
+if len(used) and len(shown) == 3:
+    fig, ax = plt.subplots(figsize=(7, 3))
+    for method in shown:
+        line = used[used.method == method].groupby("train_size").test.mean()
+        ax.plot(line.index, line, "o-", color=figures.PALETTE[method], label=METHOD_NAMES[method])
+    ax.set(xlabel="training images a task", ylabel="mean test accuracy, %")
+    ax.set_xticks(sorted(used.train_size.unique()))
+    ax.legend()
+    page.show("ap.figure-a3", fig, evidence=EVIDENCE, how=HOW, records=[*used.record],
+              caption=f"Mean accuracy over {', '.join(p.tasks)} on {p.backbones[0]}, {seeds_of(used)}.",
+              alt="Mean accuracy of full fine-tuning, VP and AP at two training-set sizes.")  # fmt: skip
+    few_parts, all_parts = shares[0][1], shares[1][1]
+    over = [difference(parts["ap"], parts["vp"]) for parts in (few_parts, all_parts)]
+    page.judge("ap.figure-a3.ap-over-vp", *min(over, key=lambda gain: gain[1]), evidence=EVIDENCE, records=[*used.record], note="The size at which AP's lead is least certain.")
+page.not_run("ap.figure-a3", why="Camelyon, Food101 and CIFAR-10 need the data and the published weights.", command=rerun(tasks='["camelyon", "food101", "cifar10"]'))
+
+# %% tags=["remove-output", "remove-input"]
+page.close()

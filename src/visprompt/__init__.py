@@ -1,0 +1,14 @@
+"""Visual Prompting, Reproduced: visual prompt tuning on one block loop, and the records of what it gave."""
+
+from .backbones import load_backbone
+from .errors import BadInput
+from .manifests import artifacts, claims, published
+from .methods import METHODS, build_method
+from .metrics.cost import count_flops, count_parameters
+from .tasks import load_task
+from .tuning import Recipe, tune
+
+__all__ = [
+    "METHODS", "BadInput", "Recipe", "artifacts", "build_method", "claims", "count_flops", "count_parameters",
+    "load_backbone", "load_task", "published", "tune",
+]  # fmt: skip

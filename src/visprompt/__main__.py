@@ -1,0 +1,96 @@
+"""The command line: `visprompt claims`, `published`, `artifacts`, `bench`, `pretrain`, `keep`."""
+
+import argparse
+import shutil
+import sys
+
+from . import manifests
+from .errors import BadInput, choose
+
+
+def claims(args) -> None:
+    """One claim a line: id, artifact, evidence, verdict; `not run` where no executed notebook answers it."""
+    from .book import read_results
+
+    answers = read_results(args.profile)["claims"]
+    found = manifests.claims(args.paper)
+    if args.verdict:
+        choose("verdict", args.verdict, ["agrees", "disagrees", "inconclusive", "not run"])
+    for claim in found:
+        answer = answers.get(claim.id, {"evidence": "-", "verdict": "not run"})
+        if args.verdict in (None, answer["verdict"]):
+            print(f"{claim.id}\t{claim.artifact}\t{answer['evidence']}\t{answer['verdict']}")
+    if not answers:
+        print("No notebook has been run with this profile yet: make book runs them.", file=sys.stderr)
+
+
+def published(args) -> None:
+    """A table as the paper prints it."""
+    print(manifests.published(args.artifact).to_string(index=False))
+
+
+def artifacts(args) -> None:
+    """The tables, figures and theorems of the papers."""
+    for id, row in manifests.artifacts(args.paper).iterrows():
+        print(f"{id}\t{row['kind']} {row['number']}\t{row['title']}")
+
+
+def bench(args) -> None:
+    """Ratios of fast forms to plain ones, each pair timed in turns in this process."""
+    from .bench import table
+
+    print(table(args.repeats).to_string(index=False))
+
+
+def pretrain(args) -> None:
+    """Train an embedded backbone again."""
+    from .pretraining import NAMES, pretrain
+
+    for name in [choose("embedded backbone", args.backbone, NAMES)] if args.backbone else NAMES:
+        pretrain(name)
+
+
+def keep(args) -> None:
+    """Copy this machine's records to book/records, so that they can be committed."""
+    from .records import stores
+
+    here, kept = stores()
+    count = 0
+    for path in sorted(here.glob("*/*.json")):
+        target = kept / path.relative_to(here)
+        if ".failed" not in path.name and not target.exists() and args.kind in (None, path.parent.name):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+            count += 1
+    print(f"{count} records copied to {kept}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; a mistake in the input is one line on stderr and exit status 2."""
+    parser = argparse.ArgumentParser(prog="visprompt", description="Visual Prompting, Reproduced")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def add(function, *options):
+        command = commands.add_parser(function.__name__, help=function.__doc__.split("\n")[0])
+        for name, settings in options:
+            command.add_argument(name, **settings)
+        command.set_defaults(run=function)
+
+    paper = ("--paper", {"help": "slug of one paper"})
+    add(claims, paper, ("--verdict", {}), ("--profile", {"default": "quick"}))
+    add(published, ("artifact", {"help": "such as ap.table-1"}))
+    add(artifacts, paper)
+    add(bench, ("--repeats", {"type": int, "default": 5}))
+    add(pretrain, ("backbone", {"nargs": "?", "help": "vit or resnet; both when left out"}))
+    add(keep, ("--kind", {"help": "only records of this kind, such as tune or cost"}))
+    args = parser.parse_args(arguments)
+    try:
+        args.run(args)
+    except BadInput as error:
+        print(f"visprompt: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Builds the embedded backbones of data_manifests/backbones.yaml: plain timm models, no weights."""
+
+from pathlib import Path
+
+from torch import nn
+
+from visprompt.errors import choose
+from visprompt.manifests import ROOT, load_yaml
+
+
+def embedded() -> dict[str, dict]:
+    """The embedded backbones' descriptions by name, from data_manifests/backbones.yaml.
+
+    Raises:
+        BadInput: the file is missing or damaged.
+    """
+    return load_yaml(ROOT / "data_manifests" / "backbones.yaml")["embedded"]
+
+
+def build_embedded(name: str, num_classes: int = 112) -> nn.Module:
+    """An embedded backbone with random weights: images (B, 3, 24, 24) -> logits (B, num_classes).
+
+    Raises:
+        BadInput: no embedded backbone has that name.
+    """
+    known = embedded()
+    entry = known[choose("embedded backbone", name, known)]
+    kwargs = dict(entry["timm_kwargs"], num_classes=num_classes)
+    if entry["timm_class"] == "VisionTransformer":
+        from timm.models.vision_transformer import VisionTransformer
+        return VisionTransformer(**kwargs)
+    from timm.models.resnet import BasicBlock, ResNet
+    model = ResNet(BasicBlock, **kwargs)
+    # timm's stem shrinks the picture four times; at 24 pixels nothing would be left for the stages to see
+    model.conv1 = nn.Conv2d(3, model.bn1.num_features, 3, padding=1, bias=False)
+    model.maxpool = nn.Identity()
+    return model
+
+
+def weights_file(name: str) -> Path:
+    """Where an embedded backbone's weights are kept."""
+    known = embedded()
+    return ROOT / "data_manifests" / known[choose("embedded backbone", name, known)]["weights"]

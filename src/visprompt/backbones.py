@@ -1,0 +1,205 @@
+"""Frozen timm backbones and the one loop over their blocks."""
+
+import copy
+import hashlib
+from pathlib import Path
+
+import timm
+import torch
+from safetensors.torch import load_file
+from timm.models.resnet import ResNet
+from timm.models.vision_transformer import VisionTransformer
+from torch import nn
+
+from . import architectures
+from .errors import BadInput
+
+ACCEPTED = "a plain timm ViT (such as vit_base_patch16_224) or a timm ResNet (such as resnet101)"
+
+
+class Backbone(nn.Module):
+    """A frozen network as stem, blocks and pooling.
+
+    Attributes:
+        name: timm's name or an embedded one (`architectures.embedded()`).
+        blocks: the L transformer blocks, or the L residual blocks of all stages in order.
+        depth, width: L, and the length D of the pooled features.
+        image_size: pixels of a side; a ViT takes no other, a ResNet is measured at it.
+        mean, std: the normalisation it was trained with.
+        fingerprint: short hash of name and weights.
+    """
+
+    def __init__(self, model: nn.Module, name: str, image_size: int, mean, std):
+        super().__init__()
+        self.model, self.name, self.image_size = model, name, image_size
+        self.mean, self.std = tuple(mean), tuple(std)
+        self.is_vit = isinstance(model, VisionTransformer)
+        self.depth, self.width = len(self.blocks), model.num_features
+        self.fingerprint = ""
+        self.requires_grad_(False).eval()
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The L blocks in order."""
+        model = self.model
+        if self.is_vit:
+            return list(model.blocks)
+        return [block for stage in (model.layer1, model.layer2, model.layer3, model.layer4) for block in stage]
+
+    def stem(self, images: torch.Tensor) -> torch.Tensor:
+        """(B, 3, H, W) -> what enters block 0: tokens (B, N, D), class token first, or maps (B, C, H', W').
+
+        Raises:
+            BadInput: images of another size than a ViT's position embedding allows, or not (B, 3, H, W).
+        """
+        if images.ndim != 4 or images.shape[1] != 3:
+            raise BadInput(f"images must be (B, 3, H, W), not {tuple(images.shape)}.")
+        model, size = self.model, self.image_size
+        if not self.is_vit:
+            return model.maxpool(model.act1(model.bn1(model.conv1(images))))
+        if images.shape[-2:] != (size, size):
+            raise BadInput(
+                f"{self.name} takes images of {size}x{size} pixels, not {images.shape[-2]}x{images.shape[-1]}. "
+                f"Resize them to {size}x{size}."
+            )
+        return model.norm_pre(model._pos_embed(model.patch_embed(images)))
+
+    def run(self, x: torch.Tensor, method=None, start: int = 0, stop: int | None = None, keep=None):
+        """The block loop: from what enters block `start` to what leaves block `stop` - 1.
+
+        Args:
+            x: (B, N, D) or (B, C, H', W').
+            method: asked for `before_block(index, x)` at every block.
+            keep: a list that receives what enters each block, after the method's change.
+        """
+        for index, block in enumerate(self.blocks[start:stop], start):
+            if method is not None:
+                x = method.before_block(index, x)
+            if keep is not None:
+                keep.append(x)
+            x = block(x)
+        return x
+
+    def pool(self, x: torch.Tensor) -> torch.Tensor:
+        """What leaves the last block -> features (B, D), as timm pools them."""
+        if self.is_vit:
+            return self.model.fc_norm(self.model.pool(self.model.norm(x)))
+        return self.model.global_pool(x)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(B, 3, H, W) -> features (B, D) without any method."""
+        return self.pool(self.run(self.stem(images)))
+
+    @torch.no_grad()
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shape, without the batch, of what enters block 0..L-1; computed without arithmetic (meta tensors)."""
+        meta, kept = to_meta(self), []
+        dtype, size = next(self.parameters()).dtype, self.image_size
+        meta.run(meta.stem(torch.empty(1, 3, size, size, device="meta", dtype=dtype)), keep=kept)
+        return [tuple(x.shape[1:]) for x in kept]
+
+
+def load_backbone(name: str, weights: str | Path | None = None, *, device: str = "cpu") -> Backbone:
+    """Load a frozen backbone.
+
+    Args:
+        name: a timm ViT or ResNet, or an embedded one.
+        weights: None for random weights (seed 0); "pretrained" for the published ones (embedded: the
+            project's own); or a .safetensors or .pth file with timm's key names.
+        device: "meta" gives shapes without weights, for counting.
+
+    Raises:
+        BadInput: unknown name, another family, a missing or damaged file, or weights of another architecture.
+    """
+    embedded = architectures.embedded()
+    with torch.random.fork_rng(devices=[]), torch.device("meta" if device == "meta" else "cpu"):
+        torch.manual_seed(0)
+        if name in embedded:
+            model, entry = architectures.build_embedded(name), embedded[name]
+            size, mean, std = entry["image_size"], entry["mean"], entry["std"]
+        else:
+            model = timm_model(name, pretrained=weights == "pretrained" and device != "meta")
+            size = model.default_cfg["input_size"][-1]
+            mean, std = model.default_cfg["mean"], model.default_cfg["std"]
+    if not isinstance(model, (VisionTransformer, ResNet)):
+        raise BadInput(f"{name} is no backbone the block loop knows; give {ACCEPTED}.")
+    if device != "meta":
+        if name in embedded and weights == "pretrained":
+            weights = architectures.weights_file(name)
+        if weights not in (None, "pretrained"):
+            load_weights(model, Path(weights), name)
+    backbone = Backbone(model, name, size, mean, std).to(device)
+    if device != "meta":
+        backbone.fingerprint = fingerprint_weights(backbone)
+    return backbone
+
+
+def timm_model(name: str, pretrained: bool) -> nn.Module:
+    """`timm.create_model`, with the two things that go wrong said in one line."""
+    if not timm.is_model(name.split(".")[0]):
+        near = timm.list_models(f"*{name.split('.')[0].split('_')[0]}*")[:3]
+        raise BadInput(
+            f"unknown backbone {name!r}. Give {ACCEPTED}, or an embedded one: {', '.join(architectures.embedded())}."
+            + (f" timm has, for instance, {', '.join(near)}." if near else "")
+        )
+    try:
+        return timm.create_model(name, pretrained=pretrained)
+    except Exception as error:
+        if not pretrained:
+            raise
+        raise BadInput(
+            f"the published weights of {name} cannot be fetched ({type(error).__name__}). Connect to the network, "
+            "or give a file: weights='path/to/weights.safetensors'."
+        ) from error
+
+
+def load_weights(model: nn.Module, path: Path, name: str) -> None:
+    """Load a file with timm's key names; only the classifier may differ, since every task brings its own.
+
+    Raises:
+        BadInput: the file is missing, unreadable or of another architecture.
+    """
+    if not path.exists():
+        raise BadInput(f"weights file {path} does not exist. Give the path of a .safetensors or .pth file.")
+    try:
+        if path.suffix == ".safetensors":
+            state = load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise BadInput(f"weights file {path} cannot be read ({type(error).__name__}); fetch it again.") from error
+    state = state.get("state_dict", state)
+    head = model.default_cfg.get("classifier", "head") if hasattr(model, "default_cfg") else ""
+    heads = tuple(f"{prefix}." for prefix in {head, "head", "fc"} if prefix)
+    wanted = {key: value.shape for key, value in model.state_dict().items() if not key.startswith(heads)}
+    given = {key: value.shape for key, value in state.items() if not key.startswith(heads)}
+    wrong = [key for key in wanted if wanted[key] != given.get(key)] + [key for key in given if key not in wanted]
+    if wrong:
+        key = wrong[0]
+        raise BadInput(
+            f"weights file {path} is of another architecture than {name}: {len(wrong)} tensors differ, first {key!r} "
+            f"(file {tuple(given[key]) if key in given else 'lacks it'}, "
+            f"{name} {tuple(wanted[key]) if key in wanted else 'lacks it'}). Name the architecture it was made for."
+        )
+    model.load_state_dict({key: value.float() for key, value in state.items() if key in wanted}, strict=False)
+
+
+def fingerprint_weights(backbone: Backbone) -> str:
+    """Twelve hex digits of the backbone's name and all its tensors."""
+    digest = hashlib.sha256(backbone.name.encode())
+    for key, value in sorted(backbone.model.state_dict().items()):
+        if not key.startswith(("head.", "fc.")):
+            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
+def to_meta(module: nn.Module) -> nn.Module:
+    """A copy of a module on the meta device: shapes without numbers."""
+    if next(module.parameters()).is_meta:
+        return module
+    memo = {}
+    for parameter in module.parameters():
+        memo[id(parameter)] = nn.Parameter(parameter.to("meta"), requires_grad=parameter.requires_grad)
+    for buffer in module.buffers():
+        memo[id(buffer)] = buffer.to("meta")
+    return copy.deepcopy(module, memo)

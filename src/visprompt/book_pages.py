@@ -1,0 +1,221 @@
+"""The parts of the website that are made from manifests and results: tables as plain HTML, no script needed."""
+
+import html
+import re
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+from . import manifests, records
+from .errors import choose
+
+EVIDENCE = ("derived", "measured", "trend", "replicated", "not run")
+VERDICTS = ("agrees", "disagrees", "inconclusive", "not run")
+# Modules in the order of the house; what is not listed here is reached through these.
+HIDDEN = {"__init__", "__main__", "sphinx_anchors", "book", "book_pages"}
+
+
+def make(part: str, results: dict, root: Path) -> str:
+    """Return the generated part of a page that `<!-- made: part -->` asks for."""
+    makers = {
+        "evidence": evidence, "verdicts": verdicts, "artifacts": artifacts, "claims": claims, "notebooks": notebooks,
+        "data": data, "backbones": backbones, "api": api, "contributing": contributing,
+    }  # fmt: skip
+    return makers[choose("generated part", part, makers)](results, root)
+
+
+def bundle(artifact: str, results: dict, root: Path) -> dict:
+    """Everything behind one artifact: what the paper shows, what was shown, every record in full, claims."""
+    entry = results["artifacts"][artifact]
+    judged = {
+        claim.id: {**asdict(claim), **results["claims"][claim.id]}
+        for claim in manifests.claims(artifact.split(".")[0])
+        if claim.artifact == artifact
+    }
+    wanted = [id for part in (*entry["shows"], *judged.values()) for id in part["records"]]
+    return {
+        "artifact": {"id": artifact, **manifests.artifact(artifact).to_dict()},
+        "profile": results["profile"],
+        "commit": results["notebooks"][entry["notebook"]],
+        "result": entry,
+        "claims": judged,
+        "records": [asdict(records.find_record(id)) for id in dict.fromkeys(wanted)],
+    }
+
+
+def badge(word: str | None) -> str:
+    """One evidence or verdict word, coloured; the word itself carries the meaning."""
+    word = word or "not run"
+    return f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
+
+
+def table(head: list[str], rows: list[list[str]], filterable: bool = False) -> str:
+    """An HTML table from finished cells, in a box that scrolls sideways where it must.
+
+    No blank line inside: in Markdown that would end the HTML.
+    """
+    kind = "vp-table vp-filterable" if filterable else "vp-table"
+    lines = [f'<div class="{kind}" tabindex="0"><table>', "<thead><tr>"]
+    lines += [f'<th scope="col">{cell}</th>' for cell in head] + ["</tr></thead>", "<tbody>"]
+    for row in rows:
+        lines.append(f"<tr>{''.join(map(table_cell, row))}</tr>")
+    return "\n".join([*lines, "</tbody></table></div>"])
+
+
+def table_cell(content: str) -> str:
+    """One cell; a long text gets a wide column and a short one stays on a line."""
+    length = len(re.sub("<[^>]*>", "", content))
+    kind = ' class="vp-wide"' if length > 60 else ' class="vp-short"' if length < 24 else ""
+    return f"<td{kind}>{content}</td>"
+
+
+def printed_name(row) -> str:
+    """How the paper calls it: "Table 1", "Figure A2", "Lemma 3"."""
+    return f"{row['kind'].capitalize()} {row['number']}"
+
+
+def link(artifact: str, text: str, results: dict) -> str:
+    """A link to an artifact's section, or the plain text where no notebook has it yet."""
+    notebook = results["artifacts"][artifact]["notebook"]
+    text = html.escape(text)
+    return f'<a href="notebooks/{notebook}.html#{artifact}">{text}</a>' if notebook else text
+
+
+def evidence(results: dict, root: Path) -> str:
+    """Per paper: how many artifacts have which evidence."""
+    found = {id: entry["evidence"] for id, entry in results["artifacts"].items()}
+    return counts("Artifacts", EVIDENCE, found)
+
+
+def verdicts(results: dict, root: Path) -> str:
+    """Per paper: how its claims came out."""
+    return counts("Claims", VERDICTS, {id: entry["verdict"] for id, entry in results["claims"].items()})
+
+
+def counts(what: str, words: tuple[str, ...], found: dict[str, str]) -> str:
+    """A table of how many ids of each paper have which word; an id begins with the paper's slug."""
+    count = Counter((id.split(".")[0], word) for id, word in found.items())
+    rows, slugs = [], manifests.papers()
+    for slug, paper in slugs.items():
+        numbers = [count[slug, word] for word in words]
+        title = f'<span title="{html.escape(paper["title"])}">{html.escape(paper["short"])}</span>'
+        rows.append([title, str(sum(numbers)), *map(str, numbers)])
+    totals = [sum(count[slug, word] for slug in slugs) for word in words]
+    rows.append(["<strong>all</strong>", str(len(found)), *map(str, totals)])
+    return table(["Paper", what, *map(badge, words)], rows)
+
+
+def artifacts(results: dict, root: Path) -> str:
+    """Every table, figure and theorem of the papers, with its evidence and what would run the rest."""
+    rows = []
+    for id, row in manifests.artifacts().iterrows():
+        entry = results["artifacts"][id]
+        shown = dict.fromkeys(show["evidence"] for show in entry["shows"])
+        words = " ".join(map(badge, shown)) if shown else badge("not run")
+        how = "<br>".join(html.escape(show["how"]) for show in entry["shows"])
+        if entry["not_run"]:
+            how += f'{"<br>" if how else ""}<em>Not run:</em> {html.escape(entry["not_run"]["why"])} '
+            how += f'<code>{html.escape(" ".join(entry["not_run"]["command"].split()))}</code>'
+        if not entry["notebook"]:
+            how = "No notebook speaks of it yet."
+        record = f'<a href="records/{id}.json">record</a>' if entry["notebook"] else ""
+        short = html.escape(manifests.papers()[row["paper"]]["short"])
+        name = link(id, printed_name(row), results)
+        rows.append([short, name, html.escape(row["title"]), words, how, record, f"<code>{id}</code>"])
+    return table(["Paper", "Artifact", "Title", "Evidence", "How", "Record", "Id"], rows, filterable=True)
+
+
+def claims(results: dict, root: Path) -> str:
+    """Every claim with what the paper prints, what was found, and the verdict."""
+    rows = []
+    for claim in manifests.claims():
+        found = results["claims"][claim.id]
+        estimate = "" if found["estimate"] is None else f"{found['estimate']:.4g}"
+        if estimate and found["high"] > found["low"]:
+            estimate += f" [{found['low']:.4g}, {found['high']:.4g}]"
+        record = f'<a href="records/{claim.artifact}.json">record</a>' if found["notebook"] else ""
+        printed = f" Printed: {html.escape(claim.printed)}." if claim.printed else ""
+        rows.append([
+            link(claim.artifact, printed_name(manifests.artifact(claim.artifact)), results),
+            f"{html.escape(claim.metric)}.{printed}<br><code>{claim.id}</code>",
+            html.escape(condition(claim)), estimate, badge(found["verdict"]),
+            badge(found["evidence"]) if found["evidence"] else "", record,
+            f"{html.escape(claim.why)} {html.escape(found['note'])}",
+        ])  # fmt: skip
+    head = ["Artifact", "Measured", "Agrees when", "Found", "Verdict", "Evidence", "Record", "Why so"]
+    return table(head, rows, filterable=True)
+
+
+def condition(claim: manifests.Claim) -> str:
+    """When a claim agrees, in a few words."""
+    if claim.direction == "equal":
+        return f"{claim.published:g} ± {claim.tolerance:g}"
+    return f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
+
+
+def notebooks(results: dict, root: Path) -> str:
+    """The notebooks with their downloads."""
+    rows = []
+    for name, entry in manifests.load_yaml(root / "data_manifests" / "notebooks.yaml").items():
+        rows.append([
+            f'<a href="notebooks/{name}.html">{html.escape(entry["title"])}</a>', str(len(entry["artifacts"])),
+            f'<a href="downloads/{name}.py" download>{name}.py</a>',
+            f'<a href="downloads/{name}.ipynb" download>{name}.ipynb</a>',
+        ])  # fmt: skip
+    return table(["Notebook", "Artifacts", "Source", "Executed"], rows)
+
+
+def data(results: dict, root: Path) -> str:
+    """The data sets of data_manifests/datasets.yaml."""
+    return manifest(root / "data_manifests" / "datasets.yaml")
+
+
+def backbones(results: dict, root: Path) -> str:
+    """The backbones of data_manifests/backbones.yaml."""
+    return manifest(root / "data_manifests" / "backbones.yaml")
+
+
+def manifest(path: Path) -> str:
+    """A manifest, group -> name -> fields, as a heading and a table for each group."""
+    if not path.exists():
+        return f"No {path.name} is there yet."
+    parts = []
+    for group, entries in manifests.load_yaml(path).items():
+        columns = list(dict.fromkeys(field for entry in entries.values() for field in entry))
+        rows = [
+            [f"<code>{html.escape(name)}</code>", *(value(entry.get(column)) for column in columns)]
+            for name, entry in entries.items()
+        ]
+        head = ["Name", *(column.replace("_", " ") for column in columns)]
+        parts.append(f"## {group.replace('_', ' ').capitalize()}\n\n{table(head, rows)}\n")
+    return "\n".join(parts)
+
+
+def value(thing) -> str:
+    """One field of a manifest for reading."""
+    if thing is None:
+        return ""
+    if isinstance(thing, dict):
+        return "<br>".join(f"{html.escape(str(key))}: {value(part)}" for key, part in thing.items())
+    if isinstance(thing, list):
+        return ", ".join(map(value, thing))
+    text = html.escape(str(thing))
+    return f'<a href="{text}">{text}</a>' if text.startswith("https://") else text
+
+
+def contributing(results: dict, root: Path) -> str:
+    """CONTRIBUTING.md without its title, which the page has already."""
+    path = root / "CONTRIBUTING.md"
+    return path.read_text().split("\n", 1)[1] if path.exists() else "See the repository."
+
+
+def api(results: dict, root: Path) -> str:
+    """One section a module of the package, filled in by autodoc from the docstrings."""
+    package = root / "src" / "visprompt"
+    paths = sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path))
+    names = [".".join(path.relative_to(package).with_suffix("").parts) for path in paths]
+    parts = []
+    for name in names:
+        if not HIDDEN & set(name.split(".")):
+            parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}\n```\n")
+    return "\n".join(parts)

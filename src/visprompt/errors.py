@@ -1,0 +1,22 @@
+"""The one exception a user's mistake raises, and the wording of a wrong name."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class BadInput(ValueError):
+    """Something the user gave cannot be used; the message says what to give instead."""
+
+
+def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
+    """Return `given` when it is one of `allowed`.
+
+    Raises:
+        BadInput: it is not; the message names the nearest match and all allowed values.
+    """
+    allowed = list(allowed)
+    if given in allowed:
+        return given
+    near = difflib.get_close_matches(str(given), allowed, n=1, cutoff=0.4)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise BadInput(f"unknown {kind} {given!r}.{hint} Allowed: {', '.join(sorted(allowed))}.")

@@ -1,0 +1,40 @@
+"""The look of the plots, once."""
+
+import matplotlib.pyplot as plt
+import seaborn as sns
+
+# One colour a method on every page, distinguishable in the common colour-vision deficiencies.
+PALETTE = {
+    "linear-probe": "#7f7f7f",
+    "full-finetune": "#222222",
+    "norm-tune": "#0072b2",
+    "vp": "#e69f00",
+    "ap": "#d55e00",
+}
+NAMES = {
+    "linear-probe": "Linear probe",
+    "full-finetune": "Full fine-tuning",
+    "norm-tune": "NORM-TUNE",
+    "vp": "VP",
+    "ap": "AP",
+}
+
+
+def style() -> None:
+    """Set fonts, grid and sizes for a page 700 px wide."""
+    sns.set_theme(
+        style="whitegrid",
+        context="notebook",
+        rc={
+            "figure.figsize": (7, 3.6),
+            "figure.constrained_layout.use": True,
+            "axes.titlesize": 12,
+            "axes.labelsize": 11,
+            "legend.fontsize": 9,
+            "xtick.labelsize": 10,
+            "ytick.labelsize": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        },
+    )
+    plt.rcParams["savefig.facecolor"] = "white"

@@ -1,0 +1,42 @@
+"""The methods: one short file each, all on the one block loop of `backbones`."""
+
+import importlib
+from dataclasses import fields
+
+import torch
+
+from ..backbones import Backbone
+from ..errors import BadInput, choose
+from .base import TunedModel, device_of
+
+# slug -> module of this package
+METHODS = {
+    "linear-probe": "linear_probe",
+    "full-finetune": "full_finetune",
+    "norm-tune": "norm_tune",
+    "vp": "vp",
+    "ap": "ap",
+}
+
+
+def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) -> TunedModel:
+    """Put a method and a fresh head on a backbone.
+
+    Args:
+        slug: one of `METHODS`.
+        settings: the fields of the method's `Settings`.
+
+    Raises:
+        BadInput: unknown method or setting, an impossible value, or a backbone that cannot carry it.
+    """
+    module = importlib.import_module(f".{METHODS[choose('method', slug, METHODS)]}", __name__)
+    known = [field.name for field in fields(module.Settings)]
+    for name in settings:
+        if not known:
+            raise BadInput(f"{slug} takes no settings, not even {name!r}.")
+        choose(f"setting of {slug}", name, known)
+    if num_classes < 2:
+        raise BadInput(f"num_classes must be 2 or more, not {num_classes}.")
+    with torch.device(device_of(backbone)):
+        method = module.Method(backbone, module.Settings(**settings))
+    return TunedModel(backbone, slug, method, num_classes)

@@ -1,0 +1,18 @@
+"""Linear probe: the head alone, on the frozen backbone's pooled features."""
+
+from dataclasses import dataclass
+
+from . import base
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Nothing to choose."""
+
+
+class Method(base.Method):
+    """Adds nothing; everything up to the pooled features is constant."""
+
+    def __init__(self, backbone, settings):
+        super().__init__(backbone, settings)
+        self.start = backbone.depth

@@ -1,0 +1,1 @@
+"""What is measured on a model: cost, similarity of features, attention."""

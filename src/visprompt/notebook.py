@@ -1,0 +1,209 @@
+"""What every notebook needs: parameters that are checked, and a page that remembers what it showed."""
+
+import base64
+import html
+import io
+import types
+import typing
+from dataclasses import dataclass, fields
+
+import pandas as pd
+from IPython.display import HTML, display
+from matplotlib.figure import Figure
+
+from . import manifests
+from . import records as run_records
+from .errors import BadInput, choose
+
+EVIDENCE = ("derived", "measured", "trend", "replicated")
+RESULTS_MIME = "application/vnd.visprompt.results+json"
+IPYTHON_NAMES = {"In", "Out", "exit", "quit", "open", "get_ipython"}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What every notebook takes; a notebook adds its own fields in a subclass."""
+
+    profile: str = "quick"  # runs anywhere; "paper" wants the papers' backbones and data
+    device: str = "cpu"  # the quick profile must not depend on an accelerator
+
+    def __post_init__(self):
+        choose("profile", self.profile, ["quick", "paper"])
+        choose("device", self.device.split(":")[0], ["cpu", "cuda", "mps"])
+
+
+def read_parameters(settings: type, namespace: dict):
+    """Turn the variables of the parameters cell into `settings`, a frozen dataclass.
+
+    Papermill only logs a parameter that the notebook does not know; here it is an error.
+
+    Raises:
+        BadInput: a name that `settings` lacks, or a value of the wrong type.
+    """
+    known = {field.name for field in fields(settings)}
+    hints = typing.get_type_hints(settings)
+    given = {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_")
+        and name not in IPYTHON_NAMES
+        and not isinstance(value, (types.ModuleType, type, types.FunctionType))
+    }
+    for name, value in given.items():
+        choose("notebook parameter", name, known)
+        if not fits(value, hints[name]):
+            wanted = str(hints[name]).removeprefix("<class '").removesuffix("'>")
+            raise BadInput(f"parameter {name} must be {wanted}, not {value!r}.")
+    return settings(**given)
+
+
+def fits(value, hint) -> bool:
+    """Whether a value has the annotated type; handles what parameters use: scalars, lists, `X | None`."""
+    if isinstance(hint, types.UnionType):
+        return any(fits(value, part) for part in typing.get_args(hint))
+    if typing.get_origin(hint) is list:
+        return isinstance(value, list) and all(fits(item, typing.get_args(hint)[0]) for item in value)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool)
+
+
+def verdict(claim: manifests.Claim, low: float, high: float) -> str:
+    """Hold an interval against a claim: `agrees`, `disagrees` or `inconclusive`."""
+    if claim.direction == "equal":
+        bottom, top = claim.published - claim.tolerance, claim.published + claim.tolerance
+        if bottom <= low and high <= top:
+            return "agrees"
+        return "disagrees" if high < bottom or low > top else "inconclusive"
+    if claim.direction == "less":
+        low, high, margin = -high, -low, -claim.margin
+    else:
+        margin = claim.margin
+    if low > margin:
+        return "agrees"
+    return "disagrees" if high < margin else "inconclusive"
+
+
+class Page:
+    """One notebook's page: what it shows, what it cannot, and how the claims came out."""
+
+    def __init__(self, name: str, settings: Parameters):
+        self.name, self.profile = name, settings.profile
+        self.notebooks = manifests.load_yaml(manifests.ROOT / "data_manifests" / "notebooks.yaml")
+        choose("notebook", name, self.notebooks)
+        self.artifacts = {id: {"shows": [], "not_run": None} for id in self.notebooks[name]["artifacts"]}
+        self.claims = {}
+
+    def show(self, artifact, thing, *, evidence, how, records=(), caption, alt=None) -> None:
+        """Display a figure or a table with its evidence, its record and its source cell.
+
+        Args:
+            artifact: id such as "ap.table-1", one of this notebook's.
+            thing: a matplotlib `Figure` (closed afterwards) or a `pandas.DataFrame` formatted for reading.
+            evidence: one of `EVIDENCE`.
+            how: one sentence: how the numbers came about.
+            records: the `Record`s behind it.
+            alt: for figures: what there is to see, in a sentence.
+
+        Raises:
+            BadInput: unknown artifact or evidence, or a figure without `alt`.
+        """
+        choose("artifact of this notebook", artifact, self.artifacts)
+        choose("evidence", evidence, EVIDENCE)
+        old = sum(not run_records.is_current(record) for record in records)
+        if old:
+            how += f" {old} of {len(records)} records were made by other code than today's."
+        if isinstance(thing, Figure):
+            if not alt:
+                raise BadInput(f"{artifact}: a figure needs alt=, one sentence that says what is to be seen.")
+            body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
+        else:
+            body = f'<div class="vp-table">{thing.to_html(border=0, escape=True)}</div>'
+        self.artifacts[artifact]["shows"].append(
+            {"evidence": evidence, "how": how, "caption": caption, "cell": artifact, "records": ids(records)}
+        )
+        links = f'<a href="../records/{artifact}.json">record</a> · <a href="#cell-{artifact}">source cell</a>'
+        display(HTML(
+            f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
+            f'<span class="vp-badge vp-{evidence}">{evidence}</span> <span class="vp-how">{html.escape(how)}</span> '
+            f"{links}</figcaption></figure>"
+        ))  # fmt: skip
+
+    def printed(self, artifact: str, caption: str) -> None:
+        """Display a table as the paper prints it, for comparison; it is nobody's evidence."""
+        table = manifests.published(artifact)
+        doubts = [f"row {row + 1}: {doubt}" for row, doubt in enumerate(table["doubt"]) if doubt]
+        table = table.drop(columns="doubt").set_axis(range(1, len(table) + 1))
+        body = f'<div class="vp-table">{table.to_html(border=0, escape=True)}</div>'
+        note = f" Doubtful in the text: {'; '.join(dict.fromkeys(doubts))}." if doubts else ""
+        display(HTML(
+            f'<figure class="vp-figure"><details><summary>{html.escape(caption)}</summary>{body}'
+            f"<figcaption>{html.escape(note)}</figcaption></details></figure>"
+        ))  # fmt: skip
+
+    def not_run(self, artifact: str, *, command: str, why: str) -> None:
+        """Say that an artifact, or the part of it named in `why`, has not been run, and what would run it."""
+        choose("artifact of this notebook", artifact, self.artifacts)
+        self.artifacts[artifact]["not_run"] = {"command": command, "why": why}
+        display(HTML(
+            f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(why)} '
+            f"This would run it:<pre>{html.escape(command)}</pre></div>"
+        ))  # fmt: skip
+
+    def judge(self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note="") -> str:
+        """Hold a measured interval against a claim; display and return the verdict.
+
+        Raises:
+            BadInput: unknown claim or evidence, or evidence that the claim does not accept.
+        """
+        claim = manifests.claim(claim_id)
+        choose("evidence", evidence, EVIDENCE)
+        choose(f"evidence for {claim_id}", evidence, claim.settles)
+        low, high = (estimate if low is None else low), (estimate if high is None else high)
+        result = verdict(claim, low, high)
+        self.claims[claim_id] = {
+            "evidence": evidence, "verdict": result, "estimate": float(estimate),
+            "low": float(low), "high": float(high), "records": ids(records), "note": note,
+        }  # fmt: skip
+        wanted = {
+            "greater": f"above {claim.margin:g}",
+            "less": f"below {claim.margin:g}",
+            "equal": f"{claim.published} ± {claim.tolerance:g}",
+        }[claim.direction]
+        interval = f" [{low:.4g}, {high:.4g}]" if high > low else ""
+        display(HTML(
+            f'<p class="vp-claim"><span class="vp-badge vp-{result}">{result}</span> '
+            f"{html.escape(claim.metric)}: {estimate:.4g}{interval}; the paper: {html.escape(wanted)} "
+            f"({html.escape(claim.where)}). {html.escape(note)} <code>{claim_id}</code></p>"
+        ))  # fmt: skip
+        return result
+
+    def close(self) -> None:
+        """End the page: every artifact must have been shown or be `not run`; keep the results in the notebook.
+
+        Raises:
+            BadInput: an artifact of this notebook was forgotten.
+        """
+        forgotten = [id for id, entry in self.artifacts.items() if not entry["shows"] and not entry["not_run"]]
+        if forgotten:
+            raise BadInput(f"no figure, table or not_run for {', '.join(forgotten)}. Add one in notebooks/{self.name}.py.")
+        results = {
+            "notebook": self.name, "profile": self.profile, "commit": run_records.commit(),
+            "artifacts": self.artifacts, "claims": self.claims,
+        }  # fmt: skip
+        display({RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
+
+
+def ids(records) -> list[str]:
+    """The ids of some records, each once, in order."""
+    return list(dict.fromkeys(record.id for record in records))
+
+
+def png(figure: Figure) -> str:
+    """A figure as a data address, so that a page needs no second file; closes the figure."""
+    import matplotlib.pyplot as plt
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
+    plt.close(figure)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

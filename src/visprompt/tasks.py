@@ -1,0 +1,229 @@
+"""Tasks: images and labels in three splits, embedded ones and folders as the field's code lays them out."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+
+from visprompt.drawing import draw
+from visprompt.errors import BadInput, choose
+from visprompt.manifests import ROOT, load_yaml
+
+Split = tuple[torch.Tensor, torch.Tensor]
+SPLITS = ("train", "val", "test")
+LISTS = {"train": "train800.txt", "val": "val200.txt", "test": "test.txt"}
+RESIZES = ("direct", "crop")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A classification task. Each split is images (N, 3, S, S) uint8 and labels (N,) int64, from 0."""
+
+    name: str
+    class_names: tuple[str, ...]
+    train: Split
+    val: Split
+    test: Split
+    resize: str  # how pictures came to their size: "none", "direct" or "crop"
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @property
+    def size(self) -> int:
+        """Pixels of a side."""
+        return self.train[0].shape[-1]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hex digits over name, shapes and bytes of all splits."""
+        digest = hashlib.sha256(self.name.encode())
+        for images, labels in (self.train, self.val, self.test):
+            digest.update(str(tuple(images.shape)).encode())
+            digest.update(images.numpy().tobytes())
+            digest.update(labels.numpy().tobytes())
+        return digest.hexdigest()[:12]
+
+
+def embedded_tasks() -> dict[str, dict]:
+    """The embedded tasks' descriptions by name, from data_manifests/tasks.yaml."""
+    return load_yaml(ROOT / "data_manifests" / "tasks.yaml")["embedded"]
+
+
+Statistic = float | Sequence[float]
+
+
+def normalise(images: torch.Tensor, mean: Statistic, std: Statistic) -> torch.Tensor:
+    """Bytes (B, 3, H, W) -> floats (B, 3, H, W), (x / 255 - mean) / std, one value or one a channel."""
+    mean, std = (torch.as_tensor(v, dtype=torch.float32).to(images.device).reshape(-1, 1, 1) for v in (mean, std))
+    return (images.float() / 255 - mean) / std
+
+
+def load_task(
+    name: str, data_dir: str | Path | None = None, train_size: int | None = None, *,
+    image_size: int | None = None, resize: str = "direct",
+) -> Task:  # fmt: skip
+    """Load an embedded task, or the folder data_dir/name.
+
+    Args:
+        name: an embedded task (`embedded_tasks()`), or a folder's name in data_dir.
+        data_dir: folder of task folders, each with images, train800.txt, val200.txt and test.txt (one
+            `relative/path label` a line) and, for the names, classes.txt (one a line).
+        train_size: use only so many training images, as balanced over the classes as they allow.
+        image_size: pixels of a side; 24 for embedded tasks and 224 for folders unless given.
+        resize: "direct" to image_size x image_size, or "crop": short side to 8/7 of image_size (256 for
+            224), then the centre; both bilinear.
+
+    Raises:
+        BadInput: unknown name, missing or unreadable files, labels outside the classes, impossible sizes.
+    """
+    choose("resize rule", resize, RESIZES)
+    if image_size is not None and image_size < 1:
+        raise BadInput(f"image_size must be at least 1 pixel, not {image_size}.")
+    known = embedded_tasks()
+    if name in known:
+        class_names, splits = known[name]["classes"], _embedded(name, known[name])
+        own = known[name]["image_size"]
+        if image_size in (None, own):
+            resize = "none"
+        else:
+            splits = [(_fit_tensor(images, image_size, resize), labels) for images, labels in splits]
+    elif data_dir is None:
+        choose("embedded task (a folder of images also needs data_dir)", name, known)
+    else:
+        class_names, splits = _folder(Path(data_dir), name, image_size or 224, resize)
+    splits[0] = _take(name, splits[0], train_size)
+    return Task(name, tuple(map(str, class_names)), *splits, resize=resize)
+
+
+def balanced_order(labels: torch.Tensor) -> torch.Tensor:
+    """An order (N,) of labels (N,) whose every prefix is as balanced as the classes allow; else unchanged."""
+    turn = torch.zeros_like(labels)
+    for label in labels.unique():
+        where = labels == label
+        turn[where] = torch.arange(int(where.sum()))
+    return turn.argsort(stable=True)
+
+
+def _take(name: str, split: Split, count: int | None) -> Split:
+    images, labels = split
+    if count is None:
+        return split
+    if not 1 <= count <= len(labels):
+        raise BadInput(f"train_size must lie between 1 and {name}'s {len(labels)} training images, not {count}.")
+    order = balanced_order(labels)[:count]
+    return images[order], labels[order]
+
+
+def _embedded(name: str, entry: dict) -> list[Split]:
+    if name == "digits":
+        return _digits(entry)
+    splits = []
+    for stream, count in enumerate(entry["splits"]):
+        images, labels = draw(name, count, entry["seed"], stream)
+        splits.append((torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)))
+    return splits
+
+
+def _digits(entry: dict) -> list[Split]:
+    """scikit-learn's digits, three times as large (bilinear, in whole numbers: the same bytes everywhere)."""
+    from sklearn.datasets import load_digits  # slow to import
+
+    images, labels = load_digits(return_X_y=True)
+    grow = np.zeros((24, 8), np.int64)  # rows in thirds
+    for i in range(24):
+        cell, part = divmod(i, 3)
+        grow[i, cell] += (2, 3, 2)[part]
+        if part != 1:
+            grow[i, min(max(cell + part - 1, 0), 7)] += 1
+    ninths = grow @ images.reshape(-1, 8, 8).astype(np.int64) @ grow.T  # 0..144
+    grey = torch.from_numpy(((ninths * 255 + 72) // 144).astype(np.uint8))
+    labels = torch.from_numpy(labels.astype(np.int64))
+    shuffled = torch.from_numpy(np.random.Generator(np.random.PCG64(entry["seed"])).permutation(len(labels)))
+    order = shuffled[balanced_order(labels[shuffled])]
+    parts = order.split(entry["splits"])
+    return [(grey[p][:, None].repeat(1, 3, 1, 1), labels[p]) for p in parts]
+
+
+def _fit_tensor(images: torch.Tensor, size: int, resize: str) -> torch.Tensor:
+    """Bytes (N, 3, S, S) -> (N, 3, size, size) by a resize rule."""
+    inner = size if resize == "direct" else -(-size * 8 // 7)
+    grown = torch.nn.functional.interpolate(
+        images.float(), (inner, inner), mode="bilinear", antialias=inner < images.shape[-1]
+    )
+    edge = (inner - size) // 2
+    return grown[..., edge : edge + size, edge : edge + size].round().clamp(0, 255).to(torch.uint8)
+
+
+def _folder(data_dir: Path, name: str, size: int, resize: str) -> tuple[list[str], list[Split]]:
+    root = data_dir / name
+    if not root.is_dir():
+        if not data_dir.is_dir():
+            raise BadInput(f"data_dir {data_dir} is not a folder; give the folder that holds the task folders.")
+        there = [path.name for path in data_dir.iterdir() if path.is_dir()]
+        choose(f"task in {data_dir}", name, [*there, *embedded_tasks()])
+    listed = {split: _read_list(root / file) for split, file in LISTS.items()}
+    names_file = root / "classes.txt"
+    if names_file.is_file():
+        names = names_file.read_text(encoding="utf-8").split("\n")
+        names = [line.strip() for line in names if line.strip()]
+    else:
+        names = [str(i) for i in range(1 + max(label for rows in listed.values() for _, _, label in rows))]
+    splits = []
+    for split, rows in listed.items():
+        file = root / LISTS[split]
+        for line, _, label in rows:
+            if not 0 <= label < len(names):
+                raise BadInput(f"{file}, line {line}: label {label} is none of {len(names)} classes (from 0).")
+        images = np.empty((len(rows), 3, size, size), np.uint8)
+        for row, (line, path, _) in enumerate(rows):
+            images[row] = _read_image(root / path, size, resize, f"{file}, line {line}")
+        splits.append((torch.from_numpy(images), torch.tensor([label for *_, label in rows])))
+    return names, splits
+
+
+def _read_list(file: Path) -> list[tuple[int, str, int]]:
+    """Rows (line number, relative path, label) of a list."""
+    if not file.is_file():
+        raise BadInput(f"{file} is missing; write one 'relative/path label' a line.")
+    rows = []
+    for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        path, _, label = text.strip().rpartition(" ")
+        if not text.strip():
+            continue
+        try:
+            rows.append((number, path.strip(), int(label)))
+        except ValueError:
+            path = ""
+        if not path:
+            raise BadInput(f"{file}, line {number}: {text.strip()!r} is not 'relative/path label'.")
+    if not rows:
+        raise BadInput(f"{file} lists no image.")
+    return rows
+
+
+def _read_image(path: Path, size: int, resize: str, where: str) -> np.ndarray:
+    """An image file -> (3, size, size) uint8 by a resize rule."""
+    if not path.is_file():
+        raise BadInput(f"{where}: image {path} does not exist.")
+    try:
+        with Image.open(path) as opened:
+            image = opened.convert("RGB")
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        kind = type(error).__name__
+        raise BadInput(f"{where}: image {path} cannot be read ({kind}); fetch it again.") from error
+    if resize == "direct":
+        image = image.resize((size, size), Image.BILINEAR)
+    else:
+        short = -(-size * 8 // 7) / min(image.size)
+        wide, high = (max(size, round(side * short)) for side in image.size)
+        left, top = (wide - size) // 2, (high - size) // 2
+        image = image.resize((wide, high), Image.BILINEAR).crop((left, top, left + size, top + size))
+    return np.asarray(image).transpose(2, 0, 1)

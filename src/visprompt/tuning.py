@@ -1,0 +1,184 @@
+"""One loop that fits any method to any task."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+import torch
+from torch.nn import functional as F
+
+from .errors import BadInput, choose
+from .manifests import ROOT, load_yaml
+from .methods import METHODS, TunedModel
+from .metrics.cost import count_parameters
+from .records import Record, recorded
+from .tasks import Task, normalise
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a method is fitted. The four things that differ silently in this field are fields here or in the record."""
+
+    learning_rate: float = 0.01  # of the method's parameters; AP's choice for ViTs (Appendix A)
+    head_rate: float = 0.02  # on standardised features; a tenth of it leaves prompts below the linear probe
+    optimizer: str = "adam"  # AP Section 6.1
+    weight_decay: float = 0.0  # "without weight decay" (AP, Appendix A)
+    epochs: int = 15  # where validation accuracy stops rising on the embedded tasks
+    batch_size: int = 64  # AP uses 128 on sets of thousands; 800 images want more steps an epoch
+    warmup: float = 0.1  # share of the steps
+    standardise: bool = True  # the head sees features with the training set's mean and scale
+    selection: str = "last epoch"  # never the best epoch on the test set
+    cache_gib: float = 2.0  # larger activations are recomputed batch by batch
+
+    def __post_init__(self):
+        choose("optimizer", self.optimizer, ["adam", "sgd"])
+        choose("selection", self.selection, ["last epoch"])
+        for name in ("learning_rate", "head_rate", "epochs", "batch_size"):
+            if not getattr(self, name) > 0:
+                raise BadInput(f"recipe field {name} must be above 0, not {getattr(self, name)}.")
+        if not 0 <= self.warmup < 1:
+            raise BadInput(f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}.")
+
+
+def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
+    """A named recipe of `data_manifests/recipes.yaml`: its common fields, then the method's.
+
+    Raises:
+        BadInput: unknown recipe or method, or an impossible value.
+    """
+    recipes = load_yaml(ROOT / "data_manifests" / "recipes.yaml")
+    recipe = recipes[choose("recipe", name, recipes)]
+    methods = recipe["vit" if is_vit else "resnet"]
+    return Recipe(**{**recipe["common"], **methods[choose(f"method of recipe {name}", slug, methods)], **changes})
+
+
+def tune(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool = True) -> Record | None:
+    """Fit a model to a task, or find the record of the same run; `run=False` only looks for one.
+
+    Returns:
+        A record whose values hold `test` and `val` accuracy in percent after the last epoch, the training
+        `loss` of each epoch, the trained `parameters`, `cached_below` (the first trained block when the
+        activations below it were kept, else None) and `fit_seconds`.
+
+    Raises:
+        BadInput: labels outside the head, or images of another size than the backbone's.
+    """
+    backbone = model.source
+    if task.classes > model.num_classes:
+        raise BadInput(f"{task.name} has {task.classes} classes; build the method with num_classes={task.classes}.")
+    settings = {
+        "method": model.slug,
+        "method_settings": asdict(model.method.settings),
+        "backbone": backbone.name,
+        "normalisation": {"mean": backbone.mean, "std": backbone.std},
+        "task": task.name,
+        "train_size": len(task.train[1]),
+        "resize": task.resize,
+        "recipe": asdict(recipe),
+        "seed": seed,
+    }
+    code = ["backbones", "methods.base", f"methods.{METHODS[model.slug]}", "tuning"]
+    return recorded(
+        "tune", settings, lambda: fit(model, task, recipe, seed),
+        code=code, data=task.fingerprint, weights=backbone.fingerprint, run=run,
+    )  # fmt: skip
+
+
+def fit(model: TunedModel, task: Task, recipe: Recipe, seed: int, cache: bool = True) -> dict:
+    """Train, then measure on validation and test images; see `tune`. `cache=False` is the plain form."""
+    start = time.perf_counter()
+    model.reset(seed)
+    backbone, device = model.source, next(model.parameters()).device
+    generator = torch.Generator().manual_seed(seed)
+
+    def pixels(split):
+        return normalise(split[0], backbone.mean, backbone.std)
+
+    images, labels = pixels(task.train), task.train[1].to(device)
+    cached = cache and model.method.start >= 0 and activation_gib(model, len(images)) <= recipe.cache_gib
+    prepare: Callable = (lambda x: in_batches(model.below, x, device)) if cached else (lambda x: x)
+    forward: Callable = model.above if cached else model
+    inputs = prepare(images)
+    if recipe.standardise:
+        with torch.no_grad():
+            below = model.features if cached else (lambda x: model.features(model.below(x)))
+            features = in_batches(below, inputs, device)
+            model.feature_mean.copy_(features.mean(0))
+            model.feature_scale.copy_(features.std(0).clamp_min(1e-3))
+    losses = train(model, forward, inputs, labels, recipe, generator, device)
+    accuracies = {}
+    for name in ("val", "test"):
+        images, targets = pixels(getattr(task, name)), getattr(task, name)[1]
+        guess = in_batches(lambda x: forward(x).argmax(-1), prepare(images), device).cpu()
+        accuracies[name] = round(100 * (guess == targets).double().mean().item(), 4)
+    return {
+        **accuracies,
+        "loss": losses,
+        "parameters": count_parameters(model),
+        "cached_below": model.method.start if cached else None,
+        "fit_seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def train(model, forward, inputs, labels, recipe, generator, device) -> list[float]:
+    """The steps: shuffled batches, cosine schedule with warm-up. Returns the mean loss of each epoch.
+
+    Raises:
+        FloatingPointError: the loss is no number any more.
+    """
+    groups = [{"params": list(model.head.parameters()), "lr": recipe.head_rate}]
+    if model.method_parameters():
+        groups.append({"params": model.method_parameters(), "lr": recipe.learning_rate})
+    if recipe.optimizer == "adam":
+        optimizer = torch.optim.AdamW(groups, weight_decay=recipe.weight_decay)
+    else:
+        optimizer = torch.optim.SGD(groups, momentum=0.9, weight_decay=recipe.weight_decay)
+    total = recipe.epochs * math.ceil(len(labels) / recipe.batch_size)
+    warm = max(1, round(recipe.warmup * total))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / total)))
+    )
+    # BatchNorm takes the batch's statistics where its own parameters are trained; a frozen backbone stays as it is.
+    model.backbone.train(model.method.trains_backbone)
+    losses = []
+    for epoch in range(recipe.epochs):
+        sum_of_losses = 0.0
+        for batch in torch.randperm(len(labels), generator=generator).split(recipe.batch_size):
+            loss = F.cross_entropy(forward(inputs[batch].to(device)), labels[batch])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            sum_of_losses += loss.item() * len(batch)
+        losses.append(round(sum_of_losses / len(labels), 6))
+        if not math.isfinite(losses[-1]):
+            raise FloatingPointError(
+                f"the loss of {model.slug} is {losses[-1]} after epoch {epoch + 1}; "
+                f"lower learning_rate (now {recipe.learning_rate}) or head_rate (now {recipe.head_rate})."
+            )
+    model.backbone.eval()
+    return losses
+
+
+@torch.no_grad()
+def in_batches(function: Callable, inputs: torch.Tensor, device, size: int = 250) -> torch.Tensor:
+    """Apply a function to (n, ...) in batches, without gradients."""
+    return torch.cat([function(part.to(device)) for part in inputs.split(size)])
+
+
+def activation_gib(model: TunedModel, count: int) -> float:
+    """Size of `count` cached activations, in GiB of float32."""
+    start, backbone = model.method.start, model.source
+    shape = (backbone.width,) if start == backbone.depth else backbone.shapes()[start]
+    return count * math.prod(shape) * 4 / 2**30
+
+
+def search(build: Callable[[], TunedModel], task: Task, recipe: Recipe, rates: list[float], seed: int = 0) -> Recipe:
+    """Choose the method's learning rate by validation accuracy; the first of equals wins.
+
+    The test accuracy of the tried runs is never looked at.
+    """
+    runs = [(rate, tune(build(), task, replace(recipe, learning_rate=rate), seed)) for rate in rates]
+    best = max(runs, key=lambda run: run[1].values["val"])[0]
+    return replace(recipe, learning_rate=best)

@@ -1,0 +1,75 @@
+"""What the tests share."""
+
+import pytest
+import torch
+
+import visprompt as vp
+from visprompt import records
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def vit():
+    """A tiny ViT with random weights: 4 blocks of width 16 on 16 pixels, 16 patches."""
+    return small_vit()
+
+
+def small_vit(pool="token"):
+    from timm.models.vision_transformer import VisionTransformer
+
+    from visprompt.backbones import Backbone
+
+    torch.manual_seed(0)
+    model = VisionTransformer(
+        img_size=16, patch_size=4, embed_dim=16, depth=4, num_heads=2, num_classes=0, global_pool=pool,
+        class_token=pool == "token", fc_norm=False if pool == "avg" else None,
+    )  # fmt: skip
+    return Backbone(model, "test_vit", 16, (0.5,) * 3, (0.5,) * 3)
+
+
+@pytest.fixture(scope="session")
+def resnet():
+    """A tiny ResNet with random weights and BatchNorm statistics that are not the trivial ones."""
+    from timm.models.resnet import BasicBlock, ResNet
+
+    from visprompt.backbones import Backbone
+
+    torch.manual_seed(0)
+    model = ResNet(BasicBlock, [1, 1, 1, 1], channels=(4, 8, 8, 16), num_classes=0)
+    model.train()
+    with torch.no_grad():
+        for _ in range(3):
+            model(torch.randn(8, 3, 32, 32))
+    return Backbone(model, "test_resnet", 32, (0.5,) * 3, (0.5,) * 3)
+
+
+@pytest.fixture
+def stores(tmp_path, monkeypatch):
+    """Records go to a folder of the test."""
+    folders = [tmp_path / "build" / "records", tmp_path / "book" / "records"]
+    monkeypatch.setattr(records, "stores", lambda: folders)
+    return folders
+
+
+def tiny_task(size=16, classes=3, per_split=(24, 12, 12), seed=0):
+    """Images whose mean colour tells the class."""
+    from visprompt.tasks import Task
+
+    generator = torch.Generator().manual_seed(seed)
+
+    def split(count):
+        labels = torch.arange(count) % classes
+        images = torch.randint(0, 120, (count, 3, size, size), generator=generator)
+        images[torch.arange(count), labels % 3] += 100
+        return images.to(torch.uint8), labels
+
+    return Task("tiny", tuple("abc"[:classes]), *map(split, per_split), resize="none")
+
+
+@pytest.fixture
+def task():
+    return tiny_task()
+
+
+assert vp  # the package imports as a whole

@@ -1,0 +1,228 @@
+"""Methods against their equations, and backbones against timm."""
+
+import copy
+
+import pytest
+import torch
+from conftest import small_vit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+import visprompt as vp
+from visprompt.backbones import to_meta
+from visprompt.methods import METHODS
+from visprompt.metrics.cost import count_flops, count_parameters, training_memory
+
+
+def images_for(backbone, batch=2, seed=0):
+    size = backbone.image_size
+    return torch.randn(batch, 3, size, size, generator=torch.Generator().manual_seed(seed))
+
+
+def randomise(model, seed=0):
+    """Give every trained parameter a value at which a mistake would show."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in [*model.head.parameters(), *model.method.parameters()]:
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float32).to(parameter))
+    return model
+
+
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "resnet18"])
+def test_block_loop_is_timm(name):
+    backbone = vp.load_backbone(name)
+    images = images_for(backbone, 1)
+    with torch.no_grad():
+        expected = backbone.model.forward_head(backbone.model.forward_features(images), pre_logits=True)
+        assert torch.equal(backbone(images), expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    block=st.integers(0, 3), kind=st.sampled_from(["add", "product", "concatenate"]), batch=st.integers(1, 3),
+    tokens=st.integers(1, 7), pool=st.sampled_from(["token", "avg"]),
+)  # fmt: skip
+def test_ap_is_its_definition_on_a_vit(block, kind, batch, tokens, pool):
+    """AP Sec. 3 and Table A3 written out: run the blocks by hand and change the input of one. Value and gradient."""
+    backbone = small_vit(pool).double()
+    model = randomise(vp.build_method("ap", backbone, 5, block=block, kind=kind, prompt_tokens=tokens).double())
+    images = images_for(backbone, batch).double()
+    fast = model(images)
+    fast.square().sum().backward()
+    delta = model.method.prompts[0]
+    gradient = delta.grad.clone()
+    delta.grad = None
+
+    timm, prefix = backbone.model, backbone.model.num_prefix_tokens
+    z = timm._pos_embed(timm.patch_embed(images))
+    for index, module in enumerate(timm.blocks):
+        if index == block and kind == "add":
+            z = z + delta
+        elif index == block and kind == "product":
+            z = z * delta
+        elif index == block:
+            z = torch.cat([z[:, :prefix], delta.expand(batch, -1, -1), z[:, prefix:]], 1)
+        z = module(z)
+    if kind == "concatenate":
+        z = torch.cat([z[:, :prefix], z[:, prefix + tokens :]], 1)
+    plain = model.head(timm.forward_head(timm.norm(z), pre_logits=True))
+    plain.square().sum().backward()
+    assert torch.allclose(fast, plain, atol=1e-10)
+    assert torch.allclose(gradient, delta.grad, atol=1e-10)
+    assert gradient.abs().sum() > 0
+
+
+@pytest.mark.parametrize("block", [0, 1, 3])
+def test_ap_on_a_resnet(resnet, block):
+    model = randomise(vp.build_method("ap", resnet, 5, block=block))
+    images, timm = images_for(resnet), resnet.model
+    z = timm.maxpool(timm.act1(timm.bn1(timm.conv1(images))))
+    for index, module in enumerate([*timm.layer1, *timm.layer2, *timm.layer3, *timm.layer4]):
+        z = module(z + model.method.prompts[0] if index == block else z)
+    assert torch.allclose(model(images), model.head(timm.global_pool(z)), atol=1e-5)
+
+
+def test_ap_on_several_blocks_is_ap_after_ap(vit):
+    several = randomise(vp.build_method("ap", vit, 3, block=(1, 3)))
+    images = images_for(vit)
+    x = vit.run(vit.stem(images), stop=1) + several.method.prompts[0]
+    x = vit.run(x, start=1, stop=3) + several.method.prompts[1]
+    assert torch.allclose(several(images), several.head(vit.pool(vit.run(x, start=3))), atol=1e-6)
+
+
+@pytest.mark.parametrize("padding", [None, 1, 5])
+def test_vp_adds_delta_inside_its_frame(vit, padding):
+    model = randomise(vp.build_method("vp", vit, 3, padding=padding))
+    images = torch.zeros(1, 3, 16, 16)
+    changed = model.method.change_images(images)[0]
+    inside = torch.ones(16, 16, dtype=torch.bool)
+    if padding is not None:
+        inside[padding:-padding, padding:-padding] = False
+    assert torch.equal(changed[:, inside].flatten().sort().values, model.method.delta.sort().values)
+    assert (changed[:, ~inside] == 0).all()
+    assert torch.allclose(model(images + 1), model.head(vit(images + 1 + changed)), atol=1e-6)
+
+
+def test_vp_resize_puts_the_image_into_the_hole(vit):
+    model = vp.build_method("vp", vit, 3, template="resize", padding=4)
+    images = images_for(vit)
+    changed = model.method.change_images(images)
+    small = F.interpolate(images, size=8, mode="bilinear", antialias=True, align_corners=False)
+    assert torch.allclose(changed[:, :, 4:12, 4:12], small)
+    assert (changed[:, :, :4] == 0).all()
+
+
+@pytest.mark.parametrize("slug", METHODS)
+@pytest.mark.parametrize("family", ["vit", "resnet"])
+def test_only_the_method_and_the_head_are_trained(slug, family, request):
+    backbone = request.getfixturevalue(family)
+    before = copy.deepcopy(backbone.state_dict())
+    model = vp.build_method(slug, backbone, 3)
+    trained = [*model.head.parameters(), *model.method_parameters()]
+    model(images_for(backbone)).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in trained)
+    everything = {id(p) for p in model.parameters() if p.grad is not None}
+    assert everything == {id(p) for p in trained}
+    with torch.no_grad():
+        for parameter in trained:
+            parameter.add_(1)
+    assert all(torch.equal(before[key], value) for key, value in backbone.state_dict().items())  # shared, untouched
+
+
+@pytest.mark.parametrize("slug", METHODS)
+def test_every_method_starts_at_the_linear_probe(vit, slug):
+    images = images_for(vit)
+    start = vp.build_method("linear-probe", vit, 3)(images)
+    assert torch.allclose(vp.build_method(slug, vit, 3)(images), start, atol=1e-6)
+
+
+def test_norm_tune_trains_all_normalisation_layers(vit, resnet):
+    layers = sum(isinstance(m, nn.LayerNorm) for m in vit.modules())
+    assert count_parameters(vp.build_method("norm-tune", vit, 3))["method"] == layers * 2 * 16
+    widths = [m.num_features for m in resnet.modules() if isinstance(m, nn.BatchNorm2d)]
+    assert count_parameters(vp.build_method("norm-tune", resnet, 3))["method"] == 2 * sum(widths)
+
+
+# Counted by hand from the architectures: ViT-L/16 has 24 blocks with 2 LayerNorms and one after; ResNet-101's
+# last stage sees 1024 x 14 x 14 at its first block and 2048 x 7 x 7 at the others.
+EXACT = {
+    ("vit_large_patch16_224", "linear-probe"): 1024 * 10 + 10,
+    ("vit_large_patch16_224", "norm-tune"): 1024 * 10 + 10 + 49 * 2 * 1024,
+    ("vit_large_patch16_224", "ap"): 1024 * 10 + 10 + 197 * 1024,
+    ("vit_large_patch16_224", "vp"): 1024 * 10 + 10 + 3 * 224 * 224,
+    ("resnet101", "linear-probe"): 2048 * 10 + 10,
+    ("resnet101", "norm-tune"): 2048 * 10 + 10 + 105_344,
+    ("resnet101", "ap"): 2048 * 10 + 10 + 1024 * 14 * 14,
+    ("vit_large_patch16_224", "full-finetune"): 303_301_632 + 1024 * 10 + 10,
+}
+
+
+@pytest.mark.parametrize(("name", "slug"), EXACT)
+def test_parameters_at_the_papers_architectures(name, slug):
+    model = vp.build_method(slug, vp.load_backbone(name, device="meta"), 10)
+    assert count_parameters(model)["total"] == EXACT[name, slug]
+
+
+def test_flops_of_a_vit_by_its_formula():
+    """Per block 12 N D^2 + 2 N^2 D multiply-adds, the patch embedding and the head; ViT-B/16 is 17.6 GMACs."""
+    backbone = vp.load_backbone("vit_base_patch16_224", device="meta")
+    n, d = 197, 768
+    macs = 12 * (12 * n * d * d + 2 * n * n * d) + 196 * (16 * 16 * 3) * d + d * 10
+    counted = count_flops(vp.build_method("linear-probe", backbone, 10))
+    assert counted["macs"] == macs
+    assert counted["flops"] == 2 * macs
+
+
+def test_training_flops_fall_with_the_block(vit):
+    flops = [count_flops(vp.build_method("ap", vit, 3, block=b), training=True)["flops"] for b in range(4)]
+    forward = count_flops(vp.build_method("ap", vit, 3))["flops"]
+    assert flops == sorted(flops, reverse=True)
+    assert forward < flops[-1] < flops[0] < 3 * forward
+
+
+def test_memory_counts_saved_tensors_once():
+    """A linear layer keeps its input; the count on shapes equals the bytes by hand."""
+    backbone = vp.load_backbone("resnet18", device="meta")
+    probe = training_memory(vp.build_method("linear-probe", backbone, 10), 4)
+    head = 512 * 10 + 10
+    assert probe["gradients"] == 4 * head and probe["optimizer"] == 8 * head
+    # standardised features (4, 512), log-probabilities (4, 10), labels (4), and the loss's total weight
+    assert 4 * (4 * 512 + 4 * 10) <= probe["activations"] <= 4 * (2 * 4 * 512 + 8 * 10) + 64
+    full = training_memory(vp.build_method("full-finetune", backbone, 10), 4)
+    double = training_memory(vp.build_method("full-finetune", backbone, 10), 8)
+    assert 1.9 < double["activations"] / full["activations"] < 2.01
+
+
+def test_meta_copy_shares_nothing(vit):
+    meta = to_meta(vit)
+    assert all(p.is_meta for p in meta.parameters())
+    assert not any(p.is_meta for p in vit.parameters())
+
+
+BAD = [
+    (dict(slug="apx"), "Did you mean 'ap'"),
+    (dict(slug="ap", block=4), "blocks 0 to 3"),
+    (dict(slug="ap", block=-1), "blocks 0 to 3"),
+    (dict(slug="ap", block=()), "blocks 0 to 3"),
+    (dict(slug="ap", kind="added"), "Did you mean 'add'"),
+    (dict(slug="ap", blok=1), "Did you mean 'block'"),
+    (dict(slug="ap", kind="concatenate", prompt_tokens=0), "1 or more"),
+    (dict(slug="linear-probe", block=1), "takes no settings"),
+    (dict(slug="vp", padding=8), "1 to 7"),
+    (dict(slug="vp", template="resize"), "needs padding"),
+    (dict(slug="ap", num_classes=1), "2 or more"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), BAD)
+def test_bad_settings_are_refused_with_a_remedy(vit, given, message):
+    given = {"num_classes": 3, **given}
+    with pytest.raises(vp.BadInput, match=message):
+        vp.build_method(given.pop("slug"), vit, given.pop("num_classes"), **given)
+
+
+def test_concatenation_is_refused_on_a_resnet(resnet):
+    with pytest.raises(vp.BadInput, match="on a ResNet use"):
+        vp.build_method("ap", resnet, 3, kind="concatenate")

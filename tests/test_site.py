@@ -1,0 +1,314 @@
+"""The website, opened from its folder in a headless Chromium: nothing leaves the page, nothing is broken.
+
+A small site is built here with the same program, pages and settings as the real one, from one notebook
+that runs in seconds; the real site is examined too when `make book` has built one.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+
+from visprompt import book, manifests
+from visprompt.errors import BadInput
+
+ROOT = Path(__file__).parents[1]
+REAL = ROOT / "build" / "site"
+CHROMIUM = os.environ.get("VISPROMPT_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+NOTEBOOK = r'''# ---
+# jupyter:
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+
+# %% [markdown]
+# # A small notebook
+#
+# The mean distance is $\rho = \frac{1}{P}$ {cite}`raghu2021`.
+
+# %% tags=["parameters"]
+profile = "quick"
+
+# %%
+import matplotlib.pyplot as plt
+import pandas as pd
+from visprompt.notebook import Page, Parameters, read_parameters
+from visprompt.records import recorded
+
+settings = read_parameters(Parameters, globals())
+page = Page("ap_theory", settings)
+run = recorded("test", {"seed": 0}, lambda: {"distance": 0.25}, code=["errors"])
+
+# %% [markdown]
+# (ap.lemma-1)=
+# ## Lemma 1: Attention distance shrinks after one layer
+#
+# $$\rho_1 = \frac{1 + d_A}{P} + \sum_{i=1}^{n} a_i b_i + c_1 + c_2 + c_3 + c_4 + c_5 + c_6 + c_7 + c_8 + c_9$$
+
+# %% name="ap.lemma-1" tags=["hide-input"]
+figure, axes = plt.subplots()
+axes.plot([1, 0.25])
+page.show("ap.lemma-1", figure, evidence="derived", how="Counted.", caption="A line", alt="A falling line",
+          records=[run])
+wide = pd.DataFrame({f"a wide column {i}": [run.values["distance"]] for i in range(12)})
+page.show("ap.lemma-1", wide, evidence="trend", how="Counted.", caption="A wide table", records=[run])
+
+# %% [markdown]
+# (ap.theorem-1)=
+# ## Theorem 1
+
+# %% name="ap.theorem-1"
+page.not_run("ap.theorem-1", command="make notebook NAME=ap_theory " + "x" * 90, why="It takes hours.")
+
+# %%
+page.close()
+'''
+
+
+def small_root(folder: Path) -> Path:
+    """A repository with one small notebook, beside the real prose, manifests and settings."""
+    for name in ("book", "data_manifests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("weights"))
+    for name in ("_config.yml", "CONTRIBUTING.md"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, folder / name)
+    (folder / "src").symlink_to(ROOT / "src")
+    (folder / "notebooks").mkdir()
+    (folder / "notebooks" / "ap_theory.py").write_text(NOTEBOOK)
+    (folder / "data_manifests" / "notebooks.yaml").write_text(
+        "ap_theory: {title: A small notebook, artifacts: [ap.lemma-1, ap.theorem-1], slices: {quick: {}}}\n"
+    )
+    contents = (ROOT / "_toc.yml").read_text().splitlines(keepends=True)
+    (folder / "_toc.yml").write_text(
+        "".join(line for line in contents if "notebooks/" not in line or "notebooks/ap_theory" in line)
+    )
+    return folder
+
+
+def call(*command, root: Path) -> subprocess.CompletedProcess:
+    """Run a program on a small repository."""
+    environment = {**os.environ, "VISPROMPT_ROOT": str(root), "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *map(str, command)], cwd=root, env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory) -> Path:
+    """The small repository with its notebook run and its site built."""
+    root = small_root(tmp_path_factory.mktemp("small"))
+    ipynb, done = root / "build" / "ipynb" / "ap_theory.ipynb", root / "build" / "executed" / "quick"
+    ipynb.parent.mkdir(parents=True)
+    done.mkdir(parents=True)
+    for command in (
+        ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, "notebooks/ap_theory.py"],
+        ["-m", "papermill", "--no-progress-bar", ipynb, done / "ap_theory.ipynb", "-p", "profile", "quick"],
+        ["-m", "visprompt.book", "quick"],
+    ):
+        ran = call(*command, root=root)
+        assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    return root
+
+
+@pytest.fixture(scope="session", params=["small", "real"])
+def site(request) -> Path:
+    """The small site, and the real one where it has been built."""
+    if request.param == "small":
+        return request.getfixturevalue("small") / "build" / "site"
+    if not (REAL / "index.html").exists():
+        pytest.skip("build/site is not there; make book builds it")
+    return REAL
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium found; install one or set VISPROMPT_CHROMIUM to its path")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as engine:
+        browser = engine.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@cache
+def document(path: Path):
+    """A page's parse tree."""
+    from bs4 import BeautifulSoup
+
+    return BeautifulSoup(path.read_text(), "html.parser")
+
+
+def pages(site: Path) -> list[Path]:
+    found = sorted(site.rglob("*.html"))
+    return [page for page in found if "_static" not in page.relative_to(site).parts]
+
+
+def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    tab = context.new_page()
+    heard, where = [], [""]
+    tab.on("request", lambda request: urlsplit(request.url).scheme in ("file", "data", "blob")
+           or heard.append(f"{where[0]} asks for {request.url}"))
+    tab.on("requestfailed", lambda request: heard.append(f"{where[0]} could not load {request.url}"))
+    tab.on("pageerror", lambda error: heard.append(f"{where[0]}: {error}"))
+    tab.on("console", lambda message: message.type == "error" and heard.append(f"{where[0]}: {message.text}"))
+    mathematics = 0
+    for page in pages(site):
+        where[0] = str(page.relative_to(site))
+        tab.goto(page.as_uri(), wait_until="load")
+        formulas = tab.locator(".math").count()
+        if formulas:
+            tab.wait_for_function("document.querySelectorAll('mjx-container svg').length >= "
+                                  "document.querySelectorAll('.bd-article .math').length")
+            mathematics += formulas
+        width = tab.evaluate("document.documentElement.scrollWidth")
+        if width > 390:
+            heard.append(f"{where[0]} is {width} px wide on a phone of 390")
+        unnamed = tab.evaluate("[...document.images].filter((i) => !(i.alt || '').trim()).length")
+        if unnamed:
+            heard.append(f"{where[0]} has {unnamed} images without alt text")
+        broken = tab.evaluate("[...document.images].filter((i) => !i.naturalWidth).length")
+        if broken:
+            heard.append(f"{where[0]} has {broken} images that do not show")
+    context.close()
+    assert not heard
+    assert mathematics, "no page had a formula, so nothing was learnt about formulas"
+
+
+def test_search_finds_a_word_without_a_server(site, browser):
+    tab = browser.new_page()
+    tab.goto((site / "search.html").as_uri() + "?q=inconclusive")
+    tab.wait_for_selector("#search-results li a", timeout=20_000)
+    assert "read-and-rerun.html" in " ".join(
+        link.get_attribute("href") for link in tab.locator("#search-results li a").all()
+    )
+    tab.close()
+
+
+def test_filter_leaves_the_rows_with_the_words(site, browser):
+    tab = browser.new_page()
+    tab.goto((site / "status.html").as_uri())
+    whole = tab.locator(".vp-filterable tbody tr:visible").count()
+    assert whole == len(manifests.artifacts())
+    tab.fill(".vp-filter input", "ap lemma-2")
+    assert tab.locator(".vp-filterable tbody tr:visible").count() == 1
+    tab.close()
+
+
+def test_source_link_unfolds_its_cell(small, browser):
+    tab = browser.new_page()
+    tab.goto((small / "build" / "site" / "notebooks" / "ap_theory.html").as_uri())
+    code = tab.locator('[id="cell-ap.lemma-1"] .cell_input pre').first
+    assert not code.is_visible()
+    tab.click("text=source cell >> nth=0")
+    code.wait_for(state="visible", timeout=5_000)
+    tab.close()
+
+
+def test_every_link_and_anchor_leads_somewhere(site):
+    lost = []
+    for page in pages(site):
+        for link in document(page).find_all(["a", "img", "link", "script"]):
+            target = link.get("href") or link.get("src") or ""
+            if not target or urlsplit(target).scheme:
+                continue
+            address, anchor = urldefrag(urljoin(page.as_uri(), target))
+            path = Path(unquote(urlsplit(address).path))
+            if not path.is_file():
+                lost.append(f"{page.relative_to(site)} -> {target}")
+            elif anchor and path.suffix == ".html" and not document(path).find(id=unquote(anchor)):
+                lost.append(f"{page.relative_to(site)} -> {target}: no such anchor")
+    assert not lost
+
+
+def test_every_shown_artifact_has_section_cell_and_record(site):
+    root = site.parents[1]
+    for name, entry in manifests.load_yaml(root / "data_manifests" / "notebooks.yaml").items():
+        page = document(site / "notebooks" / f"{name}.html")
+        for download in (f"{name}.py", f"{name}.ipynb"):
+            assert (site / "downloads" / download).is_file()
+        for artifact in entry["artifacts"]:
+            assert page.find("section", id=artifact), f"{name}: no section with the id {artifact}"
+            assert page.find(id=f"cell-{artifact}"), f"{name}: no cell cell-{artifact}"
+            bundle = json.loads((site / "records" / f"{artifact}.json").read_text())
+            named = {id for show in bundle["result"]["shows"] for id in show["records"]}
+            assert named <= {record["id"] for record in bundle["records"]}
+            figures = page.find(id=f"cell-{artifact}").find_all("figure", class_="vp-figure")
+            for figure in figures:
+                links = {link["href"] for link in figure.find_all("a")}
+                assert {f"../records/{artifact}.json", f"#cell-{artifact}"} <= links
+
+
+def test_front_page_counts_add_up(small):
+    page = document(small / "build" / "site" / "index.html")
+    tables = [
+        [[cell.get_text() for cell in row.find_all("td")] for row in table.tbody.find_all("tr")]
+        for table in page.select(".vp-table table")[:2]
+    ]
+    for rows in tables:
+        for row in rows:
+            assert int(row[1]) == sum(map(int, row[2:]))
+    ap = tables[0][0]
+    assert ap == ["AP", str(len(manifests.artifacts("ap"))), "1", "0", "0", "0", str(len(manifests.artifacts("ap")) - 1)]
+
+
+def test_strongest_evidence_counts(small):
+    found = book.read_results("quick", small)
+    assert found["artifacts"]["ap.lemma-1"]["evidence"] == "derived"  # shown as derived and as a trend
+    assert found["artifacts"]["ap.theorem-1"]["evidence"] == "not run"
+    assert found["artifacts"]["spt.table-1"]["notebook"] is None
+    assert {claim["verdict"] for claim in found["claims"].values()} <= {"not run"}
+
+
+@pytest.mark.parametrize("damage, message", [
+    ("skip", "did not run"), ("fail", "failed with ValueError"), ("profile", "ran with profile paper"),
+    ("unclosed", "page.close"), ("gone", "does not exist"), ("torn", "is no notebook"),
+])  # fmt: skip
+def test_a_page_that_did_not_run_as_it_says_is_refused(small, tmp_path, damage, message):
+    path = tmp_path / "ap_theory.ipynb"
+    text = (small / "build" / "executed" / "quick" / "ap_theory.ipynb").read_text()
+    notebook = json.loads(text)
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    results = code[-1]["outputs"][-1]["data"]
+    if damage == "skip":
+        code[2]["execution_count"] = None
+    elif damage == "fail":
+        code[2]["outputs"] = [{"output_type": "error", "ename": "ValueError", "evalue": "x", "traceback": []}]
+    elif damage == "profile":
+        results[book.RESULTS_MIME]["profile"] = "paper"
+    elif damage == "unclosed":
+        del results[book.RESULTS_MIME]
+    if damage != "gone":
+        path.write_text(text[:500] if damage == "torn" else json.dumps(notebook))
+    with pytest.raises(BadInput, match=message):
+        book.read_notebook(path, "quick")
+
+
+def test_a_missing_record_stops_the_site(small, tmp_path):
+    root = tmp_path / "root"
+    shutil.copytree(small, root, symlinks=True)
+    shutil.rmtree(root / "build" / "records")
+    ran = call("-m", "visprompt.book", "quick", root=root)
+    assert ran.returncode != 0 and "no record" in ran.stderr
+
+
+def test_a_broken_reference_stops_the_site(small, tmp_path):
+    root = tmp_path / "root"
+    shutil.copytree(small, root, symlinks=True, ignore=shutil.ignore_patterns("jupyter-book"))
+    with open(root / "book" / "data.md", "a") as file:
+        file.write("\n{ref}`no-such-label`\n")
+    ran = call("-m", "visprompt.book", "quick", root=root)
+    assert ran.returncode != 0 and "no-such-label" in ran.stdout + ran.stderr

@@ -1,0 +1,268 @@
+"""Tasks: what is drawn is what the label says, the same bytes every time; bad folders say what is wrong."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from scipy import ndimage
+
+from visprompt import drawing, outlines
+from visprompt.errors import BadInput
+from visprompt.tasks import LISTS, balanced_order, embedded_tasks, load_task, normalise
+
+DRAWN = sorted(set(drawing.DRAWERS) - {"source"})
+
+
+@pytest.mark.parametrize("kind", sorted(drawing.DRAWERS))
+def test_same_seed_same_bytes(kind):
+    images, labels = drawing.draw(kind, 60, seed=3)
+    again, same = drawing.draw(kind, 60, seed=3)
+    assert images.tobytes() == again.tobytes() and labels.tobytes() == same.tobytes()
+    assert images.dtype == np.uint8 and images.shape == (60, 24, 24, 3)
+    for other in (dict(seed=4), dict(seed=3, stream=1)):
+        assert images.tobytes() != drawing.draw(kind, 60, **other)[0].tobytes()
+
+
+def test_drawing_leaves_numpys_global_state_alone():
+    np.random.seed(0)
+    expected = np.random.RandomState(0).random()
+    drawing.draw("texture", 10, seed=0)
+    assert np.random.random() == expected
+
+
+@given(kind=st.sampled_from(sorted(drawing.DRAWERS)), n=st.integers(0, 250))
+@settings(max_examples=15, deadline=None)
+def test_labels_are_balanced_at_any_length(kind, n):
+    images, labels = drawing.draw(kind, n, seed=1)
+    counts = np.bincount(labels, minlength=drawing.DRAWERS[kind][0])
+    assert len(images) == len(labels) == n and len(counts) == drawing.DRAWERS[kind][0]
+    assert counts.max() - counts.min() <= 1
+
+
+def test_unknown_drawing_names_the_nearest():
+    with pytest.raises(BadInput, match="Did you mean 'texture'"):
+        drawing.draw("textures", 1, 0)
+
+
+def test_position_is_the_cell_of_the_centre_of_mass():
+    _, labels, masks = drawing.draw("position", 300, seed=5, with_masks=True)
+    grid = np.arange(24) + 0.5
+    x, y = ((masks * g).sum((1, 2)) / masks.sum((1, 2)) for g in (grid[None, None], grid[None, :, None]))
+    inside = (np.abs(x / 6 - labels % 4 - 0.5) < 0.62) & (np.abs(y / 6 - labels // 4 - 0.5) < 0.62)
+    cut = masks[:, [0, -1]].any((1, 2)) | masks[:, :, [0, -1]].any((1, 2))  # the frame cuts a part off
+    assert cut.mean() < 0.75 and inside[~cut].all()
+
+
+def test_count_is_the_number_of_connected_items():
+    _, labels, masks = drawing.draw("count", 300, seed=5, with_masks=True)
+    assert [ndimage.label(mask > 0.5, np.ones((3, 3)))[1] for mask in masks] == list(labels + 1)
+
+
+def test_orientation_is_the_long_axis_of_the_bar():
+    _, labels, masks = drawing.draw("orientation", 200, seed=5, with_masks=True)
+    y, x = np.mgrid[:24, :24]
+    for label, mask in zip(labels, masks, strict=True):
+        spread = np.cov(np.stack([x.ravel(), y.ravel()]), aweights=mask.ravel())
+        angle = 0.5 * np.rad2deg(np.arctan2(2 * spread[0, 1], spread[0, 0] - spread[1, 1]))
+        assert abs((angle - 22.5 * label + 90) % 180 - 90) < 11.2
+
+
+def test_source_parts_number_every_shape_and_fill():
+    labels = np.arange(drawing.SOURCE_CLASSES)
+    shape, fill = drawing.source_parts(labels)
+    assert len(set(zip(shape, fill, strict=True))) == len(labels) == 112
+    assert set(shape) == set(range(outlines.CONTOURS + outlines.GLYPHS))
+    assert (fill[80:] == len(drawing.FILLS)).all() and (fill[:80] < len(drawing.FILLS)).all()
+
+
+def test_outlines_are_all_different():
+    glyphs = {frozenset(frozenset((tuple(s[:2]), tuple(s[2:]))) for s in g) for g in outlines.STROKES}
+    assert len(glyphs) == outlines.GLYPHS
+    assert (outlines.RADII > 0.05).all()  # the origin lies inside each
+    apart = np.abs(outlines.RADII[:, None] - outlines.RADII).mean(-1) + np.eye(outlines.CONTOURS)
+    assert apart.min() > 0.03
+
+
+@given(centre=st.tuples(st.floats(-3, 3), st.floats(-3, 3)))
+@settings(max_examples=20, deadline=None)
+def test_disc_distance(centre):
+    u, v = (np.full((1, 1, 1), c) for c in centre)
+    distance = outlines.contour_distance(np.array([0]), u, v).item()
+    assert distance == pytest.approx(np.hypot(*centre) - 0.8, abs=1e-9)
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return {name: load_task(name) for name in embedded_tasks()}
+
+
+def test_manifest_says_what_is_loaded(tasks):
+    assert set(tasks) == {"digits", *DRAWN}
+    for name, entry in embedded_tasks().items():
+        task = tasks[name]
+        assert [len(s[1]) for s in (task.train, task.val, task.test)] == entry["splits"]
+        assert (task.classes, task.size, task.resize) == (len(entry["classes"]), entry["image_size"], "none")
+        for images, labels in (task.train, task.val, task.test):
+            assert images.dtype == torch.uint8 and images.shape[1:] == (3, 24, 24)
+            assert labels.dtype == torch.int64 and set(labels.tolist()) == set(range(task.classes))
+        counts = task.train[1].bincount()
+        assert counts.max() - counts.min() <= 1
+
+
+def test_splits_are_disjoint(tasks):
+    for task in tasks.values():
+        pictures = torch.cat([s[0] for s in (task.train, task.val, task.test)]).flatten(1).numpy()
+        # scikit-learn's digits hold no picture twice
+        assert len({p.tobytes() for p in pictures}) == len(pictures), task.name
+
+
+def test_no_target_picture_is_a_source_picture(tasks):
+    from visprompt.pretraining import RECIPES
+
+    assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 6
+
+
+def test_train_size_takes_a_balanced_prefix(tasks):
+    for name in ("digits", "count"):
+        few = load_task(name, train_size=25)
+        counts = few.train[1].bincount(minlength=few.classes)
+        assert len(few.train[1]) == 25 and counts.max() - counts.min() <= 1
+        assert torch.equal(few.val[0], tasks[name].val[0])
+        assert torch.equal(few.train[0], load_task(name, train_size=50).train[0][:25])
+    for wrong in (0, 801):
+        with pytest.raises(BadInput, match=f"count's 800 training images, not {wrong}"):
+            load_task("count", train_size=wrong)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
+def test_balanced_order_is_a_stable_permutation(labels):
+    labels = torch.tensor(labels)
+    order = balanced_order(labels)
+    assert sorted(order.tolist()) == list(range(len(labels)))
+    for label in labels.unique():
+        positions = order[labels[order] == label]
+        assert positions.tolist() == sorted(positions.tolist())
+    smallest = labels.bincount()[labels.unique()].min()
+    assert (labels[order][: smallest * len(labels.unique())].bincount()[labels.unique()] == smallest).all()
+
+
+def test_digits_are_scikit_learns(tasks):
+    from sklearn.datasets import load_digits
+
+    images, labels = tasks["digits"].train
+    pixels = load_digits().data.reshape(-1, 8, 8)
+    centres = images[:, 0, 1::3, 1::3].numpy()  # the middle of every three pixels is the pixel itself
+    grey = np.floor(pixels * 255 / 16 + 0.5).astype(np.uint8)
+    known = {p.tobytes(): t for p, t in zip(grey, load_digits().target, strict=True)}
+    assert [known[np.ascontiguousarray(c).tobytes()] for c in centres] == labels.tolist()
+
+
+def test_fingerprint_follows_the_data(tasks):
+    task = load_task("count")
+    assert task.fingerprint == tasks["count"].fingerprint
+    assert len({t.fingerprint for t in tasks.values()}) == 5
+    assert load_task("count", train_size=799).fingerprint != task.fingerprint
+    other = load_task("count")
+    other.test[0][-1, -1, -1, -1] ^= 1
+    assert other.fingerprint != task.fingerprint
+
+
+@given(st.floats(0.1, 0.9), st.floats(0.1, 0.9))
+def test_normalise_broadcasts_over_channels(mean, std):
+    images = torch.arange(24, dtype=torch.uint8).reshape(2, 3, 2, 2)
+    one = normalise(images, mean, std)
+    assert torch.equal(one, normalise(images, (mean,) * 3, (std,) * 3))
+    torch.testing.assert_close(one * std + mean, images / 255)
+    assert normalise(images, (mean, 0, 0), 1)[0, 1, 0, 0] == 4 / 255
+
+
+def test_embedded_tasks_can_be_enlarged():
+    task = load_task("count", image_size=32)
+    assert task.size == 32 and task.resize == "direct"
+    cropped = load_task("count", image_size=32, resize="crop")
+    assert cropped.size == 32 and not torch.equal(cropped.test[0], task.test[0])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A task folder with six tiny pictures; left half dark, right half light."""
+    (tmp_path / "toy" / "images").mkdir(parents=True)
+    picture = np.zeros((10, 20, 3), np.uint8)
+    picture[:, 10:] = 200
+    for i in range(6):
+        Image.fromarray(picture + i).save(tmp_path / "toy" / "images" / f"a {i}.png")
+    for k, file in enumerate(LISTS.values()):
+        (tmp_path / "toy" / file).write_text(f"images/a {2 * k}.png 0\nimages/a {2 * k + 1}.png 1\n")
+    (tmp_path / "toy" / "classes.txt").write_text("cat\ndog\n")
+    return tmp_path
+
+
+def test_folder_task(folder):
+    task = load_task("toy", folder, image_size=8)
+    assert task.class_names == ("cat", "dog") and task.resize == "direct" and task.size == 8
+    assert task.train[0].shape == (2, 3, 8, 8) and task.test[1].tolist() == [0, 1]
+    assert task.val[0][1, :, 4, 0].tolist() == [3] * 3 and task.val[0][1, :, 4, 7].tolist() == [203] * 3
+    assert load_task("toy", folder).size == 224
+    cropped = load_task("toy", folder, image_size=8, resize="crop")
+    assert cropped.train[0].shape == (2, 3, 8, 8) and not torch.equal(cropped.train[0], task.train[0])
+    assert cropped.train[0][0, 0, 4, 0] < 20 < 180 < cropped.train[0][0, 0, 4, 7]  # still both halves
+    (folder / "toy" / "classes.txt").unlink()
+    assert load_task("toy", folder, image_size=8).class_names == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("train800.txt", "images/a 0.png 0\nimages/none.png 1\n", "train800.txt, line 2: image .*none.png does not"),
+        ("val200.txt", "images/a 0.png 2\n", "val200.txt, line 1: label 2 is none of 2 classes"),
+        ("val200.txt", "images/a 0.png -1\n", "line 1: label -1 is none of"),
+        ("test.txt", "\nimages/a 0.png one\n", "test.txt, line 2: 'images/a 0.png one' is not 'rel"),
+        ("test.txt", "7\n", r"test.txt, line 1: '7' is not"),
+        ("test.txt", "\n", r"test.txt lists no image"),
+        ("images/a 3.png", "no picture", "val200.txt, line 2: image .*a 3.png cannot be read"),
+    ],
+)  # fmt: skip
+def test_bad_folders_say_where(folder, file, content, says):
+    (folder / "toy" / file).write_text(content)
+    with pytest.raises(BadInput, match=says) as caught:
+        load_task("toy", folder, image_size=8)
+    assert "\n" not in str(caught.value)
+
+
+def test_truncated_image_is_named(folder):
+    path = folder / "toy" / "images" / "a 5.png"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(BadInput, match=r"test.txt, line 2: image .*a 5.png cannot be read"):
+        load_task("toy", folder, image_size=8)
+
+
+def test_missing_list_folder_and_wrong_names(folder):
+    with pytest.raises(BadInput, match="Did you mean 'toy'"):
+        load_task("tou", folder)
+    with pytest.raises(BadInput, match="nowhere is not a folder"):
+        load_task("toy", folder / "nowhere")
+    with pytest.raises(BadInput, match="Did you mean 'digits'"):
+        load_task("digit")
+    with pytest.raises(BadInput, match="Did you mean 'crop'"):
+        load_task("toy", folder, resize="cropped")
+    with pytest.raises(BadInput, match="at least 1 pixel"):
+        load_task("toy", folder, image_size=0)
+    (folder / "toy" / "test.txt").unlink()
+    with pytest.raises(BadInput, match="test.txt is missing"):
+        load_task("toy", folder)
+
+
+def test_real_folder():
+    if not os.environ.get("VISPROMPT_REAL"):
+        pytest.skip("set VISPROMPT_REAL to a folder of task folders to try them")
+    root = Path(os.environ["VISPROMPT_REAL"])
+    found = [p.parent for p in root.glob("*/test.txt") if (p.parent / "train800.txt").is_file()]
+    assert found, f"{root} holds no folder with train800.txt and test.txt"
+    smallest = min(found, key=lambda p: len((p / "test.txt").read_text()))  # others only take longer
+    task = load_task(smallest.name, root, image_size=16, resize="crop", train_size=20)
+    assert task.train[0].shape == (20, 3, 16, 16) and task.test[1].max() < task.classes
