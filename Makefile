@@ -2,6 +2,7 @@
 PROFILE ?= quick
 DEVICE ?= cpu
 GPUS ?= 1
+DATA ?=
 CORES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 NAME ?=
 ARGS ?=
@@ -11,37 +12,40 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 READY := .venv/.ready
-export VISPROMPT_ROOT := $(CURDIR)
 export OMP_NUM_THREADS ?= 1
 # Two makes in one folder take turns; a killed one leaves no lock behind.
 TURN := $(if $(shell command -v flock),flock build/.turn,)
 WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make in this folder.";,)
-SNAKEMAKE = mkdir -p build; $(WAIT) PATH="$(CURDIR)/$(BIN):$$PATH" $(TURN) $(BIN)/snakemake --nolock --cores $(CORES) --resources gpu=$(GPUS) \
-	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE) device=$(DEVICE) --
+SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
+	--cores $(CORES) --resources gpu=$(GPUS) --rerun-incomplete --keep-going --quiet host \
+	--config profile=$(PROFILE) device=$(DEVICE) gpus=$(GPUS) data_dir="$(DATA)" --
 
 .PHONY: help book test notebook bench lock pretrain clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-book: $(READY)  ## run what changed and build the website in build/site (PROFILE=paper, CORES=, DEVICE=, GPUS=)
+book: $(READY)  ## run what changed, build the website in build/site (PROFILE=paper DATA= DEVICE= GPUS= CORES=)
 	@$(SNAKEMAKE) build/site/index.html
 	@echo "Open build/site/index.html in a browser."
 
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
 	$(BIN)/python -m pytest -q $(TESTS)
 
-notebook: $(READY)  ## run one notebook into build/notebook: make notebook NAME=ap ARGS="-p seeds '[0]'"
-	@test -f "notebooks/$(NAME).py" || { echo "Write NAME=..., one of: $(patsubst notebooks/%.py,%,$(wildcard notebooks/*.py))"; exit 2; }
+notebook: $(READY)  ## run one notebook into build/notebook, as in NAME=ap ARGS="-p seeds '[0]'"
+	@test -f "notebooks/$(NAME).py" || \
+	  { echo "Write NAME=..., one of: $(patsubst notebooks/%.py,%,$(wildcard notebooks/*.py))"; exit 2; }
 	@$(SNAKEMAKE) build/ipynb/$(NAME).ipynb
 	@mkdir -p build/notebook
-	$(BIN)/papermill --cwd . build/ipynb/$(NAME).ipynb build/notebook/$(NAME).ipynb -p profile $(PROFILE) -p device $(DEVICE) $(ARGS)
+	$(BIN)/papermill --cwd . build/ipynb/$(NAME).ipynb build/notebook/$(NAME).ipynb \
+	  -p profile $(PROFILE) -p device $(DEVICE) $(ARGS)
 
 bench: $(READY)  ## time the methods on this machine
 	$(BIN)/python -m visprompt bench $(ARGS)
 
 pretrain: $(READY)  ## train the small backbones of the quick profile again
-	$(BIN)/python -m visprompt pretrain $(ARGS)
+	$(BIN)/python -m visprompt.pretraining vit
+	$(BIN)/python -m visprompt.pretraining resnet
 
 lock:  ## renew requirements.lock from pyproject.toml (needs the network)
 	rm -rf build/lock-venv && mkdir -p build
@@ -53,7 +57,7 @@ lock:  ## renew requirements.lock from pyproject.toml (needs the network)
 	mv build/requirements.lock requirements.lock
 
 clean:  ## remove what was built; the records of runs and .venv stay
-	rm -rf build/ipynb build/slices build/running build/executed build/pages build/jupyter-book build/site build/notebook build/lock-venv
+	rm -rf $(addprefix build/,ipynb slices running executed notebook pages jupyter-book site lock-venv)
 
 # The first Python of version 3.11 on this computer.
 python = $$(for p in python3.11 python3 python; do \

@@ -11,21 +11,25 @@ import yaml
 
 PROFILE = config.get("profile", "quick")
 DEVICE = config.get("device", "cpu")
+DATA_DIR = config.get("data_dir") or None
 if PROFILE not in ("quick", "paper"):
     raise WorkflowError(f"profile is {PROFILE!r}; write profile=quick or profile=paper")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two runs of one thread are faster than one of two
+os.environ["PATH"] = f"{workflow.basedir}/.venv/bin:{os.environ['PATH']}"  # on the machines of a cluster too
 
 with open("data_manifests/notebooks.yaml") as file:
     NOTEBOOKS = yaml.safe_load(file)
 SLICES = {name: (entry["slices"] or {}).get(PROFILE) or {} for name, entry in NOTEBOOKS.items()}
 GPUS = int(DEVICE.startswith("cuda"))
+CARDS = int(config.get("gpus", 1))
 
 MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
 SITE_ONLY = [f"src/visprompt/{name}.py" for name in ("book", "book_pages", "sphinx_anchors", "__main__")]
 LOOKS_ONLY = [f"src/visprompt/{name}.py" for name in ("figures", "drawing", "outlines")]
 WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
 PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
-MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*") if p.is_file() and "weights" not in p.parts)
+MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
+SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
 SHOWN = [module for module in MODULES if module not in SITE_ONLY]
 RUN = [module for module in SHOWN if module not in LOOKS_ONLY]
@@ -34,12 +38,26 @@ RUN = [module for module in SHOWN if module not in LOOKS_ONLY]
 # The kernel's remark on sockets of this machine is left out.
 NAMED = """python3 -uc 'import sys
 for line in open(0, errors="replace"):
-    if line.strip() and "TCP without encryption" not in line: print("[" + sys.argv[1] + "]", line.rstrip(), flush=True)'"""
+    if line.strip() and "TCP without encryption" not in line:
+        print("[" + sys.argv[1] + "]", line.rstrip(), flush=True)'"""
+
+# Snakemake counts accelerators but hands none out: each run takes the first that no other run holds.
+# Schedulers of clusters set the variable themselves.
+CARD = ""
+if DEVICE == "cuda" and CARDS > 1:
+    CARD = (
+        'if [ -z "${CUDA_VISIBLE_DEVICES:-}" ]; then '
+        f"for card in $(seq 0 {CARDS - 1}); do exec 9>build/.card$card; if flock -n 9; then break; fi; done; "
+        "export CUDA_VISIBLE_DEVICES=$card; fi; "
+    )
 
 
 def parameters(name: str, piece: str | None = None) -> str:
-    """What papermill passes to a notebook, as JSON."""
-    return json.dumps({"profile": PROFILE, "device": DEVICE, **(SLICES[name][piece] if piece else {})})
+    """What papermill passes to a notebook, as JSON; the data folder only to notebooks that take one."""
+    given = {"profile": PROFILE, "device": DEVICE}
+    if DATA_DIR and "\ndata_dir = " in Path(f"notebooks/{name}.py").read_text():
+        given["data_dir"] = DATA_DIR
+    return json.dumps({**given, **(SLICES[name][piece] if piece else {})})
 
 
 wildcard_constraints:
@@ -69,6 +87,7 @@ rule slice:
     input:
         notebook="build/ipynb/{name}.ipynb",
         code=RUN,
+        settings=SETTINGS,
         weights=WEIGHTS,
     output:
         f"build/slices/{PROFILE}/{{name}}/{{piece}}.ipynb",
@@ -79,7 +98,7 @@ rule slice:
     resources:
         gpu=GPUS,
     shell:
-        "mkdir -p build/running/slices && "
+        "{CARD}mkdir -p build/running/slices && "
         "papermill --cwd . -y {params.given:q} {input.notebook} "
         "build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb 2>&1 "
         "| {NAMED} {wildcards.name}:{wildcards.piece} && "
@@ -105,7 +124,7 @@ rule execute:
     resources:
         gpu=GPUS,
     shell:
-        "mkdir -p build/running && "
+        "{CARD}mkdir -p build/running && "
         "papermill --cwd . -y {params.given:q} {input.notebook} build/running/{wildcards.name}.ipynb 2>&1 "
         "| {NAMED} {wildcards.name} && "
         "mv build/running/{wildcards.name}.ipynb {output}"

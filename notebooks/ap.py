@@ -64,7 +64,7 @@ from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.records import progress, recorded
 from visprompt.sweeps import Bench, Run, difference, interval, sweep
 
-PROFILES = {
+_PROFILES = {
     "quick": dict(
         backbones=["vit_micro_patch4_24", "resnet_micro_24"],
         tasks=["position", "count", "texture"],
@@ -82,13 +82,13 @@ PROFILES = {
         few_shot=1000,
     ),
 }
-METHODS = ["linear-probe", "full-finetune", "norm-tune", "vp", "ap"]
+_METHODS = ["linear-probe", "full-finetune", "norm-tune", "vp", "ap"]
 
 
 @dataclass(frozen=True)
 class Settings(Parameters):
     backbones: list[str] | None = None
-    weights: str = "pretrained"
+    weights: str | None = "pretrained"
     tasks: list[str] | None = None
     layer_tasks: list[str] | None = None
     methods: list[str] | None = None
@@ -101,13 +101,13 @@ class Settings(Parameters):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, value in {**PROFILES[self.profile], "methods": METHODS}.items():
+        for name, value in {**_PROFILES[self.profile], "methods": _METHODS}.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
             if getattr(self, name) == [] and name != "kept_seeds":
                 raise BadInput(f"parameter {name} is an empty list; leave it out to take the profile's.")
         for method in self.methods:
-            choose("method", method, METHODS)
+            choose("method", method, _METHODS)
         if self.profile == "paper" and self.data_dir is None:
             raise BadInput(
                 "the paper profile reads its data sets from folders: give -p data_dir FOLDER, with a folder per task "

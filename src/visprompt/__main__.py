@@ -12,16 +12,18 @@ def claims(args) -> None:
     """One claim a line: id, artifact, evidence, verdict; `not run` where no executed notebook answers it."""
     from .book import read_results
 
-    answers = read_results(args.profile)["claims"]
-    found = manifests.claims(args.paper)
     if args.verdict:
         choose("verdict", args.verdict, ["agrees", "disagrees", "inconclusive", "not run"])
-    for claim in found:
-        answer = answers.get(claim.id, {"evidence": "-", "verdict": "not run"})
+    choose("profile", args.profile, ["quick", "paper"])
+    try:
+        answers = read_results(args.profile)["claims"]
+    except BadInput as error:
+        print(f"No claim is answered yet: {error}", file=sys.stderr)
+        answers = {}
+    for claim in manifests.claims(args.paper):
+        answer = answers.get(claim.id, {"evidence": None, "verdict": "not run"})
         if args.verdict in (None, answer["verdict"]):
-            print(f"{claim.id}\t{claim.artifact}\t{answer['evidence']}\t{answer['verdict']}")
-    if not answers:
-        print("No notebook has been run with this profile yet: make book runs them.", file=sys.stderr)
+            print(f"{claim.id}\t{claim.artifact}\t{answer['evidence'] or '-'}\t{answer['verdict']}")
 
 
 def published(args) -> None:

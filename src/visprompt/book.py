@@ -48,7 +48,8 @@ def read_notebook(path: Path, profile: str) -> tuple[nbformat.NotebookNode, dict
     results = None
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     for number, cell in enumerate(code, start=1):
-        name = f"notebook {path.stem}, code cell {number} ({cell.metadata.get('name') or first_line(cell.source)})"
+        which = cell.metadata.get("name") or first_line(cell.source)
+        name = f"notebook {path.stem}, code cell {number} ({which})"
         if cell.execution_count is None:
             raise BadInput(f"{name} did not run. {again}")
         for output in cell.outputs:
@@ -56,7 +57,7 @@ def read_notebook(path: Path, profile: str) -> tuple[nbformat.NotebookNode, dict
                 raise BadInput(f"{name} failed with {output.ename}: {output.evalue}. Mend it. {again}")
             results = output.get("data", {}).get(RESULTS_MIME, results)
     if results is None:
-        raise BadInput(f"notebook {path.stem}: no cell left results; its last cell must be page.close(). {again}")
+        raise BadInput(f"notebook {path.stem} left no results; its last cell must be page.close(). {again}")
     if results["profile"] != profile:
         raise BadInput(f"notebook {path.stem} ran with profile {results['profile']}, not {profile}. {again}")
     return notebook, results
@@ -80,12 +81,13 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     choose("profile", profile, PROFILES)
     root = root or manifests.ROOT
     nothing = {"evidence": "not run", "shows": [], "not_run": None, "notebook": None}
-    unasked = {"verdict": "not run", "evidence": None, "estimate": None, "low": None, "high": None}
+    unasked = {"verdict": "not run", "note": "", "records": [], "notebook": None}
+    unasked |= dict.fromkeys(("evidence", "estimate", "low", "high"))
     found = {
         "profile": profile,
         "notebooks": {},
         "artifacts": {id: dict(nothing) for id in manifests.artifacts().index},
-        "claims": {c.id: {**unasked, "records": [], "note": "", "notebook": None} for c in manifests.claims()},
+        "claims": {claim.id: dict(unasked) for claim in manifests.claims()},
     }
     for name in notebooks(root):
         _, results = read_notebook(root / "build" / "executed" / profile / f"{name}.ipynb", profile)
@@ -162,8 +164,8 @@ def build(profile: str, root: Path | None = None) -> Path:
     out = root / "build" / "jupyter-book"
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-c", START, "build", str(pages), "--path-output", str(out)]
-    options = ["--config", str(root / "_config.yml"), "--toc", str(root / "_toc.yml"), "-W", "-n", "--keep-going"]
-    done = subprocess.run([*command, *options])
+    command += ["--config", str(root / "_config.yml"), "--toc", str(root / "_toc.yml")]
+    done = subprocess.run([*command, "-W", "-n", "--keep-going"])
     if done.returncode:
         raise BadInput("the website was not built: mend the warnings above, which count as errors.")
     site = root / "build" / "site"
@@ -178,7 +180,7 @@ def main() -> None:
         site = build(sys.argv[1] if len(sys.argv) > 1 else "quick")
     except BadInput as problem:
         sys.exit(f"visprompt.book: {problem}")
-    print(f"The website is ready: open {site / 'index.html'} in a browser. It needs no server and no network.")
+    print(f"The website is ready: open {site / 'index.html'} in a browser.")
 
 
 if __name__ == "__main__":

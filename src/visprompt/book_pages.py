@@ -1,4 +1,4 @@
-"""The parts of the website that are made from manifests and results: tables as plain HTML, no script needed."""
+"""The parts of the website that are made from manifests and results: tables as plain HTML, no script."""
 
 import html
 import re
@@ -11,15 +11,16 @@ from .errors import choose
 
 EVIDENCE = ("derived", "measured", "trend", "replicated", "not run")
 VERDICTS = ("agrees", "disagrees", "inconclusive", "not run")
-# Modules in the order of the house; what is not listed here is reached through these.
+# Modules that only this site uses.
 HIDDEN = {"__init__", "__main__", "sphinx_anchors", "book", "book_pages"}
 
 
 def make(part: str, results: dict, root: Path) -> str:
     """Return the generated part of a page that `<!-- made: part -->` asks for."""
     makers = {
-        "evidence": evidence, "verdicts": verdicts, "artifacts": artifacts, "claims": claims, "notebooks": notebooks,
-        "data": data, "backbones": backbones, "api": api, "contributing": contributing,
+        "evidence": evidence, "verdicts": verdicts, "artifacts": artifacts, "claims": claims,
+        "notebooks": notebooks, "data": data, "backbones": backbones, "api": api,
+        "contributing": contributing,
     }  # fmt: skip
     return makers[choose("generated part", part, makers)](results, root)
 
@@ -158,7 +159,8 @@ def notebooks(results: dict, root: Path) -> str:
     rows = []
     for name, entry in manifests.load_yaml(root / "data_manifests" / "notebooks.yaml").items():
         rows.append([
-            f'<a href="notebooks/{name}.html">{html.escape(entry["title"])}</a>', str(len(entry["artifacts"])),
+            f'<a href="notebooks/{name}.html">{html.escape(entry["title"])}</a>',
+            str(len(entry["artifacts"])),
             f'<a href="downloads/{name}.py" download>{name}.py</a>',
             f'<a href="downloads/{name}.ipynb" download>{name}.ipynb</a>',
         ])  # fmt: skip
@@ -166,8 +168,8 @@ def notebooks(results: dict, root: Path) -> str:
 
 
 def data(results: dict, root: Path) -> str:
-    """The data sets of data_manifests/datasets.yaml."""
-    return manifest(root / "data_manifests" / "datasets.yaml")
+    """The tasks of data_manifests/tasks.yaml."""
+    return manifest(root / "data_manifests" / "tasks.yaml")
 
 
 def backbones(results: dict, root: Path) -> str:
@@ -176,18 +178,13 @@ def backbones(results: dict, root: Path) -> str:
 
 
 def manifest(path: Path) -> str:
-    """A manifest, group -> name -> fields, as a heading and a table for each group."""
-    if not path.exists():
-        return f"No {path.name} is there yet."
+    """A manifest, group -> name -> fields, with a heading for each group and a small table for each name."""
     parts = []
     for group, entries in manifests.load_yaml(path).items():
-        columns = list(dict.fromkeys(field for entry in entries.values() for field in entry))
-        rows = [
-            [f"<code>{html.escape(name)}</code>", *(value(entry.get(column)) for column in columns)]
-            for name, entry in entries.items()
-        ]
-        head = ["Name", *(column.replace("_", " ") for column in columns)]
-        parts.append(f"## {group.replace('_', ' ').capitalize()}\n\n{table(head, rows)}\n")
+        parts.append(f"## {group.replace('_', ' ').capitalize()}\n")
+        for name, fields in entries.items():
+            rows = [[field.replace("_", " "), value(content)] for field, content in fields.items()]
+            parts.append(f"### {name}\n\n{table(['Field', 'Value'], rows)}\n")
     return "\n".join(parts)
 
 

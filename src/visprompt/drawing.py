@@ -23,7 +23,7 @@ Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]  # images (n, S, S, 3) uint8, 
 
 
 def _local(cx, cy, angle, scale) -> tuple[np.ndarray, np.ndarray]:
-    """Pixel centres in the frame of things at (cx, cy), turned by angle, in units of scale, each (n, S, S)."""
+    """Pixel centres seen from things at (cx, cy), turned by angle, in units of scale: (n, S, S) each."""
     grid = np.arange(SIZE) + 0.5
     x = grid[None, None, :] - cx[:, None, None]
     y = grid[None, :, None] - cy[:, None, None]
@@ -133,9 +133,9 @@ def _position(rng, labels: np.ndarray) -> Drawn:
     n = len(labels)
     ground, colours = _background(rng, n)
     cell = SIZE / 4
-    cx = (labels % 4 + 0.5) * cell + rng.uniform(-2.4, 2.4, n)
-    cy = (labels // 4 + 0.5) * cell + rng.uniform(-2.4, 2.4, n)
-    scale = rng.uniform(2.6, 4.6, n)
+    cx = (labels % 4 + 0.5) * cell + rng.uniform(-2.7, 2.7, n)
+    cy = (labels // 4 + 0.5) * cell + rng.uniform(-2.7, 2.7, n)
+    scale = rng.uniform(1.8, 3.4, n)
     u, v = _local(cx, cy, rng.uniform(0, 2 * np.pi, n), scale)
     mask = _cover(contour_distance(rng.integers(0, CONTOURS, n), u, v) * scale[:, None, None])
     return _finish(rng, _paint(ground, mask, _contrast(rng, colours))), labels, mask
@@ -162,16 +162,16 @@ def _orientation(rng, labels: np.ndarray) -> Drawn:
     n = len(labels)
     ground, colours = _background(rng, n)
     colour = _contrast(rng, colours)
-    angle = np.deg2rad(22.5 * labels + rng.uniform(-7, 7, n))
+    angle = np.deg2rad(22.5 * labels + rng.uniform(-6, 6, n))
     u, v = _local(*rng.uniform(5, SIZE - 5, (2, n)), angle, np.ones(n))
-    half = rng.uniform(2.6, 4.2, n)[:, None, None]
-    bar = _cover(np.hypot(u - np.clip(u, -half, half), v) - 0.9)
+    half = rng.uniform(3.8, 5.5, n)[:, None, None]
+    bar = _cover(np.hypot(u - np.clip(u, -half, half), v) - 1.0)
     canvas = ground
-    for _ in range(4):
+    for _ in range(2):
         x, y = _local(*rng.uniform(0, SIZE, (2, n)), np.zeros(n), np.ones(n))
         disc = _cover(np.hypot(x, y) - rng.uniform(1.0, 2.0, n)[:, None, None])
         canvas = _paint(canvas, disc * (1 - bar), colour)
-    return _finish(rng, _paint(canvas, bar, colour), grain=0.10), labels, bar
+    return _finish(rng, _paint(canvas, bar, colour), grain=0.05), labels, bar
 
 
 def _texture(rng, labels: np.ndarray) -> Drawn:
@@ -179,11 +179,11 @@ def _texture(rng, labels: np.ndarray) -> Drawn:
     n = len(labels)
     ground, colours = _background(rng, n)
     first = _contrast(rng, colours)
-    second = first + (_contrast(rng, first[:, None]) - first) * rng.uniform(0.35, 0.7, (n, 1))
-    centre, scale = rng.uniform(10, 14, (2, n)), rng.uniform(8.0, 11.0, n)
+    second = first + (_contrast(rng, first[:, None]) - first) * rng.uniform(0.6, 1.0, (n, 1))
+    centre, scale = rng.uniform(10, 14, (2, n)), rng.uniform(10.0, 13.0, n)
     u, v = _local(*centre, rng.uniform(0, 2 * np.pi, n), scale)
     mask = _cover(contour_distance(rng.integers(0, CONTOURS, n), u, v) * scale[:, None, None])
-    period = rng.uniform(3.2, 4.8, n)
+    period = rng.uniform(4.0, 6.0, n)
     u, v = _local(*rng.uniform(6, 18, (2, n)), rng.uniform(0, 2 * np.pi, n), period / (2 * np.pi))
     shares = (
         0.5 + 2 * np.sin(u),  # stripes

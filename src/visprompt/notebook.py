@@ -3,11 +3,13 @@
 import base64
 import html
 import io
+import math
 import types
 import typing
 from dataclasses import dataclass, fields
 
 import pandas as pd
+import yaml
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
@@ -51,10 +53,20 @@ def read_parameters(settings: type, namespace: dict):
     }
     for name, value in given.items():
         choose("notebook parameter", name, known)
+        if isinstance(value, str) and not fits(value, hints[name]):
+            given[name] = value = parse(value)  # papermill -p seeds '[0]' hands over the text "[0]"
         if not fits(value, hints[name]):
             wanted = str(hints[name]).removeprefix("<class '").removesuffix("'>")
             raise BadInput(f"parameter {name} must be {wanted}, not {value!r}.")
     return settings(**given)
+
+
+def parse(text: str):
+    """A list or number written as text; the text itself when it is neither."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
 
 
 def fits(value, hint) -> bool:
@@ -118,7 +130,7 @@ class Page:
                 raise BadInput(f"{artifact}: a figure needs alt=, one sentence that says what is to be seen.")
             body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
         else:
-            body = f'<div class="vp-table">{thing.to_html(border=0, escape=True)}</div>'
+            body = f'<div class="vp-table">{thing.to_html(border=0, escape=True, index=False)}</div>'
         self.artifacts[artifact]["shows"].append(
             {"evidence": evidence, "how": how, "caption": caption, "cell": artifact, "records": ids(records)}
         )
@@ -163,18 +175,21 @@ class Page:
         result = verdict(claim, low, high)
         self.claims[claim_id] = {
             "evidence": evidence, "verdict": result, "estimate": float(estimate),
-            "low": float(low), "high": float(high), "records": ids(records), "note": note,
+            "low": finite(low), "high": finite(high), "records": ids(records), "note": note,
         }  # fmt: skip
-        wanted = {
-            "greater": f"above {claim.margin:g}",
-            "less": f"below {claim.margin:g}",
-            "equal": f"{claim.published} ± {claim.tolerance:g}",
-        }[claim.direction]
+        if claim.direction == "equal":
+            wanted = f"{claim.published:g} ± {claim.tolerance:g}"
+        else:
+            wanted = f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
         interval = f" [{low:.4g}, {high:.4g}]" if high > low else ""
+        if finite(low) is None:
+            interval = " (too few seeds for an interval)"
         display(HTML(
             f'<p class="vp-claim"><span class="vp-badge vp-{result}">{result}</span> '
-            f"{html.escape(claim.metric)}: {estimate:.4g}{interval}; the paper: {html.escape(wanted)} "
-            f"({html.escape(claim.where)}). {html.escape(note)} <code>{claim_id}</code></p>"
+            f'<span class="vp-badge vp-{evidence}">{evidence}</span> '
+            f"{html.escape(claim.metric.strip())}: <b>{estimate:.4g}</b>{interval}, claimed {wanted}. "
+            f"Printed ({html.escape(claim.where)}): {html.escape(claim.printed or '–')}. "
+            f"{html.escape(note)} <code>{claim_id}</code></p>"
         ))  # fmt: skip
         return result
 
@@ -192,6 +207,11 @@ class Page:
             "artifacts": self.artifacts, "claims": self.claims,
         }  # fmt: skip
         display({RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
+
+
+def finite(value) -> float | None:
+    """A bound as JSON knows it: None where there is none."""
+    return float(value) if math.isfinite(value) else None
 
 
 def ids(records) -> list[str]:

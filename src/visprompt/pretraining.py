@@ -2,7 +2,7 @@
 
 The ViT first learns to paint in hidden patches (a masked autoencoder, He et al., CVPR 2022), because
 supervised training alone hardly starts on 24-pixel pictures; both then learn the 112 source classes, with two
-extra heads, thrown away at the end, that name the shape and the fill apart. One thread on a CPU each; the logs
+extra heads, thrown away at the end, that name the shape and the fill apart. One CPU thread each; the logs
 beside the weights say how long it took.
 """
 
@@ -127,7 +127,7 @@ class Student(nn.Module):
 
 
 def _augment(images: torch.Tensor, shift: int) -> torch.Tensor:
-    """Bytes (B, 3, S, S) moved by up to `shift` pixels, with red, green and blue swapped, alike for eight at a time."""
+    """Bytes (B, 3, S, S) moved by up to `shift` pixels, colours swapped, alike in groups of eight."""
     size = images.shape[-1]
     padded = F.pad(images.float(), (shift,) * 4, mode="replicate")
     moved = []
@@ -209,7 +209,8 @@ def pretrain(which: str, recipe: Pretraining | None = None, folder: Path | None 
     if recipe.mae_epochs:
         painter = Painter(model, recipe.mae_hidden)
         trained = (p for k, p in painter.named_parameters() if not k.startswith("vit.head"))
-        _fit(lambda x, _: painter(x), trained, train, recipe, recipe.mae_epochs, recipe.mae_rate, log, "masked")
+        _fit(lambda x, _: painter(x), trained, train, recipe,
+             recipe.mae_epochs, recipe.mae_rate, log, "masked")
     student = Student(model, recipe.side_loss)
     _fit(student, student.parameters(), train, recipe, recipe.epochs, recipe.rate, log, "supervised")
     report = {
@@ -241,7 +242,7 @@ def save(model: nn.Module, report: dict, path: Path) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The command line: which backbone, and a folder for the results."""
     parser = argparse.ArgumentParser(
-        prog="python -m visprompt.pretraining", description="Pretrain an embedded backbone on the drawn source."
+        prog="python -m visprompt.pretraining", description="Pretrain an embedded backbone."
     )
     parser.add_argument("which", choices=sorted(NAMES))
     parser.add_argument("--folder", type=Path, help="where to write (default: data_manifests/weights)")

@@ -181,6 +181,7 @@ def write_whole(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        temporary.chmod(0o644)  # temporary files are private, records are shared
         os.replace(temporary, path)
     except OSError as error:
         if temporary:

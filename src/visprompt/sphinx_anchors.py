@@ -1,4 +1,4 @@
-"""Two things the website asks of Sphinx: anchors spelled as in artifacts.csv, and docstrings in plain prose."""
+"""What the website asks of Sphinx: anchors spelled as in artifacts.csv, and docstrings in plain prose."""
 
 import re
 

@@ -32,7 +32,7 @@ class Bench:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
-    weights: str = "pretrained"  # or a file, for all backbones of the sweep
+    weights: str | None = "pretrained"  # or a file for all backbones of the sweep; None: random
     data_dir: str | None = None  # folder of the tasks that are not embedded
     device: str = "cpu"
     changes: dict = field(default_factory=dict)  # fields of the recipe that a notebook parameter overrides
@@ -84,7 +84,9 @@ def sweep(runs: Sequence[Run], bench: Bench, label: str, kept: Sequence[Run] = (
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
-    """Mean of independent values with Student's t interval: (mean, low, high); one value spans everything.
+    """Mean of independent values with Student's t interval: (mean, low, high).
+
+    Fewer than three values say nothing reliable about their spread, so their interval is everything.
 
     Raises:
         BadInput: there are no values.
@@ -92,8 +94,8 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
     values = np.asarray(list(values), float)
     if not len(values):
         raise BadInput("no values to average: the runs for this comparison were left out by the parameters.")
-    if len(values) == 1:
-        return float(values[0]), float("-inf"), float("inf")
+    if len(values) < 3:
+        return float(values.mean()), float("-inf"), float("inf")
     half = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
 

@@ -62,8 +62,8 @@ Statistic = float | Sequence[float]
 
 def normalise(images: torch.Tensor, mean: Statistic, std: Statistic) -> torch.Tensor:
     """Bytes (B, 3, H, W) -> floats (B, 3, H, W), (x / 255 - mean) / std, one value or one a channel."""
-    mean, std = (torch.as_tensor(v, dtype=torch.float32).to(images.device).reshape(-1, 1, 1) for v in (mean, std))
-    return (images.float() / 255 - mean) / std
+    mean, std = (torch.as_tensor(v, dtype=torch.float32).reshape(-1, 1, 1) for v in (mean, std))
+    return (images.float() / 255 - mean.to(images.device)) / std.to(images.device)
 
 
 def load_task(
@@ -117,7 +117,7 @@ def _take(name: str, split: Split, count: int | None) -> Split:
     if count is None:
         return split
     if not 1 <= count <= len(labels):
-        raise BadInput(f"train_size must lie between 1 and {name}'s {len(labels)} training images, not {count}.")
+        raise BadInput(f"train_size must be 1 to {name}'s {len(labels)} training images, not {count}.")
     order = balanced_order(labels)[:count]
     return images[order], labels[order]
 
@@ -166,7 +166,7 @@ def _folder(data_dir: Path, name: str, size: int, resize: str) -> tuple[list[str
     root = data_dir / name
     if not root.is_dir():
         if not data_dir.is_dir():
-            raise BadInput(f"data_dir {data_dir} is not a folder; give the folder that holds the task folders.")
+            raise BadInput(f"data_dir {data_dir} is not a folder; give the one that holds the tasks.")
         there = [path.name for path in data_dir.iterdir() if path.is_dir()]
         choose(f"task in {data_dir}", name, [*there, *embedded_tasks()])
     listed = {split: _read_list(root / file) for split, file in LISTS.items()}
@@ -181,7 +181,7 @@ def _folder(data_dir: Path, name: str, size: int, resize: str) -> tuple[list[str
         file = root / LISTS[split]
         for line, _, label in rows:
             if not 0 <= label < len(names):
-                raise BadInput(f"{file}, line {line}: label {label} is none of {len(names)} classes (from 0).")
+                raise BadInput(f"{file}, line {line}: label {label} is none of {len(names)} classes.")
         images = np.empty((len(rows), 3, size, size), np.uint8)
         for row, (line, path, _) in enumerate(rows):
             images[row] = _read_image(root / path, size, resize, f"{file}, line {line}")

@@ -1,4 +1,4 @@
-"""What of AP's toy model follows without sampling: attention distances, the noise-free limit of SGD, and slopes."""
+"""What of AP's toy model follows without sampling: attention distances, a symmetric limit, slopes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from visprompt.errors import BadInput, choose
 from .ap_toy import SIGNS, Settings, _attend, assemble, patterns
 
 
-def attention_distance(queries: Tensor, keys: Tensor, ties: str = "nearest", rounding: float = 1e-9) -> Tensor:
+def attention_distance(
+    queries: Tensor, keys: Tensor, ties: str = "nearest", rounding: float = 1e-9
+) -> Tensor:
     """Mean over queries i of |i - argmax_j <k_j, q_i>|, in tokens (Section 5, the display above Lemma 1).
 
     Args:
         queries, keys: `(..., P, k)`; returns `(...)`.
-        ties: among equal best keys take the "nearest" to the query, as the proof does, or the "first", as argmax does.
+        ties: among equal best keys take the "nearest" to the query, as the proof does, or the "first".
         rounding: scores within this of the best count as equal.
     """
     choose("tie rule", ties, ("nearest", "first"))
@@ -35,12 +37,17 @@ def attention_distance(queries: Tensor, keys: Tensor, ties: str = "nearest", rou
 
 
 def lemma_1(
-    tokens: int, d_a: int, beta: float = 1.0, noise: float = 0.0, seeds: Sequence[int] = (0,), ties: str = "nearest"
+    tokens: int,
+    d_a: int,
+    beta: float = 1.0,
+    noise: float = 0.0,
+    seeds: Sequence[int] = (0,),
+    ties: str = "nearest",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean attention distance in layer 1 and in layer 2 of the model without a prompt, one entry a seed.
 
-    The samples hold v1 once, at a random position, and v4 elsewhere. P_x exchanges the keys of the discriminative
-    token and of a token `d_a` positions away, in both layers, as the proof of Lemma 1 does.
+    The samples hold v1 once, at a random position, and v4 elsewhere. P_x exchanges the keys of the
+    discriminative token and of a token `d_a` positions away, in both layers, as the proof of Lemma 1 does.
 
     Raises:
         BadInput: `d_a` does not fit between two of `tokens` positions.
@@ -67,8 +74,8 @@ def lemma_1(
 def layer_2_ceiling(tokens: int, beta: float) -> float:
     """The largest P y f that a layer-2 prompt with equal e1 and e2 parts can reach for all four pairs.
 
-    With all attention on the discriminative token, f = lambda_1 / 4 with Eq. A18's lambda_1: the prompt's own e1 and
-    e2 parts cancel in the read-out. Below 1 the hinge loss of Eq. A60 cannot vanish.
+    With all attention on the discriminative token, f = lambda_1 / 4 with Eq. A18's lambda_1: the prompt's own
+    e1 and e2 parts cancel in the read-out. Below 1 the hinge loss of Eq. A60 cannot vanish.
     """
     strength = math.exp(beta**2)
     return tokens * strength / (4 * (strength + tokens - 1))
@@ -83,10 +90,11 @@ def population_flow(
     fraction: float = 0.05,
     max_time: float = 3e6,
 ) -> list[dict]:
-    """Gradient descent on the exact population loss, without noise: SGD's limit for small steps or large batches.
+    """Gradient descent on the exact population loss without noise: the expectations of Eq. A40 and A82.
 
-    The four pairs count a quarter each. Averaged over the discriminative token's position the gradient is the same
-    for every token, so the prompt stays one vector and a sample is two kinds of tokens, one and P - 1 of them.
+    The four pairs count a quarter each. Averaged over the discriminative token's position the gradient is the
+    same for every token, so the prompt stays one vector and a sample has two kinds of tokens, one of the one
+    and P - 1 of the other. SGD leaves this symmetric path where it is unstable, unless its tokens share one prompt.
 
     Args:
         goal: "error" (all y f > 0) or "margin" (all y f >= 1/P).
@@ -94,8 +102,8 @@ def population_flow(
         max_time: cap on eta x steps.
 
     Returns:
-        one dict per token count: "tokens", "time" (eta x steps, None at the cap), "token_norm" and "direction" at
-        the end, and "trace" rows [time, share of pairs in error, token norm, four coefficients].
+        one dict per token count: "tokens", "time" (eta x steps, None at the cap), "token_norm" and
+        "direction" at the end, and "trace" rows [time, share of pairs in error, token norm, four coefficients].
     """
     choose("goal", goal, ("error", "margin"))
     v = patterns(Settings(dim=4, gamma=gamma, dtype="float64")).numpy()
@@ -155,9 +163,9 @@ def _kinds_back(u, attention, out, values, grad, beta):
 def slope(values: Mapping[int, Sequence[float | None]], draws: int = 2000) -> dict:
     """Log-log slope of a quantity against P with a 95 % bootstrap interval over trials.
 
-    Fits the median of each P, which censored trials (None, counted as infinite) leave valid while they are fewer
-    than half; a P with more is left out and named. Trials are drawn anew within each P, so the interval covers
-    their scatter, not a curvature of the line. With one value a P it covers nothing and equals the slope.
+    Fits the median of each P, which censored trials (None, counted as infinite) leave valid while they are
+    fewer than half; a P with more is left out and named. Trials are drawn anew within each P, so the interval
+    covers their scatter, not a curvature of the line. With one value a P it covers nothing and equals the slope.
 
     Returns:
         "slope", "low", "high", "used" (P of the fit), "left_out", "censored" (a count per P), "local" (slopes
@@ -167,7 +175,7 @@ def slope(values: Mapping[int, Sequence[float | None]], draws: int = 2000) -> di
         BadInput: fewer than two P are left.
     """
     rng = np.random.default_rng(0)
-    arrays = {int(p): np.array([np.inf if n is None else n for n in v], dtype=float) for p, v in values.items()}
+    arrays = {int(p): np.array([np.inf if n is None else float(n) for n in v]) for p, v in values.items()}
     used = [p for p in sorted(arrays) if np.isfinite(np.median(arrays[p]))]
     if len(used) < 2:
         raise BadInput("a slope needs two token counts at which most trials finished. Raise max_steps.")

@@ -1,17 +1,17 @@
 """The two-layer, single-head ViT on four patterns of AP's Section 5 and Appendix C.
 
-Data (Appendix C.3): a sample has `P` tokens. One token, at a uniform position, is v1 (label +1) or v2 (label -1);
-the other `P - 1` are all v3 or all v4. Patterns have unit norm and are orthogonal except v3.v4 = gamma in (-1, 0).
+Data (Appendix C.3): a sample has `P` tokens. One, at a uniform position, is v1 (label +1) or v2 (label -1);
+the other `P - 1` are all v3 or all v4. Patterns have unit norm and are orthogonal but for v3.v4 = gamma < 0.
 Gaussian noise N(0, (c / P)^2) is added to every token.
 
-Model (Eq. A13): attention with scores beta^2 <x_i, x_j>, four ReLU neurons v1..v4 (layer 1) and e1..e4 (layer 2),
-read out with +1 for neurons 1 and 3 and -1 for neurons 2 and 4, divided by 4 P. Three readings are made here:
+Model (Eq. A13): attention with scores beta^2 <x_i, x_j>, four ReLU neurons v1..v4 (layer 1) and e1..e4
+(layer 2), read out with +1 for neurons 1 and 3 and -1 for 2 and 4, divided by 4 P. Three readings are made:
 
-- The paper has m = 4 k neurons, k equal copies of each pattern, weighted 1 / (m P). The copies sum to the one neuron
-  per pattern with weight 1 / (4 P) used here; layer-1 features are scaled to unit norm, as its e_i are.
-- W_K and W_V hold a permutation P_x. The proofs use it to move *tokens*, so it permutes keys and values together,
-  and a softmax-weighted sum does not see that. It matters only for attention distance: see `attention_distance`.
-- The loss is max(0, 1/P - y f), trained by one-pass SGD (a fresh batch every step), so samples = batch x steps.
+- The paper has m = 4 k neurons, k equal copies of each pattern, weighted 1 / (m P). The copies sum to the one
+  neuron per pattern with weight 1 / (4 P) used here; layer-1 features have unit norm, as its e_i do.
+- W_K and W_V hold a permutation P_x. The proofs use it to move *tokens*, so it permutes keys and values
+  together, and a softmax-weighted sum does not see that. Only the attention distance of Lemma 1 does.
+- The loss is max(0, 1/P - y f), trained by one-pass SGD (a fresh batch a step), so samples = batch x steps.
 """
 
 from __future__ import annotations
@@ -34,31 +34,29 @@ PAIRS = 4  # (v1, v3), (v1, v4), (v2, v3), (v2, v4)
 
 @dataclass(frozen=True)
 class Settings:
-    """One cell of the experiment: everything that decides a trial besides its seed.
-
-    Raises:
-        BadInput: a value the data model or the training does not allow.
-    """
+    """Everything that decides a trial besides its seed. Raises BadInput for what the model does not allow."""
 
     tokens: int = 16  # P, the quantity that every bound is stated in
     layer: int = 1  # h: 1 adds the prompt to the patterns x, 2 to the first layer's features z
     dim: int = 8  # d: the four patterns' span and as many directions that no neuron sees
     gamma: float = -0.5  # v3.v4, the middle of the allowed (-1, 0)
     beta: float = 1.0  # beta_1 = beta_2 = Theta(1); e < P - 1 keeps Lemma 1's lambda_1 < 1/2 from P = 4 on
-    noise: float = 0.1  # c in sigma = c / P; keeps the bounds' factors 1 - P sigma and 1 - sigma within 10 % of 1
-    step: float = 4.0  # eta, one for all P as in the bounds; a step then moves a token by at most 1/P (Eq. A38, A80)
+    noise: float = 0.1  # c in sigma = c / P; keeps the factors 1 - P sigma and 1 - sigma within 10 % of 1
+    step: float = 4.0  # eta, one for all P as in the bounds; a step moves a token by about 1/P (A38, A80)
     batch: int = 8  # B = Omega(1): two samples of each of the four pattern pairs
-    balanced: bool = True  # every batch holds the four pairs equally: Eq. A40 and A82 need e1 and e2 to stay level
-    goal: str = "error"  # stop at no held-out y f <= 0; "margin": at all held-out y f >= 1/P, as in Eq. A57 and A92
+    balanced: bool = True  # every batch holds the four pairs equally: A40 and A82 take e1 and e2 as level
+    shared: bool = False  # one vector for all tokens, as A40 comes out; the paper's prompt has one per token
+    goal: str = "error"  # stop at no held-out y f <= 0; "margin": at all y f >= 1/P (A57, A92)
+    hold: float = 1.0  # the goal must hold at every check from T to hold x T; 1: the first time counts
     max_steps: int = 20_000  # the cap; a trial that reaches it is reported as censored, never dropped
     test_size: int = 256  # held-out samples a trial: 64 of each pair
-    check_growth: float = 1.03  # held-out checks at steps 1.03^k, so a step count is known to 3 % at every P
+    check_growth: float = 1.03  # held-out checks at steps 1.03^k: a step count is known to 3 % at every P
     trace_growth: float = 1.25  # spacing of the kept error/norm/direction trace
     dtype: str = "float32"  # margins are about 1/P, far above its rounding; tests use float64
 
     def __post_init__(self):
         if self.layer not in (1, 2):
-            raise BadInput(f"layer must be 1 (prompt on the input tokens) or 2 (on the features), not {self.layer!r}")
+            raise BadInput(f"layer must be 1 (prompt on the tokens) or 2 (on their features), not {self.layer!r}")
         choose("goal", self.goal, ("error", "margin"))
         choose("dtype", self.dtype, ("float32", "float64"))
         rules = (
@@ -66,12 +64,13 @@ class Settings:
             (self.dim >= 4, "dim must be at least 4, the span of the four patterns"),
             (-1 < self.gamma < 0, "gamma must lie strictly between -1 and 0, e.g. -0.5"),
             (self.beta > 0, "beta must be positive, e.g. 1.0"),
-            (0 <= self.noise < 1, "noise must lie in [0, 1): sigma = noise / P, and the bound needs P sigma < 1"),
+            (0 <= self.noise < 1, "noise must lie in [0, 1): it is P sigma, which the bounds keep below 1"),
             (self.step > 0, "step must be positive, e.g. 1.0"),
             (self.batch >= 1, "batch must be at least 1, e.g. 8"),
-            (not self.balanced or self.batch % PAIRS == 0, "a balanced batch must be a multiple of 4, e.g. 8"),
+            (not self.balanced or self.batch % PAIRS == 0, "batch must be a multiple of 4, or balanced False"),
             (self.max_steps >= 1, "max_steps must be at least 1"),
             (self.test_size >= PAIRS, "test_size must be at least 4, one sample of each pattern pair"),
+            (self.hold >= 1, "hold must be at least 1, e.g. 1.25: the goal must hold from T to 1.25 T"),
             (self.check_growth > 1 and self.trace_growth > 1, "check_growth and trace_growth must exceed 1"),
         )
         for holds, message in rules:
@@ -97,10 +96,7 @@ def assemble(settings: Settings, pair: Tensor, place: Tensor, noise: Tensor) -> 
     Args:
         pair: `(...)` integers 0..3, the pattern pairs in the order of `PAIRS`.
         place: `(...)` position of the discriminative token, 0..P-1.
-        noise: `(..., P, d)` standard normal.
-
-    Returns:
-        tokens `(..., P, d)` and labels `(...)` in {+1, -1}.
+        noise: `(..., P, d)` standard normal. Returns tokens of that shape and labels `(...)` in {+1, -1}.
     """
     v = patterns(settings)
     x = noise * (settings.noise / settings.tokens)
@@ -120,7 +116,8 @@ def draw(settings: Settings, generators: list[torch.Generator], count: int, even
         code = torch.randint(PAIRS * settings.tokens, (count,), generator=g)
         pair.append(torch.arange(count) % PAIRS if even else code // settings.tokens)
         place.append(code % settings.tokens)
-        noise.append(torch.randn(count, settings.tokens, settings.dim, generator=g, dtype=settings.torch_dtype))
+        size = (count, settings.tokens, settings.dim)
+        noise.append(torch.randn(size, generator=g, dtype=settings.torch_dtype))
     return assemble(settings, torch.stack(pair), torch.stack(place), torch.stack(noise))
 
 
@@ -153,10 +150,11 @@ def forward(settings: Settings, x: Tensor, prompt: Tensor) -> Tensor:
 
 
 def gradient(settings: Settings, x: Tensor, y: Tensor, prompt: Tensor) -> Tensor:
-    """Gradient of the batch's mean hinge loss with respect to the prompt, by hand (about twice autograd's speed).
+    """Gradient of the batch's mean hinge loss with respect to the prompt, by hand: faster than autograd.
 
     Args:
-        x: `(trials, B, P, d)`; y: `(trials, B)`; prompt: `(trials, P, d)` for layer 1, `(trials, P, 4)` for layer 2.
+        x: `(trials, B, P, d)`; y: `(trials, B)`.
+        prompt: `(trials, P, d)` for layer 1, `(trials, P, 4)` for layer 2; so is what returns.
     """
     trials, batch, p, d = x.shape
     v, beta = patterns(settings), settings.beta
@@ -188,31 +186,26 @@ def directions(settings: Settings, prompt: Tensor) -> Tensor:
     return mean @ torch.linalg.pinv(patterns(settings))
 
 
-def held_out(settings: Settings, x: Tensor, y: Tensor, prompt: Tensor) -> tuple[Tensor, Tensor]:
-    """Shares `(trials,)` of held-out samples with y f <= 0, and with y f < 1/P (a positive hinge loss)."""
+def held_out(settings: Settings, x: Tensor, y: Tensor, prompt: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Shares `(trials,)` of held-out samples with y f <= 0 and y f < 1/P, and which trials meet the goal."""
     margin = y * forward(settings, x, prompt.unsqueeze(1))
-    return (margin <= 0).double().mean(1), (margin < 1 / settings.tokens).double().mean(1)
-
-
-def reached(settings: Settings, error: Tensor, loss_share: Tensor) -> Tensor:
-    """Which trials `(trials,)` have met the goal."""
-    return (error if settings.goal == "error" else loss_share) == 0
+    error, loss_share = (margin <= 0).double().mean(1), (margin < 1 / settings.tokens).double().mean(1)
+    return error, loss_share, (error if settings.goal == "error" else loss_share) == 0
 
 
 def run_trials(settings: Settings, seeds: list[int], memory: int = MEMORY, gradient=gradient) -> list[dict]:
     """Train one prompt per seed, all together, until each reaches the goal or the cap.
 
-    A trial has its own random generator and leaves the batch when it is done, so its result does not depend on
-    which trials run beside it, up to the rounding of a batched matrix product.
+    A trial has its own generator and leaves the batch when done: its company changes its result by rounding only.
 
     Args:
         memory: bytes that the attention matrices of one chunk of trials may take.
         gradient: how to differentiate; `autograd_gradient` is the definition that the default must equal.
 
     Returns:
-        one dict a seed: "seed", "steps" (None when censored at the cap), "samples", "error" and "loss_share" at the
-        end, "token_norm" (mean over tokens), "frobenius", "norm_sum" (over tokens), "direction" (four
-        coefficients), and "trace" with rows [step, error, token norm, four coefficients].
+        one dict a seed: "seed", "steps" (T; None when censored at the cap), "samples", "error" and
+        "loss_share" at the end, "token_norm" (mean over tokens), "frobenius", "norm_sum" (over tokens),
+        "direction" (four coefficients), "trace" with rows [step, error, token norm, four coefficients].
 
     Raises:
         BadInput: no seeds, or a seed twice.
@@ -235,23 +228,32 @@ def _run_chunk(settings: Settings, seeds: list[int], gradient) -> list[dict]:
     prompt = torch.zeros(len(seeds), settings.tokens, width, dtype=settings.torch_dtype)
     running = list(range(len(seeds)))
     results: list[dict] = [{"seed": seed, "trace": []} for seed in seeds]
+    since: list[int | None] = [None] * len(seeds)  # the step from which the goal has held without a break
     next_check = next_trace = 1
     for step in range(1, settings.max_steps + 1):
         at = (step - 1) % BLOCK
         if at == 0:  # many steps' data in one call: drawing is otherwise the slowest part of a small step
-            x, y = draw(settings, [generators[i] for i in running], BLOCK * settings.batch, even=settings.balanced)
+            own = [generators[i] for i in running]
+            x, y = draw(settings, own, BLOCK * settings.batch, even=settings.balanced)
             x = x.unflatten(1, (BLOCK, settings.batch))
             y = y.unflatten(1, (BLOCK, settings.batch))
-        prompt = prompt - settings.step * gradient(settings, x[:, at], y[:, at], prompt)
+        move = gradient(settings, x[:, at], y[:, at], prompt)
+        if settings.shared:
+            move = move.mean(1, keepdim=True)  # every token's share of the common vector's gradient
+        prompt = prompt - settings.step * move
         if step < next_check and step < settings.max_steps:
             continue
         next_check = math.ceil(max(step + 1, step * settings.check_growth))
         trace = step >= next_trace or step == settings.max_steps
         # Most checks fail on a few samples already; only a trace needs the share over all of them.
-        if not trace and not reached(settings, *held_out(settings, test_x[:, :GLANCE], test_y[:, :GLANCE], prompt)).any():
+        if not trace and not held_out(settings, test_x[:, :GLANCE], test_y[:, :GLANCE], prompt)[2].any():
+            for i in running:
+                since[i] = None
             continue
-        error, loss_share = held_out(settings, test_x, test_y, prompt)
-        done = reached(settings, error, loss_share)
+        error, loss_share, reached = held_out(settings, test_x, test_y, prompt)
+        for row, i in enumerate(running):
+            since[i] = (since[i] or step) if reached[row] else None
+        done = torch.tensor([since[i] is not None and step >= settings.hold * since[i] for i in running])
         ending = done | (step == settings.max_steps)
         norms, along = prompt.norm(dim=2), directions(settings, prompt)
         for row, i in enumerate(running):
@@ -259,12 +261,12 @@ def _run_chunk(settings: Settings, seeds: list[int], gradient) -> list[dict]:
                 numbers = [error[row], norms[row].mean(), *along[row]]
                 results[i]["trace"].append([step] + [float(f"{n:.5g}") for n in numbers])
             if ending[row]:
-                steps = step if done[row] else None
+                steps = since[i] if done[row] else None
                 results[i] |= {
-                    "steps": steps, "samples": steps and steps * settings.batch,
-                    "error": error[row].item(), "loss_share": loss_share[row].item(),
-                    "token_norm": norms[row].mean().item(), "frobenius": norms[row].norm().item(),
-                    "norm_sum": norms[row].sum().item(), "direction": along[row].tolist(),
+                    "steps": steps, "samples": steps and steps * settings.batch, "error": error[row].item(),
+                    "loss_share": loss_share[row].item(), "token_norm": norms[row].mean().item(),
+                    "frobenius": norms[row].norm().item(), "norm_sum": norms[row].sum().item(),
+                    "direction": along[row].tolist(),
                 }  # fmt: skip
         if trace:
             next_trace = math.ceil(max(step + 1, step * settings.trace_growth))
@@ -285,14 +287,12 @@ def autograd_gradient(settings: Settings, x: Tensor, y: Tensor, prompt: Tensor) 
     return torch.autograd.grad(loss, prompt)[0]
 
 
-def bench_batched(settings: Settings | None = None, trials: int = 16) -> dict:
-    """Time of the same trials one by one over their time in one batch."""
-    settings = settings or Settings(tokens=12, layer=1, max_steps=200)
-    seeds = list(range(trials))
+def bench_batched(trials: int = 16) -> float:
+    """Time of 200 steps of some trials one by one, over their time in one batch."""
+    settings, seeds = Settings(tokens=12, layer=2, max_steps=200), range(trials)
     start = time.perf_counter()
     for seed in seeds:
         run_trials(settings, [seed])
     middle = time.perf_counter()
-    run_trials(settings, seeds)
-    one_by_one, batched = middle - start, time.perf_counter() - middle
-    return {"trials": trials, "one_by_one_s": one_by_one, "batched_s": batched, "ratio": one_by_one / batched}
+    run_trials(settings, list(seeds))
+    return (middle - start) / (time.perf_counter() - middle)

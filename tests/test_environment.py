@@ -1,0 +1,48 @@
+"""pyproject.toml, requirements.lock and environment.yml agree, and the lock names no addresses."""
+
+import re
+import tomllib
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from visprompt.manifests import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NEEDED = [Requirement(r) for r in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]]
+LOCK_TEXT = (ROOT / "requirements.lock").read_text()
+LOCK = {canonicalize_name(n): v for n, v in re.findall(r"^([A-Za-z0-9._-]+)==([^ \\\n]+)", LOCK_TEXT, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("requirement", NEEDED, ids=str)
+def test_the_lock_satisfies_pyproject(requirement):
+    version = LOCK.get(canonicalize_name(requirement.name))
+    assert version, f"{requirement.name} is not in requirements.lock; run make lock"
+    assert requirement.specifier.contains(version), f"{requirement} against {version}; run make lock"
+
+
+def test_every_locked_package_has_a_hash_and_no_address():
+    entries = re.split(r"\n(?=[A-Za-z0-9])", LOCK_TEXT.split("\n", 1)[1])
+    assert len(entries) == len(LOCK) > 50
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert "://" not in LOCK_TEXT
+
+
+def test_environment_yml_names_the_locked_versions():
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text())
+    pip = next(entry["pip"] for entry in conda["dependencies"] if isinstance(entry, dict))
+    assert "-r requirements.lock" in pip
+    assert any(str(entry).startswith("python=3.11") for entry in conda["dependencies"])
+    for entry in pip:
+        if re.match(r"[A-Za-z]", entry) and "==" in entry:
+            requirement = Requirement(entry)
+            assert requirement.specifier.contains(LOCK[canonicalize_name(requirement.name)]), entry
+
+
+def test_this_environment_is_the_locked_one():
+    from importlib.metadata import version
+
+    for requirement in NEEDED:
+        assert version(requirement.name) == LOCK[canonicalize_name(requirement.name)], f"{requirement.name}: run make test"

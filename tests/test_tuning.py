@@ -1,0 +1,161 @@
+"""Tuning: cached equals uncached, records are found, bad input is refused."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import tiny_task
+from safetensors.torch import save_file
+
+import visprompt as vp
+from visprompt.metrics.attention import attention_distance, attention_weights
+from visprompt.metrics.similarity import linear_cka
+from visprompt.sweeps import interval
+from visprompt.tuning import Recipe, fit, load_recipe, search, tune
+
+QUICK = Recipe(epochs=3, batch_size=8)
+
+
+@pytest.mark.parametrize(("slug", "settings"), [("linear-probe", {}), ("ap", {"block": 0}), ("ap", {"block": 3})])
+def test_cached_training_is_uncached_training(vit, task, slug, settings):
+    model = vp.build_method(slug, vit, 3, **settings)
+    cached = fit(model, task, QUICK, seed=1)
+    fast = [p.detach().clone() for p in [*model.head.parameters(), *model.method_parameters()]]
+    plain = fit(model, task, QUICK, seed=1, cache=False)
+    slow = [*model.head.parameters(), *model.method_parameters()]
+    assert cached["cached_below"] is not None and plain["cached_below"] is None
+    assert torch.allclose(torch.tensor(cached["loss"]), torch.tensor(plain["loss"]), atol=1e-4)
+    assert all(torch.allclose(a, b, atol=1e-3) for a, b in zip(fast, slow, strict=True))
+
+
+def test_activations_above_the_limit_are_not_cached(vit, task):
+    model = vp.build_method("ap", vit, 3, block=1)
+    assert fit(model, task, replace(QUICK, cache_gib=1e-9), seed=0)["cached_below"] is None
+
+
+@pytest.mark.parametrize("slug", vp.METHODS)
+def test_every_method_learns_and_leaves_the_backbone(vit, resnet, slug, stores):
+    for backbone, task in ((vit, tiny_task()), (resnet, tiny_task(32))):
+        before = {key: value.clone() for key, value in backbone.state_dict().items()}
+        model = vp.build_method(slug, backbone, 3)
+        record = tune(model, task, replace(QUICK, epochs=6))
+        assert record.values["loss"][-1] < record.values["loss"][0]
+        assert record.values["test"] > 40  # chance is a third
+        assert all(torch.equal(before[key], value) for key, value in backbone.state_dict().items())
+
+
+def test_a_seed_repeats_and_seeds_differ(vit, task):
+    model = vp.build_method("ap", vit, 3, block=1)
+    assert fit(model, task, QUICK, seed=0)["loss"] == fit(model, task, QUICK, seed=0)["loss"]
+    assert fit(model, task, QUICK, seed=0)["loss"] != fit(model, task, QUICK, seed=1)["loss"]
+
+
+def test_the_record_names_what_decides_it(vit, task, stores):
+    record = tune(vp.build_method("ap", vit, 3, block=1), task, QUICK)
+    assert record.settings["normalisation"] == {"mean": [0.5] * 3, "std": [0.5] * 3}
+    assert record.settings["recipe"]["selection"] == "last epoch"
+    assert set(record.fingerprints["code"]) == {"backbones", "methods.base", "methods.ap", "tuning"}
+    again = tune(vp.build_method("ap", vit, 3, block=1), task, QUICK)
+    assert again == record
+    assert tune(vp.build_method("ap", vit, 3, block=1), tiny_task(seed=5), QUICK).id != record.id
+
+
+def test_search_looks_at_validation_only(vit, task, stores):
+    other = replace(task, test=(task.test[0], task.test[1].flip(0)))
+    build = lambda: vp.build_method("ap", vit, 3)  # noqa: E731
+    assert search(build, task, QUICK, [1e-4, 0.02]) == search(build, other, QUICK, [1e-4, 0.02])
+
+
+def test_a_loss_that_is_no_number_is_an_error(vit, task):
+    with pytest.raises(FloatingPointError, match="lower learning_rate"):
+        fit(vp.build_method("ap", vit, 3), task, Recipe(epochs=2, learning_rate=1e30, head_rate=1e30), seed=0)
+
+
+def test_bad_recipes_and_tasks(vit, task):
+    with pytest.raises(vp.BadInput, match="epochs must be above 0"):
+        Recipe(epochs=0)
+    with pytest.raises(vp.BadInput, match="unknown optimizer"):
+        Recipe(optimizer="adamm")
+    with pytest.raises(vp.BadInput, match="unknown recipe"):
+        load_recipe("quik", "ap", True)
+    with pytest.raises(vp.BadInput, match="build the method with num_classes=3"):
+        tune(vp.build_method("ap", vit, 2), task, QUICK)
+    with pytest.raises(vp.BadInput, match="takes images of 16x16 pixels, not 20x20"):
+        fit(vp.build_method("ap", vit, 3), tiny_task(20), QUICK, seed=0)
+
+
+def test_weights_files(tmp_path):
+    backbone = vp.load_backbone("vit_tiny_patch16_224")
+    with pytest.raises(vp.BadInput, match="does not exist"):
+        vp.load_backbone("vit_tiny_patch16_224", tmp_path / "missing.safetensors")
+    (tmp_path / "broken.safetensors").write_bytes(b"no weights")
+    with pytest.raises(vp.BadInput, match="cannot be read"):
+        vp.load_backbone("vit_tiny_patch16_224", tmp_path / "broken.safetensors")
+    state = {key: value + 1 for key, value in backbone.model.state_dict().items()}
+    save_file(state, tmp_path / "good.safetensors")
+    loaded = vp.load_backbone("vit_tiny_patch16_224", tmp_path / "good.safetensors")
+    assert torch.equal(loaded.model.cls_token, state["cls_token"])
+    assert loaded.fingerprint != backbone.fingerprint
+    with pytest.raises(vp.BadInput, match="of another architecture than vit_small.*differ"):
+        vp.load_backbone("vit_small_patch16_224", tmp_path / "good.safetensors")
+    with pytest.raises(vp.BadInput, match="unknown backbone"):
+        vp.load_backbone("vit_tinny_patch16_224")
+    with pytest.raises(vp.BadInput, match="no backbone the block loop knows"):
+        vp.load_backbone("swin_tiny_patch4_window7_224", device="meta")
+
+
+def test_pretrained_weights_that_cannot_be_fetched(monkeypatch):
+    import timm
+
+    create = timm.create_model
+
+    def offline(name, pretrained=False, **kwargs):
+        if pretrained:
+            raise ConnectionError("no network")
+        return create(name, pretrained=False, **kwargs)
+
+    monkeypatch.setattr(timm, "create_model", offline)
+    with pytest.raises(vp.BadInput, match="cannot be fetched.*give a file"):
+        vp.load_backbone("vit_tiny_patch16_224", "pretrained")
+
+
+def test_attention_weights_reproduce_the_block(vit):
+    """Softmax weights times values, projected, is what timm's attention returns."""
+    x = torch.randn(2, 17, 16, generator=torch.Generator().manual_seed(0))
+    weights = attention_weights(vit, x, 1)
+    attn, normed = vit.blocks[1].attn, vit.blocks[1].norm1(x)
+    values = attn.qkv(normed).reshape(2, 17, 3, 2, 8)[:, :, 2].transpose(1, 2)
+    assert torch.allclose(attn.proj((weights @ values).transpose(1, 2).reshape(2, 17, 16)), attn(normed), atol=1e-5)
+
+
+def test_attention_distance_of_uniform_and_local_attention(vit, monkeypatch):
+    from visprompt.metrics import attention
+
+    images = torch.zeros(1, 3, 16, 16)
+    for weights, expected in ((torch.full((1, 2, 17, 17), 1 / 17), None), (torch.eye(17).expand(1, 2, 17, 17) + 1e-9, 0.0)):
+        monkeypatch.setattr(attention, "attention_weights", lambda *args, weights=weights: weights)
+        found = attention_distance(vit, images)
+        if expected is None:  # mean distance over all pairs of the 4 x 4 grid, 4 pixels apart
+            grid = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0)) * 4
+            expected = torch.cdist(grid, grid).mean().item()
+        assert found.shape == (4, 2)
+        assert torch.allclose(found, torch.tensor(expected), atol=1e-4)
+
+
+def test_cka():
+    x = torch.randn(50, 7, generator=torch.Generator().manual_seed(0))
+    turn = torch.linalg.qr(torch.randn(7, 7, generator=torch.Generator().manual_seed(1)))[0]
+    assert linear_cka(x, x @ turn * 3 + 1) == pytest.approx(1)  # no rotation, scale or shift matters
+    y = torch.randn(50, 5, generator=torch.Generator().manual_seed(2))
+    centred_x, centred_y = (x - x.mean(0)).double(), (y - y.mean(0)).double()
+    cross = (centred_y.T @ centred_x).norm() ** 2
+    plain = cross / ((centred_x.T @ centred_x).norm() * (centred_y.T @ centred_y).norm())
+    assert linear_cka(x, y) == pytest.approx(plain.item())
+
+
+def test_interval():
+    mean, low, high = interval([1.0, 2.0, 3.0])
+    assert mean == 2 and high - mean == pytest.approx(4.302653 / 3**0.5)  # t of 2 degrees of freedom
+    assert interval([1.0, 1.0]) == (1.0, float("-inf"), float("inf"))
+    with pytest.raises(vp.BadInput, match="left out by the parameters"):
+        interval([])
