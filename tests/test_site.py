@@ -219,12 +219,12 @@ def test_front_page_counts_add_up(small):
         for row in rows:
             assert int(row[1]) == sum(map(int, row[2:]))
     total = len(manifests.artifacts("ap"))
-    assert tables[0][0] == ["AP", str(total), "1", "0", "0", "0", str(total - 1)]  # Lemma 1, derived
+    assert tables[0][0] == ["AP", str(total), "0", "0", "1", "0", str(total - 1)]  # Lemma 1, derived and a trend
 
 
-def test_strongest_evidence_counts(small):
+def test_weakest_evidence_counts(small):
     found = book.read_results("quick", small)
-    assert found["artifacts"]["ap.lemma-1"]["evidence"] == "derived"  # shown as derived and as a trend
+    assert found["artifacts"]["ap.lemma-1"]["evidence"] == "trend"  # shown as derived and as a trend
     assert found["artifacts"]["ap.theorem-1"]["evidence"] == "not run"
     assert found["artifacts"]["spt.table-1"]["notebook"] is None
     assert {claim["verdict"] for claim in found["claims"].values()} <= {"not run"}

@@ -121,7 +121,7 @@ def test_splits_are_disjoint(tasks):
         assert len({p.tobytes() for p in pictures}) == len(pictures), task.name
 
 
-def test_no_target_picture_is_a_source_picture(tasks):
+def test_source_and_targets_have_their_own_seeds():
     from visprompt.pretraining import RECIPES
 
     assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 6

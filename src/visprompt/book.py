@@ -19,8 +19,8 @@ from .errors import BadInput, choose
 
 PROFILES = ("quick", "paper")
 RESULTS_MIME = "application/vnd.visprompt.results+json"
-# From the strongest to the weakest; an artifact shown in several ways counts as the strongest of them.
-STRENGTH = ("replicated", "derived", "measured", "trend")
+# An artifact shown in several ways counts as the weakest of them: exact parameters beside a trend make a trend.
+WEAKEST_FIRST = ("trend", "measured", "derived", "replicated")
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
 MARKER = re.compile(r"<!-- made: ([a-z-]+) -->")
@@ -95,7 +95,7 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
         for id, entry in results["artifacts"].items():
             choose(f"artifact in notebook {name}:", id, found["artifacts"])
             shown = {show["evidence"] for show in entry["shows"]}
-            evidence = next((kind for kind in STRENGTH if kind in shown), "not run")
+            evidence = next((kind for kind in WEAKEST_FIRST if kind in shown), "not run")
             found["artifacts"][id] = {**entry, "evidence": evidence, "notebook": name}
         for id, entry in results["claims"].items():
             choose(f"claim in notebook {name}:", id, found["claims"])

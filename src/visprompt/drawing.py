@@ -158,7 +158,7 @@ def _count(rng, labels: np.ndarray) -> Drawn:
 
 
 def _orientation(rng, labels: np.ndarray) -> Drawn:
-    """8 classes: the direction, in steps of 22.5 degrees, of one short bar among discs, in strong grain."""
+    """8 classes: the direction, in steps of 22.5 degrees, of one bar beside two discs of its colour."""
     n = len(labels)
     ground, colours = _background(rng, n)
     colour = _contrast(rng, colours)
