@@ -45,7 +45,7 @@ few_shot = None  # training images of the few-shot tables
 epochs = None
 measure = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
 
-# %% tags=["remove-output"]
+# %% tags=["hide-input", "remove-output"]
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt

@@ -48,7 +48,7 @@ seeds = None  # list of trial seeds; None: those of the profile
 token_counts = None  # list of P, two at least
 layers = None  # [1], [2] or [1, 2]
 
-# %% tags=["remove-output"]
+# %% tags=["hide-input", "remove-output"]
 from dataclasses import asdict, dataclass
 
 import matplotlib.pyplot as plt
@@ -351,7 +351,7 @@ for layer in p.layers:
     page.judge(
         f"ap.theorem-1.layer-{layer}-slope", fit["slope"], fit["low"], fit["high"], evidence="derived",
         records=behind(layer, reading="as judged"),
-        note=f"P from {fit['used'][0]} to {fit['used'][-1]}, local slopes "
+        note=f"Settings settled after trial runs. P from {fit['used'][0]} to {fit['used'][-1]}, local slopes "
         f"{', '.join(f'{s:.2f}' for s in fit['local'])}; symmetric limit {limits[layer, 'error']['slope']:.2f}.",
     )  # fmt: skip
 if set(p.layers) == {1, 2}:
@@ -452,7 +452,7 @@ def lemma(artifact, layer):
     page.judge(
         f"{artifact}.iterations-slope", steps["slope"], steps["low"], steps["high"], evidence="derived",
         records=records,
-        note=f"Local slopes {', '.join(f'{s:.2f}' for s in steps['local'])}; symmetric limit {limit['slope']:.2f}.",
+        note=f"Settings settled after trial runs. Local slopes {', '.join(f'{s:.2f}' for s in steps['local'])}; symmetric limit {limit['slope']:.2f}.",
     )  # fmt: skip
     norm = ap_limits.slope(trials("as judged", layer, "norm_sum"))
     page.judge(

@@ -1,13 +1,20 @@
 """The parts of the website that are made from manifests and results: tables as plain HTML, no script."""
 
+import base64
 import html
+import io
 import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
+from PIL import Image
+
 from . import manifests, records
+from .drawing import draw
 from .errors import choose
+from .tasks import load_task
 
 EVIDENCE = ("derived", "measured", "trend", "replicated", "not run")
 VERDICTS = ("agrees", "disagrees", "inconclusive", "not run")
@@ -168,23 +175,43 @@ def notebooks(results: dict, root: Path) -> str:
 
 
 def data(results: dict, root: Path) -> str:
-    """The tasks of data_manifests/tasks.yaml."""
-    return manifest(root / "data_manifests" / "tasks.yaml")
+    """The tasks of data_manifests/tasks.yaml, each with its first training images."""
+
+    def examples(group: str, name: str) -> str:
+        if group != "embedded":
+            return ""
+        task = load_task(name)
+        labels = [task.class_names[label] for label in task.train[1][:10]]
+        return strip(task.train[0][:10], f"Ten images of {name}, of the classes {', '.join(labels)}.")
+
+    return manifest(root / "data_manifests" / "tasks.yaml", examples)
 
 
 def backbones(results: dict, root: Path) -> str:
-    """The backbones of data_manifests/backbones.yaml."""
-    return manifest(root / "data_manifests" / "backbones.yaml")
+    """The backbones of data_manifests/backbones.yaml, and what they were trained on."""
+    images = torch.from_numpy(draw("source", 10, seed=0)[0]).permute(0, 3, 1, 2)
+    source = strip(images, "Ten drawn images of the source task: outlines with four fills, and strokes, on many grounds.")
+    return f"The source task looks like this:\n\n{source}\n\n" + manifest(root / "data_manifests" / "backbones.yaml")
 
 
-def manifest(path: Path) -> str:
-    """A manifest, group -> name -> fields, with a heading for each group and a small table for each name."""
+def strip(images: torch.Tensor, alt: str, scale: int = 4) -> str:
+    """Images (n, 3, S, S) uint8 side by side, enlarged without smoothing, as one picture in the page itself."""
+    row = torch.nn.functional.pad(images, [0, 1], value=255).permute(2, 0, 3, 1).flatten(1, 2)
+    big = row.repeat_interleave(scale, 0).repeat_interleave(scale, 1)
+    buffer = io.BytesIO()
+    Image.fromarray(big.numpy()).save(buffer, "PNG")
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img class="vp-strip" src="data:image/png;base64,{data}" alt="{html.escape(alt)}">'
+
+
+def manifest(path: Path, extra=lambda group, name: "") -> str:
+    """A manifest, group -> name -> fields: a heading a group, a small table a name, and what `extra` adds to it."""
     parts = []
     for group, entries in manifests.load_yaml(path).items():
         parts.append(f"## {group.replace('_', ' ').capitalize()}\n")
         for name, fields in entries.items():
             rows = [[field.replace("_", " "), value(content)] for field, content in fields.items()]
-            parts.append(f"### {name}\n\n{table(['Field', 'Value'], rows)}\n")
+            parts.append(f"### {name}\n\n{extra(group, name)}\n\n{table(['Field', 'Value'], rows)}\n")
     return "\n".join(parts)
 
 

@@ -130,7 +130,7 @@ class Page:
                 raise BadInput(f"{artifact}: a figure needs alt=, one sentence that says what is to be seen.")
             body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
         else:
-            body = f'<div class="vp-table">{thing.to_html(border=0, escape=True, index=False)}</div>'
+            body = f'<div class="vp-table">{thing.to_html(border=0, escape=True, index=not isinstance(thing.index, pd.RangeIndex))}</div>'
         self.artifacts[artifact]["shows"].append(
             {"evidence": evidence, "how": how, "caption": caption, "cell": artifact, "records": ids(records)}
         )
@@ -162,8 +162,8 @@ class Page:
             f"This would run it:<pre>{html.escape(command)}</pre></div>"
         ))  # fmt: skip
 
-    def judge(self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note="") -> str:
-        """Hold a measured interval against a claim; display and return the verdict.
+    def judge(self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note="") -> None:
+        """Hold a measured interval against a claim, display the verdict and remember it.
 
         Raises:
             BadInput: unknown claim or evidence, or evidence that the claim does not accept.
@@ -191,7 +191,6 @@ class Page:
             f"Printed ({html.escape(claim.where)}): {html.escape(claim.printed or '–')}. "
             f"{html.escape(note)} <code>{claim_id}</code></p>"
         ))  # fmt: skip
-        return result
 
     def close(self) -> None:
         """End the page: every artifact must have been shown or be `not run`; keep the results in the notebook.
