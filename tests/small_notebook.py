@@ -14,6 +14,7 @@ profile = "quick"
 # %%
 import matplotlib.pyplot as plt
 import pandas as pd
+
 from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.records import recorded
 

@@ -27,8 +27,7 @@ def test_published_prints_the_table(capsys):
         (["claims", "--paper", "app"], "Did you mean 'ap'"),
         (["claims", "--verdict", "agree"], "Did you mean 'agrees'"),
         (["claims", "--profile", "fast"], "unknown profile"),
-        (["artifacts", "--paper", "vpt"], "Did you mean 'davpt'"),
-        (["pretrain", "vitt"], "Did you mean 'vit'"),
+        (["artifacts", "--paper", "davptt"], "Did you mean 'davpt'"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(capsys, words, message):

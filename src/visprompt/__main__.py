@@ -1,4 +1,4 @@
-"""The command line: `visprompt claims`, `published`, `artifacts`, `bench`, `pretrain`, `keep`."""
+"""The command line: `visprompt claims`, `published`, `artifacts`, `bench`, `keep`."""
 
 import argparse
 import shutil
@@ -15,12 +15,13 @@ def claims(args) -> None:
     if args.verdict:
         choose("verdict", args.verdict, ["agrees", "disagrees", "inconclusive", "not run"])
     choose("profile", args.profile, ["quick", "paper"])
+    found = manifests.claims(args.paper)
     try:
         answers = read_results(args.profile)["claims"]
     except BadInput as error:
         print(f"No claim is answered yet: {error}", file=sys.stderr)
         answers = {}
-    for claim in manifests.claims(args.paper):
+    for claim in found:
         answer = answers.get(claim.id, {"evidence": None, "verdict": "not run"})
         if args.verdict in (None, answer["verdict"]):
             print(f"{claim.id}\t{claim.artifact}\t{answer['evidence'] or '-'}\t{answer['verdict']}")
@@ -42,14 +43,6 @@ def bench(args) -> None:
     from .bench import table
 
     print(table(args.repeats).to_string(index=False))
-
-
-def pretrain(args) -> None:
-    """Train an embedded backbone again."""
-    from .pretraining import NAMES, pretrain
-
-    for name in [choose("embedded backbone", args.backbone, NAMES)] if args.backbone else NAMES:
-        pretrain(name)
 
 
 def keep(args) -> None:
@@ -83,7 +76,6 @@ def main(arguments: list[str] | None = None) -> int:
     add(published, ("artifact", {"help": "such as ap.table-1"}))
     add(artifacts, paper)
     add(bench, ("--repeats", {"type": int, "default": 5}))
-    add(pretrain, ("backbone", {"nargs": "?", "help": "vit or resnet; both when left out"}))
     add(keep, ("--kind", {"help": "only records of this kind, such as tune or cost"}))
     args = parser.parse_args(arguments)
     try:

@@ -7,6 +7,7 @@ from torch import nn
 
 from ..backbones import Backbone
 
+
 class Method(nn.Module):
     """What a method adds to a frozen backbone; the base class adds nothing.
 
