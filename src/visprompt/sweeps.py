@@ -9,6 +9,7 @@ from scipy import stats
 
 from .backbones import load_backbone
 from .errors import BadInput
+from .manifests import ROOT, load_yaml
 from .methods import build_method
 from .records import run_all
 from .tasks import load_task
@@ -25,6 +26,7 @@ class Run:
     seed: int = 0
     train_size: int | None = None  # None: the whole training split
     settings: dict = field(default_factory=dict)  # of the method
+    rate: float | None = None  # learning rate in place of the recipe's, such as one chosen for this block
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def sweep(runs: Sequence[Run], bench: Bench, label: str, kept: Sequence[Run] = (
             )
         task = tasks[key]
         model = build_method(run.method, backbone, task.classes, **run.settings)
-        recipe = load_recipe(bench.recipe, run.method, backbone.is_vit, **bench.changes)
+        changes = bench.changes if run.rate is None else {**bench.changes, "learning_rate": run.rate}
+        recipe = load_recipe(bench.recipe, run.method, backbone.is_vit, **changes)
         record = tune(model, task, recipe, run.seed, run=compute)
         if record is not None:
             values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
@@ -81,6 +84,13 @@ def sweep(runs: Sequence[Run], bench: Bench, label: str, kept: Sequence[Run] = (
     if not rows:
         raise BadInput("no run was asked for: give at least one backbone, task, method and seed.")
     return pd.DataFrame(rows)
+
+
+def block_rates(recipe: str, is_vit: bool, depth: int) -> list[float | None]:
+    """AP's learning rate at each block, where the recipe has one chosen for it."""
+    rates = load_yaml(ROOT / "data_manifests" / "recipes.yaml")[recipe].get("ap_by_block", {})
+    rates = rates.get("vit" if is_vit else "resnet", [])
+    return rates if len(rates) == depth else [None] * depth  # another depth: the method's own rate everywhere
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
