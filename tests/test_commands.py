@@ -13,6 +13,11 @@ from visprompt.manifests import ROOT
 BIN = Path(sys.executable).parent
 
 
+def outside() -> dict:
+    """The environment without pytest's mark, in which ipykernel leaves its streams alone; users have none."""
+    return {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
+
+
 def test_published_prints_the_table(capsys):
     assert main(["published", "ap.table-2"]) == 0
     assert "304.33" in capsys.readouterr().out
@@ -66,7 +71,7 @@ def converted(tmp_path_factory):
 def test_plain_papermill_refuses_bad_parameters(converted, tmp_path, name, words, message):
     done = subprocess.run(
         [BIN / "papermill", "--no-progress-bar", converted / f"{name}.ipynb", tmp_path / "out.ipynb", *words],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "VISPROMPT_ROOT": str(ROOT)},
+        capture_output=True, text=True, cwd=tmp_path, env={**outside(), "VISPROMPT_ROOT": str(ROOT)},
     )  # fmt: skip
     assert done.returncode != 0
     assert message in done.stderr
@@ -83,7 +88,7 @@ def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
     words += ["-p", "backbones", '["resnet_micro_24"]', "-p", "tasks", '["digits"]', "-p", "layer_tasks", '["digits"]']
     done = subprocess.run(
         [BIN / "papermill", "--no-progress-bar", converted / "ap.ipynb", tmp_path / "out.ipynb", *words],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "VISPROMPT_ROOT": str(root)},
+        capture_output=True, text=True, cwd=tmp_path, env={**outside(), "VISPROMPT_ROOT": str(root)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(list((root / "build" / "records" / "tune").glob("*.json"))) == 2  # whole training split and few shots

@@ -86,11 +86,15 @@ def sweep(runs: Sequence[Run], bench: Bench, label: str, kept: Sequence[Run] = (
     return pd.DataFrame(rows)
 
 
+def ap_rates(recipe: str, part: str) -> dict:
+    """AP's learning rates in a recipe, "by_block" or "by_variant"; empty where none were chosen."""
+    return load_yaml(ROOT / "data_manifests" / "recipes.yaml")[recipe].get("ap_rates", {}).get(part, {})
+
+
 def block_rates(recipe: str, is_vit: bool, depth: int) -> list[float | None]:
-    """AP's learning rate at each block, where the recipe has one chosen for it."""
-    rates = load_yaml(ROOT / "data_manifests" / "recipes.yaml")[recipe].get("ap_by_block", {})
-    rates = rates.get("vit" if is_vit else "resnet", [])
-    return rates if len(rates) == depth else [None] * depth  # another depth: the method's own rate everywhere
+    """AP's learning rate at each block; None, the method's own rate, where none was chosen for this depth."""
+    rates = ap_rates(recipe, "by_block").get("vit" if is_vit else "resnet", [])
+    return rates if len(rates) == depth else [None] * depth
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
