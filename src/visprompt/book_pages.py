@@ -139,7 +139,9 @@ def claims(results: dict, root: Path) -> str:
     for claim in manifests.claims():
         found = results["claims"][claim.id]
         estimate = "" if found["estimate"] is None else f"{found['estimate']:.4g}"
-        if estimate and found["high"] > found["low"]:
+        if estimate and None in (found["low"], found["high"]):
+            estimate += " (no interval)"
+        elif estimate and found["high"] > found["low"]:
             estimate += f" [{found['low']:.4g}, {found['high']:.4g}]"
         record = f'<a href="records/{claim.artifact}.json">record</a>' if found["notebook"] else ""
         printed = f" Printed: {html.escape(claim.printed)}." if claim.printed else ""

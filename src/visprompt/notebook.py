@@ -182,8 +182,8 @@ class Page:
         else:
             wanted = f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
         interval = f" [{low:.4g}, {high:.4g}]" if high > low else ""
-        if finite(low) is None:
-            interval = " (too few seeds for an interval)"
+        if None in (finite(low), finite(high)):
+            interval = " (no interval: fewer than three independent values)"
         display(HTML(
             f'<p class="vp-claim"><span class="vp-badge vp-{result}">{result}</span> '
             f'<span class="vp-badge vp-{evidence}">{evidence}</span> '
