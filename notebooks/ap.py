@@ -130,8 +130,8 @@ bench = Bench(
 # Each run fits one method on one task with one seed and leaves a record. The seed decides the head's start, the
 # order of the batches and, for a concatenated prompt, its start; the images of a task are the same for all seeds.
 # The reported accuracy is that of the last epoch on the test split. AP and the linear probe keep the activations
-# below their first trained block. In the quick profile seed 0 is run here; the other seeds are records that the
-# project keeps, made by the same code (each record names its commit, date and hardware).
+# below their first trained block. In the quick profile seed 0 is run here; the other seeds, and the search for
+# learning rates, are records that the project keeps (each names its commit, date and hardware).
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 loaded = {name: vp.load_backbone(name, p.weights, device=p.device) for name in p.backbones}
@@ -410,7 +410,7 @@ page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived",
 
 # %% [markdown]
 # The accuracy by block, on the embedded ResNet. The best block is chosen on the validation split; the star marks it
-# on the test accuracy.
+# on the test accuracy. Choosing the block as well as the rate gives AP a larger search than the other methods have.
 
 
 # %% name="figure-2-accuracy" tags=["hide-input"]
