@@ -98,6 +98,7 @@ rule slice:
         "run the slice {wildcards.piece} of {wildcards.name} ({params.given})"
     params:
         given=lambda wildcards: parameters(wildcards.name, wildcards.piece),
+    priority: 1  # slices are the longest runs, so they start first
     resources:
         gpu=GPUS,
     shell:
