@@ -34,6 +34,8 @@ PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "recor
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
+KEPT = sorted(str(p) for p in Path("book/records").rglob("*.json"))
+
 SHOWN = [module for module in MODULES if module not in SITE_ONLY]
 RUN = [module for module in SHOWN if module not in LOOKS_ONLY]
 
@@ -118,6 +120,7 @@ rule execute:
         ],
         code=SHOWN,
         weights=WEIGHTS,
+        kept=KEPT,
         manifests=MANIFESTS,
     output:
         f"build/executed/{PROFILE}/{{name}}.ipynb",

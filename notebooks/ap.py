@@ -60,6 +60,7 @@ from visprompt.errors import BadInput, choose
 from visprompt.metrics.attention import attention_distance
 from visprompt.metrics.cost import count_flops, count_parameters, measured_cost, training_memory
 from visprompt.metrics.similarity import linear_cka
+from visprompt.metrics.turns import speeds_in_turns
 from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.records import progress, recorded
 from visprompt.sweeps import Bench, Run, ap_rates, block_rates, difference, interval, sweep
@@ -874,66 +875,64 @@ page.judge(
 
 # %% [markdown]
 # Time and memory, measured. Random weights serve as well as any. AP is timed without cached activations, as the
-# paper runs it.
+# paper runs it. The times of one backbone come from one process in which the methods take turns, so that the
+# machine's drift meets them alike; the peak memory of each method comes from a process of its own. On a CPU the
+# batches are small, so weights count for more of the memory than at the paper's 128.
 
 # %% name="table-2-measured" tags=["hide-input"]
-BATCH = {"resnet": 8, "vit": 2}
-measured = {}
+BATCH = {"resnet": 8, "vit": 2} if p.device == "cpu" else {"resnet": 128, "vit": 128}
+rows, timed, peaks = [], {}, {}
 for word, name in LARGE.items():
-    for slug, short in progress(SHORT.items(), f"measuring {name}") if p.measure else SHORT.items():
-        record = measured_cost(
-            name, slug, batch_size=BATCH[word], repeats=5, device=p.device, run=p.measure, **FRAME.get(slug, {})
-        )
-        if record:
-            measured[word, short] = record
-if measured:
-    rows = []
-    for (word, short), record in measured.items():
-        values, base = record.values, measured.get((word, "full"), record).values
-        train, infer = np.median(values["train_seconds"]), np.median(values["infer_seconds"])
+    choices = {slug: FRAME.get(slug, {}) for slug in SHORT}
+    turns = speeds_in_turns(name, choices, batch_size=BATCH[word], repeats=4, device=p.device, run=p.measure)
+    peaks[word] = {
+        slug: measured_cost(name, slug, batch_size=BATCH[word], repeats=5, device=p.device, run=p.measure, **settings)
+        for slug, settings in choices.items()
+    }
+    if turns is None or None in peaks[word].values():
+        continue
+    timed[word] = turns
+    for slug in SHORT:
+        train, infer = (np.median(turns.values[slug][what]) for what in ("train_seconds", "infer_seconds"))
+        of_full = train / np.median(turns.values["full-finetune"]["train_seconds"])
         rows.append({
-            "backbone": LARGE[word], "method": METHOD_NAMES[record.settings["method"]], "batch": values["batch_size"],
-            "training, s/image": f"{train / values['batch_size']:.2f}",
-            "of full": f"{100 * train / np.median(base['train_seconds']):.0f} %",
-            "inference, images/s": f"{values['batch_size'] / infer:.2f}",
-            "peak memory, GiB": f"{values['peak_mb'] / 1024:.2f}",
+            "backbone": name, "method": METHOD_NAMES[slug], "batch": BATCH[word],
+            "training, s/image": f"{train / BATCH[word]:.2f}", "of full": f"{100 * of_full:.0f} %",
+            "inference, images/s": f"{BATCH[word] / infer:.2f}",
+            "peak memory, GiB": f"{peaks[word][slug].values['peak_mb'] / 1024:.2f}",
         })  # fmt: skip
-    hardware = next(iter(measured.values())).hardware
+if rows:
+    used = [record for word in timed for record in (timed[word], *peaks[word].values())]
+    hardware = used[0].hardware
     page.show(
-        "ap.table-2",
-        pd.DataFrame(rows),
-        evidence="measured",
-        records=list(measured.values()),
-        how=f"Median of 5 steps in a process of its own, float32, random weights, on {hardware['gpu'] or hardware['cpu']}, {hardware['threads']} threads.",
-        caption="Time and peak memory at the paper's model sizes; small batches, so the weights weigh more than on the paper's GPU.",
-    )
+        "ap.table-2", pd.DataFrame(rows), evidence="measured", records=used,
+        how=f"Median of 4 rounds, float32, random weights, on {hardware['gpu'] or hardware['cpu']}, {hardware['threads']} threads.",
+        caption="Time and peak memory at the paper's model sizes.",
+    )  # fmt: skip
 
-    def ratio(word, a, b, what):
-        """Paired ratio minus 1 over the repeats, with an interval."""
-        if what == "peak_mb":
-            return (measured[word, a].values[what] / measured[word, b].values[what] - 1,)
-        pairs = zip(measured[word, a].values[what], measured[word, b].values[what], strict=True)
-        return interval([x / y - 1 for x, y in pairs])
 
-    for word in LARGE:
-        if (word, "vp") in measured and (word, "ap") in measured:
-            pair = [measured[word, "ap"], measured[word, "vp"]]
-            page.judge(
-                f"ap.table-2.{word}-ap-memory-below-vp",
-                *ratio(word, "ap", "vp", "peak_mb"),
-                evidence="measured",
-                records=pair,
-            )
-            page.judge(
-                f"ap.table-2.{word}-ap-time-below-vp",
-                *ratio(word, "ap", "vp", "train_seconds"),
-                evidence="measured",
-                records=pair,
-            )
-    if ("vit", "linear") in measured and ("vit", "ap") in measured:
-        value, low, high = ratio("vit", "ap", "linear", "infer_seconds")
-        page.judge("ap.table-2.vit-ap-throughput-near-linear", 1 / (1 + value) - 1, 1 / (1 + high) - 1, 1 / (1 + low) - 1,
-                   evidence="measured", records=[measured["vit", "ap"], measured["vit", "linear"]])  # fmt: skip
+def ratio(word, what, a, b):
+    """Interval of the ratio of two methods minus 1, paired by round."""
+    pairs = zip(timed[word].values[a][what], timed[word].values[b][what], strict=True)
+    return interval([x / y - 1 for x, y in pairs])
+
+
+for word in timed:
+    ap_peak, vp_peak = (peaks[word][slug].values["peak_mb"] for slug in ("ap", "vp"))
+    page.judge(
+        f"ap.table-2.{word}-ap-memory-below-vp", ap_peak / vp_peak - 1, evidence="measured",
+        records=[peaks[word]["ap"], peaks[word]["vp"]], note=f"At batch {BATCH[word]}.",
+    )  # fmt: skip
+    page.judge(
+        f"ap.table-2.{word}-ap-time-below-vp", *ratio(word, "train_seconds", "ap", "vp"), evidence="measured",
+        records=[timed[word]], note=f"At batch {BATCH[word]}.",
+    )  # fmt: skip
+if "vit" in timed:
+    # Throughput is the inverse of time, so linear over AP in seconds is AP over linear in images a second.
+    page.judge(
+        "ap.table-2.vit-ap-throughput-near-linear", *ratio("vit", "infer_seconds", "linear-probe", "ap"),
+        evidence="measured", records=[timed["vit"]], note=f"At batch {BATCH['vit']}.",
+    )  # fmt: skip
 page.not_run(
     "ap.table-2",
     why="Memory, time and throughput at batch 128 want a GPU with 48 GB.",
@@ -1276,7 +1275,7 @@ page.show("ap.table-a5", peft_parameters("ap.table-a5"), evidence="derived", rec
           how="Counted on ViT-Large/16 with a head for 10 classes.", caption="Trained parameters beside the printed ones.")  # fmt: skip
 _, fresh = groups("ap.table-a5")
 _, before = groups("ap.table-4")
-both = [method for method in fresh.index if method in before.index]
+both = [method for method in fresh.index if method in before.index and method != "VPT"]  # 10 tokens there, 50 here
 change = (fresh.loc[both] - before.loc[both]).drop(columns="mean").abs()
 page.judge("ap.table-a5.same-as-before", change.max().max(), evidence="derived", note=CELLS)
 page.judge(
