@@ -260,7 +260,7 @@ def test_missing_list_folder_and_wrong_names(folder):
 def test_real_folder():
     if not os.environ.get("VISPROMPT_REAL"):
         pytest.skip("set VISPROMPT_REAL to a folder of task folders to try them")
-    root = Path(os.environ["VISPROMPT_REAL"])
+    root = Path(os.environ["VISPROMPT_REAL"]) / "vtab1k_style"
     found = [p.parent for p in root.glob("*/test.txt") if (p.parent / "train800.txt").is_file()]
     assert found, f"{root} holds no folder with train800.txt and test.txt"
     smallest = min(found, key=lambda p: len((p / "test.txt").read_text()))  # others only take longer

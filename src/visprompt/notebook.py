@@ -149,8 +149,8 @@ class Page:
         body = f'<div class="vp-table">{table.to_html(border=0, escape=True)}</div>'
         note = f" Doubtful in the text: {'; '.join(dict.fromkeys(doubts))}." if doubts else ""
         display(HTML(
-            f'<figure class="vp-figure"><details><summary>{html.escape(caption)}</summary>{body}'
-            f"<figcaption>{html.escape(note)}</figcaption></details></figure>"
+            f'<div class="vp-printed"><details><summary>{html.escape(caption)}</summary>{body}'
+            f"<p>{html.escape(note)}</p></details></div>"
         ))  # fmt: skip
 
     def not_run(self, artifact: str, *, command: str, why: str) -> None:
