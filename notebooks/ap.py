@@ -695,8 +695,8 @@ page.not_run(
 #
 # Two things to know when reading it. The paper itself says (Section 6, limitations) that on compact models such as
 # ResNet-18 and ViT-Tiny AP improves on VP but not on NORM-TUNE; the embedded networks are far smaller still. And VP
-# has one learning rate, chosen on `position`: where VP falls below the linear probe on another task, that rate is too
-# high for it there, since a smaller one would approach the linear probe.
+# has one learning rate, chosen on `position`: where VP falls below the linear probe on another task, that rate is
+# probably too high for it there; smaller ones were not tried on the other tasks.
 
 
 # %% name="table-helpers" tags=["hide-input", "remove-output"]
