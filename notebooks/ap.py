@@ -62,7 +62,8 @@ from visprompt.metrics.cost import count_flops, count_parameters, measured_cost,
 from visprompt.metrics.similarity import linear_cka
 from visprompt.metrics.turns import speeds_in_turns
 from visprompt.notebook import Page, Parameters, read_parameters
-from visprompt.records import progress, recorded
+from visprompt.progress import progress
+from visprompt.records import recorded
 from visprompt.sweeps import Bench, Run, ap_rates, block_rates, difference, interval, sweep
 from visprompt.tuning import load_recipe
 

@@ -60,7 +60,8 @@ from matplotlib.ticker import NullLocator
 from visprompt import figures
 from visprompt.errors import BadInput
 from visprompt.notebook import Page, Parameters, read_parameters
-from visprompt.records import progress, recorded
+from visprompt.progress import progress
+from visprompt.records import recorded
 from visprompt.theory import ap_limits, ap_toy, normalisation
 
 _PROFILES = {

@@ -1,5 +1,7 @@
 """What the tests share."""
 
+import importlib
+
 import pytest
 import torch
 
@@ -15,17 +17,36 @@ def vit():
     return small_vit()
 
 
-def small_vit(pool="token"):
+def small_vit(pool="token", width=16, heads=2, size=16, depth=4, class_token=None, **more):
     from timm.models.vision_transformer import VisionTransformer
 
     from visprompt.backbones import Backbone
 
     torch.manual_seed(0)
     model = VisionTransformer(
-        img_size=16, patch_size=4, embed_dim=16, depth=4, num_heads=2, num_classes=0, global_pool=pool,
-        class_token=pool == "token", fc_norm=False if pool == "avg" else None,
+        img_size=size, patch_size=4, embed_dim=width, depth=depth, num_heads=heads, num_classes=0, global_pool=pool,
+        class_token=pool == "token" if class_token is None else class_token,
+        fc_norm=False if pool == "avg" else None, **more,
     )  # fmt: skip
-    return Backbone(model, "test_vit", 16, (0.5,) * 3, (0.5,) * 3)
+    with torch.no_grad():  # biases and norms away from their trivial start, where a mistake would not show
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias") or "norm" in name:
+                parameter.add_(0.2 * torch.randn(parameter.shape))
+    return Backbone(model, "test_vit", size, (0.5,) * 3, (0.5,) * 3)
+
+
+@pytest.fixture(scope="session")
+def swin():
+    """A tiny Swin with random weights: two stages of two blocks, windows of 4 x 4 on 32 pixels."""
+    from timm.models.swin_transformer import SwinTransformer
+
+    from visprompt.backbones import Backbone
+
+    torch.manual_seed(0)
+    model = SwinTransformer(
+        img_size=32, patch_size=2, embed_dim=8, depths=(2, 2), num_heads=(2, 4), window_size=4, num_classes=0
+    )
+    return Backbone(model, "test_swin", 32, (0.5,) * 3, (0.5,) * 3)
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +73,11 @@ def stores(tmp_path, monkeypatch):
     return folders
 
 
+def carries(slug, family):
+    """Whether a method runs on a family of backbones."""
+    return family in importlib.import_module(f"visprompt.methods.{vp.METHODS[slug]}").Method.families
+
+
 def tiny_task(size=16, classes=3, per_split=(24, 12, 12), seed=0):
     """Images whose mean colour tells the class."""
     from visprompt.tasks import Task
@@ -71,5 +97,3 @@ def tiny_task(size=16, classes=3, per_split=(24, 12, 12), seed=0):
 def task():
     return tiny_task()
 
-
-assert vp  # the package imports as a whole

@@ -4,14 +4,14 @@ import copy
 
 import pytest
 import torch
-from conftest import small_vit
+from conftest import carries, small_vit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
 import visprompt as vp
-from visprompt.backbones import to_meta
+from visprompt.backbones import FAMILIES, to_meta
 from visprompt.methods import METHODS
 from visprompt.metrics.cost import count_flops, count_parameters, training_memory
 
@@ -36,7 +36,7 @@ def test_block_loop_is_timm(name):
     images = images_for(backbone, 1)
     with torch.no_grad():
         expected = backbone.model.forward_head(backbone.model.forward_features(images), pre_logits=True)
-        assert torch.equal(backbone(images), expected)
+        assert torch.allclose(backbone(images), expected, atol=1e-5)
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,14 +114,14 @@ def test_vp_resize_puts_the_image_into_the_hole(vit):
     assert (changed[:, :, :4] == 0).all()
 
 
-@pytest.mark.parametrize("slug", METHODS)
-@pytest.mark.parametrize("family", ["vit", "resnet"])
+@pytest.mark.parametrize(("slug", "family"), [(s, f) for s in METHODS for f in FAMILIES if carries(s, f)])
 def test_only_the_method_and_the_head_are_trained(slug, family, request):
     backbone = request.getfixturevalue(family)
     before = copy.deepcopy(backbone.state_dict())
-    model = vp.build_method(slug, backbone, 3)
+    model = vp.build_method(slug, backbone, 3, **({"ar": "none"} if (slug, family) == ("ivpt", "swin") else {}))
     trained = [*model.head.parameters(), *model.method_parameters()]
-    model(images_for(backbone)).square().sum().backward()
+    model.method.train()
+    model.training_loss(model.features(model.below(images_for(backbone))), torch.tensor([0, 1])).backward()
     assert all(parameter.grad is not None for parameter in trained)
     everything = {id(p) for p in model.parameters() if p.grad is not None}
     assert everything == {id(p) for p in trained}
@@ -131,8 +131,11 @@ def test_only_the_method_and_the_head_are_trained(slug, family, request):
     assert all(torch.equal(before[key], value) for key, value in backbone.state_dict().items())  # shared, untouched
 
 
-@pytest.mark.parametrize("slug", METHODS)
-def test_every_method_starts_at_the_linear_probe(vit, slug):
+PROBES = ["full-finetune", "norm-tune", "vp", "ap", "bias", "lora", "adapter", "adaptformer", "ssf"]
+
+
+@pytest.mark.parametrize("slug", PROBES)
+def test_methods_without_prompt_tokens_start_at_the_linear_probe(vit, slug):
     images = images_for(vit)
     start = vp.build_method("linear-probe", vit, 3)(images)
     assert torch.allclose(vp.build_method(slug, vit, 3)(images), start, atol=1e-6)
@@ -170,9 +173,13 @@ def test_flops_of_a_vit_by_its_formula():
     backbone = vp.load_backbone("vit_base_patch16_224", device="meta")
     n, d = 197, 768
     macs = 12 * (12 * n * d * d + 2 * n * n * d) + 196 * (16 * 16 * 3) * d + d * 10
+    trimmed = count_flops(vp.build_method("linear-probe", backbone, 10))["macs"]
+    backbone.trims = False
     counted = count_flops(vp.build_method("linear-probe", backbone, 10))
     assert counted["macs"] == macs
     assert counted["flops"] == 2 * macs
+    # the last block computes one query, one output projection and one MLP
+    assert macs - trimmed == 196 * (9 * d * d + 2 * n * d)
 
 
 def test_training_flops_fall_with_the_block(vit):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import tiny_task
+from conftest import carries, tiny_task
 from safetensors.torch import save_file
 
 import visprompt as vp
@@ -36,9 +36,11 @@ def test_activations_above_the_limit_are_not_cached(vit, task):
 @pytest.mark.parametrize("slug", vp.METHODS)
 def test_every_method_learns_and_leaves_the_backbone(vit, resnet, slug, stores):
     for backbone, task in ((vit, tiny_task()), (resnet, tiny_task(32))):
+        if not carries(slug, backbone.family):
+            continue
         before = {key: value.clone() for key, value in backbone.state_dict().items()}
         model = vp.build_method(slug, backbone, 3)
-        record = tune(model, task, replace(QUICK, epochs=6))
+        record = tune(model, task, replace(QUICK, epochs=6, learning_rate=0.003))
         assert record.values["loss"][-1] < record.values["loss"][0]
         assert record.values["test"] > 40  # chance is a third
         assert all(torch.equal(before[key], value) for key, value in backbone.state_dict().items())
@@ -54,7 +56,7 @@ def test_the_record_names_what_decides_it(vit, task, stores):
     record = tune(vp.build_method("ap", vit, 3, block=1), task, QUICK)
     assert record.settings["normalisation"] == {"mean": [0.5] * 3, "std": [0.5] * 3}
     assert record.settings["recipe"]["selection"] == "last epoch"
-    assert set(record.fingerprints["code"]) == {"backbones", "methods.base", "methods.ap", "tuning"}
+    assert set(record.fingerprints["code"]) == {"backbones", "blocks", "methods.base", "methods.ap", "tuning"}
     again = tune(vp.build_method("ap", vit, 3, block=1), task, QUICK)
     assert again == record
     assert tune(vp.build_method("ap", vit, 3, block=1), tiny_task(seed=5), QUICK).id != record.id
@@ -101,7 +103,7 @@ def test_weights_files(tmp_path):
     with pytest.raises(vp.BadInput, match="unknown backbone"):
         vp.load_backbone("vit_tinny_patch16_224")
     with pytest.raises(vp.BadInput, match="no backbone the block loop knows"):
-        vp.load_backbone("swin_tiny_patch4_window7_224", device="meta")
+        vp.load_backbone("convnext_tiny", device="meta")
 
 
 def test_pretrained_weights_that_cannot_be_fetched(monkeypatch):

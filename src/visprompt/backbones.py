@@ -2,19 +2,27 @@
 
 import copy
 import hashlib
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import timm
 import torch
 from safetensors.torch import load_file
 from timm.models.resnet import ResNet
+from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 from torch import nn
 
 from . import architectures
+from .blocks import NO_HOOKS, PromptedWindows, is_standard, named_layers, swin_block, vit_block
 from .errors import BadInput
 
-ACCEPTED = "a plain timm ViT (such as vit_base_patch16_224) or a timm ResNet (such as resnet101)"
+FAMILIES = {"vit": VisionTransformer, "resnet": ResNet, "swin": SwinTransformer}
+ACCEPTED = (
+    "a plain timm ViT (such as vit_base_patch16_224), a timm Swin (such as swin_base_patch4_window7_224) "
+    "or a timm ResNet (such as resnet101)"
+)
 
 
 class Backbone(nn.Module):
@@ -22,83 +30,131 @@ class Backbone(nn.Module):
 
     Attributes:
         name: timm's name or an embedded one (`architectures.embedded()`).
-        blocks: the L transformer blocks, or the L residual blocks of all stages in order.
+        family: "vit", "resnet" or "swin".
+        blocks: the L transformer blocks, or the L residual blocks of all stages, in order.
         depth, width: L, and the length D of the pooled features.
-        image_size: pixels of a side; a ViT takes no other, a ResNet is measured at it.
+        prefix: tokens before the patches (class token, registers); 0 where there are none.
+        image_size: pixels of a side; transformers take no other, a ResNet is measured at it.
         mean, std: the normalisation it was trained with.
+        opened: whether its blocks can be opened for methods that act inside them.
+        trims: whether the last block of a ViT that pools its class token computes that token alone, which
+            changes no output; False counts and times the network as the papers run it.
         fingerprint: short hash of name and weights.
     """
+
+    trims = True
 
     def __init__(self, model: nn.Module, name: str, image_size: int, mean, std):
         super().__init__()
         self.model, self.name, self.image_size = model, name, image_size
         self.mean, self.std = tuple(mean), tuple(std)
-        self.is_vit = isinstance(model, VisionTransformer)
+        self.family = next(family for family, kind in FAMILIES.items() if isinstance(model, kind))
+        self.is_vit = self.family == "vit"
         self.depth, self.width = len(self.blocks), model.num_features
-        self.fingerprint = ""
+        self.prefix = model.num_prefix_tokens if self.is_vit else 0
+        self.has_class_token = self.is_vit and model.cls_token is not None
+        self.pools_class_token = self.is_vit and model.global_pool == "token"
+        self.opened = self.family == "swin" or (self.is_vit and all(map(is_standard, self.blocks)))
+        self.fingerprint, self.found_shapes = "", None
         self.requires_grad_(False).eval()
-        if not self.is_vit:
+        if self.family == "resnet":
             self.to(memory_format=torch.channels_last)  # a fifth faster on a CPU, same values
+        if self.family == "swin":
+            for block in self.blocks:
+                block.attn.__class__ = PromptedWindows
 
     @property
     def blocks(self) -> list[nn.Module]:
         """The L blocks in order."""
         model = self.model
-        if self.is_vit:
+        if self.family == "vit":
             return list(model.blocks)
+        if self.family == "swin":
+            return [block for stage in model.layers for block in stage.blocks]
         return [block for stage in (model.layer1, model.layer2, model.layer3, model.layer4) for block in stage]
 
-    def stem(self, images: torch.Tensor) -> torch.Tensor:
-        """(B, 3, H, W) -> what enters block 0: tokens (B, N, D), class token first, or maps (B, C, H', W').
+    def stem(self, images: torch.Tensor, method=NO_HOOKS) -> torch.Tensor:
+        """(B, 3, H, W) -> what enters block 0: tokens (B, N, D), class token first, or maps.
+
+        Maps are (B, C, H', W') in a ResNet and (B, H', W', D) in a Swin.
 
         Raises:
-            BadInput: images of another size than a ViT's position embedding allows, or not (B, 3, H, W).
+            BadInput: images of another size than the position embedding allows, or not (B, 3, H, W).
         """
         if images.ndim != 4 or images.shape[1] != 3:
             raise BadInput(f"images must be (B, 3, H, W), not {tuple(images.shape)}.")
         model, size = self.model, self.image_size
-        if not self.is_vit:
+        if self.family == "resnet":
             return model.maxpool(model.act1(model.bn1(model.conv1(images))))
         if images.shape[-2:] != (size, size):
             raise BadInput(
                 f"{self.name} takes images of {size}x{size} pixels, not {images.shape[-2]}x{images.shape[-1]}. "
                 f"Resize them to {size}x{size}."
             )
-        return model.norm_pre(model._pos_embed(model.patch_embed(images)))
+        patches = method.around(-1, "patch_embed", model.patch_embed, images)
+        return model.norm_pre(model._pos_embed(patches)) if self.is_vit else patches
 
-    def run(self, x: torch.Tensor, method=None, start: int = 0, stop: int | None = None, keep=None):
+    def run(self, x: torch.Tensor, method=NO_HOOKS, start: int = 0, stop: int | None = None, keep=None):
         """The block loop: from what enters block `start` to what leaves block `stop` - 1.
 
         Args:
-            x: (B, N, D) or (B, C, H', W').
-            method: asked for `before_block(index, x)` at every block.
+            x: (B, N, D), (B, H', W', D) or (B, C, H', W').
+            method: asked at every block; see `blocks.Hooks`.
             keep: a list that receives what enters each block, after the method's change.
         """
+        trims = self.trims and self.pools_class_token and self.opened and stop in (None, self.depth) and method.trims
+        merging = {}
+        if self.family == "swin":  # patches merge before the first block of a stage
+            first = np.cumsum([0] + [len(stage.blocks) for stage in self.model.layers])
+            merging = dict(zip(first.tolist(), [stage.downsample for stage in self.model.layers]))
         for index, block in enumerate(self.blocks[start:stop], start):
-            if method is not None:
-                x = method.before_block(index, x)
+            if index in merging:
+                x = merging[index](x)
+            x = method.before_block(index, x)
             if keep is not None:
                 keep.append(x)
-            x = block(x)
+            if self.is_vit and self.opened:
+                apply = partial(vit_block, block, index, method=method, trim=trims and index == self.depth - 1)
+            elif self.family == "swin":
+                apply = partial(swin_block, block, index, method=method)
+            else:
+                apply = block
+            x = method.around(index, "block", apply, x)
         return x
 
-    def pool(self, x: torch.Tensor) -> torch.Tensor:
+    def pool(self, x: torch.Tensor, method=NO_HOOKS) -> torch.Tensor:
         """What leaves the last block -> features (B, D), as timm pools them."""
-        if self.is_vit:
-            return self.model.fc_norm(self.model.pool(self.model.norm(x)))
-        return self.model.global_pool(x)
+        model = self.model
+        if self.family == "resnet":
+            return model.global_pool(x)
+        x = method.around(self.depth, "norm", model.norm, x)
+        if self.family == "swin":
+            return model.head.global_pool(x)
+        return method.around(self.depth, "fc_norm", model.fc_norm, model.pool(x))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """(B, 3, H, W) -> features (B, D) without any method."""
         return self.pool(self.run(self.stem(images)))
 
+    def layers(self) -> dict[tuple[int, str], nn.Module]:
+        """An opened ViT's layers that carry weights, by the block's index and the name that `around` gives."""
+        model = self.model
+        found = {(-1, "patch_embed"): model.patch_embed.proj}
+        for index, block in enumerate(self.blocks):
+            found |= {(index, name): layer for name, layer in named_layers(block).items()}
+        ends = {(self.depth, "norm"): model.norm, (self.depth, "fc_norm"): model.fc_norm}
+        return found | {key: layer for key, layer in ends.items() if not isinstance(layer, nn.Identity)}
+
     @torch.no_grad()
     def shapes(self) -> list[tuple[int, ...]]:
         """Shape, without the batch, of what enters block 0..L-1; computed without arithmetic (meta tensors)."""
+        if self.found_shapes is not None:
+            return self.found_shapes
         meta, kept = to_meta(self), []
         dtype, size = next(self.parameters()).dtype, self.image_size
         meta.run(meta.stem(torch.empty(1, 3, size, size, device="meta", dtype=dtype)), keep=kept)
-        return [tuple(x.shape[1:]) for x in kept]
+        self.found_shapes = [tuple(x.shape[1:]) for x in kept]
+        return self.found_shapes
 
 
 def load_backbone(name: str, weights: str | Path | None = None, *, device: str = "cpu") -> Backbone:
@@ -123,7 +179,7 @@ def load_backbone(name: str, weights: str | Path | None = None, *, device: str =
             model = timm_model(name, pretrained=weights == "pretrained" and device != "meta")
             size = model.default_cfg["input_size"][-1]
             mean, std = model.default_cfg["mean"], model.default_cfg["std"]
-    if not isinstance(model, (VisionTransformer, ResNet)):
+    if not isinstance(model, tuple(FAMILIES.values())):
         raise BadInput(f"{name} is no backbone the block loop knows; give {ACCEPTED}.")
     if device != "meta":
         if name in embedded and weights == "pretrained":

@@ -7,7 +7,8 @@ import pandas as pd
 
 from .backbones import load_backbone
 from .methods import build_method
-from .records import progress
+from .progress import progress
+
 from .tasks import load_task
 from .tuning import Recipe, fit
 

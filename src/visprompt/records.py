@@ -18,10 +18,10 @@ from importlib import metadata
 from pathlib import Path
 
 import torch
-from tqdm import tqdm
 
 from .errors import BadInput
 from .manifests import ROOT
+from .progress import progress
 
 PACKAGE = Path(__file__).parent
 
@@ -250,12 +250,3 @@ def commit() -> str:
         return head.stdout.strip() + ("+changes" if git(["git", "status", "--porcelain", "-uno"]).stdout else "")
     except OSError:
         return "unknown"
-
-
-def progress(items, label: str):
-    """A progress bar on the terminal, also from inside papermill, whose kernel takes over stderr."""
-    descriptor = getattr(sys.stderr, "_original_stdstream_copy", None)
-    stream = os.fdopen(os.dup(descriptor), "w") if descriptor is not None else sys.stderr
-    # Off a terminal a line every ten seconds is enough: a log is read, not watched.
-    every = 0.2 if stream.isatty() else 10
-    return tqdm(items, desc=label, file=stream, mininterval=every, dynamic_ncols=True)

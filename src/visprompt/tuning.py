@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 import torch
-from torch.nn import functional as F
 
 from .errors import BadInput, choose
 from .manifests import ROOT, load_yaml
-from .methods import METHODS, TunedModel
+from .methods import TunedModel
 from .metrics.cost import count_parameters
 from .records import Record, recorded
 from .tasks import Task, normalise
@@ -78,7 +77,7 @@ def tune(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool
         "recipe": asdict(recipe),
         "seed": seed,
     }
-    code = ["backbones", "methods.base", f"methods.{METHODS[model.slug]}", "tuning"]
+    code = ["backbones", "blocks", *model.method.code(), "tuning"]
     return recorded(
         "tune", settings, lambda: fit(model, task, recipe, seed),
         code=code, data=task.fingerprint, weights=backbone.fingerprint, run=run,
@@ -88,9 +87,7 @@ def tune(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool
 def fit(model: TunedModel, task: Task, recipe: Recipe, seed: int, cache: bool = True) -> dict:
     """Train, then measure on validation and test images; see `tune`. `cache=False` is the plain form."""
     start = time.perf_counter()
-    model.reset(seed)
     backbone, device = model.source, next(model.parameters()).device
-    generator = torch.Generator().manual_seed(seed)
 
     def pixels(split):
         return normalise(split[0], backbone.mean, backbone.std)
@@ -98,19 +95,27 @@ def fit(model: TunedModel, task: Task, recipe: Recipe, seed: int, cache: bool = 
     images, labels = pixels(task.train), task.train[1].to(device)
     cached = cache and model.method.start >= 0 and activation_gib(model, len(images)) <= recipe.cache_gib
     prepare: Callable = (lambda x: in_batches(model.below, x, device)) if cached else (lambda x: x)
-    forward: Callable = model.above if cached else model
-    inputs = prepare(images)
-    if recipe.standardise:
-        with torch.no_grad():
-            below = model.features if cached else (lambda x: model.features(model.below(x)))
-            features = in_batches(below, inputs, device)
-            model.feature_mean.copy_(features.mean(0))
-            model.feature_scale.copy_(features.std(0).clamp_min(1e-3))
-    losses = train(model, forward, inputs, labels, recipe, generator, device)
+    features: Callable = model.features if cached else (lambda x: model.features(model.below(x)))
+    inputs, losses, prune = prepare(images), [], None
+    while True:  # once, but for a method that prunes and trains again from the start
+        model.reset(seed)
+        generator = torch.Generator().manual_seed(seed)
+        model.method.prepare(backbone, images, labels, generator)
+        if prune is not None:
+            prune()
+        if recipe.standardise:
+            with torch.no_grad():
+                found = in_batches(features, inputs, device)
+                model.feature_mean.copy_(found.mean(0))
+                model.feature_scale.copy_(found.std(0).clamp_min(1e-3))
+        losses += train(model, features, inputs, labels, recipe, generator, device)
+        prune = model.method.prune()
+        if prune is None:
+            break
     accuracies = {}
     for name in ("val", "test"):
         images, targets = pixels(getattr(task, name)), getattr(task, name)[1]
-        guess = in_batches(lambda x: forward(x).argmax(-1), prepare(images), device).cpu()
+        guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), prepare(images), device).cpu()
         accuracies[name] = round(100 * (guess == targets).double().mean().item(), 4)
     return {
         **accuracies,
@@ -121,7 +126,7 @@ def fit(model: TunedModel, task: Task, recipe: Recipe, seed: int, cache: bool = 
     }
 
 
-def train(model, forward, inputs, labels, recipe, generator, device) -> list[float]:
+def train(model, features, inputs, labels, recipe, generator, device) -> list[float]:
     """The steps: shuffled batches, cosine schedule with warm-up. Returns the mean loss of each epoch.
 
     Raises:
@@ -142,23 +147,25 @@ def train(model, forward, inputs, labels, recipe, generator, device) -> list[flo
     )
     # BatchNorm takes the batch's statistics where its own parameters are trained; a frozen backbone stays as it is.
     model.backbone.train(model.method.trains_backbone)
+    model.method.train()
     losses = []
     for epoch in range(recipe.epochs):
         sum_of_losses = 0.0
         for batch in torch.randperm(len(labels), generator=generator).split(recipe.batch_size):
-            loss = F.cross_entropy(forward(inputs[batch].to(device)), labels[batch])
+            loss = model.training_loss(features(inputs[batch].to(device)), labels[batch])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
             scheduler.step()
             sum_of_losses += loss.item() * len(batch)
+        model.method.after_epoch()
         losses.append(round(sum_of_losses / len(labels), 6))
         if not math.isfinite(losses[-1]):
             raise FloatingPointError(
                 f"the loss of {model.slug} is {losses[-1]} after epoch {epoch + 1}; "
                 f"lower learning_rate (now {recipe.learning_rate}) or head_rate (now {recipe.head_rate})."
             )
-    model.backbone.eval()
+    model.eval()
     return losses
 
 

@@ -16,6 +16,23 @@ METHODS = {
     "norm-tune": "norm_tune",
     "vp": "vp",
     "ap": "ap",
+    "bias": "bias",
+    "lora": "lora",
+    "adapter": "adapter",
+    "adaptformer": "adaptformer",
+    "ssf": "ssf",
+    "vpt-shallow": "vpt_shallow",
+    "vpt-deep": "vpt_deep",
+    "gate-vpt": "gate_vpt",
+    "e2vpt": "e2vpt",
+    "provp": "provp",
+    "express": "express",
+    "cdc": "cdc",
+    "ivpt": "ivpt",
+    "spt-shallow": "spt_shallow",
+    "spt-deep": "spt_deep",
+    "da-vpt": "da_vpt",
+    "da-vpt-plus": "da_vpt_plus",
 }
 
 
@@ -37,6 +54,11 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) ->
         choose(f"setting of {slug}", name, known)
     if num_classes < 2:
         raise BadInput(f"num_classes must be 2 or more, not {num_classes}.")
+    kind = module.Method
+    if backbone.family not in kind.families:
+        raise BadInput(f"{slug} runs on {' and '.join(kind.families)} backbones; {backbone.name} is a {backbone.family}.")
+    if kind.inside and not backbone.opened:
+        raise BadInput(f"{slug} acts inside timm's standard ViT block; {backbone.name} has blocks of another kind.")
     with torch.device(device_of(backbone)):
-        method = module.Method(backbone, module.Settings(**settings))
+        method = kind(backbone, module.Settings(**settings), num_classes)
     return TunedModel(backbone, slug, method, num_classes)

@@ -29,8 +29,8 @@ class Method(base.Method):
     because equal tokens would receive equal gradients.
     """
 
-    def __init__(self, backbone, settings):
-        super().__init__(backbone, settings)
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
         choose("kind of AP", settings.kind, ["add", "product", "concatenate"])
         if settings.kind == "concatenate" and not backbone.is_vit:
             raise BadInput("AP by concatenation needs tokens; on a ResNet use kind='add' or kind='product'.")
@@ -43,7 +43,7 @@ class Method(base.Method):
         if not self.at or not all(isinstance(b, int) and 0 <= b < backbone.depth for b in self.at):
             raise BadInput(f"{backbone.name} has blocks 0 to {backbone.depth - 1}; AP cannot go at block {block}.")
         self.start = self.at[0]
-        self.prefix = backbone.model.num_prefix_tokens if backbone.is_vit else 0
+        self.prefix = backbone.prefix
         shapes = backbone.shapes()
         concatenate = settings.kind == "concatenate"
         self.prompts = nn.ParameterList(

@@ -4,30 +4,49 @@ import copy
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from ..backbones import Backbone
+from ..blocks import Hooks
+from ..errors import BadInput
 
 
-class Method(nn.Module):
+class Method(Hooks, nn.Module):
     """What a method adds to a frozen backbone; the base class adds nothing.
 
-    A subclass is named `Method`, has a frozen dataclass `Settings` beside it, and overrides what it needs.
+    A subclass is named `Method`, has a frozen dataclass `Settings` beside it, and overrides what it needs of
+    `blocks.Hooks` and of what follows.
 
     Attributes:
+        families: the backbones that can carry it.
+        inside: whether it acts inside a ViT's blocks, so that they must be of timm's standard kind.
         start: index of the first block whose input, weights or prompts are trained. Everything below is
             constant and may be cached. -1 means the image or the stem, depth means the pooled features.
         trains_backbone: whether it changes the backbone's own parameters.
+        uses: modules of the package, besides those of its classes, that its results depend on.
     """
 
+    families = ("vit", "resnet", "swin")
+    inside = False
     start = -1
     trains_backbone = False
+    uses = ()
 
-    def __init__(self, backbone: Backbone, settings):
+    def __init__(self, backbone: Backbone, settings, num_classes: int):
         super().__init__()
         self.settings = settings
 
+    @classmethod
+    def code(cls) -> list[str]:
+        """The package's modules that say what this method does, for the fingerprint of its records."""
+        own = [kind.__module__ for kind in cls.__mro__ if kind.__module__.startswith(__package__)]
+        return [module.removeprefix("visprompt.") for module in dict.fromkeys([*own, *cls.uses])]
+
     def reset(self, generator: torch.Generator) -> None:
         """Set the method's own parameters to their start."""
+
+    def prepare(self, backbone: Backbone, images: torch.Tensor, labels: torch.Tensor, generator) -> None:
+        """See the training set (n, 3, H, W), normalised, before the first step."""
 
     def trained(self, backbone: Backbone) -> list[nn.Parameter]:
         """The backbone's parameters that it trains."""
@@ -37,13 +56,28 @@ class Method(nn.Module):
         """(B, 3, H, W) -> (B, 3, H, W): what it does to the image."""
         return images
 
-    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
-        """What it does to the activations entering block `index`: (B, N, D) or (B, C, H, W)."""
-        return x
-
     def after_blocks(self, x: torch.Tensor) -> torch.Tensor:
         """What it does to the activations leaving the last block."""
         return x
+
+    def loss(self, features: torch.Tensor, labels: torch.Tensor):
+        """What a training step adds to the cross-entropy, from pooled features (B, D) and labels (B,)."""
+        return 0
+
+    def after_epoch(self) -> None:
+        """What it does when every training image was seen once more."""
+
+    def prune(self):
+        """Asked after training: None, or a function that prunes, to be called before training from the start."""
+        return None
+
+    def merge(self, backbone: Backbone) -> None:
+        """Write what was learned into the weights of a backbone copy, so that it runs without the method.
+
+        Raises:
+            BadInput: the method has no such form.
+        """
+        raise BadInput("only lora, ssf, bias and the methods that train the backbone's own weights can be merged.")
 
 
 class TunedModel(nn.Module):
@@ -67,24 +101,24 @@ class TunedModel(nn.Module):
         self.eval()
         if self.head.weight.is_meta:
             return
-        self.method.reset(generator)
-        with torch.no_grad():
+        with torch.no_grad():  # the head first: with one seed it is the same for every method
             self.head.weight.copy_(torch.randn(self.head.weight.shape, generator=generator) * 0.01)
             self.head.bias.zero_()
             self.feature_mean.zero_()
             self.feature_scale.fill_(1)
+        self.method.reset(generator)
 
     def below(self, images: torch.Tensor) -> torch.Tensor:
         """(B, 3, H, W) -> what enters block `method.start`; constant during training, so cacheable."""
         backbone, start = self.backbone, self.method.start
         if start < 0:
-            return images
+            return images  # the method acts on the image or in the stem
         x = backbone.run(backbone.stem(images), stop=start)
         return backbone.pool(x) if start == backbone.depth else x
 
-    def above(self, x: torch.Tensor) -> torch.Tensor:
-        """What `below` returns -> logits (B, num_classes)."""
-        return self.head((self.features(x) - self.feature_mean) / self.feature_scale)
+    def classify(self, features: torch.Tensor) -> torch.Tensor:
+        """Pooled features (B, D) -> logits (B, num_classes)."""
+        return self.head((features - self.feature_mean) / self.feature_scale)
 
     def features(self, x: torch.Tensor) -> torch.Tensor:
         """What `below` returns -> pooled features (B, D)."""
@@ -92,16 +126,22 @@ class TunedModel(nn.Module):
         if method.start == backbone.depth:
             return x
         if method.start < 0:
-            x = backbone.stem(method.change_images(x))
-        return backbone.pool(method.after_blocks(backbone.run(x, method, start=max(method.start, 0))))
+            x = backbone.stem(method.change_images(x), method)
+        x = method.after_blocks(backbone.run(x, method, start=max(method.start, 0)))
+        return backbone.pool(x, method)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """(B, 3, H, W) normalised -> logits (B, num_classes)."""
-        return self.above(self.below(images))
+        return self.classify(self.features(self.below(images)))
+
+    def training_loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy of pooled features (B, D) against labels (B,), and what the method adds to it."""
+        return F.cross_entropy(self.classify(features), labels) + self.method.loss(features, labels)
 
     def method_parameters(self) -> list[nn.Parameter]:
         """What is trained besides the head."""
-        return [*self.method.parameters(), *self.method.trained(self.backbone)]
+        own = [parameter for parameter in self.method.parameters() if parameter.requires_grad]
+        return [*own, *self.method.trained(self.backbone)]
 
 
 def device_of(module: nn.Module) -> torch.device:

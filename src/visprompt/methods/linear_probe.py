@@ -13,6 +13,6 @@ class Settings:
 class Method(base.Method):
     """Adds nothing; everything up to the pooled features is constant."""
 
-    def __init__(self, backbone, settings):
-        super().__init__(backbone, settings)
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
         self.start = backbone.depth

@@ -24,8 +24,8 @@ class Settings:
 class Method(base.Method):
     """Trains delta (3, H, W), zero outside the frame; starts at zero, so training starts at the linear probe."""
 
-    def __init__(self, backbone, settings):
-        super().__init__(backbone, settings)
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
         choose("VP template", settings.template, ["additive", "resize"])
         size, padding = backbone.image_size, settings.padding
         if padding is not None and not 1 <= padding < size / 2:

@@ -7,7 +7,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 
 import torch
-from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..backbones import load_backbone, to_meta
@@ -23,19 +22,21 @@ def count_parameters(model: TunedModel) -> dict:
     return {"method": method, "head": head, "total": method + head}
 
 
-def count_flops(model: TunedModel, training: bool = False) -> dict:
+def count_flops(model: TunedModel, training: bool = False, batch_size: int = 1) -> dict:
     """Operations for one image: {"flops", "macs", "unit"}; a multiply-add counts as two FLOPs.
 
     Args:
         training: count the backward pass to the lowest trained parameter as well.
+        batch_size: what a whole batch shares, such as the keys of prompts, is divided by it.
     """
     meta = on_meta(model)
-    images = torch.empty(1, 3, model.source.image_size, model.source.image_size, device="meta")
+    images = torch.empty(batch_size, 3, model.source.image_size, model.source.image_size, device="meta")
     with FlopCounterMode(display=False) as counter:
-        loss = meta(images).sum()
+        features = meta.features(meta.below(images))
+        logits = meta.classify(features)
         if training:
-            loss.backward()
-    flops = counter.get_total_flops()
+            logits.sum().backward()
+    flops = round(counter.get_total_flops() / batch_size)
     return {"flops": flops, "macs": flops // 2, "unit": "FLOPs, two for a multiply-add"}
 
 
@@ -63,8 +64,8 @@ def training_memory(model: TunedModel, batch_size: int) -> dict:
     kept = []
     size = model.source.image_size
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        logits = meta(torch.empty(batch_size, 3, size, size, device="meta"))
-        F.cross_entropy(logits, torch.zeros(batch_size, dtype=torch.long, device="meta"))
+        features = meta.features(meta.below(torch.empty(batch_size, 3, size, size, device="meta")))
+        meta.training_loss(features, torch.zeros(batch_size, dtype=torch.long, device="meta"))
     weights = sum(p.numel() * p.element_size() for p in meta.parameters())
     trained = 4 * count_parameters(model)["total"]
     parts = {"weights": weights, "gradients": trained, "optimizer": 2 * trained, "activations": activations}
@@ -75,6 +76,7 @@ def on_meta(model: TunedModel) -> TunedModel:
     """The same model on shapes alone, ready for a training step."""
     meta = build_method(model.slug, to_meta(model.source), model.num_classes, **asdict(model.method.settings))
     meta.backbone.train(meta.method.trains_backbone)
+    meta.method.train()
     return meta
 
 
@@ -93,13 +95,14 @@ def measure_speed(model: TunedModel, batch_size: int, repeats: int) -> dict:
 
     def step():
         model.backbone.train(model.method.trains_backbone)
-        F.cross_entropy(model(images), labels).backward()
+        model.method.train()
+        model.training_loss(model.features(model.below(images)), labels).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     @torch.no_grad()
     def infer():
-        model.backbone.eval()
+        model.eval()
         model(images)
 
     def timed(action):

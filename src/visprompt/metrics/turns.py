@@ -4,7 +4,8 @@ import torch
 
 from ..backbones import load_backbone
 from ..methods import build_method
-from ..records import Record, progress, recorded
+from ..progress import progress
+from ..records import Record, recorded
 from .cost import measure_speed
 
 

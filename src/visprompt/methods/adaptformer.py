@@ -1,0 +1,42 @@
+"""AdaptFormer: a scaled bottleneck beside the MLP, MLP(LN(x)) + s * up(ReLU(down(LN(x)))) (Chen et al. 2022, Eq. 3-4)."""
+
+from dataclasses import dataclass
+
+from torch import nn
+from torch.nn import functional as F
+
+from . import base
+from .adapter import Bottleneck
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The bottleneck's width and its scale."""
+
+    bottleneck: int = 64  # the original's AdaptFormer-64
+    scale: float = 0.1  # the original's s for images
+
+
+class Method(base.Method):
+    """Trains a bottleneck a block.
+
+    It reads what the MLP reads, behind the LayerNorm, as the original's equation says; its released code reads
+    the tokens before the LayerNorm.
+    """
+
+    families = ("vit",)
+    inside = True
+    start = 0
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        self.adapters = nn.ModuleList(
+            Bottleneck(backbone.width, settings.bottleneck, F.relu) for _ in range(backbone.depth)
+        )
+
+    def reset(self, generator):
+        for adapter in self.adapters:
+            adapter.reset(generator)
+
+    def around(self, index, name, layer, x):
+        return layer(x) + self.settings.scale * self.adapters[index](x) if name == "mlp" else layer(x)

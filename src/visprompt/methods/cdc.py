@@ -1,0 +1,41 @@
+"""CDC: the prompts of a block are its own plus those of the block before (iVPT Eq. 3-4; "vanilla": of all before)."""
+
+from dataclasses import dataclass
+
+from ..errors import choose
+from . import prompts
+
+CONNECTIONS = ["adjacent", "all", "none"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many prompts, and which earlier ones are added."""
+
+    prompt_tokens: int = 10  # N, iVPT's "good choice for initialization"
+    cdc: str = "adjacent"  # Eq. 4; "all" is iVPT's vanilla CDC (Sec. 4.3 (D)), "none" is VPT-Deep
+    form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
+
+
+class Method(prompts.Deep):
+    """Trains N prompts of width D a block, as VPT-Deep.
+
+    On a Swin, prompts of stages of different width cannot be added; the first block of a stage has its own only.
+    """
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        choose("cdc", settings.cdc, CONNECTIONS)
+        self.first = [
+            index == 0 or prompt.shape != self.prompts[index - 1].shape for index, prompt in enumerate(self.prompts)
+        ]
+
+    def entering(self, index):
+        if self.first[index] or self.settings.cdc == "none":
+            return self.prompts[index]
+        before = self.entering(index - 1) if self.settings.cdc == "all" else self.prompts[index - 1]
+        return self.prompts[index] + self.aggregate(index, before)
+
+    def aggregate(self, index, before):
+        """What passes from the block before to block `index`; iVPT's DA weights it."""
+        return before

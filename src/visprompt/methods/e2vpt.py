@@ -1,0 +1,97 @@
+"""E2VPT: prompts at every block, key-value prompts inside attention, and pruning (Han et al. 2023; iVPT Table 1).
+
+[K, P_K] and [V, P_V] with P_K = P_V; after a first training the tokens and segments whose masks have the
+smallest gradient are dropped, and what is left is trained again from its start (rewinding).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from ..errors import BadInput
+from . import prompts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Prompts, key-value prompts, and how much is pruned."""
+
+    prompt_tokens: int = 10  # as for VPT-Deep and iVPT
+    key_value_tokens: int = 5  # the papers here state none
+    segments: int = 16  # pieces of a token that can be dropped apart, as in the reference code
+    prune_tokens: float = 0.5  # share of the prompts of a block; the reference code tries 0.1 to 0.9
+    prune_segments: float = 0.5  # share of the segments of a block
+    kept_at_least: int = 4  # tokens, and segments a token, that stay in any case
+
+
+class Method(prompts.Deep):
+    """Trains N prompts of width D and M key-value prompts of width D a block."""
+
+    families = ("vit",)
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        for name in ("prune_tokens", "prune_segments"):
+            if not 0 <= getattr(settings, name) < 1:
+                raise BadInput(f"{name} is a share, 0 to below 1, not {getattr(settings, name)}.")
+        if backbone.width % prompts.check_tokens(settings.segments, "segments"):
+            raise BadInput(f"segments must divide the width {backbone.width}; {settings.segments} does not.")
+        depth, tokens = backbone.depth, settings.prompt_tokens
+        count = prompts.check_tokens(settings.key_value_tokens, "key_value_tokens")
+        self.key_values = nn.Parameter(torch.empty(depth, count, backbone.width))
+        self.register_buffer("token_mask", torch.ones(depth, tokens))
+        self.register_buffer("segment_mask", torch.ones(depth, tokens, settings.segments))
+        self.importance = None
+
+    def reset(self, generator):
+        super().reset(generator)
+        prompts.uniform_(self.key_values, self.bound, generator)
+        self.importance = [torch.zeros_like(mask) for mask in self.masks()]
+        for mask in self.masks():
+            mask.fill_(1)
+
+    def masks(self):
+        return [self.token_mask, self.segment_mask]
+
+    def entering(self, index):
+        tokens, segments = self.token_mask[index], self.segment_mask[index]
+        if self.training and torch.is_grad_enabled():  # how much the loss would change without it
+            tokens, segments = (self.watched(kind, index) for kind in range(2))
+        whole = segments.repeat_interleave(self.prompts[index].shape[1] // self.settings.segments, 1)
+        return self.prompts[index] * whole * tokens[:, None]
+
+    def watched(self, kind, index):
+        """A mask whose gradient is added up, in absolute value."""
+        mask = self.masks()[kind][index].clone().requires_grad_(True)
+
+        def add(gradient):
+            self.importance[kind][index] += gradient.abs()
+
+        mask.register_hook(add)
+        return mask
+
+    def extra(self, index, project):
+        _, k, v = project(self.entering(index))
+        own = self.key_values[index].view(1, -1, k.shape[1], k.shape[3]).transpose(1, 2)
+        return torch.cat([k, own], 2), torch.cat([v, own], 2)
+
+    def prune(self):
+        settings, done = self.settings, any((mask == 0).any() for mask in self.masks())
+        shares = (settings.prune_tokens, settings.prune_segments)
+        if done or not any(shares):
+            return None
+        chosen = [self.kept(found, share) for found, share in zip(self.importance, shares)]
+
+        def apply():
+            for mask, kept in zip(self.masks(), chosen):
+                mask.copy_(kept)
+
+        return apply
+
+    def kept(self, importance, share):
+        """Ones for what stays: the most important of the last dimension, at least `kept_at_least` of them."""
+        count = importance.shape[-1]
+        stays = max(min(count, self.settings.kept_at_least), round(count * (1 - share)))
+        places = importance.topk(stays, -1).indices
+        return torch.zeros_like(importance).scatter(-1, places, 1)

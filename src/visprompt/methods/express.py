@@ -1,0 +1,66 @@
+"""EXPRESS: shallow prompts with residual prompts inside every block (Das et al. 2023; iVPT Sec. 2.3 and 4.3 (C)).
+
+iVPT says once that the residual prompts come before LayerNorm, QKV projection and self-attention (Sec. 2.3,
+Fig. 3), once that they come after them (Sec. 4.3). `place` names the reading.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ..errors import choose
+from . import prompts
+
+# place -> the layers whose input ("before") or output ("after") receives residual prompts
+LAYERS = {"before": ["norm1", "qkv", "attention"], "after": ["norm1", "qkv", "proj"]}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many prompt tokens, and where their residuals go."""
+
+    prompt_tokens: int = 10  # as for VPT-Deep and iVPT
+    place: str = "before"  # Sec. 2.3 and Fig. 3 of iVPT, two places against one
+
+
+class Method(prompts.Shallow):
+    """Trains N prompts at the input and three residuals a prompt and block.
+
+    Before self-attention, and after the projection, a residual is 3D wide: it meets query, key and value.
+    They start at zero, so that training starts at VPT-Shallow.
+    """
+
+    inside = True
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        choose("place", settings.place, LAYERS)
+        widths = [1, 1, 3] if settings.place == "before" else [1, 3, 1]
+        self.residuals = nn.ParameterList(
+            torch.empty(backbone.depth, self.tokens, width * backbone.width) for width in widths
+        )
+
+    def reset(self, generator):
+        super().reset(generator)
+        for residual in self.residuals:
+            nn.init.zeros_(residual)
+
+    def around(self, index, name, layer, x):
+        if name not in ("norm1", "qkv", "proj"):
+            return layer(x)
+        first, second, third = (residual[index] for residual in self.residuals)
+        if self.settings.place == "after":
+            return self.add({"norm1": first, "qkv": second, "proj": third}[name], layer(x))
+        if name == "norm1":
+            return layer(self.add(first, x))
+        if name == "qkv":  # what leaves the projection is what enters self-attention
+            return self.add(third, layer(self.add(second, x)))
+        return layer(x)
+
+    def add(self, residual, x):
+        """Add to the prompts among x (B, N, D); in a trimmed block they may be gone."""
+        if x.shape[1] == 1:
+            return x
+        return x + F.pad(residual, (0, 0, self.prefix, x.shape[1] - self.prefix - self.tokens))

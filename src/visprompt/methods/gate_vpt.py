@@ -1,0 +1,52 @@
+"""Gate-VPT: gates decide which block's output the prompts carry on (Yoo et al. 2023; SPT Table 2, iVPT Table 6).
+
+Behind block l the prompts are g P_out + (1 - g) P_in with g = sigmoid(gate), and block l's attention is divided
+by a learned temperature.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from ..errors import BadInput
+from . import prompts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Prompts, the gates' start, and the range of the temperature."""
+
+    prompt_tokens: int = 50  # like VPT-Shallow here
+    gate: float = 10.0  # g starts at sigmoid(-gate), near "skip the block", as the reference code does
+    lowest: float = 0.01  # bounds of the temperature in the reference code
+    highest: float = 10.0
+
+
+class Method(prompts.Shallow):
+    """Trains N prompts at the input, a gate a block boundary and a temperature a block, which starts at 1."""
+
+    inside = True
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        if not 0 < settings.lowest < 1 < settings.highest:
+            raise BadInput(f"write lowest < 1 < highest, with lowest above 0, not {settings.lowest}, {settings.highest}.")
+        self.gates = nn.Parameter(torch.empty(backbone.depth - 1))
+        self.temperatures = nn.Parameter(torch.empty(backbone.depth))
+
+    def reset(self, generator):
+        super().reset(generator)
+        nn.init.constant_(self.gates, -self.settings.gate)
+        nn.init.ones_(self.temperatures)
+
+    def around(self, index, name, layer, x):
+        y = layer(x)
+        if name == "qkv":  # scores are q k, so q carries their temperature
+            q, rest = y.tensor_split([y.shape[-1] // 3], -1)
+            return torch.cat([q / self.temperatures[index].clamp(self.settings.lowest, self.settings.highest), rest], -1)
+        if name != "block" or index == len(self.gates):  # behind the last block there is nothing to carry on
+            return y
+        before, came_out, patches = self.split(y)
+        gate = self.gates[index].sigmoid()
+        return torch.cat([before, gate * came_out + (1 - gate) * self.split(x)[1], patches], 1)

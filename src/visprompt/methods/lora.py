@@ -1,0 +1,73 @@
+"""LoRA: a low-rank change of the query and value projections, W + (alpha / r) B A (Hu et al. 2022, Eq. 3).
+
+timm fuses queries, keys and values into one layer of 3D outputs. One A for all of it would tie the three
+together, which is another method; here each projection has its own A (r, D) and B (D, r).
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ..errors import BadInput, choose
+from . import base
+from .prompts import check_tokens, uniform_
+
+TARGETS = ["query", "key", "value"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The rank and where it goes."""
+
+    rank: int = 10  # AP Appendix A names no rank that fits its counts better; see the tests of its Table A5
+    alpha: float | None = None  # None: alpha = r, so that B A is not scaled
+    targets: tuple[str, ...] = ("query", "value")  # the original's choice
+
+
+class Method(base.Method):
+    """Trains A and B a target and block; B starts at zero, so training starts at the linear probe."""
+
+    families = ("vit",)
+    inside = True
+    start = 0
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        rank, width = check_tokens(settings.rank, "rank"), backbone.width
+        for target in settings.targets:
+            choose("target of LoRA", target, TARGETS)
+        if not settings.targets or rank > width:
+            raise BadInput(f"LoRA needs one target or more of {TARGETS}, and a rank of 1 to {width}, the width.")
+        self.scale = 1.0 if settings.alpha is None else settings.alpha / rank
+        count = backbone.depth * len(settings.targets)
+        self.down = nn.ParameterList(torch.empty(rank, width) for _ in range(count))
+        self.up = nn.ParameterList(torch.empty(width, rank) for _ in range(count))
+
+    def reset(self, generator):
+        for down, up in zip(self.down, self.up, strict=True):
+            uniform_(down, 1 / math.sqrt(down.shape[1]), generator)  # Kaiming, as the original
+            nn.init.zeros_(up)
+
+    def pairs(self, index):
+        """(A, B) of query, key and value at block `index`; None where there is none."""
+        targets, at = self.settings.targets, {}
+        for place, target in enumerate(targets):
+            at[target] = index * len(targets) + place
+        return [(self.down[at[t]], self.up[at[t]]) if t in at else None for t in TARGETS]
+
+    def around(self, index, name, layer, x):
+        if name != "qkv":
+            return layer(x)
+        change = [x.new_zeros(()) if p is None else F.linear(F.linear(x, p[0]), p[1]) for p in self.pairs(index)]
+        change = [part.expand(x.shape) for part in change]
+        return layer(x) + self.scale * torch.cat(change, -1)
+
+    def merge(self, backbone):
+        with torch.no_grad():
+            for index, block in enumerate(backbone.blocks):
+                for third, pair in zip(block.attn.qkv.weight.chunk(3), self.pairs(index), strict=True):
+                    if pair is not None:
+                        third += self.scale * pair[1] @ pair[0]

@@ -1,0 +1,112 @@
+"""Prompt tokens: how many, how they start, and the form that VPT-Deep, SPT-Deep, iVPT and DA-VPT share.
+
+A prompt whose output is dropped is only a key and a value: it needs no query, no attention output and no MLP, and
+its key and value are the same for every image. They are computed once a batch.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+from ..errors import BadInput, choose
+from . import base
+
+
+def check_tokens(count: int, name: str = "prompt_tokens") -> int:
+    """Refuse a number of tokens that is not 1 or more."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise BadInput(f"{name} must be a whole number of 1 or more, not {count!r}.")
+    return count
+
+
+def vpt_bound(backbone) -> float:
+    """VPT's start is uniform within this bound: the Xavier bound of the patch embedding."""
+    height, width = backbone.model.patch_embed.patch_size
+    return math.sqrt(6 / (3 * height * width + backbone.model.embed_dim))
+
+
+def uniform_(prompt: torch.Tensor, bound: float, generator: torch.Generator) -> None:
+    """Fill with uniform numbers, the same on every device."""
+    with torch.no_grad():
+        prompt.copy_((2 * torch.rand(prompt.shape, generator=generator, dtype=torch.float32) - 1) * bound)
+
+
+class Shallow(base.Method):
+    """N prompts enter block 0 behind the class token, without position, and travel through all blocks."""
+
+    families = ("vit",)
+    start = 0
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        self.tokens, self.prefix = check_tokens(settings.prompt_tokens), backbone.prefix
+        self.bound = vpt_bound(backbone)
+        self.prompts = nn.Parameter(torch.empty(self.tokens, backbone.width))
+
+    def reset(self, generator):
+        uniform_(self.prompts, self.bound, generator)
+
+    def split(self, x):
+        """(B, N, D) with prompts -> class token and registers, prompts, patches."""
+        return x.tensor_split([self.prefix, self.prefix + self.tokens], 1)
+
+    def before_block(self, index, x):
+        if index > 0:
+            return x
+        return torch.cat([x[:, : self.prefix], self.prompts.expand(len(x), -1, -1), x[:, self.prefix :]], 1)
+
+    def after_blocks(self, x):
+        before, _, patches = self.split(x)
+        return torch.cat([before, patches], 1)  # prompts must not enter average pooling
+
+
+class Deep(base.Method):
+    """New prompts at every block, dropped behind it: [x, _, E] = B([x, P, E]) (SPT Eq. 6, iVPT Eq. 2, DA-VPT Eq. 1).
+
+    `Settings` has `prompt_tokens` and may have `form`: "keys and values", or "concatenate", the plain definition,
+    which is for timing and for counting operations as the papers do.
+    """
+
+    families = ("vit", "swin")
+    inside = True
+    start = 0
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        self.prefix, self.bound = backbone.prefix, vpt_bound(backbone)
+        self.form = choose("form", getattr(settings, "form", FORMS[0]), FORMS)
+        self.trims = self.form == FORMS[0]
+        if self.form == "concatenate" and not backbone.is_vit:
+            raise BadInput("form='concatenate' is written for ViTs; on a Swin use form='keys and values'.")
+        self.prompts = nn.ParameterList(
+            torch.empty(self.tokens_at(index), shape[-1]) for index, shape in enumerate(backbone.shapes())
+        )
+
+    def tokens_at(self, index: int) -> int:
+        """How many prompts enter block `index`."""
+        return check_tokens(self.settings.prompt_tokens)
+
+    def reset(self, generator):
+        for prompt in self.prompts:
+            uniform_(prompt, self.bound, generator)
+
+    def entering(self, index: int) -> torch.Tensor:
+        """The prompts (N_p, D) that enter block `index`, before its norm1."""
+        return self.prompts[index]
+
+    def extra(self, index, project):
+        if self.form == "concatenate":
+            return None
+        _, k, v = project(self.entering(index))
+        return k, v
+
+    def around(self, index, name, layer, x):
+        if name != "block" or self.form != "concatenate":
+            return layer(x)
+        prompts = self.entering(index).expand(len(x), -1, -1)
+        x = layer(torch.cat([x[:, : self.prefix], prompts, x[:, self.prefix :]], 1))
+        return torch.cat([x[:, : self.prefix], x[:, self.prefix + prompts.shape[1] :]], 1)
+
+
+FORMS = ["keys and values", "concatenate"]

@@ -1,0 +1,33 @@
+"""ProVP: prompts are kept, and each block adds new ones, P^l + T^{l-1}(P) (Xu et al. 2023; iVPT Sec. 4.3 (B))."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from . import prompts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many prompt tokens."""
+
+    prompt_tokens: int = 10  # as for VPT-Deep and iVPT
+
+
+class Method(prompts.Shallow):
+    """Trains N prompts a block; those of block 0 enter it, the others are added to the prompts that came out."""
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        self.added = nn.Parameter(torch.empty(backbone.depth - 1, self.tokens, backbone.width))
+
+    def reset(self, generator):
+        super().reset(generator)
+        prompts.uniform_(self.added, self.bound, generator)
+
+    def before_block(self, index, x):
+        if index == 0:
+            return super().before_block(0, x)
+        before, came_out, patches = self.split(x)
+        return torch.cat([before, came_out + self.added[index - 1], patches], 1)

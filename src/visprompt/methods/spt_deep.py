@@ -1,0 +1,34 @@
+"""SPT-Deep: VPT-Deep whose prompts start as tokens entering their block (SPT Sec. 3.3-3.4, Eq. 13)."""
+
+from dataclasses import dataclass
+
+from . import prompts
+from .token_starts import check_start, start_prompts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many prompts, and how they start. Without training images (`tune` gives them) they start as VPT's."""
+
+    prompt_tokens: int = 20  # the paper's number for every task
+    start: str = "random"  # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
+    source: str = "same"  # tokens of the prompt's own block; "first" and "last" are Table S2's
+    frozen: bool = False  # True trains the head alone (Table 4a)
+    images: int | None = None  # None: all for "k-means", 32 for pooling, one a prompt for "random"
+    iterations: int = 50  # of k-means; it ends sooner when nothing moves
+    form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
+
+
+class Method(prompts.Deep):
+    """Trains N prompts of width D a block."""
+
+    families = ("vit",)
+    uses = ("methods.token_starts", "clustering")
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        check_start(settings)
+        self.prompts.requires_grad_(not settings.frozen)
+
+    def prepare(self, backbone, images, labels, generator):
+        start_prompts(list(self.prompts), backbone, images, self.settings, self.bound, generator)

@@ -1,0 +1,32 @@
+"""SPT-Shallow: VPT-Shallow whose prompts start as patch embeddings of the task (SPT Sec. 3.3, Eq. 11-12)."""
+
+from dataclasses import dataclass
+
+from . import prompts
+from .token_starts import check_start, start_prompts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many prompts, and how they start. Without training images (`tune` gives them) they start as VPT's."""
+
+    prompt_tokens: int = 100  # the paper's number for every task
+    start: str = "random"  # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
+    source: str = "same"  # tokens entering block 0, which "first" is too; "last" is Table S2's
+    frozen: bool = False  # True trains the head alone (Table 4a)
+    images: int | None = None  # None: all for "k-means", 32 for pooling, one a prompt for "random"
+    iterations: int = 50  # of k-means; it ends sooner when nothing moves
+
+
+class Method(prompts.Shallow):
+    """Trains N prompts of width D."""
+
+    uses = ("methods.token_starts", "clustering")
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        check_start(settings)
+        self.prompts.requires_grad_(not settings.frozen)
+
+    def prepare(self, backbone, images, labels, generator):
+        start_prompts([self.prompts], backbone, images, self.settings, self.bound, generator)

@@ -1,0 +1,48 @@
+"""SSF: a learned scale and shift behind every layer, y = gamma * layer(x) + beta (Lian et al. 2022)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from . import base
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Nothing to choose: a scale and a shift behind the patch embedding, every linear layer and every norm."""
+
+
+class Method(base.Method):
+    """Trains gamma, which starts at 1, and beta, which starts at 0, for every unit of every layer.
+
+    The original starts them with a spread of 0.02 around these; here training starts at the linear probe.
+    """
+
+    families = ("vit",)
+    inside = True
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        self.scales, self.shifts = nn.ParameterDict(), nn.ParameterDict()
+        for (index, name), layer in backbone.layers().items():
+            self.scales[f"{name}_{index}"] = nn.Parameter(torch.ones(len(layer.weight)))
+            self.shifts[f"{name}_{index}"] = nn.Parameter(torch.zeros(len(layer.weight)))
+
+    def reset(self, generator):
+        for scale, shift in zip(self.scales.values(), self.shifts.values(), strict=True):
+            nn.init.ones_(scale)
+            nn.init.zeros_(shift)
+
+    def around(self, index, name, layer, x):
+        key = f"{name}_{index}"
+        return layer(x) * self.scales[key] + self.shifts[key] if key in self.scales else layer(x)
+
+    def merge(self, backbone):
+        with torch.no_grad():
+            for (index, name), layer in backbone.layers().items():
+                scale, shift = self.scales[f"{name}_{index}"], self.shifts[f"{name}_{index}"]
+                layer.weight *= scale.view(-1, *[1] * (layer.weight.ndim - 1))
+                if layer.bias is None:
+                    layer.bias = nn.Parameter(torch.zeros_like(shift))
+                layer.bias.mul_(scale).add_(shift)

@@ -1,0 +1,97 @@
+"""Prompts that start as tokens of the task's own training images (SPT Sec. 3.3-3.4)."""
+
+import torch
+
+from ..backbones import Backbone
+from ..blocks import Hooks
+from ..clustering import streamed_kmeans
+from ..errors import BadInput, choose
+from .prompts import uniform_
+
+STRATEGIES = ["random", "mean", "max", "k-means", "uniform"]
+SOURCES = ["same", "first", "last"]
+BATCH = 32  # images in one forward pass, SPT's mini-batch
+
+
+class AllTokens(Hooks):
+    """The plain network, with every token of the last block."""
+
+    trims = False
+
+
+def check_start(settings) -> None:
+    """Refuse unknown strategies, sources and numbers of images."""
+    choose("start", settings.start, STRATEGIES)
+    choose("source", settings.source, SOURCES)
+    if settings.images is not None and settings.images < 1:
+        raise BadInput(f"images must be 1 or more, or None for the strategy's own number, not {settings.images}.")
+
+
+def start_prompts(prompts, backbone: Backbone, images: torch.Tensor, settings, bound: float, generator) -> None:
+    """Fill prompts, a list with one (N_p, D) for every prompted block from 0 up, in place.
+
+    Images are (n, 3, H, W), normalised. "same" takes the tokens that enter the prompt's own block, "first" those
+    that enter block 0 and "last" those that leave the last block, for all prompts (Table S2). Tokens are patches
+    with their position (Eq. 1), without class token; SPT's code takes block 0's before their position.
+    """
+    if settings.start == "uniform":  # VPT's, the baseline of Tables 4 and S2
+        for prompt in prompts:
+            uniform_(prompt, bound, generator)
+        return
+    levels = list(range(len(prompts)))
+    if settings.source != "same":
+        levels = [0 if settings.source == "first" else backbone.depth]
+    device = next(backbone.parameters()).device
+    count, tokens = len(prompts[0]), backbone.shapes()[0][0] - backbone.prefix
+    wanted = settings.images or {"random": count, "k-means": len(images)}.get(settings.start, BATCH)
+    drawn = torch.randperm(len(images), generator=generator)[:wanted]
+    if len(drawn) * tokens < count:
+        raise BadInput(f"{len(drawn)} images have {len(drawn) * tokens} tokens, fewer than the {count} prompts.")
+    drawn = images[drawn]
+
+    def stream():
+        return (level_tokens(backbone, part.to(device), levels) for part in drawn.split(BATCH))
+
+    if settings.start == "random":
+        pairs = [torch.randperm(len(drawn) * tokens, generator=generator)[:count] for _ in levels]
+        found = chosen_tokens(stream, pairs)
+    else:
+        found = pooled_tokens(stream, len(drawn) * tokens, count, "amax" if settings.start == "max" else "sum")
+        if settings.start == "k-means":  # Eq. 9-10 start from a uniform partition, which mean pooling is
+            found = streamed_kmeans(stream, found, settings.iterations, "k-means over all tokens")
+    with torch.no_grad():
+        for prompt, start in zip(prompts, found * (len(prompts) // len(found)), strict=True):
+            prompt.copy_(start)
+
+
+@torch.no_grad()
+def level_tokens(backbone: Backbone, images: torch.Tensor, levels: list[int]) -> list[torch.Tensor]:
+    """(B, 3, H, W) -> for each level l the patches entering block l, or leaving the last at l = L: (B * M, D)."""
+    kept = []
+    kept.append(backbone.run(backbone.stem(images), AllTokens(), stop=max(levels), keep=kept))
+    return [kept[level][:, backbone.prefix :].flatten(0, 1) for level in levels]
+
+
+def chosen_tokens(stream, pairs) -> list[torch.Tensor]:
+    """The tokens at given places of the flat stream: the pool itself is never held."""
+    found, seen = None, 0
+    for batch in stream():
+        found = found or [part.new_empty(len(places), part.shape[1]) for part, places in zip(batch, pairs)]
+        for part, places, result in zip(batch, pairs, found, strict=True):
+            here = (places >= seen) & (places < seen + len(part))
+            result[here.to(part.device)] = part[(places[here] - seen).to(part.device)]
+        seen += len(batch[0])
+    return found
+
+
+def pooled_tokens(stream, total: int, count: int, how: str) -> list[torch.Tensor]:
+    """Mean or maximum over non-overlapping windows of floor(total / count) tokens (Sec. 3.4)."""
+    window, found, seen = total // count, None, 0
+    for batch in stream():
+        start = 0.0 if how == "sum" else float("-inf")
+        found = found or [part.new_full((count + 1, part.shape[1]), start) for part in batch]
+        place = ((seen + torch.arange(len(batch[0]))) // window).clamp_max(count).to(batch[0].device)
+        for part, result in zip(batch, found, strict=True):  # what is left over goes to a row that is dropped
+            result.index_reduce_(0, place, part, "amax") if how == "amax" else result.index_add_(0, place, part)
+        seen += len(batch[0])
+    return [result[:count] / (1 if how == "amax" else window) for result in found]

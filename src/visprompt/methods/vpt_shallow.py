@@ -1,0 +1,16 @@
+"""VPT-Shallow: prompt tokens at the first block, kept through all blocks (SPT Eq. 4-5)."""
+
+from dataclasses import dataclass
+
+from . import prompts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many prompt tokens."""
+
+    prompt_tokens: int = 50  # AP compares VPT with 10 and 50; VPT itself searches 1 to 200 per task
+
+
+class Method(prompts.Shallow):
+    """Trains N prompts of width D."""

@@ -1,0 +1,15 @@
+"""A progress bar that is seen on a terminal and in a log."""
+
+import os
+import sys
+
+from tqdm import tqdm
+
+
+def progress(items, label: str):
+    """A progress bar on the terminal, also from inside papermill, whose kernel takes over stderr."""
+    descriptor = getattr(sys.stderr, "_original_stdstream_copy", None)
+    stream = os.fdopen(os.dup(descriptor), "w") if descriptor is not None else sys.stderr
+    # Off a terminal a line every ten seconds is enough: a log is read, not watched.
+    every = 0.2 if stream.isatty() else 10
+    return tqdm(items, desc=label, file=stream, mininterval=every, dynamic_ncols=True)
