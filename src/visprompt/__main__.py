@@ -1,4 +1,4 @@
-"""The command line: `visprompt claims`, `published`, `artifacts`, `bench`, `keep`."""
+"""The command line: `visprompt claims`, `published`, `artifacts`, `bench`, `keep`, `renew`."""
 
 import argparse
 import shutil
@@ -60,6 +60,13 @@ def keep(args) -> None:
     print(f"{count} records copied to {kept}")
 
 
+def renew(args) -> None:
+    """Run kept records of a kind again that older code made; --part 1/2 and 2/2 side by side."""
+    from .renewing import renew
+
+    print(f"{renew(args.kind, args.part)} records of kind {args.kind} renewed")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; a mistake in the input is one line on stderr and exit status 2."""
     parser = argparse.ArgumentParser(prog="visprompt", description="Visual Prompting, Reproduced")
@@ -77,6 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     add(artifacts, paper)
     add(bench, ("--repeats", {"type": int, "default": 5}))
     add(keep, ("--kind", {"help": "only records of this kind, such as tune or cost"}))
+    add(renew, ("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}))
     args = parser.parse_args(arguments)
     try:
         args.run(args)

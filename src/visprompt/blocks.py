@@ -113,6 +113,8 @@ class PromptedWindows(WindowAttention):
     prompting = None  # (method, index of the block, its norm1), set by `swin_block` for one call
 
     def forward(self, x, mask=None):
+        if self.prompting is None:
+            return super().forward(x, mask)
         method, index, norm1 = self.prompting
         count, tokens, _ = x.shape
 

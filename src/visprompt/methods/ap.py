@@ -17,7 +17,7 @@ class Settings:
     `kind`: "add" z + delta (the paper's AP), "product" z * delta, "concatenate" [delta, z] (Table A3).
     """
 
-    block: int | tuple[int, ...] | None = None  # None: third block of a ViT, third-to-last of a ResNet (Sec. 6.1)
+    block: int | tuple[int, ...] | None = None  # None: third of a transformer, third-to-last of a ResNet (Sec. 6.1)
     kind: str = "add"
     prompt_tokens: int = 8  # for "concatenate" only; the paper does not state its number
 
@@ -38,7 +38,7 @@ class Method(base.Method):
             raise BadInput(f"prompt_tokens must be 1 or more, not {settings.prompt_tokens}.")
         block = settings.block
         if block is None:
-            block = 2 if backbone.is_vit else backbone.depth - 3
+            block = backbone.depth - 3 if backbone.family == "resnet" else 2
         self.at = sorted(set(block)) if isinstance(block, (tuple, list)) else [block]
         if not self.at or not all(isinstance(b, int) and 0 <= b < backbone.depth for b in self.at):
             raise BadInput(f"{backbone.name} has blocks 0 to {backbone.depth - 1}; AP cannot go at block {block}.")

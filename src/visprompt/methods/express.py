@@ -28,8 +28,9 @@ class Settings:
 class Method(prompts.Shallow):
     """Trains N prompts at the input and three residuals a prompt and block.
 
-    Before self-attention, and after the projection, a residual is 3D wide: it meets query, key and value.
-    They start at zero, so that training starts at VPT-Shallow.
+    A residual between projection and self-attention is 3D wide: it meets query, key and value. The one before
+    LayerNorm enters the branch, not the skip connection; the texts at hand leave that open. They start at zero,
+    so that training starts at VPT-Shallow.
     """
 
     inside = True

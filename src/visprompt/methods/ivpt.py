@@ -26,7 +26,7 @@ class Method(cdc.Method):
     """Trains N prompts a block, N x N weights gamma a connection, and k prompts P_re behind each block but the last.
 
     gamma starts at the identity and P_re at zero, so that training starts at CDC; the paper states no start. Salience
-    is the class token's row of attention, meaned over heads; a ViT without class token takes the mean of all rows.
+    is the class token's row of attention, meaned over heads; a ViT without class token takes the mean of its patches' rows.
     """
 
     def __init__(self, backbone, settings, num_classes):
@@ -64,10 +64,10 @@ class Method(cdc.Method):
     @torch.no_grad()  # the choice has no gradient
     def observe(self, index, q, k):
         if self.reinforces(index) and self.settings.ar == "top-k":
-            q = q[:, :, :1] if self.has_class_token else q
+            first = self.prefix + (0 if self.trims else self.settings.prompt_tokens)
+            q = q[:, :, :1] if self.has_class_token else q[:, :, first:]
             row = (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1).mean((1, 2))
-            concatenated = 0 if self.trims else self.settings.prompt_tokens
-            image = row[:, self.prefix + concatenated :][:, : self.patches]
+            image = row[:, first : first + self.patches]
             self.ranks = image.topk(self.reinforce.shape[1], -1).indices + self.prefix  # Eq. 14
 
     def around(self, index, name, layer, x):
