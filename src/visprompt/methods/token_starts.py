@@ -1,5 +1,6 @@
 """Prompts that start as tokens of the task's own training images (SPT Sec. 3.3-3.4)."""
 
+import numpy as np
 import torch
 
 from ..backbones import Backbone
@@ -43,18 +44,19 @@ def start_prompts(prompts, backbone: Backbone, images: torch.Tensor, settings, b
         levels = [0 if settings.source == "first" else backbone.depth]
     device = next(backbone.parameters()).device
     count, tokens = len(prompts[0]), backbone.shapes()[0][0] - backbone.prefix
-    wanted = settings.images or {"random": count, "k-means": len(images)}.get(settings.start, BATCH)
+    wanted = settings.images or (BATCH if settings.start in ("mean", "max") else len(images))
     drawn = torch.randperm(len(images), generator=generator)[:wanted]
     if len(drawn) * tokens < count:
         raise BadInput(f"{len(drawn)} images have {len(drawn) * tokens} tokens, fewer than the {count} prompts.")
-    drawn = images[drawn]
+    if settings.start == "random":
+        places, needed = draw_places(len(drawn), tokens, count, len(levels), generator)
+        drawn = drawn[needed]
 
     def stream():
-        return (level_tokens(backbone, part.to(device), levels) for part in drawn.split(BATCH))
+        return (level_tokens(backbone, images[part].to(device), levels) for part in drawn.split(BATCH))
 
     if settings.start == "random":
-        pairs = [torch.randperm(len(drawn) * tokens, generator=generator)[:count] for _ in levels]
-        found = chosen_tokens(stream, pairs)
+        found = chosen_tokens(stream, places)
     else:
         found = pooled_tokens(stream, len(drawn) * tokens, count, "amax" if settings.start == "max" else "sum")
         if settings.start == "k-means":  # Eq. 9-10 start from a uniform partition, which mean pooling is
@@ -70,6 +72,19 @@ def level_tokens(backbone: Backbone, images: torch.Tensor, levels: list[int]) ->
     kept = []
     kept.append(backbone.run(backbone.stem(images), AllTokens(), stop=max(levels), keep=kept))
     return [kept[level][:, backbone.prefix :].flatten(0, 1) for level in levels]
+
+
+def draw_places(images: int, tokens: int, count: int, levels: int, generator) -> tuple[list, torch.Tensor]:
+    """Draw tokens before any image is seen: places (count,) in the flat stream for each level, and the images needed.
+
+    Each level's draw is uniform over the whole pool, without replacement. All levels draw from the same images, at
+    most `count`: the tokens within them are those of the first level, moved on by a random number for each level.
+    """
+    seed = torch.randint(2**62, (), generator=generator).item()
+    drawn = torch.from_numpy(np.random.default_rng(seed).choice(images * tokens, count, replace=False))
+    needed, place = (drawn // tokens).unique(return_inverse=True)
+    moved = torch.randint(tokens, (levels,), generator=generator)
+    return [place * tokens + (drawn + move) % tokens for move in moved], needed
 
 
 def chosen_tokens(stream, pairs) -> list[torch.Tensor]:
