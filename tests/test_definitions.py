@@ -60,8 +60,13 @@ def vpt_shallow(method, blocks, x, prefix):
 
 
 def vpt_deep(method, blocks, x, prefix):
-    for block, prompts in zip(blocks, method.prompts, strict=True):  # SPT Eq. 6
-        x = drop(block(put(x, prompts, prefix)), len(prompts), prefix)
+    at = getattr(method, "at", range(len(blocks)))
+    for index, block in enumerate(blocks):
+        if index in at:  # SPT Eq. 6
+            prompts = method.prompts[list(at).index(index)]
+            x = drop(block(put(x, prompts, prefix)), len(prompts), prefix)
+        else:
+            x = block(x)
     return x
 
 
@@ -242,7 +247,8 @@ def make(slug, heads, grid, pool, dtype, classes=5, **chosen):
 
 
 VARIANTS = [
-    ("vpt-shallow", {}), ("vpt-deep", {}), ("vpt-deep", {"form": "concatenate"}), ("gate-vpt", {"gate": 0.5}),
+    ("vpt-shallow", {}), ("vpt-deep", {}), ("vpt-deep", {"form": "concatenate"}),
+    ("vpt-deep", {"block": 1}), ("vpt-deep", {"block": (0, 2), "form": "concatenate"}), ("gate-vpt", {"gate": 0.5}),
     ("e2vpt", {"segments": 8}), ("provp", {}), ("express", {}), ("express", {"place": "after"}), ("cdc", {}),
     ("cdc", {"cdc": "all"}), ("cdc", {"cdc": "none"}), ("spt-shallow", {}), ("spt-deep", {}),
 ]  # fmt: skip

@@ -38,3 +38,26 @@ def test_linear_probe_and_ap_on_real_textures(backbone):
         values = fit(model, small, Recipe(epochs=5, batch_size=50), seed=0)
         assert values["test"] > 55, slug
     torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("slug", ["vpt-deep", "cdc", "ivpt"])
+def test_keys_and_values_alone_are_enough_with_real_weights(backbone, slug):
+    """The fast form against concatenation on real activations, whose sizes no random network has."""
+    task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=20, image_size=224)
+    images = task.train[0].float() / 127.5 - 1
+    logits = []
+    for form in ("keys and values", "concatenate"):
+        model = vp.build_method(slug, backbone, task.classes, prompt_tokens=20, form=form)
+        with torch.no_grad():
+            logits.append(model(images))
+    assert torch.allclose(*logits, atol=1e-4)
+
+
+@pytest.mark.parametrize("slug", ["spt-deep", "da-vpt"])
+def test_methods_learn_real_textures(backbone, slug):
+    task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=40, image_size=224)
+    small = type(task)(task.name, task.class_names, task.train, *(tuple(t[:40] for t in s) for s in (task.val, task.test)), task.resize)
+    torch.set_num_threads(2)
+    values = fit(vp.build_method(slug, backbone, task.classes), small, Recipe(epochs=3, batch_size=10), seed=0)
+    torch.set_num_threads(1)
+    assert values["loss"][-1] < values["loss"][0] and values["test"] > 35  # chance is a tenth

@@ -2,16 +2,38 @@
 
 from dataclasses import dataclass
 
+from torch import nn
+
+from ..errors import BadInput
 from . import prompts
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompt tokens a block has, and how they are computed."""
+    """How many prompt tokens a block has, where, and how they are computed."""
 
     prompt_tokens: int = 10  # iVPT's "good choice for initialization"; VPT itself searches 1 to 200 per task
+    block: int | tuple[int, ...] | None = None  # None: every block; else these alone (AP Figure A2 goes one by one)
     form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
 
 
 class Method(prompts.Deep):
     """Trains N prompts of width D a block."""
+
+    def __init__(self, backbone, settings, num_classes):
+        super().__init__(backbone, settings, num_classes)
+        block = range(backbone.depth) if settings.block is None else settings.block
+        self.at = [block] if isinstance(block, int) else sorted(set(block))
+        if not self.at or not all(isinstance(b, int) and 0 <= b < backbone.depth for b in self.at):
+            raise BadInput(f"{backbone.name} has blocks 0 to {backbone.depth - 1}; VPT cannot go at block {block}.")
+        self.prompts = nn.ParameterList(self.prompts[index] for index in self.at)
+        self.start = self.at[0]
+
+    def entering(self, index):
+        return self.prompts[self.at.index(index)]
+
+    def extra(self, index, project):
+        return super().extra(index, project) if index in self.at else None
+
+    def around(self, index, name, layer, x):
+        return super().around(index, name, layer, x) if index in self.at else layer(x)

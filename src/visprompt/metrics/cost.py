@@ -135,7 +135,7 @@ def measured_cost(
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             return pool.submit(speed_and_peak, backbone, slug, batch_size, repeats, device, settings).result()
 
-    code = ["backbones", "methods.base", "metrics.cost"]
+    code = ["backbones", "blocks", "methods.base", "metrics.cost"]
     return recorded("cost", chosen, compute, code=code, run=run)
 
 
