@@ -1,12 +1,11 @@
 """What the tests share."""
 
-import importlib
-
 import pytest
 import torch
 
 import visprompt as vp
 from visprompt import records
+from visprompt.methods import method_class
 
 torch.set_num_threads(1)
 
@@ -75,7 +74,7 @@ def stores(tmp_path, monkeypatch):
 
 def carries(slug, family):
     """Whether a method runs on a family of backbones."""
-    return family in importlib.import_module(f"visprompt.methods.{vp.METHODS[slug]}").Method.families
+    return family in method_class(slug).families
 
 
 def tiny_task(size=16, classes=3, per_split=(24, 12, 12), seed=0):

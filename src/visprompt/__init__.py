@@ -7,9 +7,9 @@ from .methods import METHODS, build_method
 from .methods.saving import load_method, merged, save_method
 from .metrics.cost import count_flops, count_parameters
 from .tasks import load_task
-from .tuning import Recipe, tune
+from .tuning import Recipe, fit, tune
 
 __all__ = [
     "METHODS", "BadInput", "Recipe", "artifacts", "build_method", "claims", "count_flops", "count_parameters",
-    "load_backbone", "load_method", "load_task", "merged", "published", "save_method", "tune",
+    "fit", "load_backbone", "load_method", "load_task", "merged", "published", "save_method", "tune",
 ]  # fmt: skip

@@ -17,6 +17,23 @@ NAMES = {
     "norm-tune": "NORM-TUNE",
     "vp": "VP",
     "ap": "AP",
+    "bias": "BIAS",
+    "lora": "LoRA",
+    "adapter": "Adapter",
+    "adaptformer": "AdaptFormer",
+    "ssf": "SSF",
+    "vpt-shallow": "VPT-Shallow",
+    "vpt-deep": "VPT-Deep",
+    "gate-vpt": "Gate-VPT",
+    "e2vpt": "E2VPT",
+    "provp": "ProVP",
+    "express": "EXPRESS",
+    "cdc": "CDC",
+    "ivpt": "iVPT",
+    "spt-shallow": "SPT-Shallow",
+    "spt-deep": "SPT-Deep",
+    "da-vpt": "DA-VPT",
+    "da-vpt-plus": "DA-VPT+",
 }
 
 

@@ -67,7 +67,7 @@ def sweep(runs: Sequence[Run], bench: Bench, label: str, kept: Sequence[Run] = (
         task = tasks[key]
         model = build_method(run.method, backbone, task.classes, **run.settings)
         changes = bench.changes if run.rate is None else {**bench.changes, "learning_rate": run.rate}
-        recipe = load_recipe(bench.recipe, run.method, backbone.is_vit, **changes)
+        recipe = load_recipe(bench.recipe, run.method, backbone.family != "resnet", **changes)
         record = tune(model, task, recipe, run.seed, run=compute)
         if record is not None:
             values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}

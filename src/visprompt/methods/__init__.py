@@ -1,13 +1,14 @@
 """The methods: one short file each, all on the one block loop of `backbones`."""
 
 import importlib
+import sys
 from dataclasses import fields
 
 import torch
 
 from ..backbones import Backbone
 from ..errors import BadInput, choose
-from .base import TunedModel, device_of
+from .base import Method, TunedModel, device_of
 
 # slug -> module of this package
 METHODS = {
@@ -36,6 +37,15 @@ METHODS = {
 }
 
 
+def method_class(slug: str) -> type[Method]:
+    """The class of a method; its module holds the `Settings` beside it.
+
+    Raises:
+        BadInput: unknown method.
+    """
+    return importlib.import_module(f".{METHODS[choose('method', slug, METHODS)]}", __name__).Method
+
+
 def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) -> TunedModel:
     """Put a method and a fresh head on a backbone.
 
@@ -46,19 +56,19 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) ->
     Raises:
         BadInput: unknown method or setting, an impossible value, or a backbone that cannot carry it.
     """
-    module = importlib.import_module(f".{METHODS[choose('method', slug, METHODS)]}", __name__)
-    known = [field.name for field in fields(module.Settings)]
+    kind = method_class(slug)
+    settings_class = sys.modules[kind.__module__].Settings
+    known = [field.name for field in fields(settings_class)]
     for name in settings:
         if not known:
             raise BadInput(f"{slug} takes no settings, not even {name!r}.")
         choose(f"setting of {slug}", name, known)
     if num_classes < 2:
         raise BadInput(f"num_classes must be 2 or more, not {num_classes}.")
-    kind = module.Method
     if backbone.family not in kind.families:
         raise BadInput(f"{slug} runs on {' and '.join(kind.families)} backbones; {backbone.name} is a {backbone.family}.")
     if kind.inside and not backbone.opened:
         raise BadInput(f"{slug} acts inside timm's standard ViT block; {backbone.name} has blocks of another kind.")
     with torch.device(device_of(backbone)):
-        method = kind(backbone, module.Settings(**settings), num_classes)
+        method = kind(backbone, settings_class(**settings), num_classes)
     return TunedModel(backbone, slug, method, num_classes)
