@@ -411,7 +411,7 @@ page.show(
 )
 # "Layer 31" counted from 1 is block 30, the third-to-last, where Section 6.1 puts AP as well.
 page.judge("ap.figure-2.ap-parameters", rows.parameters[30] / 1e3, evidence="derived", records=[exact],
-           note="100,352 entries, the printed 100k, belong to the inputs of the last two blocks (2048 × 7 × 7).")  # fmt: skip
+           note=f"{rows.parameters[32]:,} entries, the printed 100k, belong to the inputs of the last two blocks.")  # fmt: skip
 page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived", records=[exact])
 
 # %% [markdown]
@@ -812,6 +812,7 @@ page.not_run(
 # %% name="ap.table-2" tags=["hide-input"]
 def counted_cost(name, slug, settings):
     backbone = vp.load_backbone(name, device="meta")
+    backbone.trims = False  # every token of the last block, as the paper runs it
     model = vp.build_method(slug, backbone, 10, **settings)
     return {
         "parameters": count_parameters(model),
@@ -831,8 +832,9 @@ for word, name in progress(LARGE.items(), "counting Table 2"):
     for (slug, short), (_, cell) in zip(SHORT.items(), printed_rows.iterrows(), strict=True):
         settings = FRAME.get(slug, {})
         record = counted[word, short] = recorded(
-            "count", {"what": "cost", "backbone": name, "method": slug, "method_settings": settings, "classes": 10, "batch": 128},
-            lambda: counted_cost(name, slug, settings), code=["backbones", "methods.base", f"methods.{vp.METHODS[slug]}", "metrics.cost"],
+            "count", {"what": "cost", "backbone": name, "method": slug, "method_settings": settings, "classes": 10, "batch": 128,
+                      "last_block": "all tokens"},
+            lambda: counted_cost(name, slug, settings), code=["backbones", "blocks", *method_class(slug).code(), "metrics.cost"],
         )  # fmt: skip
         values, linear = (record.values, counted[word, "linear"].values if (word, "linear") in counted else None)
         rows.append({
@@ -848,15 +850,26 @@ page.show(
     pd.DataFrame(rows),
     evidence="derived",
     records=list(counted.values()),
-    how="Counted on shapes at 224 pixels, batch 128, float32, Adam; memory without workspace and fragmentation.",
+    how="Counted on shapes at 224 pixels, batch 128, float32, Adam, with all tokens of the last block as the paper has "
+    "it; memory without workspace and fragmentation.",
     caption="Parameters, memory of a training step and operations of one image, beside the printed values.",
 )
+
+
+def with_imagenet_head(word, width):
+    """Full fine-tuning's parameters with a 1000-way head, in millions."""
+    return (counted[word, "full"].values["parameters"]["total"] + 990 * (width + 1)) / 1e6
+
+
+last = int(np.prod(vp.load_backbone(LARGE["resnet"], device="meta").shapes()[-1]))
+base = vp.load_backbone("vit_base_patch16_224", device="meta")
 NOTES = {
-    "resnet-full": "The 1000-way ImageNet head counted too, it would be 44.55.",
-    "resnet-ap": "The input of the third-to-last block is 1024 × 14 × 14; 0.12 fits the inputs of the last two, 2048 × 7 × 7.",
-    "vit-full": "With the 1000-way ImageNet head it is 304.33.",
+    "resnet-full": f"The 1000-way ImageNet head counted too, it would be {with_imagenet_head('resnet', 2048):.2f}.",
+    "resnet-ap": f"The printed number fits the inputs of the last two blocks, {last:,} values, with the head.",
+    "vit-full": f"With the 1000-way ImageNet head it is {with_imagenet_head('vit', large.width):.2f}.",
     "vit-norm": "The printed 0.06 is what scales alone, or shifts alone, would give.",
-    "vit-ap": "197 tokens × 1024 and the head; 150,528 values, as printed, would be 196 × 768, a ViT-Base, or every pixel of the image.",
+    "vit-ap": "197 tokens × 1024 and the head; the printed number fits a ViT-Base's patches, "
+    f"{(base.shapes()[0][0] - 1) * base.width:,} values, or every pixel of the image, {3 * 224**2:,}.",
 }
 for (word, short), record in counted.items():
     page.judge(
@@ -880,7 +893,7 @@ page.judge(
 
 # %% [markdown]
 # Time and memory, measured. Random weights serve as well as any. AP is timed without cached activations, as the
-# paper runs it. The times of one backbone come from one process in which the methods take turns, so that the
+# paper runs it; the last block of the ViT computes the class token alone, as everywhere in this book. The times of one backbone come from one process in which the methods take turns, so that the
 # machine's drift meets them alike; the peak memory of each method comes from a process of its own. On a CPU the
 # batches are small, so weights count for more of the memory than at the paper's 128.
 
@@ -987,15 +1000,14 @@ page.not_run(
 counts = printed_counts().set_index("id")
 
 
-def show_parameters(artifact):
+def show_parameters(artifact, unit="M", how="Counted on ViT-Large/16 with a head for 10 classes."):
     """The parameter column of a table, counted beside printed."""
     rows = counts[counts.artifact == artifact]
     table = pd.DataFrame({
-        "method": rows.method, "parameters, M": rows.computed.map("{:.3f}".format),
-        "printed, M": rows.printed.map("{:.2f}".format), "read as": rows.reading,
+        "method": rows.method, f"parameters, {unit}": rows.computed.map("{:.3f}".format),
+        f"printed, {unit}": rows.printed.map("{:.2f}".format), "read as": rows.reading,
     }).reset_index(drop=True)  # fmt: skip
-    page.show(artifact, table, evidence="derived", caption="Trained parameters beside the printed ones.",
-              how="Counted on ViT-Large/16 with a head for 10 classes.")  # fmt: skip
+    page.show(artifact, table, evidence="derived", caption="Trained parameters beside the printed ones.", how=how)
 
 
 CELLS = "From the printed cells."
@@ -1173,6 +1185,7 @@ page.judge(
     evidence="derived",
     note=CELLS,
 )
+show_parameters("ap.table-a2", "× ViT-B/16", "The parameters of all 24 tasks and one backbone, over the backbone.")
 for name, row in {"ap": "ap", "linear": "linear-probe"}.items():
     count = counts.loc[f"ap.table-a2.{row}"]
     page.judge(f"ap.table-a2.{name}-total-parameters", count.computed, evidence="derived", note=count.reading)

@@ -39,10 +39,17 @@ def artifacts(args) -> None:
 
 
 def bench(args) -> None:
-    """Ratios of fast forms to plain ones, each pair timed in turns in this process."""
-    from .bench import table
+    """Ratios of fast forms to plain ones, each pair timed in turns in one process."""
+    from .bench import MODELS, bench, rows
+    from .metrics.pairs import machine
 
-    print(table(args.repeats).to_string(index=False))
+    models = args.models or MODELS.get(args.device.split(":")[0], [])
+    found, failed = bench(models, args.device, args.batch_size, args.repeats, args.again)
+    print(f"{machine(args.device)}; a / b are the two of a pair, the ratio is a over b, median of the rounds")
+    print(rows(found).to_string(index=False))
+    if failed:
+        every = len(found) + len(failed)
+        raise BadInput(f"{len(failed)} of {every} failed; their records say so. " + " | ".join(failed))
 
 
 def keep(args) -> None:
@@ -82,7 +89,14 @@ def main(arguments: list[str] | None = None) -> int:
     add(claims, paper, ("--verdict", {}), ("--profile", {"default": "quick"}))
     add(published, ("artifact", {"help": "such as ap.table-1"}))
     add(artifacts, paper)
-    add(bench, ("--repeats", {"type": int, "default": 5}))
+    add(
+        bench,
+        ("--repeats", {"type": int, "default": 5, "help": "timed rounds (5)"}),
+        ("--device", {"default": "cpu", "help": "cpu or cuda"}),
+        ("--models", {"nargs": "+", "help": "timm ViTs in place of those of the device"}),
+        ("--batch-size", {"type": int, "help": "images a step (8 on a CPU, 64 on a GPU)"}),
+        ("--again", {"action": "store_true", "help": "delete this machine's records of the bench and time anew"}),
+    )
     add(keep, ("--kind", {"help": "only records of this kind, such as tune or cost"}))
     add(renew, ("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}))
     args = parser.parse_args(arguments)

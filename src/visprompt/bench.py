@@ -1,50 +1,298 @@
-"""`make bench`: how much faster the fast forms are than the plain ones, as ratios measured side by side."""
+"""`make bench`: the fast forms beside the plain ones, as ratios of times measured in turns in one process.
+
+Every row leaves a record. A later call shows the records that this machine made with today's code, and times only
+what has none; `--again` deletes them first.
+"""
 
 import statistics
-import time
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 
 import pandas as pd
+import torch
 
+from . import records as run_records
 from .backbones import load_backbone
-from .methods import build_method
+from .errors import BadInput, choose
+from .methods import METHODS
+from .metrics.cost import count_flops
+from .metrics.pairs import Side, epochs_in_turns, machine, methods_in_turns, pair_in_turns
+from .metrics.starts import start_times
 from .progress import progress
+from .records import Record, is_current, read_record, recorded
 
-from .tasks import load_task
-from .tuning import Recipe, fit
-
-
-def table(repeats: int = 5) -> pd.DataFrame:
-    """Median ratio of fast to plain with its range, each pair run in turns: plain, fast, plain, fast, …"""
-    backbone, task = load_backbone("vit_micro_patch4_24", "pretrained"), load_task("position")
-    recipe, depth = Recipe(epochs=8, batch_size=32), backbone.depth  # as long as the quick recipe
-    pairs = [("linear probe, cached over not", "linear-probe", {})]
-    pairs += [(f"AP at block {b} of {depth}, cached over not", "ap", {"block": b}) for b in (0, depth // 2, depth - 1)]
-    rows = []
-    for label, slug, settings in progress(pairs, "bench"):
-        model = build_method(slug, backbone, task.classes, **settings)
-
-        def once(cache, model=model):
-            start = time.perf_counter()
-            values = fit(model, task, recipe, seed=0, cache=cache)
-            return time.perf_counter() - start, values
-
-        ratios, gap = [], 0.0
-        for _ in range(repeats):
-            (plain, slow), (fast, quick) = once(False), once(True)
-            ratios.append(fast / plain)
-            gap = max(gap, *(abs(a - b) for a, b in zip(slow["loss"], quick["loss"], strict=True)))
-        rows.append({"pair": label, **spread(ratios), "largest loss difference": f"{gap:.1e}"})
-    return pd.DataFrame(rows + theory_rows(repeats))
+MODELS = {
+    "cpu": ["vit_small_patch16_224", "vit_base_patch16_224"],
+    "cuda": ["vit_base_patch16_224", "vit_large_patch16_224"],
+}
+BASE = "vit_base_patch16_224"  # the size that the papers use, and that most aims are for
+BATCH = {"cpu": 8, "cuda": 64}  # on two cores the whole takes about ten minutes
+CALLS = {"cpu": 1, "cuda": 3}  # steps in a turn
+AIMS = {100: 0.62, 50: 0.75, 20: 0.87, 10: 0.95}  # prompts -> step time at ViT-Base, fast over plain
+SPT_POOL = 5400  # 90 % of CUB-200-2011's training images, which SPT's Table 1 is about
+SPT_IMAGES = {"cpu": 16, "cuda": SPT_POOL}
+EMBEDDED = "vit_micro_patch4_24"
+PLAIN = "vpt-deep, concatenated"  # among the methods, each at its defaults with whatever is constant cached
+BY_METHOD = {slug: Side(slug, cached=True) for slug in METHODS}
+BY_METHOD[PLAIN] = Side("vpt-deep", {"form": "concatenate"}, trims=False)
 
 
-def theory_rows(repeats: int) -> list[dict]:
-    """Batched theory trials over one-by-one trials."""
+@dataclass(frozen=True)
+class Pair:
+    """Two sides whose steps take turns; the ratio is the first's time over the second's."""
+
+    label: str
+    first: Side
+    second: Side
+    aim: float | None = None
+    equal: bool = False  # one function, computed in two ways
+    infer: bool = False  # time inference too
+
+
+def deep(tokens: int, **changes) -> Side:
+    """VPT-Deep."""
+    return Side("vpt-deep", {"prompt_tokens": tokens}, **changes)
+
+
+@cache
+def pairs(backbone: str, device: str) -> dict[str, Pair]:
+    """Name -> pair, for a ViT."""
+    found, depth = {}, load_backbone(backbone, device="meta").depth
+    for tokens, aim in AIMS.items():
+        plain = Side("vpt-deep", {"prompt_tokens": tokens, "form": "concatenate"}, trims=False)
+        label = f"VPT-Deep, {tokens} prompts: keys and values over concatenated"
+        found[f"vpt-deep-{tokens}"] = Pair(label, deep(tokens), plain, aim if backbone == BASE else None, equal=True)
+    ivpt = Side("ivpt", {"prompt_tokens": 10, "salient_tokens": 10})
+    found["ivpt"] = Pair("iVPT, N = k = 10, over VPT-Deep, 10 prompts", ivpt, deep(10), 1.05, infer=True)
+    found["da-vpt"] = Pair("DA-VPT over VPT-Deep, 10 prompts, 100 classes", Side("da-vpt"), deep(10), 1.10)
+    block = depth // 2
+    ap = Side("ap", {"block": block})
+    label = f"AP at block {block} of {depth}: cached over not"
+    found["ap-cached"] = Pair(label, replace(ap, cached=True), ap, (depth - block) / depth)
+    if device.startswith("cuda"):
+        for name, pair in list(found.items()):
+            sides = {key: replace(getattr(pair, key), precision="bf16") for key in ("first", "second")}
+            found[f"{name}-bf16"] = replace(pair, **sides)
+        label = "VPT-Deep, 100 prompts: bf16 and compiled over float32"
+        found["bf16-compiled"] = Pair(label, deep(100, precision="bf16", compiled=True), deep(100), 0.3)
+    return found
+
+
+def jobs(models: list[str], device: str, batch_size: int | None, repeats: int) -> list[tuple[str, Callable]]:
+    """(what, function of `run` that returns a record) of everything that is timed."""
+    kind, found = device.split(":")[0], []
+    for model in models:
+        shared = {"device": device, "calls": CALLS[kind], "batch_size": batch_size or BATCH[kind]}
+        for name, pair in pairs(model, device).items():
+            more = {**shared, "repeats": repeats, "equal": pair.equal, "infer": pair.infer}
+            found.append((pair.label, partial(pair_in_turns, name, model, pair.first, pair.second, **more)))
+        if model == BASE:
+            few = min(repeats, 3)
+            found.append(("every method", partial(methods_in_turns, model, BY_METHOD, repeats=few, **shared)))
+            pool = {"pool": SPT_POOL, "images": SPT_IMAGES[kind], "repeats": few, "device": device}
+            found.append(("SPT's starts", partial(start_times, model, **pool)))
+    if kind == "cpu":
+        for name, (label, slug, settings, _) in epochs().items():
+            more = {"repeats": repeats}
+            found.append((label, partial(epochs_in_turns, name, EMBEDDED, "position", slug, settings, **more)))
+        found.append((THEORY, partial(theory, repeats)))
+    return found
+
+
+def epochs(depth: int = 8) -> dict[str, tuple]:
+    """Name -> label, method, settings and (L - l) / L of the epochs timed on the embedded ViT."""
+    found = {"epoch-linear": ("Linear probe, an epoch: cached over not", "linear-probe", {}, 0.0)}
+    for block in (0, depth // 2, depth - 1):
+        label = f"AP at block {block} of {depth}, an epoch: cached over not"
+        found[f"epoch-ap-{block}"] = (label, "ap", {"block": block}, (depth - block) / depth)
+    return found
+
+
+THEORY = "AP's toy model: batched over one by one"
+
+
+def theory(repeats: int, run: bool = True) -> Record | None:
+    """Record of batched theory trials over one-by-one trials."""
     from .theory.ap_toy import bench_batched
 
-    ratios = [1 / bench_batched() for _ in range(repeats)]
-    return [{"pair": "AP toy model, batched over one by one", **spread(ratios), "largest loss difference": ""}]
+    chosen = {"what": "theory", "name": "theory", "machine": machine("cpu"), "device": "cpu", "repeats": repeats}
+    return recorded(
+        "bench", chosen, lambda: {"ratios": [1 / bench_batched() for _ in range(repeats)]},
+        code=["theory.ap_toy"], run=run,
+    )  # fmt: skip
 
 
-def spread(ratios: list[float]) -> dict:
+def forward_macs(backbone: str, side: Side, batch_size: int) -> Record:
+    """Record of the counted forward operations of one image of a batch: "macs"."""
+    chosen = {"what": "forward macs", "backbone": backbone, "side": asdict(side), "batch_size": batch_size}
+
+    def compute():
+        return {"macs": count_flops(side.build(load_backbone(backbone, device="meta")), batch_size=batch_size)["macs"]}
+
+    return recorded("count", chosen, compute, code=side.code())
+
+
+def bench(models: list[str], device: str, batch_size: int | None, repeats: int, again: bool) -> tuple[list, list]:
+    """Do what has no current record of this machine; return all records, and what failed as "what: why".
+
+    Raises:
+        BadInput: an impossible number, an unknown model, or a GPU that is not there.
+    """
+    choose("device", device.split(":")[0], MODELS)
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise BadInput("device cuda is not there: torch finds no GPU on this machine. Give --device cpu.")
+    for name, value in (("repeats", repeats), ("batch-size", batch_size)):
+        if value is not None and value < 1:
+            raise BadInput(f"{name} must be 1 or more, not {value}.")
+    found, failed, old, bar = [], [], [], progress(jobs(models, device, batch_size, repeats), "bench")
+    for label, job in bar:
+        bar.set_postfix_str(label)
+        before = job(run=False)
+        known = before is not None and is_current(before)
+        if known and again:
+            for store in run_records.stores():
+                (store / "bench" / f"{before.id}.json").unlink(missing_ok=True)
+        elif known:
+            old.append(before)
+        try:
+            found.append(job(run=True))
+        except BadInput:
+            raise
+        except Exception as error:  # such as a compiler that is missing; the others go on
+            failed.append(f"{label}: {type(error).__name__}: {error}")
+    if old:
+        print(
+            f"{len(old)} of {len(found)} were timed before on this machine, by today's code, the first on "
+            f"{min(record.date for record in old)}; --again times them anew.",
+            file=sys.stderr,
+        )
+    return found, failed
+
+
+def kept_records() -> list[Record]:
+    """All bench records, of any machine: for a row the current ones first, then most rounds, then the newest."""
+    order = [*pairs(BASE, "cuda"), "methods", "spt-starts", *epochs(), "theory"]
+    models, found = [*MODELS["cpu"], MODELS["cuda"][-1], EMBEDDED, ""], {}
+    paths = [path for store in run_records.stores() for path in sorted(store.glob("bench/*.json"))]
+    for record in (read_record(path) for path in paths if ".failed" not in path.name):
+        name, model = record.settings["name"], record.settings.get("backbone", "")
+        if name not in order:
+            continue
+        place = models.index(model) if model in models else len(models)
+        key = (record.settings["machine"], record.settings["device"], place, model, order.index(name))
+        rank = (is_current(record), record.settings["repeats"], record.date)
+        if key not in found or rank > found[key][0]:
+            found[key] = (rank, record)
+    return [found[key][1] for key in sorted(found)]
+
+
+def rows(records: list[Record]) -> pd.DataFrame:
+    """The table: a row or more a record. "a / b" belong to the first and the second of a pair."""
+    makers, found = {"pair": pair_rows, "epoch": epoch_rows, "starts": start_rows, "theory": theory_rows}, []
+    for record in records:
+        settings = record.settings
+        if settings["what"] in makers:
+            found += makers[settings["what"]](record)
+        if settings["name"] == "vpt-deep-100":
+            found += [macs_row(settings["backbone"], size) for size in dict.fromkeys([settings["batch_size"], 64])]
+    table = pd.DataFrame(found).fillna("").astype(str)
+    return table.loc[:, (table != "").any()]
+
+
+def ratios(record: Record, what: str = "seconds") -> list[float]:
+    """First over second of every round."""
+    both = zip(record.values["first"][what], record.values["second"][what], strict=True)
+    return [first / second for first, second in both]
+
+
+def spread(values: list[float]) -> dict:
     """Median and range, as text."""
-    return {"ratio": f"{statistics.median(ratios):.2f}", "range": f"{min(ratios):.2f} to {max(ratios):.2f}"}
+    return {"ratio": f"{statistics.median(values):.2f}", "range": f"{min(values):.2f} to {max(values):.2f}"}
+
+
+def two(values: dict, what: str, unit: float, digits: int) -> str:
+    """A number of both sides."""
+    numbers = [values[key][what] for key in ("first", "second")]
+    numbers = [statistics.median(number) if isinstance(number, list) else number for number in numbers]
+    return " / ".join("–" if number is None else f"{number / unit:.{digits}f}" for number in numbers)
+
+
+def pair_rows(record: Record) -> list[dict]:
+    """The step of a pair, and inference where it was timed."""
+    values, settings = record.values, record.settings
+    pair = pairs(settings["backbone"], settings["device"])[settings["name"]]
+    precision = dict.fromkeys(settings[key]["precision"] for key in ("first", "second"))
+    aim = "" if pair.aim is None else f"{'≈' if pair.first.cached else '≤'} {pair.aim:.2f}"
+    row = {
+        "pair": pair.label, "model": settings["backbone"], "precision": " / ".join(precision),
+        "batch": str(settings["batch_size"]), **spread(ratios(record)), "aim": aim,
+        "by operations": f"{values['first']['training_macs'] / values['second']['training_macs']:.2f}",
+        "seconds": two(values, "seconds", 1, 3), "parameters, M": two(values, "parameters", 1e6, 3),
+        "forward GMACs": two(values, "macs", 1e9, 2),
+        "memory, GiB": two(values, "memory", 2**30, 2) if list(precision) == ["float32"] else "",
+        "GPU peak, GiB": "" if values["first"]["peak_mb"] is None else two(values, "peak_mb", 2**10, 2),
+        "note": "" if values["difference"] is None else f"logits differ by {values['difference']:.0e} at most",
+    }  # fmt: skip
+    found = [row]
+    if settings["infer"]:
+        kept = {key: row[key] for key in ("model", "precision", "batch", "parameters, M", "forward GMACs")}
+        found.append({
+            **kept, "pair": f"{pair.label}, inference", **spread(ratios(record, "infer_seconds")),
+            "seconds": two(values, "infer_seconds", 1, 3),
+        })  # fmt: skip
+    return found
+
+
+def epoch_rows(record: Record) -> list[dict]:
+    """An epoch with cached activations over one without."""
+    values, (label, *_, aim) = record.values, epochs()[record.settings["name"]]
+    gap = abs(values["first"]["loss"] - values["second"]["loss"])
+    return [{
+        "pair": label, "model": record.settings["backbone"], "precision": "float32",
+        "batch": str(record.settings["batch_size"]), **spread(ratios(record)), "aim": f"≈ {aim:.2f}",
+        "seconds": two(values, "seconds", 1, 3), "parameters, M": two(values, "parameters", 1e6, 3),
+        "note": f"losses differ by {gap:.0e}; filling the cache once: {values['fill_seconds']:.2f} s",
+    }]  # fmt: skip
+
+
+def start_rows(record: Record) -> list[dict]:
+    """SPT's starts over mean pooling of the same images; the whole pool where it is sampled."""
+    values, settings = record.values, record.settings
+    seconds, count = values["seconds"], settings["images"]
+    median = {name: statistics.median(times) for name, times in seconds.items()}
+    shared = {"model": settings["backbone"], "precision": "float32"}
+    found = [{
+        "pair": f"SPT-Deep, random start from {settings['pool']:,} images", **shared,
+        "seconds": f"{median['random from all']:.3f}", "aim": "seconds",
+        "note": f"{values['blocks']} blocks, {values['prompts']} prompts each; memory grows by "
+                f"{values['growth_mb'] / 1024:.2f} GiB, all tokens would be {values['pool_mb'] / 1024:.1f} GiB",
+    }]  # fmt: skip
+    each = median["one iteration"] / count
+    whole = f"{each:.4f} s an image; {settings['pool']:,} images: {each * settings['pool']:.0f} s"
+    notes = {"one iteration": whole + ("" if count == settings["pool"] else ", extrapolated")}
+    labels = {"random": "random start", "max": "max pooling", "one iteration": "an iteration of k-means"}
+    for name, label in labels.items():
+        over = [a / b for a, b in zip(seconds[name], seconds["mean"], strict=True)]
+        found.append({
+            "pair": f"SPT-Deep, {label} over mean pooling of the same images", **shared, "batch": str(count),
+            **spread(over), "seconds": f"{median[name]:.3f} / {median['mean']:.3f}", "note": notes.get(name, ""),
+        })  # fmt: skip
+    return found
+
+
+def theory_rows(record: Record) -> list[dict]:
+    """Batched trials of the toy model over single ones."""
+    return [{"pair": THEORY, "model": "AP's toy model", **spread(record.values["ratios"])}]
+
+
+def macs_row(backbone: str, batch_size: int) -> dict:
+    """Counted forward operations of VPT-Deep with 100 prompts over the bare network's."""
+    fast = forward_macs(backbone, Side("vpt-deep", {"prompt_tokens": 100}), batch_size).values["macs"]
+    bare = forward_macs(backbone, Side("linear-probe", trims=False), batch_size).values["macs"]
+    return {
+        "pair": "VPT-Deep, 100 prompts, over the bare network: forward operations", "model": backbone,
+        "batch": str(batch_size), "ratio": f"{fast / bare:.3f}", "range": "counted", "aim": "≤ 1.00",
+        "forward GMACs": f"{fast / 1e9:.2f} / {bare / 1e9:.2f}",
+    }  # fmt: skip

@@ -42,7 +42,7 @@ class Method(prompts.Deep):
         self.key_values = nn.Parameter(torch.empty(depth, count, backbone.width))
         self.register_buffer("token_mask", torch.ones(depth, tokens))
         self.register_buffer("segment_mask", torch.ones(depth, tokens, settings.segments))
-        self.importance = None
+        self.importance = [torch.zeros_like(mask) for mask in self.masks()]
 
     def reset(self, generator):
         super().reset(generator)

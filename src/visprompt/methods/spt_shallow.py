@@ -14,7 +14,7 @@ class Settings:
     start: str = "random"  # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
     source: str = "same"  # tokens entering block 0, which "first" is too; "last" is Table S2's
     frozen: bool = False  # True trains the head alone (Table 4a)
-    images: int | None = None  # None: all for "k-means", 32 for pooling, one a prompt for "random"
+    images: int | None = None  # drawn from so many training images; None: from all, for pooling from one batch of 32
     iterations: int = 50  # of k-means; it ends sooner when nothing moves
 
 

@@ -40,5 +40,5 @@ def speeds_in_turns(
                     torch.cuda.empty_cache()
         return found
 
-    code = ["backbones", "methods.base", "metrics.cost", "metrics.turns"]
+    code = ["backbones", "blocks", "methods.base", "metrics.cost", "metrics.turns"]
     return recorded("turns", chosen, compute, code=code, run=run)

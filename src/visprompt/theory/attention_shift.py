@@ -56,7 +56,7 @@ def reweighting(case: Draw, norm: bool = False) -> tuple[torch.Tensor, torch.Ten
 
 
 def attention_change(steps: torch.Tensor, seed: int, tokens: int = 196, head: int = 64) -> dict[str, torch.Tensor]:
-    """Errors of Theorem 1's a_i (1 - a_i) ds_i for steps t along a unit direction that brings p nearer to v_i.
+    """Errors of Theorem 1's a_i (1 - a_i) ds_i when p takes a step of a given length along v_i.
 
     Returns:
         Mean over tokens i of |error|, a value a step, for three readings: "one score moves", s_i alone, as the
@@ -80,6 +80,17 @@ def attention_change(steps: torch.Tensor, seed: int, tokens: int = 196, head: in
         for name, error in zip(errors, (alone - theorem, together - theorem, together - whole), strict=True):
             errors[name].append(error.abs().mean())
     return {name: torch.stack(values) for name, values in errors.items()}
+
+
+def rises(seed: int, step: float, tokens: int = 196, head: int = 64) -> float:
+    """Share of tokens whose weight rises when p takes a step of that length straight towards v_i."""
+    generator = torch.Generator().manual_seed(seed)
+    prompt = torch.randn(head, generator=generator, dtype=torch.float64)
+    values = torch.randn(tokens, head, generator=generator, dtype=torch.float64)
+    scores = values @ prompt / head**0.5
+    moved = torch.nn.functional.normalize(values - prompt, dim=1) @ values.T / head**0.5
+    after = (scores + step * moved).softmax(1).diagonal()
+    return (after > scores.softmax(0)).double().mean().item()
 
 
 def exponent(steps: torch.Tensor, errors: torch.Tensor) -> float:

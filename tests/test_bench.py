@@ -1,0 +1,162 @@
+"""`make bench`: what takes turns, what is counted, which records are shown. No test asserts a time."""
+
+import pytest
+import torch
+
+import visprompt as vp
+from visprompt import bench
+from visprompt.__main__ import main
+from visprompt.backbones import load_backbone
+from visprompt.metrics import pairs
+from visprompt.metrics.pairs import Side
+from visprompt.metrics.starts import time_starts
+
+MICRO = "vit_micro_patch4_24"
+
+
+def test_actions_take_turns_after_an_untimed_round():
+    order = []
+    found = pairs.in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, repeats=2, calls=3)
+    assert "".join(order) == "aaabbb" * 3
+    assert [len(found[name]["seconds"]) for name in "ab"] == [2, 2]
+
+
+def test_a_step_trains_and_leaves_the_backbone_alone():
+    backbone = load_backbone(MICRO)
+    side = Side("vpt-deep", {"prompt_tokens": 3})
+    model = side.build(backbone)
+    before = [parameter.clone() for parameter in (*model.method_parameters(), *backbone.parameters())]
+    pairs.training_step(side, model, *pairs.sample_batch(backbone, 2))()
+    moved = [not torch.equal(a, b) for a, b in zip(before, (*model.method_parameters(), *backbone.parameters()))]
+    assert all(moved[: backbone.depth]) and not any(moved[backbone.depth :])
+
+
+def test_a_side_that_does_not_trim_leaves_the_others_as_they_are():
+    backbone = load_backbone(MICRO, device="meta")
+    plain, fast = (Side("linear-probe", trims=trims).build(backbone) for trims in (False, True))
+    assert not plain.source.trims and fast.source.trims and backbone.trims
+    assert plain.source.blocks[0] is fast.source.blocks[0]
+    assert vp.count_flops(plain)["macs"] > vp.count_flops(fast)["macs"]
+
+
+def test_cached_sides_count_what_is_above_the_cache():
+    backbone, macs = load_backbone("vit_base_patch16_224", device="meta"), []
+    for cached in (True, False):
+        side = Side("ap", {"block": 6}, trims=False, cached=cached)
+        macs.append(pairs.side_counts(side, side.build(backbone), 2)["macs"])
+    head, stem = 768 * pairs.CLASSES, 196 * 768 * 768
+    assert (macs[0] - head) * 2 == macs[1] - head - stem
+
+
+@pytest.mark.parametrize("batch", [8, 64])
+def test_a_hundred_prompts_need_no_more_operations_than_the_bare_network(stores, batch):
+    row = bench.macs_row("vit_base_patch16_224", batch)
+    assert float(row["ratio"]) <= 1 and row["aim"] == "≤ 1.00"
+
+
+def test_a_pair_is_counted_compared_and_kept(stores):
+    pair = bench.pairs(MICRO, "cpu")["vpt-deep-10"]
+    record = pairs.pair_in_turns("vpt-deep-10", MICRO, pair.first, pair.second, batch_size=2, repeats=2, equal=True)
+    assert record.values["difference"] < 1e-4
+    assert record.values["first"]["macs"] < record.values["second"]["macs"]
+    assert record.values["first"]["parameters"] == record.values["second"]["parameters"]
+    assert {"blocks", "methods.prompts", "methods.vpt_deep", "metrics.pairs"} <= set(record.fingerprints["code"])
+    (row,) = bench.pair_rows(record)
+    assert row["pair"] == pair.label and " to " in row["range"]
+
+
+def test_every_pair_of_a_gpu_runs_in_its_precision():
+    """bf16 by autocast, on this machine's CPU; without the compiler, which a test cannot wait for."""
+    backbone = load_backbone(MICRO)
+    for pair in bench.pairs(MICRO, "cuda").values():
+        for side in (pair.first, pair.second):
+            if side.precision == "bf16" and not side.compiled:
+                model, batch = side.build(backbone), pairs.sample_batch(backbone, 2)
+                assert pairs.inference(side, model, batch[0])().dtype == torch.bfloat16
+                pairs.training_step(side, model, *batch)()
+
+
+def test_inference_returns_to_training():
+    backbone = load_backbone(MICRO)
+    side = Side("da-vpt")
+    model, (images, labels) = side.build(backbone), pairs.sample_batch(backbone, 2)
+    pairs.inference(side, model, images)()
+    assert model.method.training and not backbone.training
+    pairs.training_step(side, model, images, labels)()  # DA-VPT's loss needs what training mode keeps
+
+
+def test_epochs_with_and_without_cache_have_one_loss(stores):
+    record = pairs.epochs_in_turns("epoch-ap-4", MICRO, "position", "ap", {"block": 4}, repeats=1)
+    assert abs(record.values["first"]["loss"] - record.values["second"]["loss"]) < 1e-4
+    assert bench.epoch_rows(record)[0]["aim"] == "≈ 0.50"
+
+
+def test_starts_hold_the_chosen_images_only():
+    values = time_starts(MICRO, pool=2000, images=4, repeats=1, device="cpu")
+    assert set(values["seconds"]) == {"random from all", "random", "mean", "max", "one iteration"}
+    assert values["pool_mb"] == pytest.approx(2000 * 8 * 36 * 64 * 4 / 2**20, abs=0.1)
+    assert (values["prompts"], values["blocks"]) == (20, 8)
+
+
+@pytest.fixture
+def two_jobs(monkeypatch):
+    """The bench with its first and its fifth pair only, on the embedded ViT."""
+    whole = bench.jobs
+    monkeypatch.setattr(bench, "jobs", lambda *words: whole(*words)[:5:4])
+    return ["bench", "--models", MICRO, "--repeats", "1", "--batch-size", "2"]
+
+
+def test_the_command_prints_one_table_and_times_nothing_twice(two_jobs, stores, capsys):
+    assert main(two_jobs) == 0
+    first = capsys.readouterr()
+    lines = first.out.splitlines()
+    assert len(lines) == 2 + 5  # machine, head, two pairs, inference, operations at two batch sizes
+    columns = ("ratio", "range", "aim", "parameters, M", "forward GMACs", "memory, GiB")
+    assert all(column in lines[1] for column in columns)
+    assert main(two_jobs) == 0
+    second = capsys.readouterr()
+    assert second.out == first.out and "2 of 2 were timed before" in second.err
+    times = [path.stat().st_mtime_ns for path in sorted(stores[0].glob("bench/*.json"))]
+    assert main([*two_jobs, "--again"]) == 0
+    assert "timed before" not in capsys.readouterr().err
+    assert all(a < b for a, b in zip(times, [p.stat().st_mtime_ns for p in sorted(stores[0].glob("bench/*.json"))]))
+    assert [record.settings["name"] for record in bench.kept_records()] == ["vpt-deep-100", "ivpt"]
+
+
+def test_a_failure_does_not_stop_the_others(two_jobs, stores, capsys, monkeypatch):
+    jobs = bench.jobs
+
+    def broken(run):
+        if run:
+            raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(bench, "jobs", lambda *words: [("compiled", broken), *jobs(*words)])
+    assert main(two_jobs) == 2
+    out, error = capsys.readouterr()
+    assert "iVPT" in out and "1 of 3 failed; their records say so. compiled: RuntimeError: no compiler" in error
+
+
+def test_a_page_takes_the_record_with_most_rounds(stores):
+    pair = bench.pairs(MICRO, "cpu")["vpt-deep-10"]
+    for repeats in (2, 3, 1):
+        pairs.pair_in_turns("vpt-deep-10", MICRO, pair.first, pair.second, batch_size=1, repeats=repeats)
+    assert [record.settings["repeats"] for record in bench.kept_records()] == [3]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--repeats", "0"], "repeats must be 1 or more"),
+        (["--batch-size", "0"], "batch-size must be 1 or more"),
+        (["--device", "gpu"], "unknown device 'gpu'"),
+        (["--models", "vit_bse_patch16_224"], "unknown backbone"),
+        (["--models", "resnet18", "--repeats", "1"], "resnet"),
+        pytest.param(
+            ["--device", "cuda"], "no GPU",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_benched_is_refused(stores, capsys, words, message):
+    assert main(["bench", *words]) == 2
+    assert message in capsys.readouterr().err
