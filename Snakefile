@@ -28,7 +28,7 @@ CARDS = int(config.get("gpus", 1))
 
 MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
 SITE_ONLY = [f"src/visprompt/{name}.py" for name in ("book", "book_pages", "sphinx_anchors", "__main__")]
-LOOKS_ONLY = [f"src/visprompt/{name}.py" for name in ("figures",)]
+LOOKS_ONLY = [f"src/visprompt/{name}.py" for name in ("figures", "pictures")]
 WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
 PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)

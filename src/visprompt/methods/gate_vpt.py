@@ -20,7 +20,7 @@ class Settings:
     prompt_tokens: int = 50  # like VPT-Shallow here
     gate: float = 10.0  # g starts at sigmoid(-gate), near "skip the block", as the reference code does
     lowest: float = 0.01  # bounds of the temperature in the reference code
-    highest: float = 10.0
+    highest: float = 10.0  # likewise
 
 
 class Method(prompts.Shallow):

@@ -17,7 +17,7 @@ class Settings:
     prompt_tokens: int = 10  # N, "good choice for initialization" (Sec. 4.3)
     salient_tokens: int = 10  # k, likewise
     cdc: str = "adjacent"  # Eq. 4; "all" is vanilla CDC, "none" leaves out CDC and with it DA
-    da: bool = True
+    da: bool = True  # weights gamma on the connections (Eq. 5-6)
     ar: str = "top-k"  # "all" adds a prompt to every image token (Table 4), "none" leaves AR out
     form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
 

@@ -22,7 +22,7 @@ TARGETS = ["query", "key", "value"]
 class Settings:
     """The rank and where it goes."""
 
-    rank: int = 10  # AP Appendix A names no rank that fits its counts better; see the tests of its Table A5
+    rank: int = 10  # r = 10 in AP's Appendix A; accuracy flattens beyond it, says the text to Table A8
     alpha: float | None = None  # None: alpha = r, so that B A is not scaled
     targets: tuple[str, ...] = ("query", "value")  # the original's choice
 

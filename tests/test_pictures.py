@@ -1,0 +1,100 @@
+"""The pictures of the methods chapter: one a method, readable, none like another; and its table of settings."""
+
+import importlib
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.patches import FancyBboxPatch, Rectangle
+
+import visprompt as vp
+from visprompt import pictures
+from visprompt.errors import BadInput
+
+# Counterparts of the papers' own drawings, and two pictures that explain the rest.
+OTHERS = ["vit", "davpt.figure-1", "ivpt.figure-1", "ivpt.figure-3", "spt.figure-s2", "keys-and-values"]
+
+
+def drawn(name):
+    """A figure with its renderer, and the words on it with the rectangles they take, in pixels."""
+    figure = pictures.draw(name)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    words = [text for text in figure.axes[0].texts if text.get_text()]
+    return figure, canvas, [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in words]
+
+
+def share(first, second):
+    """How much two rectangles overlap, in pixels along the shorter side; 0 where they are apart."""
+    width = min(first.x1, second.x1) - max(first.x0, second.x0)
+    height = min(first.y1, second.y1) - max(first.y0, second.y0)
+    return max(0, min(width, height))
+
+
+def test_every_method_has_a_picture_with_words_for_who_cannot_see_it():
+    assert set(pictures.RECIPES) == {*vp.METHODS, *OTHERS}
+    texts = [pictures.alt(name) for name in pictures.RECIPES]
+    assert len(set(texts)) == len(texts)
+    assert all(len(text) > 60 and text.endswith(".") and "\n" not in text for text in texts)
+    assert set(pictures.NAMES) >= set(vp.METHODS)
+
+
+def test_an_unknown_picture_is_refused():
+    with pytest.raises(BadInput, match="Did you mean 'lora'"):
+        pictures.draw("lorra")
+    with pytest.raises(BadInput, match="unknown method"):
+        pictures.settings_rows("vit")
+
+
+@pytest.mark.parametrize("name", [*vp.METHODS, *OTHERS])
+def test_no_word_meets_another_or_leaves_the_canvas(name):
+    figure, _, words = drawn(name)
+    page = figure.bbox
+    assert figure.get_figwidth() == pictures.WIDTH
+    for index, (text, box) in enumerate(words):
+        assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1, text
+        for other, its in words[index + 1 :]:
+            assert share(box, its) < 1, f"{text!r} meets {other!r}"
+    assert min(text.get_fontsize() for text in figure.axes[0].texts) >= 7
+    assert all(text.get_fontsize() >= 9 for text in figure.axes[0].texts if len(text.get_text()) > 1)
+
+
+@pytest.mark.parametrize("name", [*vp.METHODS, *OTHERS])
+def test_every_word_lies_in_a_box_or_beside_it(name):
+    """A word that crosses the edge of a box or a token belongs to neither."""
+    figure, canvas, words = drawn(name)
+    for shape in figure.axes[0].patches:
+        if not isinstance(shape, (FancyBboxPatch, Rectangle)) or shape.get_gid() == "canvas":
+            continue
+        edge = shape.get_window_extent(canvas.get_renderer())
+        for text, box in words:
+            if len(text) > 1 and share(edge, box) > 2:
+                inside = edge.x0 <= box.x0 and box.x1 <= edge.x1 and edge.y0 <= box.y0 and box.y1 <= edge.y1
+                assert inside, f"{text!r} crosses the edge of a box"
+
+
+def test_no_picture_is_another_with_a_new_title():
+    """Pixels of two pictures of one size differ in more than their words."""
+    arrays = {}
+    for name in pictures.RECIPES:
+        figure = pictures.draw(name)
+        for text in figure.axes[0].texts:
+            text.set_visible(False)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        image = np.asarray(canvas.buffer_rgba())[..., :3]
+        for other, its in arrays.items():
+            if its.shape == image.shape:
+                assert (its != image).any(-1).mean() > 0.005, f"{name} looks like {other}"
+        arrays[name] = image
+
+
+@pytest.mark.parametrize("slug", vp.METHODS)
+def test_every_setting_has_its_default_and_a_reason(slug):
+    rows = pictures.settings_rows(slug)
+    kind = importlib.import_module(f"visprompt.methods.{vp.METHODS[slug]}").Settings
+    assert [row["setting"] for row in rows] == [field.name for field in fields(kind)]
+    for row in rows:
+        assert eval(row["default"], {}) == getattr(kind(), row["setting"])
+        assert len(row["reason"]) > 5 and "\n" not in row["reason"], row
