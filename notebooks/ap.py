@@ -1334,6 +1334,9 @@ page.not_run(
 
 # %% name="ap.table-a6" tags=["hide-input"]
 show_parameters("ap.table-a6")
+for name in ("vpt-10", "vpt-50"):
+    count = counts.loc[f"ap.table-a6.{name}"]
+    page.judge(f"ap.table-a6.{name}-parameters", count.computed, evidence="derived", note=count.reading)
 page.printed("ap.table-a6", "Table A6 as printed")
 page.not_run("ap.table-a6", why=PEFT_WHY, command=rerun(methods='["ap", "vpt-deep"]'))
 

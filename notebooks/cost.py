@@ -119,14 +119,27 @@ def where(record):
 # epoch; that is not part of a step.
 
 # %% name="bench" tags=["hide-input"]
+RATIOS = ["pair", "batch", "ratio", "range", "aim", "by operations"]
 for machine in machines:
     shown = [r for r in of(machine) if r.settings["what"] != "methods"]
     rounds = sorted({r.settings["repeats"] for r in shown})
-    present(
-        bench.rows(shown), evidence="measured", records=shown, caption=f"Bench on {machine}.",
-        how=f"Median and range of {' or '.join(map(str, rounds))} rounds; parameters, operations and memory are "
-            "counted, memory in float32.",
-    )  # fmt: skip
+    for model, part in bench.rows(shown).groupby("model", sort=False):
+        precisions = [name for name in part["precision"].unique() if name]
+        columns = RATIOS if len(precisions) < 2 else [*RATIOS[:1], "precision", *RATIOS[1:]]
+        rest = ["pair", *(name for name in part.columns if name not in (*columns, "model", "precision"))]
+        records = [r for r in shown if r.settings.get("backbone", bench.TOY) == model]
+        present(
+            part[[name for name in columns if (part[name] != "").any()]], evidence="measured", records=records,
+            caption=f"Bench of {model} on {machine}.",
+            how=f"Median and range of {' or '.join(map(str, rounds))} rounds, {' and '.join(precisions) or 'float64'}.",
+        )  # fmt: skip
+        part = part[rest].loc[:, (part[rest] != "").any()]
+        if len(part.columns) > 1:
+            display(HTML(
+                f'<div class="vp-printed"><details><summary>Seconds, parameters, operations and memory of {model}'
+                f'</summary><div class="vp-table">{part.to_html(border=0, index=False)}</div><p>Parameters, '
+                "operations and memory are counted, memory in float32.</p></details></div>"
+            ))  # fmt: skip
 if not any(r.settings["device"] == "cpu" for r in timed):
     not_timed("The bench on a CPU", "OMP_NUM_THREADS=2 make bench")
 if not any(r.settings["device"] == "cuda" for r in timed):

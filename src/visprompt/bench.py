@@ -110,7 +110,8 @@ def epochs(depth: int = 8) -> dict[str, tuple]:
     return found
 
 
-THEORY = "AP's toy model: batched over one by one"
+TOY = "AP's toy model"
+THEORY = f"{TOY}: batched over one by one"
 
 
 def theory(repeats: int, run: bool = True) -> Record | None:
@@ -284,7 +285,7 @@ def start_rows(record: Record) -> list[dict]:
 
 def theory_rows(record: Record) -> list[dict]:
     """Batched trials of the toy model over single ones."""
-    return [{"pair": THEORY, "model": "AP's toy model", **spread(record.values["ratios"])}]
+    return [{"pair": THEORY, "model": TOY, **spread(record.values["ratios"])}]
 
 
 def macs_row(backbone: str, batch_size: int) -> dict:
