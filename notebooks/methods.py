@@ -737,8 +737,9 @@ table([
 # Adding $p_i^{l-1}$ to the prompt multiplies it by a factor, and so does DA's weighted sum:
 #
 # $$ \tilde w_i \propto w_i \prod_{j=1}^{N} \exp\!\left(\frac{q^\top W_K^l \, \gamma_{i,j}^{l-1} p_j^{l-1}}
-# {\sqrt{D/N_h}}\right) \qquad \text{iVPT, Eq. 12-13; } \gamma \text{ the identity gives Eq. 9-10.} $$
+# {\sqrt{D/N_h}}\right) $$
 #
+# These are Eq. 12-13; with the identity for $\gamma$, Eq. 9-10.
 # The paper leaves LayerNorm out of the argument. Left: as the paper argues, both sides are the same number. Right:
 # with the block's LayerNorm in front of the key projection they are not, because normalising a sum is not summing what
 # was normalised. In a real block the factors say where attention tends, not what it becomes.
@@ -772,7 +773,7 @@ display(HTML(
     f'<figure class="vp-figure"><img src="{png(fig)}" alt="Without LayerNorm all points lie on the diagonal; with it they '
     f'scatter around it."><figcaption>20 random cases of 10 prompts at ViT-B\'s sizes, in float64, normalised over the '
     f"prompts. Largest difference without LayerNorm {largest[False]:.1e}, with it {largest[True]:.2f}. "
-    '<a href="#cell-ivpt-reweighting">source cell</a></figcaption></figure>'
+    '<span class="vp-badge vp-derived">derived</span> <a href="#cell-ivpt-reweighting">source cell</a></figcaption></figure>'
 ))  # fmt: skip
 
 # %% [markdown]
