@@ -38,12 +38,11 @@ from IPython.display import HTML, display
 
 import visprompt as vp
 from visprompt import bench, figures, manifests, pictures
-from visprompt import records as run_records
 from visprompt.counts import printed_counts
 from visprompt.metrics.cost import training_memory
 from visprompt.metrics.pairs import Side
 from visprompt.metrics.turns import speeds_in_turns
-from visprompt.notebook import Page, Parameters, png, read_parameters
+from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
 from visprompt.sweeps import interval
@@ -56,22 +55,6 @@ BLUE, ORANGE, GREY = figures.PALETTE["norm-tune"], figures.PALETTE["ap"], figure
 
 timed = bench.kept_records()
 machines = list(dict.fromkeys(record.settings["machine"] for record in timed))
-
-
-def present(thing, *, caption, evidence, how, records=(), alt=""):
-    """Display a figure or a table that belongs to no artifact of a paper, with its evidence and its records."""
-    old = sum(not run_records.is_current(record) for record in records)
-    how += f" {old} of {len(records)} records were made by other code than today's." if old else ""
-    if isinstance(thing, pd.DataFrame):
-        body = f'<div class="vp-table">{thing.to_html(border=0, index=False)}</div>'
-    else:
-        body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
-    named = ", ".join(f"<code>{record.id}</code>" for record in records)
-    display(HTML(
-        f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} <span class="vp-badge vp-{evidence}">'
-        f'{evidence}</span> <span class="vp-how">{html.escape(how)}</span>'
-        f'{f" <details><summary>records</summary>{named}</details>" if named else ""}</figcaption></figure>'
-    ))  # fmt: skip
 
 
 def not_timed(what, command="make bench"):
@@ -128,7 +111,7 @@ for machine in machines:
         columns = RATIOS if len(precisions) < 2 else [*RATIOS[:1], "precision", *RATIOS[1:]]
         rest = ["pair", *(name for name in part.columns if name not in (*columns, "model", "precision"))]
         records = [r for r in shown if r.settings.get("backbone", bench.TOY) == model]
-        present(
+        page.present(
             part[[name for name in columns if (part[name] != "").any()]], evidence="measured", records=records,
             caption=f"Bench of {model} on {machine}.",
             how=f"Median and range of {' or '.join(map(str, rounds))} rounds, {' and '.join(precisions) or 'float64'}.",
@@ -196,7 +179,7 @@ right.set(xlabel="prompts a block", ylabel="step time over the plain form", ylim
 right.set_title("measured: keys and values over concatenated" if used else "not measured yet", fontsize=10)
 right.legend(loc="lower left")
 on = f", on {'; '.join(dict.fromkeys(machine for machine, _ in groups))}" if used else ""
-present(
+page.present(
     fig, evidence="measured" if used else "derived", records=[bare, trimmed, *plain, *fast, *used],
     caption="VPT-Deep in its two forms, by the number of prompts.",
     how=f"Left: counted at {bench.BASE}, batch {BATCH}; the fast form's last block computes the class token alone. "
@@ -253,7 +236,7 @@ for y, value in enumerate(trained):
 right.set(xscale="log", xlim=(1e-3, 3e3), xlabel="trained, millions (no head)")
 for ax in (left, right):
     ax.grid(axis="y", visible=False)
-present(
+page.present(
     fig, evidence="derived", records=list(memory.values()),
     caption=f"Memory of a training step and trained parameters at {bench.BASE}, batch {MEMORY_BATCH}, float32.",
     how="Counted on shapes; default settings of each method, 100 classes.",
@@ -462,7 +445,7 @@ for architecture, (name, batch) in progress(LARGE.items(), "counting AP's Table 
             "memory of full, counted": f"{bytes_of[method] / bytes_of['FULL-FINETUNE']:.2f}",
         })  # fmt: skip
 hardware = used[0].hardware if used else {}
-present(
+page.present(
     pd.DataFrame(rows), evidence="measured" if used else "derived", records=used,
     caption="AP's Table 2: training time and memory as shares of full fine-tuning.",
     how=f"Times in turns on {hardware['cpu']}, {hardware['threads']} threads, at small batches; memory counted at 128."
@@ -484,7 +467,7 @@ if methods is not None:
     both = zip(methods.values["da-vpt-plus"]["seconds"], methods.values["vpt-deep"]["seconds"], strict=True)
     rows.append({"source": f"here, {methods.settings['machine']}", "with": "DA-VPT+, a training step",
                  "over VPT": f"{statistics.median(a / b for a, b in both):.3f}"})  # fmt: skip
-present(
+page.present(
     pd.DataFrame(rows), evidence="measured" if used else "derived", records=used,
     caption="DA-VPT: time with its components over time without. The paper does not say whether its latency is that of "
             "training; at inference the metric losses cost nothing.",
@@ -531,7 +514,7 @@ for machine in machines:
         ax.set(xlabel=f"{unit} for one task", xlim=(0, 1.12 * max(seconds.values()) / size))
         ax.grid(axis="y", visible=False)
         slow, quick = order[0], order[-1]
-        present(
+        page.present(
             fig, evidence="measured", records=[record],
             caption=f"Time for one task of {IMAGES} images and {EPOCHS} epochs at {bench.BASE}, on {machine}.",
             how=f"Computed from measured steps (median of {record.settings['repeats']} rounds, batch {batch}); "
@@ -554,7 +537,7 @@ verdicts = counts.agrees.map(lambda agrees: {True: "agrees", False: "disagrees"}
 paper = counts.artifact.str.split(".").str[0].map({slug: entry["short"] for slug, entry in manifests.papers().items()})
 table = counts.assign(verdict=verdicts, paper=paper)
 summary = pd.crosstab(table.paper, table.verdict).rename_axis(None, axis=1).reset_index()
-present(summary, evidence="derived", caption="Printed counts by paper.", how="Counted on shapes.")
+page.present(summary, evidence="derived", caption="Printed counts by paper.", how="Counted on shapes.")
 
 
 def shown_number(value):
@@ -566,7 +549,7 @@ keys = ["paper", "method", "unit", "printed", "computed", "reading"]
 rows = wrong.groupby(keys, sort=False)["where"].agg(lambda places: ", ".join(dict.fromkeys(places))).reset_index()
 rows = rows[["paper", "where", "method", "unit", "printed", "computed", "reading"]]
 rows[["printed", "computed"]] = rows[["printed", "computed"]].map(shown_number)
-present(rows, evidence="derived", caption="Printed counts that the architecture does not give.",
+page.present(rows, evidence="derived", caption="Printed counts that the architecture does not give.",
         how="Counted on shapes; what was built is in the last column.")  # fmt: skip
 whole = table.assign(printed=table.printed.map(shown_number), computed=table.computed.map(shown_number))
 columns = ["paper", "where", "method", "unit", "printed", "computed", "verdict", "reading"]

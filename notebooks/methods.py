@@ -36,9 +36,9 @@ from IPython.display import HTML, display
 import visprompt as vp
 from visprompt import figures, pictures
 from visprompt.metrics.cost import count_flops, count_parameters
-from visprompt.notebook import Page, Parameters, png, read_parameters
+from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.progress import progress
-from visprompt.records import is_current, recorded
+from visprompt.records import recorded
 from visprompt.theory.attention_shift import attention_change, draw, exponent, reweighting, rises
 from visprompt.tuning import load_recipe, tune
 
@@ -80,22 +80,21 @@ def cost(slug, trims=True, **settings):
     )  # fmt: skip
 
 
-def table(rows, caption=""):
-    """A table in the page, for what is no artifact of a paper."""
-    shown = pd.DataFrame(rows).to_html(index=False, border=0, escape=False)
-    head = f"<table><caption>{caption}</caption>" if caption else "<table>"
-    display(HTML(f'<div class="vp-table">{head}{shown[shown.index("<thead") :]}</div>'))
+DRAWN = "A drawing made from code, of what the methods' code does."
+COUNTED = f"Counted on the shapes of {BACKBONE} with {CLASSES} classes, a batch of {BATCH}."
+
+
+def table(rows, caption, records=(), how=COUNTED, evidence="derived"):
+    """A table of what is no artifact of a paper; its cells may hold HTML."""
+    page.present(pd.DataFrame(rows), evidence=evidence, how=how, records=records, caption=caption, escape=False)
 
 
 def picture(name, caption):
     """A picture that is no artifact of a paper; the cell that draws it has its name."""
-    display(HTML(
-        f'<figure class="vp-figure"><img src="{png(pictures.draw(name))}" alt="{html.escape(pictures.alt(name))}">'
-        f'<figcaption>{html.escape(caption)} <a href="#cell-{name}">source cell</a></figcaption></figure>'
-    ))  # fmt: skip
+    page.present(pictures.draw(name), evidence="derived", how=DRAWN, caption=caption, alt=pictures.alt(name), cell=name)
 
 
-def counterpart(artifact, name, caption, records=(), how="A drawing made from code, of what the methods' code does."):
+def counterpart(artifact, name, caption, records=(), how=DRAWN):
     """A picture that is the counterpart of a drawing in a paper."""
     page.show(artifact, pictures.draw(name), evidence="derived", how=how, records=records, caption=caption,
               alt=pictures.alt(name))  # fmt: skip
@@ -126,7 +125,7 @@ def method(slug, caption, artifact=None):
         counterpart(artifact, slug, caption, [costs[slug]])
     else:
         picture(slug, caption)
-    table([line(slug)])
+    table([line(slug)], f"Cost of {pictures.NAMES[slug]} with its default settings.", [costs[slug]])
 
 
 # %% [markdown]
@@ -159,7 +158,7 @@ table(
         "with a last block for the class token alone": over_bare(trimmed),
         "trained in the head, by every method": f"{bare.values['head']:,}",
     }],
-    "What the lines of costs refer to.",
+    "What the lines of costs refer to.", [bare, trimmed],
 )  # fmt: skip
 
 # %% [markdown]
@@ -629,14 +628,15 @@ same = recorded(
     "check", {"what": "two forms of VPT-Deep", "backbone": "vit_small_patch16_224", "seed": 0}, two_forms_differ,
     code=["backbones", "blocks", "methods.base", "methods.prompts", "methods.vpt_deep"],
 )  # fmt: skip
-rows = []
+rows, used = [], []
 for tokens in (10, 50, 100):
     plain, fast = forms(tokens)
+    used += [plain, fast]
     rows.append({
         "prompts a block": tokens, "concatenated": over_bare(plain), "keys and values only": over_bare(fast),
         "fast over concatenated": f"{fast.values['macs'] / plain.values['macs']:.3f}",
     })  # fmt: skip
-table(rows, f"Multiply-adds of VPT-Deep's forward pass over those of the bare {BACKBONE}.")
+table(rows, "Multiply-adds of VPT-Deep's forward pass over those of the bare network.", [bare, *used])
 display(HTML(
     f"<p>On a ViT-S/16 with random weights, in float64, the logits of the two forms differ by at most "
     f"{same.values['difference']:.1e}; the largest logit is {same.values['largest']:.2f}.</p>"
@@ -691,7 +691,8 @@ table(
          "largest entry of its gradient": f"{row['gradient']:.1e}"}
         for row in measured.values["rows"]
     ],
-    "Random biases of spread 1 in every block of a ViT-S/16 with random weights, two random images, float64.",
+    "What random biases do to the logits.", [measured],
+    "Biases of spread 1 in every block of a ViT-S/16 with random weights, two random images, float64.",
 )  # fmt: skip
 useless = costs["da-vpt-plus"].values["method"] - cost("da-vpt-plus", biases=("value",)).values["method"]
 display(HTML(
@@ -712,7 +713,7 @@ table(
          **line(slug)}
         for idea, slugs in IDEAS.items() for slug in slugs
     ],
-    f"Default settings on {BACKBONE} with {CLASSES} classes, a batch of {BATCH}.",
+    "All methods with their default settings.", list(costs.values()),
 )  # fmt: skip
 
 # %% [markdown]
@@ -727,7 +728,7 @@ table([
     {key: f"<code>{html.escape(value)}</code>" if key != "reason" else html.escape(value) for key, value in row.items()}
     for slugs in IDEAS.values() for slug in slugs for row in pictures.settings_rows(slug)
     if slug != "da-vpt-plus" or row["setting"] not in inherited
-])  # fmt: skip
+], "Settings of the methods.", how="Read off the code.")  # fmt: skip
 
 # %% [markdown]
 # (ivpt-reweighting)=
@@ -757,24 +758,25 @@ sides = recorded(
     "check", {"what": "re-weighting of attention", "seeds": 20, "prompts": 10, "width": 768, "head": 64},
     lambda: {f"{aggregated} {norm}": both_sides(aggregated, norm) for aggregated in (False, True) for norm in (False, True)},
     code=["theory.attention_shift"],
-).values  # fmt: skip
+)  # fmt: skip
 fig, axes = plt.subplots(1, 2, figsize=(7, 3.5), sharex=True, sharey=True)
 for ax, norm in zip(axes, (False, True), strict=True):
     for label, aggregated, color in (("CDC (Eq. 10)", False, "#0072b2"), ("CDC and DA (Eq. 13)", True, "#d55e00")):
-        case = sides[f"{aggregated} {norm}"]
+        case = sides.values[f"{aggregated} {norm}"]
         ax.loglog(case["scaled"], case["direct"], ".", ms=5, color=color, label=label)
     ax.plot([1e-5, 1], [1e-5, 1], color="black", lw=0.8, zorder=0)
     ax.set(xlabel="VPT's attention × factors", title="with LayerNorm" if norm else "without LayerNorm")
     ax.set(xlim=(1e-4, 1.3), ylim=(1e-4, 1.3), aspect="equal")
 axes[0].set_ylabel("attention over joined prompts")
 axes[0].legend(loc="upper left")
-largest = {norm: max(sides[f"{aggregated} {norm}"]["gap"] for aggregated in (False, True)) for norm in (False, True)}
-display(HTML(
-    f'<figure class="vp-figure"><img src="{png(fig)}" alt="Without LayerNorm all points lie on the diagonal; with it they '
-    f'scatter around it."><figcaption>20 random cases of 10 prompts at ViT-B\'s sizes, in float64, normalised over the '
-    f"prompts. Largest difference without LayerNorm {largest[False]:.1e}, with it {largest[True]:.2f}. "
-    '<span class="vp-badge vp-derived">derived</span> <a href="#cell-ivpt-reweighting">source cell</a></figcaption></figure>'
-))  # fmt: skip
+largest = {norm: max(sides.values[f"{aggregated} {norm}"]["gap"] for aggregated in (False, True)) for norm in (False, True)}
+page.present(
+    fig, evidence="derived", records=[sides], cell="ivpt-reweighting",
+    how="Random cases at ViT-B's sizes, 20 of each kind, 10 prompts, float64, normalised over the prompts.",
+    caption=f"Both sides of the identity. Largest difference without LayerNorm {largest[False]:.1e}, with it "
+    f"{largest[True]:.2f}.",
+    alt="Without LayerNorm all points lie on the diagonal; with it they lie on a flatter band around it.",
+)  # fmt: skip
 
 # %% [markdown]
 # (davpt.theorem-1)=
@@ -866,11 +868,10 @@ for slug in OTHERS:
             row[rate] = f"<b>{value}</b>" if rate == chosen else value
     rows.append(row)
 rates = sorted({rate for row in rows for rate in row if rate != "method"})
-old = sum(not is_current(record) for record in searched)
 table(
     [{"method": f"<code>{row['method']}</code>", **{f"{rate:g}": row.get(rate, "") for rate in rates}} for row in rows],
-    f"Validation accuracy in percent on {small.name}, task {task.name}, by learning rate; bold: the recipe's. "
-    f"{len(searched)} records, {old} of them made by other code than today's.",
+    "Validation accuracy in percent by learning rate; bold: the recipe's.", searched,
+    f"On {small.name}, task {task.name}, seed 0, 200 validation images.", "trend",
 )  # fmt: skip
 
 # %% tags=["remove-output", "remove-input"]

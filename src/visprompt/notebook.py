@@ -121,25 +121,25 @@ class Page:
             BadInput: unknown artifact or evidence, or a figure without `alt`.
         """
         choose("artifact of this notebook", artifact, self.artifacts)
-        choose("evidence", evidence, EVIDENCE)
-        old = sum(not run_records.is_current(record) for record in records)
-        if old:
-            how += f" {old} of {len(records)} records were made by other code than today's."
-        if isinstance(thing, Figure):
-            if not alt:
-                raise BadInput(f"{artifact}: a figure needs alt=, one sentence that says what is to be seen.")
-            body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
-        else:
-            body = f'<div class="vp-table">{thing.to_html(border=0, escape=True, index=not isinstance(thing.index, pd.RangeIndex))}</div>'
+        how = with_age(how, records)
+        links = f'<a href="../records/{artifact}.json">record</a> · <a href="#cell-{artifact}">source cell</a>'
+        display(HTML(figure_html(thing, caption, evidence, how, links, alt)))
         self.artifacts[artifact]["shows"].append(
             {"evidence": evidence, "how": how, "caption": caption, "cell": artifact, "records": ids(records)}
         )
-        links = f'<a href="../records/{artifact}.json">record</a> · <a href="#cell-{artifact}">source cell</a>'
-        display(HTML(
-            f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
-            f'<span class="vp-badge vp-{evidence}">{evidence}</span> <span class="vp-how">{html.escape(how)}</span> '
-            f"{links}</figcaption></figure>"
-        ))  # fmt: skip
+
+    def present(self, thing, *, evidence, how, records=(), caption, alt=None, cell="", escape=True) -> None:
+        """Display what belongs to no artifact of a paper, with its evidence; the arguments are those of `show`.
+
+        Args:
+            cell: name of the cell that makes it, for a link.
+            escape: False lets HTML in a table's cells through.
+        """
+        links = f'<a href="#cell-{cell}">source cell</a>' if cell else ""
+        if records:
+            named = ", ".join(f"<code>{id}</code>" for id in ids(records))
+            links += f" <details><summary>records</summary>{named}</details>"
+        display(HTML(figure_html(thing, caption, evidence, with_age(how, records), links, alt, escape)))
 
     def printed(self, artifact: str, caption: str) -> None:
         """Display a table as the paper prints it, for comparison; it is nobody's evidence."""
@@ -206,6 +206,33 @@ class Page:
             "artifacts": self.artifacts, "claims": self.claims,
         }  # fmt: skip
         display({RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
+
+
+def with_age(how: str, records) -> str:
+    """How numbers came about, and how many of their records were made by other code than today's."""
+    old = sum(not run_records.is_current(record) for record in records)
+    return f"{how} {old} of {len(records)} records were made by other code than today's." if old else how
+
+
+def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
+    """A figure or a table with caption, evidence and links.
+
+    Raises:
+        BadInput: unknown evidence, or a figure without `alt`.
+    """
+    choose("evidence", evidence, EVIDENCE)
+    if isinstance(thing, Figure):
+        if not alt:
+            raise BadInput(f"{caption!r}: a figure needs alt=, one sentence that says what is to be seen.")
+        body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
+    else:
+        named = not isinstance(thing.index, pd.RangeIndex)
+        body = f'<div class="vp-table">{thing.to_html(border=0, escape=escape, index=named)}</div>'
+    return (
+        f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
+        f'<span class="vp-badge vp-{evidence}">{evidence}</span> <span class="vp-how">{html.escape(how)}</span> '
+        f"{links}</figcaption></figure>"
+    )
 
 
 def finite(value) -> float | None:
