@@ -259,6 +259,9 @@ VARIANTS = [
 @given(**SHAPES)
 def test_prompt_methods_are_their_definition(slug, chosen, heads, grid, tokens, batch, pool, dtype):
     model = make(slug, heads, grid, pool, dtype, prompt_tokens=tokens, **chosen)
+    if slug == "e2vpt":  # half pruned
+        for mask in model.method.masks():
+            mask.copy_(torch.rand(mask.shape, generator=torch.Generator().manual_seed(tokens)) < 0.5)
     check_equal(model, images_of(model.source, batch, dtype), plain_logits, dtype)
 
 

@@ -7,11 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 import pytest
 
+import visprompt as vp
 from visprompt import records
 from visprompt.errors import BadInput
+from visprompt.records import read_record, write_whole
+from visprompt.renewing import renew
 
 
 def make(value=1.0, calls=None, **changes):
@@ -137,3 +141,26 @@ def test_a_killed_run_leaves_whole_records_and_the_next_one_carries_on(tmp_path)
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert done.returncode == 0
     assert len(list((tmp_path / "build" / "records" / "k").glob("*.json"))) == 40
+
+
+def test_outdated_kept_records_are_run_again(stores):
+    """Same settings, data and values; only the fingerprint of the code is today's."""
+    backbone, task = vp.load_backbone("vit_micro_patch4_24", "pretrained"), vp.load_task("digits", train_size=40)
+    model = vp.build_method("linear-probe", backbone, task.classes)
+    record = vp.tune(model, task, vp.Recipe(epochs=1), seed=3)
+    old = asdict(record) | {"id": record.id.split("-")[0] + "-0123456789ab"}
+    old["fingerprints"] = {**old["fingerprints"], "code": {**old["fingerprints"]["code"], "tuning": "older"}}
+    here, kept = (store / "tune" for store in stores)
+    write_whole(kept / f"{old['id']}.json", json.dumps(old))
+    (here / f"{record.id}.json").unlink()
+    assert renew("tune", "2/2") == 0
+    assert renew("tune") == 1
+    assert [path.stem for path in kept.iterdir()] == [record.id]
+    renewed = read_record(kept / f"{record.id}.json")
+    assert {k: v for k, v in renewed.values.items() if k != "fit_seconds"} == {
+        k: v for k, v in record.values.items() if k != "fit_seconds"
+    }
+    assert renew("tune") == 0
+    for wrong in (("plots",), ("tune", "3/2"), ("tune", "half")):
+        with pytest.raises(vp.BadInput, match="kind|1/2"):
+            renew(*wrong)

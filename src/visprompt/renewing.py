@@ -2,7 +2,7 @@
 
 from . import records
 from .backbones import load_backbone
-from .errors import BadInput
+from .errors import BadInput, choose
 from .methods import build_method
 from .metrics.cost import measured_cost
 from .metrics.turns import speeds_in_turns
@@ -12,11 +12,7 @@ from .tuning import Recipe, tune
 
 
 def again(record: records.Record) -> records.Record:
-    """Run what a record's settings describe with today's code.
-
-    Raises:
-        BadInput: the record's kind cannot be run from its settings alone.
-    """
+    """Run what the settings of a record of kind tune, cost or turns describe, with today's code."""
     s = dict(record.settings)
     if record.kind == "tune":
         backbone = load_backbone(s["backbone"], "pretrained")
@@ -28,17 +24,25 @@ def again(record: records.Record) -> records.Record:
         return tune(model, task, Recipe(**s["recipe"]), s["seed"])
     if record.kind == "cost":
         return measured_cost(s.pop("backbone"), s.pop("method"), **s.pop("method_settings"), **s)
-    if record.kind == "turns":
-        return speeds_in_turns(s.pop("backbone"), s.pop("methods"), **s)
-    raise BadInput(f"records of kind {record.kind!r} are made by their notebook; run that one.")
+    return speeds_in_turns(s.pop("backbone"), s.pop("methods"), **s)
 
 
 def renew(kind: str, part: str = "1/1") -> int:
-    """Run the outdated kept records of a kind again; `part` "2/3" takes the second of every three. Returns how many."""
+    """Run the outdated kept records of a kind again; `part` "2/3" takes the second of every three. Returns how many.
+
+    Raises:
+        BadInput: unknown kind, an impossible part, or a record whose settings or data are not the same any more.
+    """
+    choose("kind", kind, ["tune", "cost", "turns"])
+    try:
+        number, parts = (int(n) for n in part.split("/"))
+    except ValueError:
+        number, parts = 0, 0
+    if not 1 <= number <= parts:
+        raise BadInput(f"part must be written 1/2, the first of two, not {part!r}.")
     kept = records.stores()[1]
     found = [records.read_record(path) for path in sorted(kept.glob(f"{kind}/*.json"))]
     outdated = [record for record in found if not records.is_current(record)]
-    number, parts = (int(n) for n in part.split("/"))
     for record in progress(outdated[number - 1 :: parts], f"renewing {kind}"):
         renewed = again(record)
         if (renewed.settings, renewed.fingerprints["data"]) != (record.settings, record.fingerprints["data"]):

@@ -1,7 +1,8 @@
 """LoRA: a low-rank change of the query and value projections, W + (alpha / r) B A (Hu et al. 2022, Eq. 3).
 
 timm fuses queries, keys and values into one layer of 3D outputs. One A for all of it would tie the three
-together, which is another method; here each projection has its own A (r, D) and B (D, r).
+together, which is another method (and what a library gives that wraps the fused layer); here each projection has its
+own A (r, D) and B (D, r).
 """
 
 import math
