@@ -566,7 +566,8 @@ counterpart("davpt.figure-1", "davpt.figure-1", "The idea of DA-VPT; markers are
 # gives each prompt of a guided block its classes; it is run again after every epoch, from the last centroids. The
 # released code divides the first sum by $|P|$ instead of $|P^+|$ (`normaliser="all"`). What is compared is named too:
 # the prompts' queries or the prompts (`projection`), and what attention gives or what enters the block (`patches`).
-# The paper leaves open how losses of several guided blocks add up; here they are averaged. The released code also
+# The paper leaves open how losses of several guided blocks add up; here they are averaged. A ViT
+# without a class token has the first loss alone. The released code also
 # keeps prompts from attending to the class token and to each other; since Eq. 1 drops what prompts give, that changes
 # no logit. A training step looks at the attention of all patches in the last block, which is counted below; inference
 # costs what VPT-Deep's does.

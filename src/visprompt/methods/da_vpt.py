@@ -110,7 +110,10 @@ class Method(prompts.Deep):
         return self.queries[index] if self.settings.projection == "query" else self.entering(index)
 
     def loss(self, features, labels):
-        """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), meaned over guided blocks; the paper leaves open how they add."""
+        """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), meaned over guided blocks; the paper leaves open how they add.
+
+        A ViT without class token has the first of the two alone.
+        """
         self.add_features(features.detach(), labels)
         settings, terms = self.settings, []
         for index in self.guided:
