@@ -541,7 +541,7 @@ page.present(summary, evidence="derived", caption="Printed counts by paper.", ho
 
 
 def shown_number(value):
-    return "–" if pd.isna(value) else f"{value:.4g}"
+    return "–" if pd.isna(value) else f"{value:.6g}"  # as many digits as any printed count has
 
 
 wrong = table[table.verdict == "disagrees"]

@@ -329,8 +329,8 @@ method("ap", "AP: a tensor added to what enters one block, and the three kinds."
 #
 # *SPT, Eq. 4-5:*
 #
-# $$ \begin{aligned} [\mathbf{x}_1, \mathbf{Z}_1, \mathbf{E}_1] &= \mathbf{B}_1([\mathbf{x}_0, \mathbf{P}_0,
-# \mathbf{E}_0]) \\ [\mathbf{x}_i, \mathbf{Z}_i, \mathbf{E}_i] &= \mathbf{B}_i([\mathbf{x}_{i-1}, \mathbf{Z}_{i-1},
+# $$ \begin{aligned} {}[\mathbf{x}_1, \mathbf{Z}_1, \mathbf{E}_1] &= \mathbf{B}_1([\mathbf{x}_0, \mathbf{P}_0,
+# \mathbf{E}_0]) \\ {}[\mathbf{x}_i, \mathbf{Z}_i, \mathbf{E}_i] &= \mathbf{B}_i([\mathbf{x}_{i-1}, \mathbf{Z}_{i-1},
 # \mathbf{E}_{i-1}]), \qquad i = 2, \dots, L \end{aligned} $$
 #
 # $N_p$ tokens are trained {cite}`jia2022visual`. They enter the first block without a position, attend and are
@@ -448,7 +448,7 @@ counterpart("ivpt.figure-3", "ivpt.figure-3", "The five structures on three bloc
 #
 # *iVPT, Eq. 3-4:*
 #
-# $$ \begin{aligned} [\mathbf{z}_{\text{cls}}^{l+1}, \dots, \mathbf{Z}^{l+1}] &=
+# $$ \begin{aligned} {}[\mathbf{z}_{\text{cls}}^{l+1}, \dots, \mathbf{Z}^{l+1}] &=
 # \mathcal{T}^l([\mathbf{z}_{\text{cls}}^l, \hat{\mathbf{P}}^l, \mathbf{Z}^l]) \\
 # \hat{\mathbf{P}}^l &= \begin{cases} \mathbf{P}^0, & l = 0 \\
 # \mathbf{P}^l + \mathbf{P}^{l-1}, & l = 1, \dots, L-1 \end{cases} \end{aligned} $$
