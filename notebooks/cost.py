@@ -485,15 +485,6 @@ if not used:
 # twice, before and after it prunes. Nobody among the papers prints this number.
 
 # %% name="vtab" tags=["hide-input"]
-IMAGES, EPOCHS = 800, 100
-
-
-def task_seconds(slug, values, batch):
-    """Seconds of the steps of one task, and of filling the cache."""
-    steps = EPOCHS * IMAGES / batch * (2 if slug == "e2vpt" else 1)
-    return steps * statistics.median(values["seconds"]) + IMAGES / batch * (values["below_seconds"] or 0)
-
-
 def readable(seconds):
     """Seconds as seconds, minutes or hours."""
     unit, size = next(((u, s) for u, s in (("h", 3600), ("min", 60)) if seconds >= 2 * s), ("s", 1))
@@ -503,7 +494,7 @@ def readable(seconds):
 for machine in machines:
     for record in of(machine, "methods"):
         batch = record.settings["batch_size"]
-        seconds = {slug: task_seconds(slug, values, batch) for slug, values in record.values.items()}
+        seconds = {slug: bench.task_seconds(slug, record) for slug in record.values}
         order = sorted(seconds, key=seconds.get, reverse=True)
         unit, size = ("hours", 3600) if max(seconds.values()) > 7200 else ("minutes", 60)
         fig, ax = plt.subplots(figsize=(7, 5.6))
@@ -516,7 +507,7 @@ for machine in machines:
         slow, quick = order[0], order[-1]
         page.present(
             fig, evidence="measured", records=[record],
-            caption=f"Time for one task of {IMAGES} images and {EPOCHS} epochs at {bench.BASE}, on {machine}.",
+            caption=f"Time for one task of {bench.TASK_IMAGES} images and {bench.TASK_EPOCHS} epochs at {bench.BASE}, on {machine}.",
             how=f"Computed from measured steps (median of {record.settings['repeats']} rounds, batch {batch}); "
                 "activations below the first trained block are cached, except in the concatenated form.",
             alt=f"Bars by method, from {NAMES[slow]} with {readable(seconds[slow])} down to {NAMES[quick]} with "

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy import ndimage
 
-from visprompt import drawing, outlines
+from visprompt import drawing, outlines, targets
 from visprompt.errors import BadInput
 from visprompt.tasks import LISTS, balanced_order, embedded_tasks, load_task, normalise
 
@@ -42,6 +42,65 @@ def test_labels_are_balanced_at_any_length(kind, n):
     counts = np.bincount(labels, minlength=drawing.DRAWERS[kind][0])
     assert len(images) == len(labels) == n and len(counts) == drawing.DRAWERS[kind][0]
     assert counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize("kind", sorted(targets.DRAWERS))
+def test_targets_are_the_same_bytes_and_balanced(kind):
+    images, labels = targets.pictures(kind, 130, seed=3)
+    again, same = targets.pictures(kind, 130, seed=3)
+    assert images.tobytes() == again.tobytes() and labels.tobytes() == same.tobytes()
+    assert images.dtype == np.uint8 and images.shape == (130, 24, 24, 3)
+    counts = np.bincount(labels, minlength=targets.DRAWERS[kind][0])
+    assert counts.max() - counts.min() <= 1 and len(counts) == targets.DRAWERS[kind][0]
+    for other in (dict(seed=4), dict(seed=3, stream=2)):
+        assert images.tobytes() != targets.pictures(kind, 130, **other)[0].tobytes()
+    assert len(embedded_tasks()[kind]["classes"]) == targets.DRAWERS[kind][0]
+
+
+@pytest.mark.parametrize("factor", ["location", "orientation"])
+def test_sprites_follow_their_factor(factor):
+    """The centre of mass moves right with the class; an orientation's class is the floor of sixteen fortieths."""
+    labels = np.repeat(np.arange(16), 20)
+    images = targets._sprite(np.random.default_rng(0), labels, factor).astype(float).mean(-1)
+    mass = np.clip(images - 40, 0, None)
+    x = (mass * (np.arange(24) + 0.5)).sum((1, 2)) / mass.sum((1, 2))
+    place = 5.5 + (2 * labels + 0.5) / 31 * 13
+    if factor == "location":
+        assert max(abs((x - place)[labels == c].mean()) for c in range(16)) < 0.6  # a heart's mass is off its centre
+    else:
+        assert np.abs(np.corrcoef(x, labels)[0, 1]) < 0.2
+
+
+def test_relief_is_bright_where_it_faces_the_sun():
+    """The mean of (shade x slope towards the sun) is positive for every class, on the same ground."""
+    slopes = np.stack(np.gradient(targets._elevation()), -1)
+    assert 0.01 < np.abs(slopes).mean() < 0.5
+    images, labels = targets.pictures("relief", 160, seed=1)
+    grey = images.astype(float).mean(-1)
+    right, down = grey[:, :, 2:] - grey[:, :, :-2], grey[:, 2:] - grey[:, :-2]
+    # east and west light tell ridges apart across columns, north and south light across rows
+    east, south = labels % 4 == 0, labels % 4 == 2
+    assert np.abs(right[east]).mean() > np.abs(down[east]).mean()
+    assert np.abs(down[south]).mean() > np.abs(right[south]).mean()
+
+
+def test_pieces_of_real_pictures_come_from_their_own_columns():
+    ramp = np.tile(np.arange(600)[None, :, None], (100, 1, 1)).astype(float)
+    for stream, (low, high) in targets.PARTS.items():
+        pieces = targets._pieces(np.random.default_rng(0), [ramp] * 50, stream, (1, 2, 3))
+        assert pieces.shape == (50, 24, 24, 1) and low * 600 - 1 <= pieces.min() and pieces.max() <= high * 600
+    assert targets.PARTS[0][1] <= targets.PARTS[1][0] and targets.PARTS[1][1] <= targets.PARTS[2][0]
+
+
+def test_a_larger_pool_begins_with_the_split():
+    small, large = load_task("flowers"), load_task("flowers", train_size=1200)
+    assert len(large.train[1]) == 1200 and large.train[1].bincount().tolist() == [30] * 40
+    known = {image.numpy().tobytes() for image in small.train[0]}
+    found = {image.numpy().tobytes() for image in large.train[0]}
+    assert known <= found and len(found) == 1200
+    assert torch.equal(small.test[0], large.test[0])
+    with pytest.raises(BadInput, match="flowers's 6400 training images, not 6401"):
+        load_task("flowers", train_size=6401)
 
 
 def test_unknown_drawing_names_the_nearest():
@@ -102,7 +161,7 @@ def tasks():
 
 
 def test_manifest_says_what_is_loaded(tasks):
-    assert set(tasks) == {"digits", *DRAWN}
+    assert set(tasks) == {"digits", *DRAWN, *targets.DRAWERS}
     for name, entry in embedded_tasks().items():
         task = tasks[name]
         assert [len(s[1]) for s in (task.train, task.val, task.test)] == entry["splits"]
@@ -115,7 +174,9 @@ def test_manifest_says_what_is_loaded(tasks):
 
 
 def test_splits_are_disjoint(tasks):
-    for task in tasks.values():
+    for name, task in tasks.items():
+        if name == "photos":
+            continue  # pieces of three pictures' skies and backgrounds can be alike
         pictures = torch.cat([s[0] for s in (task.train, task.val, task.test)]).flatten(1).numpy()
         # scikit-learn's digits hold no picture twice
         assert len({p.tobytes() for p in pictures}) == len(pictures), task.name
@@ -124,7 +185,7 @@ def test_splits_are_disjoint(tasks):
 def test_source_and_targets_have_their_own_seeds():
     from visprompt.pretraining import RECIPES
 
-    assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 6
+    assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 1 + len(embedded_tasks())
 
 
 def test_train_size_takes_a_balanced_prefix(tasks):
@@ -165,7 +226,7 @@ def test_digits_are_scikit_learns(tasks):
 def test_fingerprint_follows_the_data(tasks):
     task = load_task("count")
     assert task.fingerprint == tasks["count"].fingerprint
-    assert len({t.fingerprint for t in tasks.values()}) == 5
+    assert len({t.fingerprint for t in tasks.values()}) == len(tasks)
     assert load_task("count", train_size=799).fingerprint != task.fingerprint
     other = load_task("count")
     other.test[0][-1, -1, -1, -1] ^= 1

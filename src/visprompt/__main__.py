@@ -1,4 +1,4 @@
-"""The command line: `visprompt claims`, `published`, `artifacts`, `bench`, `keep`, `renew`."""
+"""The command line: `visprompt claims`, `published`, `artifacts`, `bench`, `study`, `keep`, `renew`."""
 
 import argparse
 import shutil
@@ -52,6 +52,29 @@ def bench(args) -> None:
         raise BadInput(f"{len(failed)} of {every} failed; their records say so. " + " | ".join(failed))
 
 
+def study(args) -> None:
+    """Do the runs of a study of data_manifests/studies.yaml and print its means."""
+    from .studies import cast, group_table, studies, study
+    from .sweeps import Bench, Lab
+
+    names = args.names or list(studies())
+    for name in names:
+        choose("study", name, studies())
+    lab = Lab(Bench(recipe=args.profile, data_dir=args.data_dir, device=args.device))
+    failed = []
+    for name in names:
+        try:
+            frame = study(name, cast(args.profile, tasks=args.tasks, methods=args.methods), lab, seeds=args.seeds, part=args.part, search=args.search)
+        except BadInput as error:
+            failed.append(f"{name}: {error}")
+            continue
+        if len(frame):
+            print(f"{name}, test accuracy in percent, standard deviation over seeds")
+            print(group_table(frame).to_string(index=False))
+    if failed:
+        raise BadInput(" | ".join(failed))
+
+
 def keep(args) -> None:
     """Copy this machine's records to book/records, so that they can be committed."""
     from .records import stores
@@ -96,6 +119,18 @@ def main(arguments: list[str] | None = None) -> int:
         ("--models", {"nargs": "+", "help": "timm ViTs in place of those of the device"}),
         ("--batch-size", {"type": int, "help": "images a step (8 on a CPU, 64 on a GPU)"}),
         ("--again", {"action": "store_true", "help": "delete this machine's records of the bench and time anew"}),
+    )
+    add(
+        study,
+        ("names", {"nargs": "*", "help": "studies; all of them unless given"}),
+        ("--seeds", {"type": int, "nargs": "+", "default": [0]}),
+        ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
+        ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
+        ("--part", {"default": "1/1", "help": "2/3 takes the second of every three cells"}),
+        ("--search", {"action": "store_true", "help": "search learning rates first, three a cell"}),
+        ("--profile", {"default": "quick"}),
+        ("--data-dir", {"help": "folder of the tasks that are not embedded"}),
+        ("--device", {"default": "cpu", "help": "cpu or cuda"}),
     )
     add(keep, ("--kind", {"help": "only records of this kind, such as tune or cost"}))
     add(renew, ("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}))

@@ -191,7 +191,10 @@ def kept_records() -> list[Record]:
 
 def rows(records: list[Record]) -> pd.DataFrame:
     """The table: a row or more a record. "a / b" belong to the first and the second of a pair."""
-    makers, found = {"pair": pair_rows, "epoch": epoch_rows, "starts": start_rows, "theory": theory_rows}, []
+    makers = {
+        "pair": pair_rows, "epoch": epoch_rows, "starts": start_rows, "theory": theory_rows, "methods": method_rows,
+    }  # fmt: skip
+    found = []
     for record in records:
         settings = record.settings
         if settings["what"] in makers:
@@ -281,6 +284,29 @@ def start_rows(record: Record) -> list[dict]:
             **spread(over), "seconds": f"{median[name]:.3f} / {median['mean']:.3f}", "note": notes.get(name, ""),
         })  # fmt: skip
     return found
+
+
+TASK_IMAGES, TASK_EPOCHS = 800, 100  # a task of VTAB-1K as the papers train on it
+
+
+def task_seconds(slug: str, record: Record) -> float:
+    """Seconds of the steps of one VTAB-sized task, and of filling the cache, from a record of all methods' steps.
+
+    E2VPT trains twice, before and after it prunes. What comes once or once an epoch is left out.
+    """
+    values, batch = record.values[slug], record.settings["batch_size"]
+    steps = TASK_EPOCHS * TASK_IMAGES / batch * (2 if slug == "e2vpt" else 1)
+    return steps * statistics.median(values["seconds"]) + TASK_IMAGES / batch * (values["below_seconds"] or 0)
+
+
+def method_rows(record: Record) -> list[dict]:
+    """Seconds of one VTAB-sized task for every method, computed from its measured step."""
+    settings = record.settings
+    return [{
+        "pair": f"{slug}: a task of {TASK_IMAGES} images, {TASK_EPOCHS} epochs", "model": settings["backbone"],
+        "precision": "float32", "batch": str(settings["batch_size"]), "seconds": f"{task_seconds(slug, record):.0f}",
+        "note": f"step {statistics.median(values['seconds']):.3f} s",
+    } for slug, values in record.values.items()]  # fmt: skip
 
 
 def theory_rows(record: Record) -> list[dict]:

@@ -1,9 +1,9 @@
-"""Pretrains the embedded backbones on the drawn source: `python -m visprompt.pretraining vit` (or `resnet`).
+"""Pretrains the embedded backbones on the drawn source: `python -m visprompt.pretraining vit_micro_patch4_24`.
 
-The ViT first learns to paint in hidden patches (a masked autoencoder, He et al., CVPR 2022), because
-supervised training alone hardly starts on 24-pixel pictures; both then learn the 112 source classes, with two
-extra heads, thrown away at the end, that name the shape and the fill apart. One CPU thread each; the logs
-beside the weights say how long it took.
+A recipe has up to three stages, each with its own objective (`objectives`): painting hidden patches, telling pictures
+apart, and the 112 source classes, with two extra heads, thrown away at the end, that name the shape and the fill
+apart. Supervised training alone hardly starts on 24-pixel pictures, so supervised ViTs paint first. One CPU thread
+each; the logs beside the weights say how long it took.
 """
 
 import argparse
@@ -24,12 +24,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from visprompt.architectures import build_embedded, weights_file
-from visprompt.drawing import FILLS, SOURCE_CLASSES, draw, source_parts
+from visprompt.drawing import SOURCE_CLASSES, draw
 from visprompt.errors import choose
-from visprompt.outlines import CONTOURS, GLYPHS
+from visprompt.objectives import Contrast, Painter, Student
 from visprompt.tasks import Split, normalise
-
-NAMES = {"vit": "vit_micro_patch4_24", "resnet": "resnet_micro_24"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +41,16 @@ class Pretraining:
     mean: float = 0.5  # with std, puts bytes on [-1, 1]; stated with the weights, users must repeat it
     std: float = 0.5
     batch: int = 128  # larger batches gain no speed on one CPU thread
-    mae_epochs: int = 4  # of masked autoencoding; 0 for the ResNet, which starts without it
+    init: str = ""  # an embedded backbone whose weights it starts from; empty: random
+    mae_epochs: int = 0  # of masked autoencoding
     mae_hidden: float = 0.67  # share of patches hidden: 24 of 36
+    mae_normalised: bool = True  # better features than raw pixels (He et al., Sec. 4)
     mae_rate: float = 2e-3  # AdamW peak; narrow networks stand high rates
-    epochs: int = 7  # of supervised training
+    moco_epochs: int = 0  # of MoCo-v3, which sees every picture twice
+    moco_temperature: float = 0.2  # MoCo-v3's
+    moco_momentum: float = 0.99  # MoCo-v3's start value; fewer steps than theirs do not pay for more
+    moco_rate: float = 1e-3  # AdamW peak; unlike painting, it breaks down at twice that on such networks
+    epochs: int = 0  # of supervised training
     rate: float = 1.5e-3  # AdamW peak
     weight_decay: float = 0.05  # the usual one for small ViTs
     warmup: float = 0.05  # share of the steps with a rising rate
@@ -54,9 +58,16 @@ class Pretraining:
     side_loss: float = 0.5  # weight of the shape and fill heads' losses beside the 112 classes'
 
 
+MASKED = Pretraining(mae_epochs=8)
 RECIPES = {
-    "vit": Pretraining(),
-    "resnet": Pretraining(mae_epochs=0, epochs=6, rate=3e-3),
+    "vit_micro_patch4_24": Pretraining(mae_epochs=4, mae_normalised=False, epochs=7),
+    "vit_micro_patch4_24.mae": MASKED,
+    "vit_micro_patch4_24.mocov3": Pretraining(moco_epochs=4),
+    "vit_nano_patch4_24.mae": MASKED,
+    "vit_nano_patch4_24": Pretraining(init="vit_nano_patch4_24.mae", epochs=5),
+    "vit_mini_patch4_24.mae": MASKED,
+    "vit_mini_patch4_24": Pretraining(init="vit_mini_patch4_24.mae", epochs=3),
+    "resnet_micro_24": Pretraining(epochs=6, rate=3e-3),
 }
 
 
@@ -76,54 +87,6 @@ def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, recip
         hits = sum((model(normalise(x, recipe.mean, recipe.std)).argmax(1) == y).sum().item()
                    for x, y in zip(images.split(500), labels.split(500), strict=True))
     return hits / len(labels)
-
-
-class Painter(nn.Module):
-    """A masked autoencoder around a timm ViT: hides patches, and paints them from what is left."""
-
-    def __init__(self, vit: nn.Module, hidden: float):
-        super().__init__()
-        from timm.models.vision_transformer import Block
-        self.vit, width, self.patches = vit, vit.embed_dim, vit.patch_embed.num_patches
-        self.keep = round(self.patches * (1 - hidden))
-        self.mask_token = nn.Parameter(torch.randn(width) * 0.02)
-        self.places = nn.Parameter(torch.randn(self.patches, width) * 0.02)
-        self.decoder = nn.Sequential(Block(width, 4), Block(width, 4), nn.LayerNorm(width))
-        self.paint = nn.Linear(width, 3 * vit.patch_embed.patch_size[0] ** 2)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Mean squared error on the hidden patches of images (B, 3, H, W)."""
-        vit, count = self.vit, len(images)
-        order = torch.rand(count, self.patches).argsort(1)
-        seen, hidden = order[:, :self.keep, None], order[:, self.keep:, None]
-        tokens = vit.patch_embed(images) + vit.pos_embed[:, 1:]
-        tokens = tokens.gather(1, seen.expand(-1, -1, tokens.shape[-1]))
-        first = (vit.cls_token + vit.pos_embed[:, :1]).expand(count, -1, -1)
-        tokens = vit.norm(vit.blocks(torch.cat([first, tokens], 1)))[:, 1:]
-        canvas = self.mask_token.expand(count, self.patches, -1)
-        canvas = canvas.scatter(1, seen.expand_as(tokens), tokens) + self.places
-        painted = self.paint(self.decoder(canvas))
-        side = vit.patch_embed.patch_size[0]
-        wanted = F.unfold(images, side, stride=side).transpose(1, 2)
-        where = hidden.expand(-1, -1, wanted.shape[-1])
-        return F.mse_loss(painted.gather(1, where), wanted.gather(1, where))
-
-
-class Student(nn.Module):
-    """A timm model with two more heads on its pooled features, for the shape and the fill."""
-
-    def __init__(self, model: nn.Module, side_loss: float):
-        super().__init__()
-        self.model, self.side_loss = model, side_loss
-        self.shape_head = nn.Linear(model.num_features, CONTOURS + GLYPHS)
-        self.fill_head = nn.Linear(model.num_features, len(FILLS) + 1)
-
-    def forward(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Loss of images (B, 3, H, W) with source labels (B,)."""
-        pooled = self.model.forward_head(self.model.forward_features(images), pre_logits=True)
-        shape, fill = (torch.from_numpy(np.asarray(p)) for p in source_parts(labels.numpy()))
-        side = F.cross_entropy(self.shape_head(pooled), shape) + F.cross_entropy(self.fill_head(pooled), fill)
-        return F.cross_entropy(self.model.get_classifier()(pooled), labels) + self.side_loss * side
 
 
 def _augment(images: torch.Tensor, shift: int) -> torch.Tensor:
@@ -173,30 +136,31 @@ def _keep_memory() -> None:
         libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
 
 
-def pretrain(which: str, recipe: Pretraining | None = None, folder: Path | None = None) -> dict:
-    """Train an embedded backbone from nothing and write its weights and its log.
+def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None = None) -> dict:
+    """Train an embedded backbone and write its weights and its log.
 
     Args:
-        which: "vit" or "resnet".
-        recipe: other settings than RECIPES[which].
+        name: one of RECIPES.
+        recipe: other settings than RECIPES[name].
         folder: where to write; the place named in data_manifests/backbones.yaml unless given.
 
     Returns:
-        The log: name, recipe, source accuracy, seconds, hardware, versions, curve.
+        The log: name, recipe, accuracies, seconds, hardware, versions, curve. "source_accuracy" is that of the
+        network's own head and None without supervised training; "probe_accuracy" that of a linear probe.
 
     Raises:
-        BadInput: `which` is neither.
+        BadInput: no recipe has that name.
     """
-    recipe = recipe or RECIPES[choose("backbone to pretrain", which, NAMES)]
-    name, began, curve = NAMES[which], time.time(), []
+    recipe = recipe or RECIPES[choose("backbone to pretrain", name, RECIPES)]
+    began, curve = time.time(), []
     _keep_memory()
     torch.set_num_threads(1)
     torch.manual_seed(recipe.seed)
     train, held_out = source(recipe)
     model = build_embedded(name, SOURCE_CLASSES)
+    if recipe.init:
+        model.load_state_dict(safetensors.torch.load_file(weights_file(recipe.init)))
     model = model.to(memory_format=torch.channels_last)  # a quarter faster for convolutions on a CPU
-    for block in getattr(model, "blocks", ()):
-        block.attn.fused_attn = False  # 37 tokens: the plain form is a sixth faster on a CPU
 
     def log(row: dict) -> None:
         row["seconds"] = round(time.time() - began)
@@ -206,22 +170,46 @@ def pretrain(which: str, recipe: Pretraining | None = None, folder: Path | None 
         curve.append(row)
         print(json.dumps(row), flush=True)
 
+    def stage(name: str, objective: nn.Module, epochs: int, rate: float) -> None:
+        trained = [p for k, p in objective.named_parameters() if p.requires_grad and not k.startswith("vit.head")]
+        _fit(objective, trained, train, recipe, epochs, rate, log, name)
+
     if recipe.mae_epochs:
-        painter = Painter(model, recipe.mae_hidden)
-        trained = (p for k, p in painter.named_parameters() if not k.startswith("vit.head"))
-        _fit(lambda x, _: painter(x), trained, train, recipe,
-             recipe.mae_epochs, recipe.mae_rate, log, "masked")
-    student = Student(model, recipe.side_loss)
-    _fit(student, student.parameters(), train, recipe, recipe.epochs, recipe.rate, log, "supervised")
+        stage("masked", Painter(model, recipe.mae_hidden, recipe.mae_normalised), recipe.mae_epochs, recipe.mae_rate)
+    if recipe.moco_epochs:
+        contrast = Contrast(model, recipe.moco_temperature, recipe.moco_momentum)
+        stage("contrastive", contrast, recipe.moco_epochs, recipe.moco_rate)
+    if recipe.epochs:
+        stage("supervised", Student(model, recipe.side_loss), recipe.epochs, recipe.rate)
+    seconds = round(time.time() - began)
     report = {
         "name": name, "recipe": asdict(recipe),
-        "source_accuracy": round(accuracy(model, *held_out, recipe), 4),
-        "held_out": recipe.held_out, "seconds": round(time.time() - began),
+        "source_accuracy": round(accuracy(model, *held_out, recipe), 4) if recipe.epochs else None,
+        "probe_accuracy": round(probe_accuracy(model, train, held_out, recipe), 4),
+        "held_out": recipe.held_out, "seconds": seconds,
         "hardware": f"{os.cpu_count()}-core {platform.machine().replace('_', '-')} CPU, one thread",
         "versions": {m.__name__: m.__version__ for m in (torch, timm, np)}, "curve": curve,
     }
     save(model, report, weights_file(name) if folder is None else Path(folder) / weights_file(name).name)
     return report
+
+
+def probe_accuracy(model: nn.Module, train: Split, held_out: Split, recipe: Pretraining, images: int = 6000) -> float:
+    """Held-out accuracy of a logistic regression on the pooled features of the first `images` training pictures."""
+    from sklearn.linear_model import LogisticRegression  # slow to import
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model.eval()
+
+    @torch.inference_mode()
+    def features(images):
+        parts = (normalise(part, recipe.mean, recipe.std) for part in images.split(500))
+        return torch.cat([model.forward_head(model.forward_features(x), pre_logits=True) for x in parts]).numpy()
+
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    probe.fit(features(train[0][:images]), train[1][:images].numpy())
+    return probe.score(features(held_out[0]), held_out[1].numpy())
 
 
 def save(model: nn.Module, report: dict, path: Path) -> None:
@@ -244,12 +232,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m visprompt.pretraining", description="Pretrain an embedded backbone."
     )
-    parser.add_argument("which", choices=sorted(NAMES))
+    parser.add_argument("name", choices=sorted(RECIPES))
     parser.add_argument("--folder", type=Path, help="where to write (default: data_manifests/weights)")
     given = parser.parse_args(arguments)
-    report = pretrain(given.which, folder=given.folder)
-    print(f"{report['name']}: {report['source_accuracy']:.1%} of {report['held_out']} held-out pictures, "
-          f"{report['seconds']} s")
+    report = pretrain(given.name, folder=given.folder)
+    print(f"{report['name']}: a linear probe names {report['probe_accuracy']:.1%} of {report['held_out']} held-out "
+          f"pictures, {report['seconds']} s")
 
 
 if __name__ == "__main__":

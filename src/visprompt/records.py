@@ -90,27 +90,35 @@ def recorded(
         others = [p for p in others if ".failed" not in p.name]
         return read_record(max(others, key=lambda p: p.stat().st_mtime)) if others else None
     path = stores()[0] / kind / f"{name}.json"
-    failed = path.with_suffix(".failed.json")
     start = time.perf_counter()
-
-    def record(values, **how) -> Record:
-        return Record(
-            name, kind, settings, fingerprints, values,
-            seconds=round(time.perf_counter() - start, 3),
-            peak_memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-            hardware=hardware(), versions=versions(), commit=commit(), date=date.today().isoformat(), **how,
-        )  # fmt: skip
-
     try:
-        done = record(dict(compute()))
+        done = new_record(name, kind, settings, fingerprints, dict(compute()), start)
         text = json.dumps(asdict(done), allow_nan=False, indent=1)
     except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        write_whole(failed, json.dumps(asdict(record({}, status="failed", error=why)), indent=1))
+        record_failure(kind, settings, error, fingerprints, start)
         raise
     write_whole(path, text)
-    failed.unlink(missing_ok=True)
+    path.with_suffix(".failed.json").unlink(missing_ok=True)
     return done
+
+
+def new_record(name, kind, settings, fingerprints, values, start: float, **how) -> Record:
+    """A record of this machine, now; `start` is when the run began by `time.perf_counter`."""
+    return Record(
+        name, kind, settings, fingerprints, values,
+        seconds=round(time.perf_counter() - start, 3),
+        peak_memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        hardware=hardware(), versions=versions(), commit=commit(), date=date.today().isoformat(), **how,
+    )  # fmt: skip
+
+
+def record_failure(kind: str, settings: dict, error: Exception, fingerprints=None, start: float | None = None) -> None:
+    """Leave a record of a run that failed, also of one that failed before its data or weights were there."""
+    fingerprints = fingerprints or {"code": {}, "data": "", "weights": ""}
+    name, why = f"{short_hash([kind, settings])}-{short_hash(fingerprints)}", f"{type(error).__name__}: {error}"
+    start = time.perf_counter() if start is None else start
+    failed = new_record(name, kind, settings, fingerprints, {}, start, status="failed", error=why)
+    write_whole(stores()[0] / kind / f"{name}.failed.json", json.dumps(asdict(failed), indent=1))
 
 
 def is_current(record: Record) -> bool:
@@ -127,16 +135,17 @@ def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> lis
     Raises:
         BadInput: after the last job, when any failed; each failure is named.
     """
-    jobs, done, failures = list(jobs), [], []
+    jobs, done, failures = list(jobs), [], {}
     for name, job in progress(jobs, label):
         try:
             done.append(job())
-        except BadInput:
-            raise
         except Exception as error:
-            failures.append(f"{name}: {type(error).__name__}: {error}")
+            why = str(error) if isinstance(error, BadInput) else f"{type(error).__name__}: {error}"
+            failures.setdefault(why, []).append(name)
     if failures:
-        raise BadInput(f"{len(failures)} of {len(jobs)} runs failed; their records say so. " + " | ".join(failures))
+        count = sum(map(len, failures.values()))
+        told = [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {why}" for why, names in failures.items()]
+        raise BadInput(f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(told))
     return done
 
 

@@ -7,6 +7,7 @@ from .methods import build_method
 from .metrics.cost import measured_cost
 from .metrics.turns import speeds_in_turns
 from .progress import progress
+from .studies import share
 from .tasks import load_task
 from .tuning import Recipe, tune
 
@@ -27,6 +28,13 @@ def again(record: records.Record) -> records.Record:
     return speeds_in_turns(s.pop("backbone"), s.pop("methods"), **s)
 
 
+def agrees(old, new) -> bool:
+    """Whether new settings are the old ones, but for fields that came later."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return all(key in new and agrees(value, new[key]) for key, value in old.items())
+    return old == new
+
+
 def renew(kind: str, part: str = "1/1") -> int:
     """Run the outdated kept records of a kind again; `part` "2/3" takes the second of every three. Returns how many.
 
@@ -34,18 +42,14 @@ def renew(kind: str, part: str = "1/1") -> int:
         BadInput: unknown kind, an impossible part, or a record whose settings or data are not the same any more.
     """
     choose("kind", kind, ["tune", "cost", "turns"])
-    try:
-        number, parts = (int(n) for n in part.split("/"))
-    except ValueError:
-        number, parts = 0, 0
-    if not 1 <= number <= parts:
-        raise BadInput(f"part must be written 1/2, the first of two, not {part!r}.")
+    number, parts = share(part)
     kept = records.stores()[1]
     found = [records.read_record(path) for path in sorted(kept.glob(f"{kind}/*.json"))]
     outdated = [record for record in found if not records.is_current(record)]
     for record in progress(outdated[number - 1 :: parts], f"renewing {kind}"):
         renewed = again(record)
-        if (renewed.settings, renewed.fingerprints["data"]) != (record.settings, record.fingerprints["data"]):
+        same = agrees(record.settings, renewed.settings) and renewed.fingerprints["data"] == record.fingerprints["data"]
+        if not same:
             raise BadInput(f"record {record.id} cannot be renewed: its settings or its data are not the same any more.")
         path = kept / kind / f"{renewed.id}.json"
         path.write_bytes((records.stores()[0] / kind / path.name).read_bytes())

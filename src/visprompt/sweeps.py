@@ -1,7 +1,7 @@
 """Many runs as one table, and what may be said of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from .backbones import load_backbone
 from .errors import BadInput
 from .manifests import ROOT, load_yaml
 from .methods import build_method
-from .records import run_all
+from .records import Record, record_failure, run_all
 from .tasks import load_task
 from .tuning import load_recipe, tune
 
@@ -27,6 +27,12 @@ class Run:
     train_size: int | None = None  # None: the whole training split
     settings: dict = field(default_factory=dict)  # of the method
     rate: float | None = None  # learning rate in place of the recipe's, such as one chosen for this block
+    scratch: bool = False  # random weights in place of the pretrained ones
+    prepared_on: str | None = None  # another task, whose images the method sees before the first step
+
+    def __str__(self):
+        changes = "".join(f", {key} {value}" for key, value in self.settings.items())
+        return f"{self.method} on {self.task}, {self.backbone}{changes}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,53 @@ class Bench:
     changes: dict = field(default_factory=dict)  # fields of the recipe that a notebook parameter overrides
 
 
-def sweep(runs: Sequence[Run], bench: Bench, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
+class Lab:
+    """Does runs; every backbone and every task is loaded once."""
+
+    def __init__(self, bench: Bench):
+        self.bench, self.backbones, self.tasks = bench, {}, {}
+
+    def backbone(self, name: str, scratch: bool = False):
+        """A frozen backbone by name; `scratch` gives it random weights."""
+        if (name, scratch) not in self.backbones:
+            weights = None if scratch else self.bench.weights
+            self.backbones[name, scratch] = load_backbone(name, weights, device=self.bench.device)
+        return self.backbones[name, scratch]
+
+    def task(self, name: str, image_size: int, train_size: int | None = None):
+        """A task by name, at a backbone's image size."""
+        key = name, image_size, train_size
+        if key not in self.tasks:
+            self.tasks[key] = load_task(
+                name, data_dir=self.bench.data_dir, train_size=train_size, image_size=image_size
+            )
+        return self.tasks[key]
+
+    def prepare(self, run: Run) -> dict:
+        """What `tune` and `fit` want for a run: model, task, recipe, seed and prepared_on.
+
+        Raises:
+            BadInput: a name or a file is wrong.
+        """
+        backbone = self.backbone(run.backbone, run.scratch)
+        task = self.task(run.task, backbone.image_size, run.train_size)
+        other = None if run.prepared_on is None else self.task(run.prepared_on, backbone.image_size)
+        changes = self.bench.changes if run.rate is None else {**self.bench.changes, "learning_rate": run.rate}
+        recipe = load_recipe(self.bench.recipe, run.method, backbone.family != "resnet", **changes)
+        model = build_method(run.method, backbone, task.classes, **run.settings)
+        return {"model": model, "task": task, "recipe": recipe, "seed": run.seed, "prepared_on": other}
+
+    def do(self, run: Run, compute: bool = True) -> Record | None:
+        """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record too."""
+        try:
+            ready = self.prepare(run)
+        except BadInput as error:
+            record_failure("tune", {"run": asdict(run), "bench": asdict(self.bench)}, error)
+            raise
+        return tune(**ready, run=compute)
+
+
+def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
     """Do the runs that have no record yet and return one row a run.
 
     Args:
@@ -48,42 +100,57 @@ def sweep(runs: Sequence[Run], bench: Bench, label: str, kept: Sequence[Run] = (
 
     Returns:
         Columns backbone, task, method, seed, train_size, test and val (percent), parameters (method's own),
-        fit_seconds, record (the `Record`) and one column per method setting that occurs.
+        fit_seconds, rate (learning rate), record (the `Record`), run (the `Run`) and one column per method
+        setting that occurs.
 
     Raises:
-        BadInput: a name is wrong, or, after all runs, some failed.
+        BadInput: no run was asked for, or, after all runs, some failed.
     """
-    backbones, tasks, rows = {}, {}, []
-
-    def do(run: Run, compute: bool):
-        if run.backbone not in backbones:
-            backbones[run.backbone] = load_backbone(run.backbone, bench.weights, device=bench.device)
-        backbone = backbones[run.backbone]
-        key = (run.task, run.train_size, backbone.image_size)
-        if key not in tasks:
-            tasks[key] = load_task(
-                run.task, data_dir=bench.data_dir, train_size=run.train_size, image_size=backbone.image_size
-            )
-        task = tasks[key]
-        model = build_method(run.method, backbone, task.classes, **run.settings)
-        changes = bench.changes if run.rate is None else {**bench.changes, "learning_rate": run.rate}
-        recipe = load_recipe(bench.recipe, run.method, backbone.family != "resnet", **changes)
-        record = tune(model, task, recipe, run.seed, run=compute)
-        if record is not None:
-            values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
-            rows.append(
-                {"backbone": run.backbone, "task": run.task, "method": run.method, "seed": run.seed,
-                 "train_size": len(task.train[1]), **values, "parameters": record.values["parameters"]["method"],
-                 "record": record, **run.settings}
-            )  # fmt: skip
-        return record
-
-    run_all([(f"{r.method} on {r.task}, seed {r.seed}", lambda r=r: do(r, True)) for r in runs], label)
-    for run in kept:
-        do(run, False)
+    lab = bench if isinstance(bench, Lab) else Lab(bench)
+    done = zip(runs, run_all([(str(run), lambda run=run: lab.do(run)) for run in runs], label), strict=True)
+    found = [*done, *((run, lab.do(run, compute=False)) for run in kept)]
+    rows = [row_of(run, record) for run, record in found if record is not None]
     if not rows:
         raise BadInput("no run was asked for: give at least one backbone, task, method and seed.")
     return pd.DataFrame(rows)
+
+
+def row_of(run: Run, record: Record) -> dict:
+    """A row of `sweep`."""
+    values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
+    return {
+        "backbone": run.backbone, "task": run.task, "method": run.method, "seed": run.seed,
+        "train_size": record.settings["train_size"], **values, "parameters": record.values["parameters"]["method"],
+        "rate": record.settings["recipe"]["learning_rate"], "record": record, "run": run, **run.settings,
+    }  # fmt: skip
+
+
+FACTORS = (0.2, 1.0, 5.0)  # of the recipe's rate: three rates a cell, the same budget for every method
+
+
+def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
+    """The runs at the learning rate that did best, of FACTORS, on validation with seed 0 for their own cell.
+
+    A cell is a backbone, a task and a method with its settings. Equals: the rate nearest to the recipe's wins.
+    The test accuracy of the tried runs is not looked at.
+
+    Args:
+        compute: False takes only what is on disk; a cell whose search is not whole keeps the recipe's rate.
+    """
+    cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs if run.method != "linear-probe"}
+    tried = {}
+    for name, cell in cells.items():
+        rate = lab.prepare(cell)["recipe"].learning_rate
+        tried[name] = [replace(cell, rate=rate * factor) for factor in sorted(FACTORS, key=lambda f: abs(np.log(f)))]
+    if compute:
+        every = [run for trials in tried.values() for run in trials]
+        run_all([(f"{run}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
+    best = {}
+    for name, trials in tried.items():
+        records = [lab.do(run, compute=False) for run in trials]
+        if all(records):
+            best[name] = max(zip(trials, records), key=lambda pair: pair[1].values["val"])[0].rate
+    return [replace(run, rate=best.get(repr(replace(run, seed=0)), run.rate)) for run in runs]
 
 
 def ap_rates(recipe: str, part: str) -> dict:

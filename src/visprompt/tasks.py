@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from PIL import Image, UnidentifiedImageError
 
-from visprompt.drawing import draw
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import ROOT, load_yaml
+from visprompt.targets import pictures
 
 Split = tuple[torch.Tensor, torch.Tensor]
 SPLITS = ("train", "val", "test")
@@ -76,7 +76,8 @@ def load_task(
         name: an embedded task (`embedded_tasks()`), or a folder's name in data_dir.
         data_dir: folder of task folders, each with images, train800.txt, val200.txt and test.txt (one
             `relative/path label` a line) and, for the names, classes.txt (one a line).
-        train_size: use only so many training images, as balanced over the classes as they allow.
+        train_size: use only so many training images, as balanced over the classes as they allow; more than
+            the split has are taken from the larger pool of the tasks that have one.
         image_size: pixels of a side; 24 for embedded tasks and 224 for folders unless given.
         resize: "direct" to image_size x image_size, or "crop": short side to 8/7 of image_size (256 for
             224), then the centre; both bilinear.
@@ -89,7 +90,7 @@ def load_task(
         raise BadInput(f"image_size must be at least 1 pixel, not {image_size}.")
     known = embedded_tasks()
     if name in known:
-        class_names, splits = known[name]["classes"], _embedded(name, known[name])
+        class_names, splits = known[name]["classes"], _embedded(name, known[name], train_size)
         own = known[name]["image_size"]
         if image_size in (None, own):
             resize = "none"
@@ -117,18 +118,23 @@ def _take(name: str, split: Split, count: int | None) -> Split:
     if count is None:
         return split
     if not 1 <= count <= len(labels):
-        raise BadInput(f"train_size must be 1 to {name}'s {len(labels)} training images, not {count}.")
+        most = len(labels) + embedded_tasks().get(name, {}).get("pool", 0)
+        raise BadInput(f"train_size must be 1 to {name}'s {most} training images, not {count}.")
     order = balanced_order(labels)[:count]
     return images[order], labels[order]
 
 
-def _embedded(name: str, entry: dict) -> list[Split]:
+def _embedded(name: str, entry: dict, train_size: int | None) -> list[Split]:
     if name == "digits":
         return _digits(entry)
-    splits = []
-    for stream, count in enumerate(entry["splits"]):
-        images, labels = draw(name, count, entry["seed"], stream)
-        splits.append((torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)))
+
+    def drawn(stream, count):
+        images, labels = pictures(name, count, entry["seed"], stream)
+        return torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
+
+    splits = [drawn(stream, count) for stream, count in enumerate(entry["splits"])]
+    if train_size is not None and entry["splits"][0] < train_size <= entry["splits"][0] + entry.get("pool", 0):
+        splits[0] = tuple(map(torch.cat, zip(splits[0], drawn(3, entry["pool"]))))
     return splits
 
 

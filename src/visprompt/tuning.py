@@ -20,12 +20,13 @@ class Recipe:
     """How a method is fitted. The four things that differ silently in this field are fields here or in the record."""
 
     learning_rate: float = 0.01  # of the method's parameters; AP's choice for ViTs (Appendix A)
-    head_rate: float = 0.02  # on standardised features; a tenth of it leaves prompts below the linear probe
+    head_rate: float | None = 0.02  # on standardised features; a tenth leaves prompts below the linear probe; None: same
     optimizer: str = "adam"  # AP Section 6.1
     weight_decay: float = 0.0  # "without weight decay" (AP, Appendix A)
     epochs: int = 15  # 375 steps on 800 images
     batch_size: int = 32  # AP uses 128 on sets of thousands; 800 images want more steps an epoch
     warmup: float = 0.1  # share of the steps
+    augmentation: str = "none"  # as on VTAB; "crop and flip" on FGVC (SPT Sec. 4.1, DA-VPT Appendix B, iVPT Sec. 4.1)
     standardise: bool = True  # the head sees features with the training set's mean and scale
     selection: str = "last epoch"  # never the best epoch on the test set
     cache_gib: float = 2.0  # larger activations are recomputed batch by batch
@@ -33,8 +34,9 @@ class Recipe:
     def __post_init__(self):
         choose("optimizer", self.optimizer, ["adam", "sgd"])
         choose("selection", self.selection, ["last epoch"])
+        choose("augmentation", self.augmentation, ["none", "crop and flip"])
         for name in ("learning_rate", "head_rate", "epochs", "batch_size"):
-            if not getattr(self, name) > 0:
+            if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise BadInput(f"recipe field {name} must be above 0, not {getattr(self, name)}.")
         if not 0 <= self.warmup < 1:
             raise BadInput(f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}.")
@@ -52,8 +54,14 @@ def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
     return Recipe(**{**recipe["common"], **methods[choose(f"method of recipe {name}", slug, methods)], **changes})
 
 
-def tune(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool = True) -> Record | None:
+def tune(
+    model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool = True, prepared_on: Task | None = None
+) -> Record | None:
     """Fit a model to a task, or find the record of the same run; `run=False` only looks for one.
+
+    Args:
+        prepared_on: the task whose training images the method sees before the first step, where it is another
+            (SPT Figure 3b).
 
     Returns:
         A record whose values hold `test` and `val` accuracy in percent after the last epoch, the training
@@ -62,6 +70,20 @@ def tune(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool
 
     Raises:
         BadInput: labels outside the head, or images of another size than the backbone's.
+    """
+    settings = run_settings(model, task, recipe, seed, prepared_on)
+    code = ["backbones", "blocks", *model.method.code(), "tuning"]
+    return recorded(
+        "tune", settings, lambda: fit(model, task, recipe, seed, prepared_on=prepared_on),
+        code=code, data=task.fingerprint, weights=model.source.fingerprint, run=run,
+    )  # fmt: skip
+
+
+def run_settings(model: TunedModel, task: Task, recipe: Recipe, seed: int, prepared_on: Task | None = None) -> dict:
+    """What the record of a run says of how it was made.
+
+    Raises:
+        BadInput: labels outside the head.
     """
     backbone = model.source
     if task.classes > model.num_classes:
@@ -77,62 +99,99 @@ def tune(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool
         "recipe": asdict(recipe),
         "seed": seed,
     }
-    code = ["backbones", "blocks", *model.method.code(), "tuning"]
-    return recorded(
-        "tune", settings, lambda: fit(model, task, recipe, seed),
-        code=code, data=task.fingerprint, weights=backbone.fingerprint, run=run,
-    )  # fmt: skip
+    return settings if prepared_on is None else {**settings, "prepared_on": prepared_on.name}
 
 
-def fit(model: TunedModel, task: Task, recipe: Recipe, seed: int, cache: bool = True) -> dict:
-    """Train, then measure on validation and test images; see `tune`. `cache=False` is the plain form."""
+class Shared:
+    """Activations below the first trained block, kept on their device for the next run; the oldest go first."""
+
+    def __init__(self):
+        self.kept: dict[tuple, torch.Tensor] = {}
+
+    def get(self, key: tuple, compute: Callable[[], torch.Tensor], gib: float) -> torch.Tensor:
+        """What `compute` gives, at most `gib` GiB of it at a time."""
+        found = self.kept.pop(key, None)
+        self.kept[key] = compute() if found is None else found
+        while len(self.kept) > 1 and sum(part.nbytes for part in self.kept.values()) > gib * 2**30:
+            del self.kept[next(iter(self.kept))]
+        return self.kept[key]
+
+
+SHARED = Shared()
+
+
+def fit(
+    model: TunedModel, task: Task, recipe: Recipe, seed: int, *, cache: bool = True, prepared_on: Task | None = None,
+    watch: Callable[[int], None] = lambda epoch: None,
+) -> dict:  # fmt: skip
+    """Train, then measure on validation and test images; see `tune`.
+
+    Args:
+        cache: False is the plain form.
+        watch: called with the number of finished epochs: 0 before the first step, and after each.
+    """
     start = time.perf_counter()
     backbone, device = model.source, next(model.parameters()).device
+    first, labels = model.method.start, task.train[1].to(device)
+    cached = cache and first >= 0 and recipe.augmentation == "none"
+    cached = cached and activation_gib(model, len(labels)) <= recipe.cache_gib
 
-    def pixels(split):
-        return normalise(split[0], backbone.mean, backbone.std)
+    def pixels(images):
+        return normalise(images, backbone.mean, backbone.std)
 
-    images, labels = pixels(task.train), task.train[1].to(device)
-    cached = cache and model.method.start >= 0 and activation_gib(model, len(images)) <= recipe.cache_gib
-    prepare: Callable = (lambda x: in_batches(model.below, x, device)) if cached else (lambda x: x)
-    features: Callable = model.features if cached else (lambda x: model.features(model.below(x)))
-    inputs, losses, prune = prepare(images), [], None
+    def inputs(split):
+        """Bytes, or activations that other runs share."""
+        images = getattr(task, split)[0]
+        if not cached:
+            return images.to(device) if split == "train" else images
+        key = backbone.fingerprint, task.fingerprint, split, first, device
+        return SHARED.get(key, lambda: in_batches(lambda x: model.below(pixels(x)), images, device), recipe.cache_gib)
+
+    features: Callable = model.features if cached else (lambda x: model.features(model.below(pixels(x))))
+    training, losses, prune = inputs("train"), [], None
     while True:  # once, but for a method that prunes and trains again from the start
         model.reset(seed)
         generator = torch.Generator().manual_seed(seed)
-        model.method.prepare(backbone, images, labels, generator)
+        seen = prepared_on or task
+        model.method.prepare(backbone, pixels(seen.train[0]), seen.train[1].to(device), generator)
         if prune is not None:
             prune()
         if recipe.standardise:
             with torch.no_grad():
-                found = in_batches(features, inputs, device)
+                found = in_batches(features, training, device)
                 model.feature_mean.copy_(found.mean(0))
                 model.feature_scale.copy_(found.std(0).clamp_min(1e-3))
-        losses += train(model, features, inputs, labels, recipe, generator, device)
+        losses += train(model, features, training, labels, recipe, generator, watch)
         prune = model.method.prune()
         if prune is None:
             break
     accuracies = {}
-    for name in ("val", "test"):
-        images, targets = pixels(getattr(task, name)), getattr(task, name)[1]
-        guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), prepare(images), device).cpu()
-        accuracies[name] = round(100 * (guess == targets).double().mean().item(), 4)
+    for split in ("val", "test"):
+        guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), inputs(split), device).cpu()
+        accuracies[split] = round(100 * (guess == getattr(task, split)[1]).double().mean().item(), 4)
     return {
         **accuracies,
         "loss": losses,
         "parameters": count_parameters(model),
-        "cached_below": model.method.start if cached else None,
+        "cached_below": first if cached else None,
         "fit_seconds": round(time.perf_counter() - start, 3),
     }
 
 
-def train(model, features, inputs, labels, recipe, generator, device) -> list[float]:
+def accuracy(model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> float:
+    """Percent of images (N, 3, S, S) uint8 that a model names right."""
+    mean, std, device = model.source.mean, model.source.std, next(model.parameters()).device
+    guess = in_batches(lambda x: model(normalise(x, mean, std)).argmax(-1), images, device).cpu()
+    return round(100 * (guess == labels).double().mean().item(), 4)
+
+
+def train(model, features, inputs, labels, recipe, generator, watch) -> list[float]:
     """The steps: shuffled batches, cosine schedule with warm-up. Returns the mean loss of each epoch.
 
     Raises:
         FloatingPointError: the loss is no number any more.
     """
-    groups = [{"params": list(model.head.parameters()), "lr": recipe.head_rate}]
+    groups = [{"params": list(model.head.parameters()), "lr": recipe.head_rate or recipe.learning_rate}]
     if model.method_parameters():
         groups.append({"params": model.method_parameters(), "lr": recipe.learning_rate})
     if recipe.optimizer == "adam":
@@ -149,24 +208,39 @@ def train(model, features, inputs, labels, recipe, generator, device) -> list[fl
     model.backbone.train(model.method.trains_backbone)
     model.method.train()
     losses = []
+    watch(0)
     for epoch in range(recipe.epochs):
         sum_of_losses = 0.0
-        for batch in torch.randperm(len(labels), generator=generator).split(recipe.batch_size):
-            loss = model.training_loss(features(inputs[batch].to(device)), labels[batch])
+        for batch in torch.randperm(len(labels), generator=generator).to(labels.device).split(recipe.batch_size):
+            x = inputs[batch]
+            if recipe.augmentation != "none":
+                x = crop_and_flip(x, generator)
+            loss = model.training_loss(features(x), labels[batch])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
             scheduler.step()
-            sum_of_losses += loss.item() * len(batch)
+            sum_of_losses += loss.detach().double() * len(batch)  # asking for its value would make a GPU wait
         model.method.after_epoch()
-        losses.append(round(sum_of_losses / len(labels), 6))
+        losses.append(round(sum_of_losses.item() / len(labels), 6))
         if not math.isfinite(losses[-1]):
             raise FloatingPointError(
                 f"the loss of {model.slug} is {losses[-1]} after epoch {epoch + 1}; "
                 f"lower learning_rate (now {recipe.learning_rate}) or head_rate (now {recipe.head_rate})."
             )
+        watch(epoch + 1)
     model.eval()
     return losses
+
+
+def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time."""
+    from torchvision.transforms import v2  # slow to import
+
+    change = v2.Compose([v2.RandomResizedCrop(images.shape[-1], antialias=True), v2.RandomHorizontalFlip()])
+    with torch.random.fork_rng(devices=[]):  # torchvision asks the global generator
+        torch.manual_seed(torch.randint(2**62, (), generator=generator).item())
+        return torch.stack([change(image) for image in images])
 
 
 @torch.no_grad()

@@ -4,6 +4,8 @@ import torch
 
 from ..backbones import Backbone
 from ..errors import BadInput
+from ..methods.base import TunedModel
+from ..methods.prompts import Deep
 
 
 @torch.no_grad()
@@ -42,3 +44,34 @@ def attention_distance(backbone: Backbone, images: torch.Tensor) -> torch.Tensor
         weights = weights / weights.sum(-1, keepdim=True)
         result.append((weights * distances).sum(-1).mean((0, 2)))
     return torch.stack(result)
+
+
+@torch.no_grad()
+def prompt_attention(model: TunedModel, images: torch.Tensor) -> list[dict[str, torch.Tensor]]:
+    """Where class token and prompts of a deep prompt method look, by block, as if prompts had queries.
+
+    Args:
+        images: (B, 3, H, W), normalised.
+
+    Returns:
+        For each block softmax weights over class token, patches and prompts, meaned over heads: "class" (B, N), the
+        class token's on patches; "prompts" (B, N_p, N), the prompts' on patches; "to_prompts" (B,), the class
+        token's on all prompts together.
+
+    Raises:
+        BadInput: the method has no prompts at every block, or changes the layers inside attention.
+    """
+    backbone, method = model.source, model.method
+    if not isinstance(method, Deep) or not backbone.has_class_token or hasattr(method, "shifts"):
+        raise BadInput("attention of prompts is for vpt-deep, spt-deep, cdc, ivpt and da-vpt on a ViT with a class token.")
+    kept, found, prefix = [], [], backbone.prefix
+    backbone.run(backbone.stem(images), method, keep=kept)
+    for index, x in enumerate(kept):
+        prompts = method.entering(index).expand(len(x), -1, -1)
+        weights = attention_weights(backbone, torch.cat([x, prompts], 1), index).mean(1)
+        patches = slice(prefix, x.shape[1])
+        found.append({
+            "class": weights[:, 0, patches], "prompts": weights[:, x.shape[1] :, patches],
+            "to_prompts": weights[:, 0, x.shape[1] :].sum(-1),
+        })  # fmt: skip
+    return found
