@@ -80,7 +80,7 @@ SHOWN = {
     "Gate-VPT": "gate-vpt", "VPT-Deep": "vpt-deep", "E2VPT": "e2vpt", "DA-VPT": "da-vpt", "DA-VPT+": "da-vpt-plus",
 }  # fmt: skip
 PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}
-BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7f7f7f"
+BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
 PART_COLORS = {"supervised": BLUE, "mae": ORANGE, "mocov3": GREEN}
 POINTS = "test accuracy, %"
 printed = manifests.read_table(manifests.ROOT / "data_manifests/papers/davpt/prose.csv").set_index("id").value
@@ -179,7 +179,7 @@ def many(number):
 # noisy one, and differences of a point say something only over several seeds and tasks.
 
 # %% name="recipe" tags=["hide-input"]
-recipe = load_recipe(p.profile, "da-vpt", True, **({} if p.epochs is None else {"epochs": p.epochs}))
+recipe = load_recipe(chapter.lab.bench.recipe, "da-vpt", True, **({} if p.epochs is None else {"epochs": p.epochs}))
 tried = ", ".join(f"{factor:g}" for factor in sweeps.FACTORS)
 page.present(
     pd.DataFrame([
@@ -196,7 +196,7 @@ page.present(
         ("seeds", "see each table", "3"),
     ], columns=["", "here", "in the paper"]), evidence="derived", cell="recipe",
     caption="The recipe of this page beside the paper's (its Appendix B).",
-    how=f"Read from the recipe {p.profile} and from the paper's text.",
+    how=f"Read from the recipe {chapter.lab.bench.recipe} and from the paper's text.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -226,8 +226,9 @@ page.show(
     evidence="derived", how="Added from printed numbers; of VTAB-1K the mean of the three group means.",
     caption="What the printed gains make of DA-VPT+ on the supervised ViT-Base/16, in % and points.",
 )  # fmt: skip
-page.judge("davpt.table-1.fgvc-consistent", (sums["DA-VPT+, FGVC"] - float(printed["fgvc-mean"])).abs().max(),
-           evidence="derived", note="The gain over full fine-tuning is the lower end of the printed range.")  # fmt: skip
+off = (sums["DA-VPT+, FGVC"] - float(printed["fgvc-mean"])).abs().max()
+page.judge("davpt.table-1.fgvc-consistent", round(off, 10), evidence="derived",
+           note="The gain over full fine-tuning is the lower end of the printed range.")  # fmt: skip
 page.judge("davpt.table-1.vtab-consistent", np.ptp(sums["DA-VPT+, VTAB-1K"]), evidence="derived",
            note="The gain over full fine-tuning is the upper end of the printed range.")  # fmt: skip
 
@@ -267,9 +268,11 @@ if shown:
 for kind, part_of in (("fgvc", fine), ("vtab", vtab)):
     for slug, other in (("vpt-deep", "VPT-Deep"), ("e2vpt", "E2VPT")):
         judge(f"davpt.table-1.{kind}-over-{slug}", part_of(methods_on("supervised")), "DA-VPT+", other)
-    if found:
-        judge(f"davpt.table-1.{kind}-over-full", part_of(pd.concat(found.values())), "DA-VPT+", "Full fine-tuning",
-              f"Pre-trainings with runs: {', '.join(PARTS[part] for part in found)}.")  # fmt: skip
+    on = [part for part, rows in found.items() if len(over(part_of(rows), "DA-VPT+", "Full fine-tuning"))]
+    if on:
+        named = ", ".join(PARTS[part] for part in on)
+        judge(f"davpt.table-1.{kind}-over-full", part_of(pd.concat([found[part] for part in on])), "DA-VPT+",
+              "Full fine-tuning", f"Pre-trainings with runs of both: {named}.")  # fmt: skip
 for part in ("mae", "mocov3"):
     judge(f"davpt.table-1.{part}-over-vpt-deep", methods_on(part), "DA-VPT+", "VPT-Deep")
 not_here("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets and the published weights.")
@@ -374,7 +377,7 @@ gains = {
     for kind in ("CUB", "Natural")
 }  # fmt: skip
 off = max(abs(gain["losses"] + gain["bias"] - gain["all"]) for gain in gains.values())
-page.judge("davpt.table-4.sums", off, evidence="derived")
+page.judge("davpt.table-4.sums", round(off, 10), evidence="derived")
 parts = chapter.rows("davpt-parts", variants=list(STEPS))
 if len(parts):
     rows = []
@@ -593,8 +596,9 @@ if attention:
             held["over-vpt-deep"] = own["agreement, assigned"] - matches.loc["VPT-Deep"]["agreement, others"]
         for claim, difference in held.items():
             if len(difference := difference.dropna()):
-                page.judge(f"davpt.figure-3.{claim}", *interval(difference), evidence="trend", note=many(len(difference)),
-                           records=every if claim == "over-vpt-deep" else mine)  # fmt: skip
+                page.judge(f"davpt.figure-3.{claim}", *interval(difference), evidence="trend",
+                           records=every if claim == "over-vpt-deep" else mine,
+                           note=f"{many(len(difference))}.")  # fmt: skip
 not_here("davpt.figure-3", "Maps of CUB-200-2011 on ViT-Base/16 need its images.", "davpt-parts")
 
 # %% [markdown]
@@ -678,7 +682,8 @@ biases = chapter.rows("davpt-biases")
 if len(biases):
     if len(over(biases, "value", "key")):
         page.show(
-            "davpt.figure-4", biases_figure(biases), evidence="trend", how=chapter.how(biases), records=[*biases.record],
+            "davpt.figure-4", biases_figure(biases), evidence="trend", how=chapter.how(biases),
+            records=[*biases.record],
             caption="Bias categories, the class token left as it was: accuracy over that with key biases alone, mean "
             "(diamond) and seeds (dots). All at one learning rate.",
             alt="Rows for query, value, key and value, attention output, norm and MLP biases, each with its gain over "
@@ -693,7 +698,7 @@ if len(biases):
 not_here("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.", "davpt-layers")
 
 # %% [markdown]
-# [A bias of keys changes nothing](method-key-bias): it adds the same to all scores of a query and softmax drops it.
+# {ref}`A bias of keys changes nothing <method-key-bias>`: all scores of a query rise alike and softmax drops it.
 # So "key" is the baseline of the right panel, at the same learning rate as the others, and "key and value" can differ
 # from "value" by rounding alone. What the paper finds for keys and values together is the values' doing.
 #
@@ -757,7 +762,7 @@ if len(weighed):
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=3)
     page.show(
         "davpt.figure-5", fig, evidence="trend", how=chapter.how(weighed), records=[*weighed.record],
-        caption="DA-VPT+ with other weights and numbers of prompts: mean and range over seeds, one line a pre-training.",
+        caption="DA-VPT+ with other weights and numbers of prompts: mean and range over seeds, a line a pre-training.",
         alt="Four panels, accuracy over beta, lambda, guided prompts and other prompts, a line for each pre-training.",
     )  # fmt: skip
     judge("davpt.figure-5.beta-below-one", weighed, "beta = 0.1", "beta = 1")
@@ -825,8 +830,7 @@ page.show(
     ]), evidence="derived", how="Read from data_manifests/tasks.yaml.",
     caption="The embedded tasks; the last column names the lists of studies.yaml that have them.",
 )  # fmt: skip
-groups = ("natural", "specialized", "structured")
-sources = [task.split("_")[0] for kind in groups for task in grids.GROUPS[kind] if task != "dtd10"]
+sources = [task.split("_")[0] for task in grids.cast("paper").tasks["vtab"]]
 page.judge("davpt.table-5.distinct", len(set(sources)), evidence="derived", note=f"Of {len(sources)} tasks.")
 not_here("davpt.table-5", "The data sets themselves are not part of this project; folders of them are read.")
 

@@ -88,9 +88,10 @@ FROM_CELLS = "From the printed cells."
 SCALE = "VTAB-1k's 19 data sets with a ViT-B/16 pretrained on ImageNet-21k need the published weights and the data."
 
 
-def rest(artifact, why=SCALE, study="benchmark"):
-    """Say what was not run; where the parameters leave everything out, that."""
-    chapter.paper_scale(artifact, why, study)
+def rest(artifact, *names, why=SCALE):
+    """Say that the paper's scale was not run, and which studies would; or that parameters leave everything out."""
+    if p.profile == "quick":
+        page.not_run(artifact, why=why, command=chapter.command(studies=list(names)))
     if p.profile == "paper" and not page.artifacts[artifact]["shows"]:
         page.not_run(artifact, why="The parameters of this run leave it out.", command=chapter.command())
 
@@ -251,7 +252,7 @@ audit("ivpt.table-1", {**GROUP_MEANS, "Group mean": list(GROUP_MEANS)}, ["method
 printed = manifests.published("ivpt.table-1").set_index("method")["Group mean"].astype(float)
 derive("ivpt.table-1.printed-best", int((printed.drop("iVPT") >= printed["iVPT"]).sum()))
 page.printed("ivpt.table-1", "Table 1 as printed")
-rest("ivpt.table-1")
+rest("ivpt.table-1", "benchmark")
 
 # %% [markdown]
 # Where full fine-tuning stands high here, mind that the embedded networks are small: training all of one on 800 images
@@ -276,7 +277,7 @@ judge("ivpt.table-2.da-over-cdc", frame, "CDC + DA", "CDC", note="DA has iVPT's 
 judge("ivpt.table-2.ar-over-cdc-da", frame, "iVPT", "CDC + DA")
 audit("ivpt.table-2", THREE, ["setting", "CDC", "DA", "AR"])
 page.printed("ivpt.table-2", "Table 2 as printed")
-rest("ivpt.table-2", study="ivpt-parts")
+rest("ivpt.table-2", "benchmark", "ivpt-structures", "ivpt-parts")
 
 # %% [markdown]
 # What to expect of CDC alone: it has no more parameters than VPT-Deep and reaches the same set of prompts, because any
@@ -311,7 +312,7 @@ wrong = sum(
 )
 derive("ivpt.table-3.printed-gains", wrong)
 page.printed("ivpt.table-3", "Table 3 as printed")
-rest("ivpt.table-3", study="ivpt-structures")
+rest("ivpt.table-3", "benchmark", "ivpt-structures")
 
 # %% [markdown]
 # Of these structures only ProVP and EXPRESS let prompts carry something of the image from block to block. They also run
@@ -405,7 +406,7 @@ NOISE_SCALE = "CIFAR-100, Caltech101 and the sets of Figure 6 with a ViT-B/16 ne
 natural_noise = noise_of("ivpt.figure-4")
 if len(natural_noise):
     show_noise("ivpt.figure-4", natural_noise)
-rest("ivpt.figure-4", NOISE_SCALE, study="ivpt-structures")
+rest("ivpt.figure-4", "benchmark", "ivpt-structures", why=NOISE_SCALE)
 
 # %% [markdown]
 # A model that is right more often without noise has more to lose. A loss in points is not corrected for that, neither
@@ -431,7 +432,7 @@ audit("ivpt.table-4", THREE, ["setting"])
 printed = manifests.published("ivpt.table-4").set_index("setting")[THREE["Mean"]].astype(float)
 derive("ivpt.table-4.all-over-none-groups", int((printed.loc["All"] > printed.loc["None"]).sum()))
 page.printed("ivpt.table-4", "Table 4 as printed")
-rest("ivpt.table-4", study="ivpt-parts")
+rest("ivpt.table-4", "benchmark", "ivpt-parts")
 
 # %% [markdown]
 # The two reinforcements do different things. On all tokens AR learns one vector for every place, like a second
@@ -473,7 +474,8 @@ if len(frame):
             "ivpt.figure-5.range-over-n", *interval(ranges), evidence="trend", records=[*frame[frame.k == 0].record],
             note=f"N = {', '.join(map(str, spread))}; {len(ranges)} seeds. A range holds the scatter of runs too.",
         )  # fmt: skip
-rest("ivpt.figure-5", "The paper's sets, with a ViT-B/16, need the published weights and the data.", "ivpt-tokens")
+TOKENS_WHY = "The paper's sets, with a ViT-B/16, need the published weights and the data."
+rest("ivpt.figure-5", "benchmark", "ivpt-tokens", why=TOKENS_WHY)
 
 # %% [markdown]
 # One learning rate serves all $N$ here. The prompts' share of attention grows with their number, so the rate that
@@ -519,7 +521,7 @@ if "larger" in sizes:
 audit("ivpt.table-5", THREE, ["backbone", "method"])
 page.printed("ivpt.table-5", "Table 5 as printed")
 SIZES_WHY = "ViT-L/16, ViT-H/14 and Swin-B on VTAB-1k need the published weights and the data."
-rest("ivpt.table-5", SIZES_WHY, "sizes")
+rest("ivpt.table-5", "benchmark", "sizes", why=SIZES_WHY)
 
 # %% [markdown]
 # (ivpt.table-6)=
@@ -545,7 +547,7 @@ PRE_WHY = (
     "VTAB-1k with MoCo-v3's and MAE's ViT-B/16 needs the published weights and the data; "
     "timm has no MoCo-v3 weights, give a file."
 )
-rest("ivpt.table-6", PRE_WHY, "pretraining")
+rest("ivpt.table-6", "benchmark", "pretraining", why=PRE_WHY)
 
 # %% [markdown]
 # Gate-VPT has prompts at the first block alone, with gates and temperatures; the other two have prompts at all. On the
@@ -595,7 +597,8 @@ printed = manifests.published("ivpt.table-9").set_index("method").params_m.drop(
 printed = printed[printed != "-"].astype(float)
 derive("ivpt.table-9.fewest-parameters", int((printed < printed["iVPT"]).sum()))
 page.printed("ivpt.table-9", "Table 9 as printed")
-rest("ivpt.table-9", "The five FGVC sets with a ViT-B/16 need the published weights and the data.")
+FGVC_WHY = "The five FGVC sets with a ViT-B/16 need the published weights and the data."
+rest("ivpt.table-9", "benchmark", why=FGVC_WHY)
 
 # %% [markdown]
 # (ivpt.figure-6)=
@@ -613,7 +616,7 @@ if len(foreign_noise):
         used = [*foreign_noise.record, *natural_noise.record]
         page.judge("ivpt.figure-6.more-on-foreign", *interval(more), evidence="trend", records=used,
                    note=f"Against the tasks of Figure 4, paired by seed, {len(more)} seeds.")  # fmt: skip
-rest("ivpt.figure-6", NOISE_SCALE, study="ivpt-structures")
+rest("ivpt.figure-6", "benchmark", "ivpt-structures", why=NOISE_SCALE)
 
 # %% [markdown]
 # (ivpt.figure-7)=
@@ -695,13 +698,14 @@ def show_entropy(maps):
 if len(maps):
     show_maps(maps)
     show_entropy(maps)
-rest("ivpt.figure-7", "Pets, Resisc45 and Clevr/count with a ViT-B/16 need the published weights and the data.")
+MAPS_WHY = "Pets, Resisc45 and Clevr/count with a ViT-B/16 need the published weights and the data."
+rest("ivpt.figure-7", "benchmark", why=MAPS_WHY)
 
 # %% [markdown]
 # (ivpt.table-10)=
 # ## Table 10: Per-task results of the component ablation
 #
-# The tasks behind [Table 2](ivpt.table-2).
+# The tasks behind {ref}`Table 2 <ivpt.table-2>`.
 
 # %% name="ivpt.table-10" tags=["hide-input"]
 
@@ -716,14 +720,14 @@ def per_task(artifact, frame, labels, table=None):
 
 
 per_task("ivpt.table-10", of_vtab(*STEPS), ["setting", "CDC", "DA", "AR"])
-rest("ivpt.table-10", study="ivpt-parts")
+rest("ivpt.table-10", "benchmark", "ivpt-structures", "ivpt-parts")
 
 # %% [markdown]
 # (ivpt.table-11)=
 # ## Table 11: Per-task results of the structure ablation
 #
-# The tasks behind [Table 3](ivpt.table-3). The paper's text calls (E) consistently better than (D). By group it is; by
-# task the printed cells can say more.
+# The tasks behind {ref}`Table 3 <ivpt.table-3>`. The paper's text calls (E) consistently better than (D). By group it
+# is; by task the printed cells can say more.
 
 # %% name="ivpt.table-11" tags=["hide-input"]
 per_task("ivpt.table-11", of_vtab(*STRUCTURES), ["structure"])
@@ -731,41 +735,41 @@ printed = manifests.published("ivpt.table-11").set_index("structure")
 printed = printed[[*NATURAL, *SPECIALIZED, *STRUCTURED]].astype(float)
 below = [task for task in printed if printed.loc["(E) CDC", task] <= printed.loc["(D) Vanilla CDC", task]]
 derive("ivpt.table-11.cdc-over-vanilla-everywhere", len(below), f"Not above on {', '.join(below)}.")
-rest("ivpt.table-11", study="ivpt-structures")
+rest("ivpt.table-11", "benchmark", "ivpt-structures")
 
 # %% [markdown]
 # (ivpt.table-12)=
 # ## Table 12: Per-task results of the reinforcement settings
 #
-# The tasks behind [Table 4](ivpt.table-4).
+# The tasks behind {ref}`Table 4 <ivpt.table-4>`.
 
 # %% name="ivpt.table-12" tags=["hide-input"]
 per_task("ivpt.table-12", of_vtab(*PLACES), ["setting"])
-rest("ivpt.table-12", study="ivpt-parts")
+rest("ivpt.table-12", "benchmark", "ivpt-parts")
 
 # %% [markdown]
 # (ivpt.table-13)=
 # ## Table 13: Per-task results on other backbones
 #
-# The tasks behind [Table 5](ivpt.table-5).
+# The tasks behind {ref}`Table 5 <ivpt.table-5>`.
 
 # %% name="ivpt.table-13" tags=["hide-input"]
 frame = pd.concat(sizes.values()) if sizes else pd.DataFrame()
 table = stacked(sizes, "backbone", grids.task_table) if sizes else None
 per_task("ivpt.table-13", frame, ["backbone", "method"], table)
-rest("ivpt.table-13", SIZES_WHY, "sizes")
+rest("ivpt.table-13", "benchmark", "sizes", why=SIZES_WHY)
 
 # %% [markdown]
 # (ivpt.table-14)=
 # ## Table 14: Per-task results for other pre-trainings
 #
-# The tasks behind [Table 6](ivpt.table-6).
+# The tasks behind {ref}`Table 6 <ivpt.table-6>`.
 
 # %% name="ivpt.table-14" tags=["hide-input"]
 frame = pd.concat(pre.values()) if pre else pd.DataFrame()
 table = stacked(pre, "pre-training", grids.task_table) if pre else None
 per_task("ivpt.table-14", frame, ["pre_training", "method"], table)
-rest("ivpt.table-14", PRE_WHY, "pretraining")
+rest("ivpt.table-14", "benchmark", "pretraining", why=PRE_WHY)
 
 # %% [markdown]
 # (ivpt.table-15)=

@@ -201,9 +201,9 @@ if len(frame):
 #    \mathrm{NMI} = \frac{2\, I(P; E)}{H(P) + H(E)}. $$
 #
 # VPT's curves rise, and SPT's start high. One property of the measure should be known before reading either. A prompt
-# of zeros makes $\pi$ constant, and then $I = 0$: the least value there is. VPT's prompts start near zero, so they
-# can hardly do anything but rise as they grow; and tokens of the network are long, so prompts that are tokens start
-# above them. The measure answers to the length of prompts at least as much as to what they hold.
+# of zeros makes $\pi$ constant, and then $I = 0$: the least value there is. VPT's prompts start small, so the curve
+# can hardly do anything but rise as they grow; tokens of the network are longer, so prompts that are tokens start
+# above. The measure answers to the length of prompts at least as much as to what they hold.
 
 
 # %% name="spt.figure-2" tags=["hide-input"]
@@ -305,9 +305,10 @@ end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file."
 # **Why the lead may be missing here.** At this scale SPT's lead over VPT need not appear, and these things could be
 # behind it; none of them is tested on its own.
 #
-# * *VPT is tuned as well as SPT.* Its rate is searched per task and pre-training, with the same budget, and the head
-#   sees standardised features at a rate of its own. A poor rate or badly scaled features under MAE would hurt the
-#   start that is near zero more, and would look like a merit of the other.
+# * *VPT is tuned as well as SPT.* LayerNorm takes the length of a prompt out, so a step of a given size turns a short
+#   prompt far and a token little: the length of a start acts as a learning rate. Without a search for each method, a
+#   comparison of starts compares rates as well. Here both have the same search for every task and pre-training, and
+#   the head sees standardised features at a rate of its own.
 # * *The start is forgotten.* If the rate that validation picks is large beside the tokens (see the table of rates), the
 #   prompts soon stand elsewhere. Table 4 shows the start by itself: there the prompts stay as they began.
 # * *The tokens hold little.* An image has 36 patches, and a drawn picture is mostly ground. Tokens drawn at random are
@@ -387,8 +388,8 @@ end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k a
 
 # %% [markdown]
 # A frozen prompt is a fixed key and value beside every image's own. It can shift attention, but it cannot learn where
-# to. Uniform prompts near zero give every image the same faint addition, which the standardised head takes out again;
-# a start from tokens can therefore do no more, frozen, than the gap between its row and the probe's.
+# to. Uniform prompts are directions that the frozen keys and values were never fitted to; tokens are what they know.
+# Whether either helps shows in the distance to the probe's row, more than in the distance of one start to another.
 
 # %% [markdown]
 # (spt.figure-3)=
@@ -432,6 +433,8 @@ def matrix_plot(artifact, part, letter):
     if not len(frame):
         return
     frame = frame.assign(other=[run.prepared_on for run in frame.run])
+    if frame.other.nunique() < 2:
+        return
     tasks = [name for name in chapter.cast.tasks["four"] if name in set(frame.task) | set(frame.other)]
     means = frame.groupby(["other", "task"]).test.mean().unstack().reindex(index=tasks, columns=tasks)
     fig, ax = plt.subplots(figsize=(7, 3.2))
@@ -456,6 +459,8 @@ def length_plot(artifact, part, letter):
         return
     split = frame.variant.str.split(", ", expand=True)
     frame = frame.assign(family=split[0], length=split[1].astype(int))
+    if frame.length.nunique() < 2:
+        return
     fig, ax = plt.subplots(figsize=(7, 3))
     for family, rows in frame.groupby("family", sort=False):
         line(ax, rows, "length", family, color=COLOURS[family])
@@ -468,7 +473,7 @@ def length_plot(artifact, part, letter):
                 "Accuracy over the number of prompts for VPT-Deep and SPT-Deep.")  # fmt: skip
     by_seed = frame.groupby(["family", "seed", "length"]).test.mean().unstack().dropna()
     ranges = (by_seed.max(axis=1) - by_seed.min(axis=1)).unstack("family")
-    if set(PAIR) <= set(ranges) and len(ranges := ranges.dropna()):
+    if set(PAIR) <= set(ranges) and by_seed.shape[1] > 2 and len(ranges := ranges.dropna()):
         page.judge(f"{artifact}.length-matters-less", *interval(ranges["SPT-Deep"] - ranges["VPT-Deep"]),
                    evidence="trend", records=[*frame.record],
                    note=f"Range over {by_seed.shape[1]} lengths in each of {len(ranges)} seeds.")  # fmt: skip
@@ -478,7 +483,7 @@ def size_plot(artifact, frame, parts, letter):
     """Accuracy of VPT-Deep and SPT-Deep by the size of the backbone."""
     names = [chapter.cast.backbones[part] for part in parts if part in chapter.cast.backbones]
     frame = frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)]
-    if not len(frame):
+    if frame.backbone.nunique() < 2:
         return
     frame = frame.assign(place=frame.backbone.map(names.index) + 0.05 * (frame.variant == "SPT-Deep"))
     fig, ax = plt.subplots(figsize=(7, 3))
@@ -490,7 +495,7 @@ def size_plot(artifact, frame, parts, letter):
     tasks = ", ".join(dict.fromkeys(frame.task))
     show_figure(artifact, fig, frame, f"({letter}) Size of the backbone, {tasks}: mean and range of the seeds.",
                 "Accuracy by backbone size for VPT-Deep and SPT-Deep.")  # fmt: skip
-    if set(names) == set(frame.backbone) and len(names) > 1:
+    if set(names) == set(frame.backbone):
         leads = {name: (frame[frame.backbone == name], "SPT-Deep", "VPT-Deep") for name in names}
         judge_least(f"{artifact}.over-vpt-at-every-size", leads)
 
@@ -525,7 +530,7 @@ def show_amounts(artifact, task, prompts):
     whole = chapter.rows("spt-amount", variants=["Full fine-tuning", *PAIR])
     whole = whole[whole.task == task]
     parts = [part for part in ("mae", "supervised") if chapter.cast.backbones.get(part) in set(whole.backbone)]
-    if not parts:
+    if whole.train_size.nunique() < 2:
         return
     fig, axes = plt.subplots(1, len(parts), figsize=(7, 3.3), sharey=True, squeeze=False)
     for ax, part in zip(axes[0], parts, strict=True):
@@ -543,9 +548,9 @@ def show_amounts(artifact, task, prompts):
                 "Accuracy over training images for full fine-tuning, VPT-Deep and SPT-Deep, one panel a pre-training.")
     for part in parts:
         frame = whole[whole.backbone == chapter.cast.backbones[part]]
-        few, many = (frame[frame.train_size == size] for size in (frame.train_size.min(), frame.train_size.max()))
-        if few.train_size.iloc[0] == many.train_size.iloc[0]:
+        if frame.train_size.nunique() < 2:
             continue
+        few, many = (frame[frame.train_size == size] for size in (frame.train_size.min(), frame.train_size.max()))
         full = "Full fine-tuning"
         judge_least(f"{artifact}.{part}-few-images", {f"{name} over {full}": (few, name, full) for name in prompts},
                     f"{few.train_size.iloc[0]} images.")  # fmt: skip
@@ -632,8 +637,8 @@ if len(frame):
             row[f"{PARTS[part]}, deep"] = spread(other[other.variant == name])
         rows.append(row)
     table = pd.DataFrame(rows)
-    show_table("spt.table-s2", table.loc[:, (table != "–").any()], frame, "Fine-grained task by the level that prompts "
-               "start from: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
+    show_table("spt.table-s2", table.loc[:, (table != "–").any()], frame, "Fine-grained task by the level that "
+               "prompts start from: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
     for claim, rival in zip(["uniform", "first", "last"], LEVELS):
         judge(f"spt.table-s2.over-{claim}", frame, "random", rival)
 page.printed("spt.table-s2", "Table S2 as printed")
@@ -737,7 +742,7 @@ for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.cast.backbones.get(part)]
     if len(rows):
         show_table("spt.table-s3", grids.task_table(rows), rows,
-                   f"{name} pre-training: test accuracy in %, mean over seeds.")  # fmt: skip
+                   f"Pre-training {name}: test accuracy in %, mean over seeds.")  # fmt: skip
 taught = frame[(frame.backbone == chapter.cast.backbones.get("supervised")) & (frame.group != "fine")]
 judge("spt.table-s3.supervised-over-full", taught, "SPT-Deep", "Full fine-tuning", note="Without fine-grained.")
 judge("spt.table-s3.deep-over-shallow", frame[frame.group != "fine"], "SPT-Deep", "SPT-Shallow",
@@ -748,7 +753,8 @@ means = pd.DataFrame({group: printed[names].astype(float).mean(axis=1) for group
 two = manifests.published("spt.table-2").set_index(["pretraining", "method"])[[*GROUPS]].astype(float)
 four = manifests.published("spt.table-s4").set_index("method")[[*GROUPS]].astype(float)
 four.index = pd.MultiIndex.from_product([["supervised"], four.index])
-off = (means - pd.concat([two, four])).dropna()
+again = pd.concat([two, four]).rename_axis(means.index.names)
+off = means - again.loc[means.index]
 page.judge("spt.table-s3.group-means", off.abs().max(axis=None), evidence="derived",
            note=f"{off.size} means of printed cells.")  # fmt: skip
 page.printed("spt.table-s3", "Table S3 as printed")

@@ -8,6 +8,7 @@ from conftest import carries, tiny_task
 from safetensors.torch import save_file
 
 import visprompt as vp
+from visprompt.errors import BadInput
 from visprompt.metrics.attention import attention_distance, attention_weights
 from visprompt.metrics.similarity import linear_cka
 from visprompt.sweeps import interval
@@ -26,6 +27,57 @@ def test_cached_training_is_uncached_training(vit, task, slug, settings):
     assert cached["cached_below"] is not None and plain["cached_below"] is None
     assert torch.allclose(torch.tensor(cached["loss"]), torch.tensor(plain["loss"]), atol=1e-4)
     assert all(torch.allclose(a, b, atol=1e-3) for a, b in zip(fast, slow, strict=True))
+
+
+def test_runs_share_activations_and_the_oldest_go_first(vit, task, monkeypatch):
+    from visprompt import tuning
+
+    monkeypatch.setattr(tuning, "SHARED", tuning.Shared())
+    calls = []
+    below = vp.build_method("ap", vit, 3, block=2).__class__.below
+    monkeypatch.setattr("visprompt.methods.base.TunedModel.below", lambda self, x: calls.append(len(x)) or below(self, x))
+    first = fit(vp.build_method("ap", vit, 3, block=2), task, QUICK, seed=0)
+    seen = len(calls)
+    again = fit(vp.build_method("ap", vit, 3, block=2), task, QUICK, seed=0)
+    assert seen == 3 and len(calls) == seen and first["loss"] == again["loss"]  # train, val and test, once
+    other = tiny_task(seed=1)
+    fit(vp.build_method("ap", vit, 3, block=2), other, QUICK, seed=0)
+    assert len(calls) == 2 * seen
+    shared = tuning.Shared()
+    parts = [shared.get((i,), lambda i=i: torch.full((1000,), float(i)), gib=8500 / 2**30) for i in range(3)]
+    assert list(shared.kept) == [(1,), (2,)] and [float(part[0]) for part in parts] == [0, 1, 2]
+
+
+def test_augmented_training_is_uncached_and_repeats(vit, task):
+    recipe = replace(QUICK, augmentation="crop and flip")
+    model = vp.build_method("ap", vit, 3, block=2)
+    first, second = (fit(model, task, recipe, seed=0) for _ in range(2))
+    assert first["cached_below"] is None and first["loss"] == second["loss"]
+    assert first["loss"] != fit(model, task, QUICK, seed=0)["loss"]
+    with pytest.raises(BadInput, match="augmentation"):
+        replace(QUICK, augmentation="flip")
+
+
+def test_one_rate_for_head_and_method_where_the_head_has_none(vit, task):
+    model = vp.build_method("ap", vit, 3, block=2)
+    one = fit(model, task, replace(QUICK, head_rate=None, learning_rate=0.005), seed=0)
+    same = fit(model, task, replace(QUICK, head_rate=0.005, learning_rate=0.005), seed=0)
+    assert one["loss"] == same["loss"]
+
+
+def test_watching_sees_every_epoch(vit, task):
+    seen = []
+    fit(vp.build_method("vpt-deep", vit, 3), task, QUICK, seed=0, watch=seen.append)
+    assert seen == [0, 1, 2, 3]
+
+
+def test_prompts_can_start_on_another_task(vit, task, stores):
+    model, other = vp.build_method("spt-deep", vit, 3, prompt_tokens=4, frozen=True), tiny_task(seed=5)
+    tune(model, task, QUICK)
+    own = [prompt.detach().clone() for prompt in model.method.prompts]
+    record = tune(model, task, QUICK, prepared_on=other)
+    assert any(not torch.equal(a, b) for a, b in zip(own, model.method.prompts, strict=True))
+    assert record.settings["prepared_on"] == "tiny" and "prepared_on" not in tune(model, task, QUICK).settings
 
 
 def test_activations_above_the_limit_are_not_cached(vit, task):

@@ -13,6 +13,7 @@ from .methods import METHODS
 from .notebook import Page, Parameters
 from .progress import progress
 from .sweeps import Bench, Lab
+from .tasks import embedded_tasks
 
 QUICK_TASK = "position"  # where the methods differ most
 
@@ -69,7 +70,8 @@ class Chapter:
     def __init__(self, page: Page, p: ChapterParameters, own: Sequence[str], quick_methods: Sequence[str]):
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         changes = {} if p.epochs is None else {"epochs": p.epochs}
-        self.lab = Lab(Bench(p.profile, p.weights, p.data_dir, p.device, changes))
+        recipe = page.name if p.profile == "paper" and page.name in ("davpt", "ivpt", "spt") else p.profile
+        self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes))
         self.cast = studies.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
         if p.profile == "quick" and p.backbone is None and p.tasks is None and p.methods is None:
             narrow = replace(self.cast, only_tasks=(QUICK_TASK,), only_variants=tuple(quick_methods))
@@ -83,8 +85,9 @@ class Chapter:
     def frame(self, name: str) -> pd.DataFrame:
         """One study's runs, each once, or an empty frame with the columns variant, task, seed and group."""
         run = self.p.studies is None or name in self.p.studies
-        found = studies.study(name, self.cast, self.lab, seeds=self.p.seeds if run else (),
-                              kept_seeds=self.p.kept_seeds, search=bool(run and self.p.search))  # fmt: skip
+        kept = [seed for seed in self.p.kept_seeds if not run or seed not in self.p.seeds]
+        found = studies.study(name, self.cast, self.lab, seeds=self.p.seeds if run else (), kept_seeds=kept,
+                              search=bool(run and self.p.search))  # fmt: skip
         if not len(found):
             return pd.DataFrame(columns=["variant", "task", "seed", "group", "backbone", "test", "record", "train_size"])
         return found.loc[~(found.variant + found.run.map(repr)).duplicated()]
@@ -110,7 +113,7 @@ class Chapter:
         """How the numbers of some rows came about, in a sentence."""
         seeds = frame.groupby(["variant", "task"]).seed.nunique()
         counted = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
-        real = not set(frame.task) <= set(studies.embedded_tasks())
+        real = not set(frame.task) <= set(embedded_tasks())
         kind = "" if real else "Small backbones and tasks of this project, a direction only. "
         return f"{kind}{', '.join(dict.fromkeys(frame.backbone))}; {counted} seed{'s' * (counted != '1')} a cell."
 
@@ -120,17 +123,19 @@ class Chapter:
         words = "".join(f" -p {name} '{value}'" for name, value in shown.items())
         return f'make notebook NAME={self.page.name} PROFILE=paper ARGS="-p data_dir FOLDER{words}"'
 
-    def paper_scale(self, artifact: str, why: str, study: str | None = None) -> None:
-        """Say that the papers' own scale was not run, and how it would be."""
+    def paper_scale(self, artifact: str, why: str, *names: str) -> None:
+        """Say that the papers' own scale was not run, and which studies would have to be."""
         if self.p.profile == "quick":
-            self.page.not_run(artifact, why=why, command=self.command(**({"studies": [study]} if study else {})))
+            self.page.not_run(artifact, why=why, command=self.command(**({"studies": list(names)} if names else {})))
 
     def judge(self, claim: str, frame: pd.DataFrame, better: str, worse: str, note: str = "", scale: float = 1.0) -> None:
         """Hold the paired difference of two variants, in points, against a claim; nothing where one was not run."""
-        if not {better, worse} <= set(frame.variant):
-            return
-        found = studies.gain(frame, better, worse)
-        told = f"{better} − {worse}, paired by seed: {found.tasks} tasks, {found.seeds} seeds, better on {found.better_tasks} of {found.tasks} tasks"
+        try:
+            found = studies.gain(frame, better, worse)
+        except BadInput:
+            return  # one of them was not run here
+        tasks, seeds = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.tasks, "task"), (found.seeds, "seed")))
+        told = f"{better} − {worse}, paired by seed: {tasks}, {seeds}, better on {found.better_tasks} of {tasks}"
         told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
         self.page.judge(claim, found.mean, found.low, found.high, evidence="trend", records=found.records,
                         note=f"{told}. {note}".strip())  # fmt: skip

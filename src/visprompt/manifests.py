@@ -3,7 +3,9 @@
 Small text files written by hand; their schema is in `data_manifests/papers/README.md`.
 """
 
+import copy
 import csv
+import functools
 import os
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -54,14 +56,20 @@ def load_yaml(path: Path) -> dict | list:
         BadInput: the file is missing, is not YAML, is empty, or names a key twice.
     """
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_StrictLoader)
+        content = _parsed(Path(path), Path(path).stat().st_mtime_ns)
     except FileNotFoundError:
         raise BadInput(f"{path} does not exist; restore it from the repository.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is not readable YAML: {error}. Correct the line it names.") from error
     if not isinstance(content, (dict, list)):
         raise BadInput(f"{path} holds no list or mapping; write '[]' for an empty one.")
-    return content
+    return copy.deepcopy(content)  # what a caller changes is its own
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(path: Path, changed: int) -> object:
+    """A file parsed once as long as it does not change: a chapter reads the same few thousands of times."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
 
 
 class _StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):

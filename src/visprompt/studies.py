@@ -10,17 +10,7 @@ from scipy import stats
 from .errors import BadInput, choose
 from .manifests import ROOT, load_yaml
 from .sweeps import Lab, Run, at_best_rates, interval, row_of, sweep
-from .tasks import embedded_tasks
-
-# VTAB's groups of the papers' tasks; an embedded task has its own in tasks.yaml
-GROUPS = {
-    "natural": ["caltech101", "cifar100", "dtd", "dtd10", "flowers102", "pets", "svhn", "sun397"],
-    "specialized": ["patch_camelyon", "eurosat", "resisc45", "retinopathy"],
-    "structured": ["clevr_count", "clevr_distance", "dmlab", "kitti", "dsprites_location", "dsprites_orientation",
-                   "smallnorb_azimuth", "smallnorb_elevation"],
-    "fine": ["cub_200_2011", "nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"],
-}  # fmt: skip
-
+from .tasks import group_of
 
 @dataclass(frozen=True)
 class Cast:
@@ -173,13 +163,6 @@ def share(part: str) -> tuple[int, int]:
     if not 1 <= number <= parts:
         raise BadInput(f"part must be written 1/2, the first of two, not {part!r}.")
     return number, parts
-
-
-def group_of(task: str) -> str:
-    """VTAB's group of a task, "fine" for a fine-grained one, "other" for a folder that no paper names."""
-    if task in embedded_tasks():
-        return embedded_tasks()[task]["group"]
-    return next((group for group, tasks in GROUPS.items() if task in tasks), "other")
 
 
 @dataclass(frozen=True)

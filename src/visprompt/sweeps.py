@@ -8,11 +8,11 @@ import pandas as pd
 from scipy import stats
 
 from .backbones import load_backbone
-from .errors import BadInput
+from .errors import BadInput, choose
 from .manifests import ROOT, load_yaml
 from .methods import build_method
 from .records import Record, record_failure, run_all
-from .tasks import load_task
+from .tasks import group_of, load_task
 from .tuning import load_recipe, tune
 
 
@@ -51,6 +51,8 @@ class Lab:
 
     def __init__(self, bench: Bench):
         self.bench, self.backbones, self.tasks = bench, {}, {}
+        recipes = load_yaml(ROOT / "data_manifests" / "recipes.yaml")
+        self.fine = recipes[choose("recipe", bench.recipe, recipes)].get("fine", {})
 
     def backbone(self, name: str, scratch: bool = False):
         """A frozen backbone by name; `scratch` gives it random weights."""
@@ -64,9 +66,14 @@ class Lab:
         key = name, image_size, train_size
         if key not in self.tasks:
             self.tasks[key] = load_task(
-                name, data_dir=self.bench.data_dir, train_size=train_size, image_size=image_size
-            )
+                name, data_dir=self.bench.data_dir, train_size=train_size, image_size=image_size,
+                resize=self.special(name).get("resize", "direct"),
+            )  # fmt: skip
         return self.tasks[key]
+
+    def special(self, task: str) -> dict:
+        """What the recipe has different for fine-grained tasks: fields of the recipe, and the resize rule."""
+        return self.fine if group_of(task) == "fine" else {}
 
     def prepare(self, run: Run) -> dict:
         """What `tune` and `fit` want for a run: model, task, recipe, seed and prepared_on.
@@ -77,7 +84,10 @@ class Lab:
         backbone = self.backbone(run.backbone, run.scratch)
         task = self.task(run.task, backbone.image_size, run.train_size)
         other = None if run.prepared_on is None else self.task(run.prepared_on, backbone.image_size)
-        changes = self.bench.changes if run.rate is None else {**self.bench.changes, "learning_rate": run.rate}
+        special = {key: value for key, value in self.special(run.task).items() if key != "resize"}
+        changes = {**special, **self.bench.changes}
+        if run.rate is not None:
+            changes["learning_rate"] = run.rate
         recipe = load_recipe(self.bench.recipe, run.method, backbone.family != "resnet", **changes)
         model = build_method(run.method, backbone, task.classes, **run.settings)
         return {"model": model, "task": task, "recipe": recipe, "seed": run.seed, "prepared_on": other}

@@ -19,6 +19,15 @@ SPLITS = ("train", "val", "test")
 LISTS = {"train": "train800.txt", "val": "val200.txt", "test": "test.txt"}
 RESIZES = ("direct", "crop")
 
+# VTAB's groups of the papers' tasks; an embedded task has its own in tasks.yaml
+GROUPS = {
+    "natural": ["caltech101", "cifar100", "dtd", "dtd10", "flowers102", "pets", "svhn", "sun397"],
+    "specialized": ["patch_camelyon", "eurosat", "resisc45", "retinopathy"],
+    "structured": ["clevr_count", "clevr_distance", "dmlab", "kitti", "dsprites_location", "dsprites_orientation",
+                   "smallnorb_azimuth", "smallnorb_elevation"],
+    "fine": ["cub_200_2011", "nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"],
+}  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -55,6 +64,13 @@ class Task:
 def embedded_tasks() -> dict[str, dict]:
     """The embedded tasks' descriptions by name, from data_manifests/tasks.yaml."""
     return load_yaml(ROOT / "data_manifests" / "tasks.yaml")["embedded"]
+
+
+def group_of(task: str) -> str:
+    """VTAB's group of a task, "fine" for a fine-grained one, "other" for a folder that no paper names."""
+    if task in embedded_tasks():
+        return embedded_tasks()[task]["group"]
+    return next((group for group, tasks in GROUPS.items() if task in tasks), "other")
 
 
 Statistic = float | Sequence[float]

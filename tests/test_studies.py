@@ -1,0 +1,172 @@
+"""Studies: grids as written, rates searched on validation alone, failures that leave the others running."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import visprompt as vp
+from visprompt import studies as grids
+from visprompt import sweeps
+from visprompt.errors import BadInput
+from visprompt.sweeps import Bench, Lab, Run
+from visprompt.tasks import embedded_tasks
+
+MICRO = "vit_micro_patch4_24"
+
+
+@pytest.fixture
+def lab(monkeypatch, stores):
+    """A lab whose tasks are cut to a few images and whose training is one epoch."""
+    lab = Lab(Bench(changes={"epochs": 1}))
+    whole = lab.task
+
+    def few(name, image_size, train_size=None):
+        from dataclasses import replace
+
+        task = whole(name, image_size, train_size)
+        return replace(task, train=tuple(p[:80] for p in task.train), val=tuple(p[:40] for p in task.val),
+                       test=tuple(p[:40] for p in task.test))  # fmt: skip
+
+    monkeypatch.setattr(lab, "task", few)
+    return lab
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_every_study_names_known_methods_settings_and_tasks(profile):
+    cast = grids.cast(profile)
+    backbone = vp.load_backbone(MICRO, device="meta")
+    for name, study in grids.studies().items():
+        found = grids.cells(name, cast, backbone.depth)
+        assert study["title"] and (found or profile == "paper")
+        for _, run, rate_of in found:
+            assert rate_of in (None, "none", *grids.studies()["benchmark"]["variants"])
+            if profile == "quick":
+                assert run.task in embedded_tasks()
+                classes = len(embedded_tasks()[run.task]["classes"])
+                vp.build_method(run.method, backbone, classes, **run.settings)
+                assert "deep" not in run.settings.values() and "shallow" not in run.settings.values()
+    with pytest.raises(BadInput, match="Did you mean 'benchmark'"):
+        grids.cells("benchmarks", cast)
+
+
+def test_a_cast_is_narrowed_by_backbone_tasks_and_methods():
+    cast = grids.cast("paper", backbone="vit_tiny_patch16_224", tasks=["dtd10"], methods=["vpt-deep"])
+    (cell,) = grids.cells("benchmark", cast)
+    assert cell[1] == Run("vit_tiny_patch16_224", "dtd10", "vpt-deep", settings={"prompt_tokens": 20})
+    assert grids.cells("pretraining", cast) == []
+    assert grids.group_of("dtd10") == "natural" and grids.group_of("holidays") == "other"
+
+
+def test_the_best_rate_is_the_best_on_validation(lab, monkeypatch):
+    run = Run(MICRO, "position", "vpt-deep", settings={"prompt_tokens": 2})
+    real, asked = lab.do, []
+
+    def do(run, compute=True):
+        record = real(run, compute)
+        if record is not None:
+            asked.append(run.rate)
+            record.values["val"] = {0.002: 50.0, 0.01: 50.0, 0.05: 40.0}[run.rate]
+            record.values["test"] = {0.002: 1.0, 0.01: 1.0, 0.05: 99.0}[run.rate]  # must not matter
+        return record
+
+    monkeypatch.setattr(lab, "do", do)
+    (unsearched,) = sweeps.at_best_rates([run], lab, compute=False)
+    assert unsearched.rate is None and not asked
+    best, other_seed = sweeps.at_best_rates([run, Run(**{**vars(run), "seed": 3})], lab, compute=True)
+    assert best.rate == other_seed.rate == 0.01 and other_seed.seed == 3  # of equals the nearest to the recipe's
+    assert sorted(set(asked)) == [0.002, 0.01, 0.05]
+    (probe,) = sweeps.at_best_rates([Run(MICRO, "position", "linear-probe")], lab, compute=True)
+    assert probe.rate is None
+
+
+def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
+    cast = grids.cast("quick", tasks=["position"], methods=["linear-probe", "vpt-deep"])
+    halves = [grids.study("benchmark", cast, lab, seeds=[0], part=f"{part}/2") for part in (1, 2)]
+    assert [list(half.variant) for half in halves] == [["Linear probe"], ["VPT-Deep"]]
+    whole = grids.study("benchmark", cast, lab, kept_seeds=[0, 1])
+    assert list(whole.variant) == ["Linear probe", "VPT-Deep"] and list(whole.group) == ["structured"] * 2
+    for wrong in ("3/2", "0/1", "half"):
+        with pytest.raises(BadInput, match="written 1/2"):
+            grids.study("benchmark", cast, lab, seeds=[0], part=wrong)
+
+
+def folder_task(root, break_it):
+    """A task folder of four 16-pixel images, one of them broken."""
+    (root / "images").mkdir(parents=True)
+    for i in range(4):
+        Image.fromarray(np.full((16, 16, 3), 60 * i, np.uint8)).save(root / "images" / f"{i}.png")
+    lines = "".join(f"images/{i}.png {i % 2}\n" for i in range(4))
+    for name in ("train800.txt", "val200.txt", "test.txt"):
+        (root / name).write_text(lines)
+    break_it(root)
+
+
+BREAKS = {
+    "missing image": (lambda root: (root / "images" / "2.png").unlink(), "line 3: image .*2.png does not exist"),
+    "unreadable": (lambda root: (root / "images" / "1.png").write_bytes(b"no image"), "1.png cannot be read .*fetch it again"),
+    "label": (lambda root: (root / "classes.txt").write_text("only\n"), "label 1 is none of 1 classes"),
+    "layout": (lambda root: (root / "val200.txt").unlink(), "val200.txt is missing; write one 'relative/path label' a line"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BREAKS)
+def test_a_broken_folder_is_one_line_and_the_other_runs_go_on(kind, tmp_path, stores):
+    break_it, message = BREAKS[kind]
+    folder_task(tmp_path / "data" / "broken", break_it)
+    folder_task(tmp_path / "data" / "whole", lambda root: None)
+    lab = Lab(Bench(data_dir=str(tmp_path / "data"), changes={"epochs": 1}))
+    runs = [Run(MICRO, task, "linear-probe", seed) for seed in (0, 1) for task in ("broken", "whole")]
+    with pytest.raises(BadInput, match=f"2 of 4 runs failed; .*linear-probe on broken.* and 1 more: .*{message}") as told:
+        sweeps.sweep(runs, lab, "test")
+    assert "\n" not in str(told.value)
+    done = [json.loads(path.read_text()) for path in stores[0].rglob("*.json")]
+    assert sorted(record["status"] for record in done) == ["done", "done", "failed", "failed"]
+    failed = [record for record in done if record["status"] == "failed"]
+    assert all(record["settings"]["run"]["task"] == "broken" and "broken" in record["error"] for record in failed)
+
+
+def test_a_loss_that_is_no_number_leaves_a_record_and_the_others_go_on(lab, stores):
+    runs = [Run(MICRO, "position", "vpt-deep", rate=rate, settings={"prompt_tokens": 2}) for rate in (1e38, 0.01)]
+    with pytest.raises(BadInput, match="1 of 2 runs failed.*the loss of vpt-deep is .*; lower learning_rate"):
+        sweeps.sweep(runs, lab, "test")
+    assert len(list(stores[0].rglob("*.failed.json"))) == 1 and len(list(stores[0].rglob("tune/*.json"))) == 2
+
+
+def test_a_checkpoint_of_another_architecture_fails_its_runs_alone(lab, stores):
+    other = Lab(Bench(weights=str(vp.architectures.weights_file("resnet_micro_24"))))
+    with pytest.raises(BadInput, match="1 of 1 runs failed.*is of another architecture than vit_micro_patch4_24"):
+        sweeps.sweep([Run(MICRO, "position", "linear-probe")], other, "test")
+    assert len(list(stores[0].rglob("*.failed.json"))) == 1
+
+
+def frame_of(values):
+    """A frame from {(variant, task): accuracies by seed}."""
+    rows = [
+        {"variant": variant, "task": task, "group": grids.group_of(task), "backbone": "b", "train_size": 8, "seed": seed,
+         "test": test, "record": (variant, task, seed)}
+        for (variant, task), tests in values.items() for seed, test in enumerate(tests)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_a_gain_is_paired_by_task_and_seed():
+    frame = frame_of({("a", "position"): [50, 60, 70], ("b", "position"): [48, 57, 66],
+                      ("a", "letters"): [20, 20, 20], ("b", "letters"): [21, 22, 23]})  # fmt: skip
+    found = grids.gain(frame, "a", "b")
+    by_seed = np.array([(2 - 1) / 2, (3 - 2) / 2, (4 - 3) / 2])
+    assert (found.mean, found.low, found.high) == pytest.approx((by_seed.mean(), 0.5, 0.5))
+    assert (found.tasks, found.seeds, found.better_tasks) == (2, 3, 1) and len(found.records) == 12
+    assert np.isnan(found.p_tasks)
+    with pytest.raises(BadInput, match="both a and c"):
+        grids.gain(frame, "a", "c")
+
+
+def test_group_tables_leave_out_what_lacks_a_task():
+    frame = frame_of({("a", "position"): [50, 60], ("b", "position"): [40, 40], ("a", "count"): [30, 40]})
+    table = grids.group_table(frame).set_index("method")
+    assert table.loc["a", "structured"] == "45.0 ± 7.1" and table.loc["b", "structured"] == "–"
+    assert list(table.columns) == ["structured", "mean", "seeds"]
+    assert grids.task_table(frame).loc["b"].tolist() == ["40.0", "–"]
