@@ -6,6 +6,9 @@ DATA ?=
 CORES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 NAME ?=
 ARGS ?=
+# those without labels first: two of the others start from them
+BACKBONES = $(foreach size,micro nano mini,vit_$(size)_patch4_24.mae vit_$(size)_patch4_24) vit_micro_patch4_24.mocov3 \
+	resnet_micro_24
 TESTS ?= tests
 
 SHELL := /bin/bash
@@ -43,9 +46,8 @@ notebook: $(READY)  ## run one notebook into build/notebook, as in NAME=ap ARGS=
 bench: $(READY)  ## time the methods on this machine
 	$(BIN)/python -m visprompt bench $(ARGS)
 
-pretrain: $(READY)  ## train the small backbones of the quick profile again
-	$(BIN)/python -m visprompt.pretraining vit
-	$(BIN)/python -m visprompt.pretraining resnet
+pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; about two hours)
+	@for name in $(or $(NAME),$(BACKBONES)); do $(BIN)/python -m visprompt.pretraining $$name || exit 1; done
 
 lock:  ## renew requirements.lock from pyproject.toml (needs the network)
 	rm -rf build/lock-venv && mkdir -p build

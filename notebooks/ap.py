@@ -56,8 +56,8 @@ from IPython.display import HTML, display
 
 import visprompt as vp
 from visprompt import figures, manifests
-from visprompt.errors import BadInput, choose
 from visprompt.counts import printed_counts
+from visprompt.errors import BadInput, choose
 from visprompt.methods import method_class
 from visprompt.metrics.attention import attention_distance
 from visprompt.metrics.cost import count_flops, count_parameters, measured_cost, training_memory

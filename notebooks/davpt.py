@@ -723,7 +723,7 @@ middle = chapter.cast.prompts["deep"]
 CURVES = {
     "β, patches-prompts": {0.01: "beta = 0.01", 0.1: "beta = 0.1", 1: "beta = 1", 10: "beta = 10"},
     "λ, prompts-class token": {0.01: "lambda = 0.01", 0.1: "beta = 0.1", 1: "lambda = 1"},
-    "guided prompts": {**{n: f"guided prompts = {n}" for n in (2, 20)}, middle: "beta = 0.1"},
+    "guided prompts": {**{n: f"guided prompts = {n}" for n in (2, 16)}, middle: "beta = 0.1"},
     "other prompts": {**{n: f"other prompts = {n}" for n in (2, 20)}, middle: "beta = 0.1"},
 }  # fmt: skip
 

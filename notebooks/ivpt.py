@@ -444,10 +444,10 @@ rest("ivpt.table-4", "benchmark", "ivpt-parts")
 # ## Figure 5: Numbers of prompt tokens N and k
 #
 # The paper varies $N$ with $k = 0$, and $k$ with $N = 10$. It finds iVPT robust, and AR with any $k$ better than none.
-# The curves are not in the text. Here they are drawn for the fine-grained task.
+# The curves are not in the text. Here they are drawn for one task.
 
 # %% name="ivpt.figure-5" tags=["hide-input"]
-frame = chapter.rows("ivpt-tokens", tasks="fine", part="supervised")
+frame = chapter.rows("ivpt-tokens", tasks="ablation", part="supervised")
 if len(frame):
     numbers = [re.match(r"N = (\d+), k = (\d+)", name).groups() for name in frame.variant]
     frame = frame.assign(N=[int(n) for n, _ in numbers], k=[int(k) for _, k in numbers])
@@ -493,10 +493,10 @@ rest("ivpt.figure-5", "benchmark", "ivpt-tokens", why=TOKENS_WHY)
 PAIR = ["VPT-Deep", "iVPT"]
 
 
-def by_part(parts, variants, names):
+def by_part(parts, variants, names, tasks):
     """The runs of each part on the tasks that all parts have; {part as shown: rows}."""
     found = {
-        label: chapter.rows(*names, variants=variants, tasks="pretraining", part=part) for part, label in parts.items()
+        label: chapter.rows(*names, variants=variants, tasks=tasks, part=part) for part, label in parts.items()
     }
     return {label: rows for label, rows in found.items() if len(rows)}
 
@@ -512,7 +512,7 @@ def stacked(found, column, table_of):
 
 
 PARTS = {"smaller": "smaller", "supervised": "as elsewhere", "larger": "larger"}
-sizes = by_part(PARTS, PAIR, ["benchmark", "sizes"])
+sizes = by_part(PARTS, PAIR, ["benchmark", "sizes"], "sizes")
 if sizes:
     frame = pd.concat(sizes.values())
     trend("ivpt.table-5", stacked(sizes, "backbone", grids.group_table), frame)
@@ -533,7 +533,7 @@ rest("ivpt.table-5", "benchmark", "sizes", why=SIZES_WHY)
 
 # %% name="ivpt.table-6" tags=["hide-input"]
 PARTS = {"supervised": "supervised", "mocov3": "MoCo-v3", "mae": "MAE"}
-pre = by_part(PARTS, ["VPT-Deep", "Gate-VPT", "iVPT"], ["benchmark", "pretraining"])
+pre = by_part(PARTS, ["VPT-Deep", "Gate-VPT", "iVPT"], ["benchmark", "pretraining"], "pretraining")
 if pre:
     frame = pd.concat(pre.values())
     trend("ivpt.table-6", stacked(pre, "pre-training", grids.group_table), frame)

@@ -136,7 +136,7 @@ def line(ax, frame, by, label, **style):
 
 def end(artifact, why, study=None):
     """Say what of the paper's own scale was not run; in the paper profile only where nothing was shown."""
-    chapter.paper_scale(artifact, why, study)
+    chapter.paper_scale(artifact, why, *([study] if study else []))
     if not page.artifacts[artifact]["shows"] and p.profile != "quick":
         page.not_run(artifact, why=why, command=chapter.command(**({"studies": [study]} if study else {})))
 
@@ -150,7 +150,7 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 # learning rate: three rates a cell, 0.2, 1 and 5 times the recipe's, judged on the validation images with seed 0; the
 # best is kept for all seeds. A linear probe and frozen prompts have nothing to search. Ablations take the rate of the
 # main runs: other starts that of SPT-Deep, the uniform start that of VPT-Deep, other lengths and amounts of data that
-# of the same method at the usual ones, and other sizes of the backbone that of the middle size, supervised.
+# of the same method at the usual ones, and other sizes of the backbone that of the middle size.
 #
 # **What to keep in mind.** 200 validation images have a standard error of two to three points, so a search decides
 # little between near rates; a single seed decides nothing. The backbones are small and saw drawn pictures. The number
@@ -371,12 +371,12 @@ def starts_table(frame, probes):
     return pd.DataFrame(rows)
 
 
-frame = chapter.rows("spt-starts", tasks="fine")
+frame = chapter.rows("spt-starts", tasks="ablation")
 frame = frame[frame.variant.isin([*STARTS, *(f"{name}, frozen" for name in STARTS)])]
-probes = chapter.rows("benchmark", "pretraining", variants=["Linear probe"], tasks="fine")
+probes = chapter.rows("benchmark", "pretraining", variants=["Linear probe"], tasks="ablation")
 if len(frame):
-    show_table("spt.table-4", starts_table(frame, probes), frame, "SPT-Deep by the prompts' start, fine-grained task: "
-               "test accuracy in %, mean ± standard deviation over seeds.")
+    show_table("spt.table-4", starts_table(frame, probes), frame, "SPT-Deep by the prompts' start, task "
+               f"{', '.join(frame.task.unique())}: test accuracy in %, mean ± standard deviation over seeds.")
     for claim, tail in (("frozen", ", frozen"), ("learned", "")):
         judge_least(f"spt.table-4.{claim}-over-uniform",
                     {STARTS[name]: (frame, name + tail, "uniform (VPT)" + tail) for name in SAMPLED})
@@ -410,7 +410,7 @@ def share_plot(artifact):
     if not len(frame):
         return
     frame = frame.assign(share=frame.variant.str.removesuffix(" %").astype(float))
-    plain = chapter.rows("pretraining", variants=["SPT-Deep"], tasks="fine", part="mae")
+    plain = chapter.rows("pretraining", variants=["SPT-Deep"], tasks="ablation", part="mae")
     fig, ax = plt.subplots(figsize=(7, 3))
     line(ax, frame, "share", "k-means", color=COLOURS["SPT-Deep"])
     for share, rows in frame.groupby("share"):
@@ -503,7 +503,7 @@ def size_plot(artifact, frame, parts, letter):
 share_plot("spt.figure-3")
 matrix_plot("spt.figure-3", "mae", "b")
 length_plot("spt.figure-3", "mae", "c")
-sized = chapter.rows("spt-sizes", "pretraining", variants=PAIR, tasks="fine")
+sized = chapter.rows("spt-sizes", "pretraining", variants=PAIR, tasks="ablation")
 size_plot("spt.figure-3", sized, ["smaller-mae", "mae", "larger-mae"], "d")
 end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and ViT-H of MAE.", "spt-length")
 
@@ -512,15 +512,15 @@ end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and Vi
 # (b) Tasks drawn by one program share grounds and colours: their tokens are nearer to each other than those of birds
 # and cars. (c) One rate, searched at the usual length, serves all lengths. More prompts take more of a fixed
 # attention, so that a length far above the number of patches is another regime than the paper's 100 beside 196.
-# (d) Only the middle size had a search under MAE; the others use the rate of the supervised middle one.
+# (d) Only the middle size had a search; the others use its rates.
 
 # %% [markdown]
 # (spt.figure-4)=
 # ## Figure 4: Amount of training data
 #
 # On ImageNet-1K, the paper trains with a growing share of the images. With few, prompts win; with many, full
-# fine-tuning does. Supervised pre-training is the better choice when there is little data. Here a drawn task with
-# many close classes gives up to twice its usual training images. A run has as many epochs whatever the amount, so few
+# fine-tuning does. Supervised pre-training is the better choice when there is little data. Here a drawn task
+# gives up to twice its usual training images. A run has as many epochs whatever the amount, so few
 # images also mean few steps; the rate is the one searched at the usual amount.
 
 
@@ -583,7 +583,7 @@ end("spt.figure-4", "ImageNet-1K, 1 % to all of its 1.28 million images, ViT-B/1
 
 # %% name="spt.table-s1" tags=["hide-input"]
 entries = embedded_tasks()
-used = [name for part in ("benchmark", "pretraining", "four", "fine") for name in grids.cast("quick").tasks[part]]
+used = [name for part in ("benchmark", "pretraining", "four", "ablation", "amount") for name in grids.cast("quick").tasks[part]]
 used = list(dict.fromkeys(used))
 table = pd.DataFrame([
     {"task": name, "group": entries[name]["group"], "what": entries[name]["nature"],
@@ -609,7 +609,7 @@ page.printed("spt.table-s1", "Table S1 as printed")
 # %% name="spt.figure-s1" tags=["hide-input"]
 matrix_plot("spt.figure-s1", "supervised", "a")
 length_plot("spt.figure-s1", "supervised", "b")
-sized = chapter.rows("sizes", "benchmark", variants=PAIR, tasks="pretraining")
+sized = chapter.rows("sizes", "benchmark", variants=PAIR, tasks="sizes")
 size_plot("spt.figure-s1", sized, ["smaller", "supervised", "larger"], "c")
 end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised ViT-B and larger.", "spt-length")
 
@@ -625,8 +625,8 @@ end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised ViT-B a
 # %% name="spt.table-s2" tags=["hide-input"]
 LEVELS = {"uniform (VPT)": "(a) random", "tokens of block 0": "(b) first", "tokens behind the last block": "(b) last",
           "random": "(c) own level (SPT)"}  # fmt: skip
-frame = chapter.rows("spt-starts", variants=[*LEVELS], tasks="fine")
-shallow = chapter.rows("benchmark", "pretraining", variants=["VPT-Shallow", "SPT-Shallow"], tasks="fine")
+frame = chapter.rows("spt-starts", variants=[*LEVELS], tasks="ablation")
+shallow = chapter.rows("benchmark", "pretraining", variants=["VPT-Shallow", "SPT-Shallow"], tasks="ablation")
 if len(frame):
     rows, of_shallow = [], ["VPT-Shallow", "SPT-Shallow", None, "SPT-Shallow"]
     for (name, label), plain in zip(LEVELS.items(), of_shallow, strict=True):
@@ -637,8 +637,8 @@ if len(frame):
             row[f"{PARTS[part]}, deep"] = spread(other[other.variant == name])
         rows.append(row)
     table = pd.DataFrame(rows)
-    show_table("spt.table-s2", table.loc[:, (table != "–").any()], frame, "Fine-grained task by the level that "
-               "prompts start from: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
+    show_table("spt.table-s2", table.loc[:, (table != "–").any()], frame, f"Task {', '.join(frame.task.unique())} by the "
+               "level that prompts start from: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
     for claim, rival in zip(["uniform", "first", "last"], LEVELS):
         judge(f"spt.table-s2.over-{claim}", frame, "random", rival)
 page.printed("spt.table-s2", "Table S2 as printed")

@@ -60,11 +60,12 @@ def study(args) -> None:
     names = args.names or list(studies())
     for name in names:
         choose("study", name, studies())
-    lab = Lab(Bench(recipe=args.profile, data_dir=args.data_dir, device=args.device))
-    failed = []
+    changes = {} if args.epochs is None else {"epochs": args.epochs}
+    lab = Lab(Bench(args.recipe or args.profile, args.weights, args.data_dir, args.device, changes))
+    actors, failed = cast(args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods), []
     for name in names:
         try:
-            frame = study(name, cast(args.profile, tasks=args.tasks, methods=args.methods), lab, seeds=args.seeds, part=args.part, search=args.search)
+            frame = study(name, actors, lab, seeds=args.seeds, part=args.part, search=args.search)
         except BadInput as error:
             failed.append(f"{name}: {error}")
             continue
@@ -129,6 +130,10 @@ def main(arguments: list[str] | None = None) -> int:
         ("--part", {"default": "1/1", "help": "2/3 takes the second of every three cells"}),
         ("--search", {"action": "store_true", "help": "search learning rates first, three a cell"}),
         ("--profile", {"default": "quick"}),
+        ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
+        ("--epochs", {"type": int, "help": "in place of the recipe's"}),
+        ("--backbone", {"help": "plays the supervised one, and no other is used"}),
+        ("--weights", {"default": "pretrained", "help": "a weights file for it"}),
         ("--data-dir", {"help": "folder of the tasks that are not embedded"}),
         ("--device", {"default": "cpu", "help": "cpu or cuda"}),
     )

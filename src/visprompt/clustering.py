@@ -7,7 +7,6 @@ import torch
 from .progress import progress
 
 
-
 def assign(points: torch.Tensor, centroids: torch.Tensor) -> torch.Tensor:
     """(n, D) -> the nearest of (K, D) by squared Euclidean distance, (n,); the first of equals.
 

@@ -8,7 +8,6 @@ import os
 import platform
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -12,6 +12,7 @@ from .manifests import ROOT, load_yaml
 from .sweeps import Lab, Run, at_best_rates, interval, row_of, sweep
 from .tasks import group_of
 
+
 @dataclass(frozen=True)
 class Cast:
     """Who plays the parts of the studies, and how much of them is done."""
@@ -100,8 +101,10 @@ def with_rates(name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1"
     rates = {}
 
     def rate_like(run: Run, variant: str) -> float | None:
-        """The rate of a variant of the benchmark on the run's backbone and task, else on the supervised backbone."""
-        for backbone in dict.fromkeys([run.backbone, cast.backbones.get("supervised")]):
+        """The rate of a variant of the benchmark on the run's backbone and task, else on the nearest backbone."""
+        parts = {name: part for part, name in cast.backbones.items()}
+        near = "mae" if "mae" in parts[run.backbone] else "supervised"
+        for backbone in dict.fromkeys([run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]):
             given = {**studies()["benchmark"]["variants"][variant]}
             method = given.pop("method")
             given = {key: cast.prompts.get(value, value) for key, value in given.items()}

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from .drawing import BLOCK, SIZE, background, contrast, cover, finish, local, mix, paint, draw
+from .drawing import BLOCK, SIZE, background, contrast, cover, draw, finish, local, mix, paint
 from .errors import choose
 
 FONTS = ["DejaVuSans", "DejaVuSans-BoldOblique", "DejaVuSerif", "DejaVuSansMono-Bold", "STIXGeneralItalic", "cmr10"]

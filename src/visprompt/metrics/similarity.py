@@ -15,6 +15,7 @@ def linear_cka(x: torch.Tensor, y: torch.Tensor) -> float:
     return float((gram_x * gram_y).sum() / (gram_x.norm() * gram_y.norm()))
 
 
+@torch.no_grad()
 def normalised_mutual_information(prompts: torch.Tensor, patches: torch.Tensor) -> float:
     """Mean over images of NMI of prompts (N_p, D) and an image's patches (B, N, D), in [0, 1] (SPT Eq. 7-8).
 
