@@ -58,7 +58,7 @@ import seaborn as sns
 import visprompt as vp
 from visprompt import counts, figures, insights, manifests
 from visprompt import studies as grids
-from visprompt.chapters import Chapter, ChapterParameters, kept_rows
+from visprompt.chapters import Chapter, ChapterParameters
 from visprompt.notebook import Page, read_parameters
 from visprompt.sweeps import interval
 from visprompt.tasks import embedded_tasks
@@ -880,49 +880,11 @@ page.printed("ivpt.table-18", "Table 18 as printed")
 # %% [markdown]
 # ## Real weights, real images
 #
-# The embedded world is small on purpose. Where runs of published ImageNet weights on real images are kept, they are
-# shown here. Their splits are made in the style of VTAB-1k, 800 training and 200 validation images, and are not
-# VTAB-1k's, so the numbers are a trend as well. This makes such runs:
-#
-# ```
-# make notebook NAME=ivpt PROFILE=paper ARGS="-p data_dir FOLDER -p backbone vit_tiny_patch16_224.augreg_in21k_ft_in1k
-#   -p weights FILE -p tasks '[dtd10]' -p studies '[benchmark]'"
-# ```
+# A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. Their splits have 800, 200
+# and some test images, in the style of VTAB-1k; they are not VTAB-1k's, and no number of VTAB-1k may stand beside them.
 
 # %% name="real" tags=["hide-input"]
-SHOWN = ["linear-probe", "full-finetune", "bias", "vpt-deep", "provp", "express", "e2vpt", "cdc", "ivpt"]
-
-
-def real_rows():
-    """Kept runs on real images: of each method, task and number of epochs those at its best rate on validation."""
-    found = []
-    for record in kept_rows("tune", backbone="vit_tiny_patch16_224.augreg_in21k_ft_in1k"):
-        s = record.settings
-        if s["method"] in SHOWN and s["task"] not in embedded_tasks():
-            key = s["task"], s["method"], s["recipe"]["epochs"], str(s["method_settings"])
-            values = record.values["val"], record.values["test"]
-            found.append((*key, s["recipe"]["learning_rate"], s["seed"], *values, record))
-    columns = ["task", "method", "epochs", "settings", "rate", "seed", "val", "test", "record"]
-    frame = pd.DataFrame(found, columns=columns)
-    chosen = []
-    for _, rows in frame.groupby(["task", "method", "epochs", "settings"]):
-        at_first = rows[rows.seed == rows.seed.min()]
-        chosen.append(rows[rows.rate == at_first.rate[at_first.val.idxmax()]])
-    return pd.concat(chosen) if chosen else frame
-
-
-real = real_rows()
-if len(real):
-    rows = []
-    for (task, method, epochs_run), part in real.groupby(["task", "method", "epochs"]):
-        spread = f" ± {part.test.std(ddof=1):.1f}" if part.seed.nunique() > 1 else ""
-        rows.append({"task": task, "method": figures.NAMES[method], "seeds": part.seed.nunique(), "epochs": epochs_run,
-                     "test accuracy, %": f"{part.test.mean():.1f}{spread}"})  # fmt: skip
-    page.present(
-        pd.DataFrame(rows), evidence="trend", records=[*real.record], cell="real",
-        how="ViT-Ti/16 with AugReg's weights; VTAB-1k-style splits; mean ± standard deviation over seeds.",
-        caption="Kept runs of published weights on real images.",
-    )  # fmt: skip
+chapter.real_images()
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

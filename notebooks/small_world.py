@@ -55,9 +55,9 @@ chapter = Chapter(page, p, own=["tasks", "benchmark"], quick_methods=["linear-pr
 # %% [markdown]
 # ## How the backbones were trained
 #
-# All saw the same 60,000 drawn pictures. The supervised ones learned to name 112 shapes, after a start as masked
-# autoencoders, without which supervised training hardly begins on such small networks. The self-supervised ones never
-# saw a label. Their curves, from the logs beside the weights (`python -m visprompt.pretraining NAME` makes both
+# All saw the same 60,000 drawn pictures. The masked autoencoders come first: supervised training and MoCo-v3 hardly
+# begin on such small ViTs from a random start, so both start from painted patches, the supervised ones to name 112
+# shapes, MoCo-v3 to tell pictures apart without a label. Their curves, from the logs beside the weights (`python -m visprompt.pretraining NAME` makes both
 # again):
 
 # %% name="curves" tags=["hide-input"]

@@ -52,11 +52,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from IPython.display import Markdown, display
 
 from visprompt import figures, insights, manifests, sweeps
 from visprompt import studies as grids
-from visprompt.chapters import Chapter, ChapterParameters, kept_rows
+from visprompt.chapters import Chapter, ChapterParameters
 from visprompt.notebook import Page, read_parameters
 from visprompt.sweeps import difference, interval
 from visprompt.tasks import embedded_tasks
@@ -781,49 +780,11 @@ end("spt.table-s4", "Needs ViT-B/16 of ImageNet-21k, FGVC and VTAB-1k.", "benchm
 # %% [markdown]
 # ## Real weights, real images
 #
-# A ViT-Tiny of ImageNet, trained by others, on real photographs. The splits have 800, 200 and some test images, in the
-# manner of VTAB-1k; they are not VTAB-1k's own. Where kept records of such runs exist, they are shown: of each method,
-# the rate that did best on validation images with the first seed.
+# A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. Their splits have 800, 200
+# and some test images, in the style of VTAB-1k; they are not VTAB-1k's, and no number of VTAB-1k may stand beside them.
 
 # %% name="real" tags=["hide-input"]
-TINY = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"
-
-
-def real_table(records):
-    """A row a task, method and number of epochs, at its best rate, and the records behind it."""
-    runs = pd.DataFrame([
-        {"task": r.settings["task"], "method": figures.NAMES.get(r.settings["method"], r.settings["method"]),
-         "settings": repr(r.settings["method_settings"]), "epochs": r.settings["recipe"]["epochs"],
-         "images": r.settings["train_size"], "rate": r.settings["recipe"]["learning_rate"],
-         "seed": r.settings["seed"], "val": r.values["val"], "test": r.values["test"], "record": r}
-        for r in records
-    ])  # fmt: skip
-    rows, used = [], []
-    cell = ["task", "method", "settings", "epochs", "images"]
-    for (task, name, _, epochs, images), part in runs.groupby(cell, sort=False):
-        tried = part[part.seed == part.seed.min()]
-        best = part[part.rate == tried.loc[tried.val.idxmax(), "rate"]]
-        used += [*best.record]
-        rows.append({"task": task, "method": name, "test accuracy, %": spread(best), "seeds": best.seed.nunique(),
-                     "epochs": epochs, "training images": images, "rate": f"{best.rate.iloc[0]:g}"})  # fmt: skip
-    return pd.DataFrame(rows).sort_values(["task", "method"], ignore_index=True), used
-
-
-kept = kept_rows("tune", backbone=TINY)
-if kept:
-    table, used = real_table(kept)
-    page.present(table, evidence="trend", records=used, cell="real", how=f"{TINY} on splits in the manner of VTAB-1k.",
-                 caption="Test accuracy, mean ± standard deviation over seeds.")  # fmt: skip
-else:
-    display(Markdown("*There is no record of such a run here.*"))
-
-# %% [markdown]
-# With a folder of images and a weights file, this page runs on them:
-#
-# ```
-# make notebook NAME=spt PROFILE=paper ARGS="-p data_dir FOLDER \
-#   -p backbone vit_tiny_patch16_224.augreg_in21k_ft_in1k -p weights FILE -p tasks '[dtd10]' -p studies '[benchmark]'"
-# ```
+chapter.real_images()
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -33,6 +33,9 @@ def test_published_prints_the_table(capsys):
         (["claims", "--verdict", "agree"], "Did you mean 'agrees'"),
         (["claims", "--profile", "fast"], "unknown profile"),
         (["artifacts", "--paper", "davptt"], "Did you mean 'davpt'"),
+        (["study", "benchmrk"], "Did you mean 'benchmark'"),
+        (["study", "benchmark", "--part", "3"], "part must be written 1/2"),
+        (["study", "benchmark", "--profile", "papers"], "Did you mean 'paper'"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(capsys, words, message):

@@ -76,7 +76,7 @@ def mlp(*widths: int) -> nn.Sequential:
 class Contrast(nn.Module):
     """MoCo-v3 (Chen et al., ICCV 2021) around a timm ViT: two views of a picture, told from those of others.
 
-    The patch embedding stays at its random start, which keeps training steady (their Sec. 4).
+    The patch embedding stays as it starts, which keeps training steady (their Sec. 4).
     """
 
     def __init__(self, vit: nn.Module, temperature: float, momentum: float):
@@ -105,12 +105,13 @@ class Contrast(nn.Module):
 
 
 def view(images: torch.Tensor) -> torch.Tensor:
-    """A random view of normalised images (B, 3, S, S): crop of 30 to 100 % of the area, colours mixed, turned to grey.
+    """A random view of normalised images (B, 3, S, S): a crop, resized, its colours mixed, some turned to grey.
 
-    Colours are what the pictures of a class do not share; without their change they would be all that is learned.
+    The crop keeps 60 to 100 % of the area: a smaller one often misses what was drawn. Colours are what the pictures of
+    a class do not share; without their change they would be all that is learned.
     """
     count, device = len(images), images.device
-    side = torch.rand(count, device=device).mul(0.7).add(0.3).sqrt()
+    side = torch.rand(count, device=device).mul(0.4).add(0.6).sqrt()
     place = (torch.rand(count, 2, device=device) * 2 - 1) * (1 - side)[:, None]
     affine = torch.zeros(count, 2, 3, device=device)
     affine[:, 0, 0] = affine[:, 1, 1] = side

@@ -62,7 +62,7 @@ MASKED = Pretraining(mae_epochs=8)
 RECIPES = {
     "vit_micro_patch4_24": Pretraining(mae_epochs=4, mae_normalised=False, epochs=7),
     "vit_micro_patch4_24.mae": MASKED,
-    "vit_micro_patch4_24.mocov3": Pretraining(moco_epochs=4),
+    "vit_micro_patch4_24.mocov3": Pretraining(init="vit_micro_patch4_24.mae", moco_epochs=2),
     "vit_nano_patch4_24.mae": MASKED,
     "vit_nano_patch4_24": Pretraining(init="vit_nano_patch4_24.mae", epochs=5),
     "vit_mini_patch4_24.mae": MASKED,
