@@ -93,6 +93,14 @@ def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
             grids.study("benchmark", cast, lab, seeds=[0], part=wrong)
 
 
+def test_a_run_from_scratch_is_not_the_pretrained_one(lab):
+    pretrained = Run(MICRO, "position", "linear-probe")
+    done = lab.do(pretrained)
+    scratch = Run(MICRO, "position", "linear-probe", scratch=True)
+    assert lab.do(scratch, compute=False) is None
+    assert lab.do(scratch).id != done.id and lab.do(pretrained, compute=False).id == done.id
+
+
 def folder_task(root, break_it):
     """A task folder of four 16-pixel images, one of them broken."""
     (root / "images").mkdir(parents=True)

@@ -93,13 +93,18 @@ class Lab:
         return {"model": model, "task": task, "recipe": recipe, "seed": run.seed, "prepared_on": other}
 
     def do(self, run: Run, compute: bool = True) -> Record | None:
-        """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record too."""
+        """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record too.
+
+        Without `compute` the code may have been another one, the data and the weights not.
+        """
         try:
             ready = self.prepare(run)
         except BadInput as error:
             record_failure("tune", {"run": asdict(run), "bench": asdict(self.bench)}, error)
             raise
-        return tune(**ready, run=compute)
+        record = tune(**ready, run=compute)
+        same = {"data": ready["task"].fingerprint, "weights": ready["model"].source.fingerprint}
+        return record if record is not None and same.items() <= record.fingerprints.items() else None
 
 
 def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
