@@ -317,7 +317,7 @@ page.judge("davpt.table-2.share", computed[0], min(computed), max(computed), evi
            note="Estimate at 10 prompts a block, interval from 5 to 100.")  # fmt: skip
 page.not_run(
     "davpt.table-2", why="mIoU needs a decoder, ADE20K and PASCAL Context; the package has no segmentation yet.",
-    command="# no command yet: it comes with the project's issue on segmentation",
+    command="none yet: segmentation is not part of this package",
 )  # fmt: skip
 
 # %% [markdown]

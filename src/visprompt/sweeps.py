@@ -30,7 +30,9 @@ class Run:
     scratch: bool = False  # random weights in place of the pretrained ones
     prepared_on: str | None = None  # another task, whose images the method sees before the first step
 
-    def __str__(self):
+    @property
+    def label(self) -> str:
+        """What a reader of a log needs to know of it."""
         changes = "".join(f", {key} {value}" for key, value in self.settings.items())
         return f"{self.method} on {self.task}, {self.backbone}{changes}, seed {self.seed}"
 
@@ -122,7 +124,7 @@ def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Ru
         BadInput: no run was asked for, or, after all runs, some failed.
     """
     lab = bench if isinstance(bench, Lab) else Lab(bench)
-    done = zip(runs, run_all([(str(run), lambda run=run: lab.do(run)) for run in runs], label), strict=True)
+    done = zip(runs, run_all([(run.label, lambda run=run: lab.do(run)) for run in runs], label), strict=True)
     found = [*done, *((run, lab.do(run, compute=False)) for run in kept)]
     rows = [row_of(run, record) for run, record in found if record is not None]
     if not rows:
@@ -159,7 +161,7 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
         tried[name] = [replace(cell, rate=rate * factor) for factor in sorted(FACTORS, key=lambda f: abs(np.log(f)))]
     if compute:
         every = [run for trials in tried.values() for run in trials]
-        run_all([(f"{run}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
+        run_all([(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
     best = {}
     for name, trials in tried.items():
         records = [lab.do(run, compute=False) for run in trials]

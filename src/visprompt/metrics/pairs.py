@@ -278,7 +278,8 @@ def epochs_in_turns(
         def epoch(key, features, inputs):
             model.reset(0)
             model.method.prepare(frozen, pixels, labels, torch.Generator().manual_seed(0))
-            losses[key] = train(model, features, inputs, labels, recipe, torch.Generator().manual_seed(0), device)[0]
+            generator = torch.Generator().manual_seed(0)
+            losses[key] = train(model, features, inputs, labels, recipe, generator, lambda epoch: None)[0]
 
         values = in_turns({
             "first": lambda: epoch("first", model.features, kept),
