@@ -201,7 +201,7 @@ def of_vtab(*variants):
 # ten reinforced patches, are a far larger share here than on a ViT-B/16 with 196 patches. All this shows a trend, never
 # a reproduction.
 #
-# The recipe of the paper profile is the one that the AP paper prints, since this paper leaves rates and batch size out.
+# This paper leaves rates and batch size out: its recipe in the paper profile searches around a rate of 1 with VPT's batch.
 
 # %% name="recipe" tags=["hide-input"]
 ours = load_recipe(p.profile, "ivpt", True)
@@ -230,7 +230,7 @@ page.present(
 #
 # The paper compares iVPT with sixteen other ways to adapt a ViT-B/16 and finds the highest mean of the three groups, at
 # as many parameters as VPT. Its row "SPT" is sensitivity-aware tuning, not the Self-Prompt Tuning of this book.
-# The table here has two tasks of each group and those of the listed methods that this package has, at one number of
+# The table here has one task of each group and those of the listed methods that this package has, at one number of
 # prompts. The parameter columns are counted on each model as it was trained; where the paper's own counts come from
 # is on [](cost.ipynb).
 
@@ -344,7 +344,7 @@ def insight(function, study, variant, slug, wanted):
     names = tuple(name for name in wanted if not only or name in only)
     found = []
     if names and (p.methods is None or slug in p.methods):
-        narrow = replace(chapter.cast, only_tasks=names, only_variants=(slug,))
+        narrow = replace(chapter.cast, only_tasks=names, only_methods=(slug,))
         compute = p.profile == "paper" if p.studies is None else study in p.studies
         cells = [run for name, run in grids.with_rates(study, narrow, chapter.lab, False) if name == variant]
         for run in cells:
@@ -880,8 +880,10 @@ page.printed("ivpt.table-18", "Table 18 as printed")
 # %% [markdown]
 # ## Real weights, real images
 #
-# A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. Their splits have 800, 200
-# and some test images, in the style of VTAB-1k; they are not VTAB-1k's, and no number of VTAB-1k may stand beside them.
+# A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. Their splits are in the style
+# of VTAB-1k, 800 training images or fewer; they are not VTAB-1k's, and no number of VTAB-1k may stand beside them. The
+# rates are those that suit the small world, without a search here: an accuracy near chance says that the rate fails on
+# this network, not that the method does.
 
 # %% name="real" tags=["hide-input"]
 chapter.real_images()

@@ -78,7 +78,7 @@ class Chapter:
         self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes))
         self.cast = studies.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
         if p.profile == "quick" and p.backbone is None and p.tasks is None and p.methods is None:
-            narrow = replace(self.cast, only_tasks=(QUICK_TASK,), only_variants=tuple(quick_methods))
+            narrow = replace(self.cast, only_tasks=(QUICK_TASK,), only_methods=tuple(quick_methods))
             studies.study("benchmark", narrow, self.lab, seeds=p.seeds)
 
     @cached_property

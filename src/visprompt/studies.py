@@ -22,7 +22,7 @@ class Cast:
     prompts: dict[str, int]  # "deep" and "shallow" -> prompt tokens
     profile: str = "quick"
     only_tasks: tuple[str, ...] = ()  # none but these; empty: all
-    only_variants: tuple[str, ...] = ()  # likewise
+    only_methods: tuple[str, ...] = ()  # likewise, slugs
 
 
 def cast(profile: str, *, backbone: str | None = None, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> Cast:
@@ -72,7 +72,7 @@ def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Ru
             for variant, given in variants.items():
                 if part not in cast.backbones or (cast.only_tasks and task not in cast.only_tasks):
                     continue
-                if cast.only_variants and given["method"] not in cast.only_variants:
+                if cast.only_methods and given["method"] not in cast.only_methods:
                     continue
                 given = {key: cast.prompts.get(value, value) if isinstance(value, str) else value
                          for key, value in given.items()}  # fmt: skip
