@@ -164,3 +164,15 @@ def test_outdated_kept_records_are_run_again(stores):
     for wrong in (("plots",), ("tune", "3/2"), ("tune", "half")):
         with pytest.raises(vp.BadInput, match="kind|1/2"):
             renew(*wrong)
+
+
+def test_records_older_than_a_field_are_found_where_it_has_their_value(stores):
+    old = {"method": "ap", "recipe": {"epochs": 8}}
+    kept = records.recorded("tune", old, lambda: {"test": 1.0}, code=["errors"])
+    for augmentation, found in (("none", kept.id), ("crop and flip", None)):
+        new = {"method": "ap", "recipe": {"epochs": 8, "augmentation": augmentation}}
+        record = records.recorded("tune", new, dict, code=["errors"], run=False)
+        assert (record and record.id) == found
+    again = records.recorded("tune", {"method": "ap", "recipe": {"epochs": 8, "augmentation": "none"}},
+                             lambda: {"test": 2.0}, code=["errors"])  # fmt: skip
+    assert again.values == {"test": 2.0}  # a run that is asked for is done

@@ -85,7 +85,8 @@ def recorded(
         if (store / kind / f"{name}.json").exists():
             return read_record(store / kind / f"{name}.json")
     if not run:
-        others = [p for store in stores() for p in store.glob(f"{kind}/{short_hash([kind, settings])}-*.json")]
+        hashes = dict.fromkeys(short_hash([kind, older]) for older in (settings, before_later_fields(settings)))
+        others = [p for store in stores() for start in hashes for p in store.glob(f"{kind}/{start}-*.json")]
         others = [p for p in others if ".failed" not in p.name]
         return read_record(max(others, key=lambda p: p.stat().st_mtime)) if others else None
     path = stores()[0] / kind / f"{name}.json"
@@ -99,6 +100,18 @@ def recorded(
     write_whole(path, text)
     path.with_suffix(".failed.json").unlink(missing_ok=True)
     return done
+
+
+LATER_FIELDS = {"recipe": {"augmentation": "none"}}  # fields younger than some kept records, with what these had
+
+
+def before_later_fields(settings: dict) -> dict:
+    """Settings as a record older than `LATER_FIELDS` has them; unchanged where a field has another value."""
+    older = dict(settings)
+    for part, fields in LATER_FIELDS.items():
+        if isinstance(older.get(part), dict) and fields.items() <= older[part].items():
+            older[part] = {key: value for key, value in older[part].items() if key not in fields}
+    return older
 
 
 def new_record(name, kind, settings, fingerprints, values, start: float, **how) -> Record:
