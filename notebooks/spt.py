@@ -400,6 +400,7 @@ end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k a
 #
 # In (b) the paper trains the prompts on the task after starting them on another. **Here they stay frozen**, which
 # takes one cheap fit a cell: this shows the start alone, and a difference that training would close counts in full.
+# A row without values was not run.
 
 
 # %% name="spt.figure-3" tags=["hide-input"]
@@ -519,7 +520,7 @@ end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and Vi
 #
 # On ImageNet-1K, the paper trains with a growing share of the images. With few, prompts win; with many, full
 # fine-tuning does. Supervised pre-training is the better choice when there is little data. Here a drawn task
-# gives up to twice its usual training images. A run has as many epochs whatever the amount, so few
+# gives a tenth of its usual training images up to twice as many; the axis shows which of these were run. A run has as many epochs whatever the amount, so few
 # images also mean few steps; the rate is the one searched at the usual amount.
 
 
