@@ -72,7 +72,7 @@ chapter = Chapter(
     quick_methods=["vpt-deep", "express", "ivpt"],
 )  # fmt: skip
 
-# %% name="helpers" tags=["hide-input", "remove-output"]
+# %% name="shared" tags=["hide-input", "remove-output"]
 COLOURS = dict(zip(
     ["VPT-Deep", "iVPT", "CDC", "EXPRESS", "Vanilla CDC", "ProVP", "CDC + DA", "iVPT, AR on all tokens"],
     sns.color_palette("colorblind"),
@@ -328,7 +328,7 @@ rest("ivpt.table-3", "benchmark", "ivpt-structures")
 # from black to white. What counts is the loss against the same model without noise, so that a better start is no
 # advantage.
 
-# %% name="noise-helpers" tags=["hide-input", "remove-output"]
+# %% name="noise" tags=["hide-input", "remove-output"]
 NOISE = {
     "quick": {"ivpt.figure-4": ["letters"], "ivpt.figure-6": ["texture", "position"]},
     "paper": {

@@ -92,8 +92,8 @@ def percent(value):
 rows = [
     {
         "backbone": name, "width": embedded()[name]["timm_kwargs"].get("embed_dim", "–"),
-        "epochs masked / MoCo-v3 / supervised": " / ".join(str(log["recipe"].get(k, 0)) for k in ("mae_epochs", "moco_epochs", "epochs")),
-        "starts from": log["recipe"].get("init") or "random",
+        "epochs: MAE / MoCo / labels": " / ".join(str(log["recipe"].get(k, 0)) for k in ("mae_epochs", "moco_epochs", "epochs")),
+        "start": "MAE" if log["recipe"].get("init") else "random",
         "own head, %": percent(log["source_accuracy"]), "linear probe, %": percent(log.get("probe_accuracy")),
         "minutes": round(log["seconds"] / 60),
     }
