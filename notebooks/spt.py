@@ -400,7 +400,6 @@ end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k a
 #
 # In (b) the paper trains the prompts on the task after starting them on another. **Here they stay frozen**, which
 # takes one cheap fit a cell: this shows the start alone, and a difference that training would close counts in full.
-# A row without values was not run.
 
 
 # %% name="spt.figure-3" tags=["hide-input"]
