@@ -27,11 +27,13 @@ GPUS = int(DEVICE.startswith("cuda"))
 CARDS = int(config.get("gpus", 1))
 
 MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
-SITE_ONLY = [f"src/visprompt/{name}.py" for name in ("book", "book_pages", "sphinx_anchors", "__main__")]
+SITE_ONLY = [f"src/visprompt/{name}.py" for name in ("book", "book_pages", "number_pages", "results", "sphinx_anchors", "__main__")]
+SITE_ONLY += [path for path in MODULES if "/auditing/" in path]
 LOOKS_ONLY = [f"src/visprompt/{name}.py" for name in ("figures", "pictures")]
 WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
 PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
+AUDITS = [path for path in MANIFESTS if path.endswith(("/audit.yaml", "/names.yaml"))]  # no notebook reads them
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
 KEPT = sorted(str(p) for p in Path("book/records").rglob("*.json"))
@@ -121,7 +123,7 @@ rule execute:
         code=SHOWN,
         weights=WEIGHTS,
         kept=KEPT,
-        manifests=MANIFESTS,
+        manifests=[path for path in MANIFESTS if path not in AUDITS],
     output:
         f"build/executed/{PROFILE}/{{name}}.ipynb",
     message:

@@ -1,4 +1,4 @@
-"""The command line: `visprompt claims`, `published`, `artifacts`, `bench`, `study`, `keep`, `renew`."""
+"""The command line: `visprompt audit`, `claims`, `published`, `artifacts`, `bench`, `study`, `keep`, `renew`."""
 
 import argparse
 import shutil
@@ -9,22 +9,23 @@ from .errors import BadInput, choose
 
 
 def claims(args) -> None:
-    """One claim a line: id, artifact, evidence, verdict; `not run` where no executed notebook answers it."""
-    from .book import read_results
+    """One claim a line: id, artifact, evidence, verdict; `not run` where neither a notebook nor the audit answers it."""
+    from .results import claims
+
+    for row in claims(args.paper, args.verdict, args.profile).itertuples():
+        print(f"{row.id}\t{row.artifact}\t{row.evidence if isinstance(row.evidence, str) else '-'}\t{row.verdict}")
+
+
+def audit(args) -> None:
+    """The papers' own arithmetic, one finding a line: id, where printed, printed, recomputed, verdict."""
+    from .auditing import VERDICTS, audit
 
     if args.verdict:
-        choose("verdict", args.verdict, ["agrees", "disagrees", "inconclusive", "not run"])
-    choose("profile", args.profile, ["quick", "paper"])
-    found = manifests.claims(args.paper)
-    try:
-        answers = read_results(args.profile)["claims"]
-    except BadInput as error:
-        print(f"No claim is answered yet: {error}", file=sys.stderr)
-        answers = {}
-    for claim in found:
-        answer = answers.get(claim.id, {"evidence": None, "verdict": "not run"})
-        if args.verdict in (None, answer["verdict"]):
-            print(f"{claim.id}\t{claim.artifact}\t{answer['evidence'] or '-'}\t{answer['verdict']}")
+        choose("verdict", args.verdict, VERDICTS)
+    found = audit(args.paper)
+    for row in found[found.verdict == args.verdict].itertuples() if args.verdict else found.itertuples():
+        print("\t".join((row.id, row.where, row.printed, row.computed or "-", row.verdict)))
+    print(", ".join(f"{count} {word}" for word, count in found.verdict.value_counts().items()), file=sys.stderr)
 
 
 def published(args) -> None:
@@ -111,6 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     paper = ("--paper", {"help": "slug of one paper"})
     add(claims, paper, ("--verdict", {}), ("--profile", {"default": "quick"}))
+    add(audit, ("paper", {"nargs": "?", "help": "slug of one paper"}), ("--verdict", {}))
     add(published, ("artifact", {"help": "such as ap.table-1"}))
     add(artifacts, paper)
     add(

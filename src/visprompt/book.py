@@ -14,93 +14,14 @@ from pathlib import Path
 
 import nbformat
 
-from . import book_pages, manifests
+from . import book_pages, manifests, number_pages
 from .errors import BadInput, choose
+from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
-PROFILES = ("quick", "paper")
-RESULTS_MIME = "application/vnd.visprompt.results+json"
-# An artifact shown in several ways counts as the weakest of them: exact parameters beside a trend make a trend.
-WEAKEST_FIRST = ("trend", "measured", "derived", "replicated")
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MARKER = re.compile(r"<!-- made: ([a-z-]+) -->")
-
-
-def notebooks(root: Path) -> dict:
-    """Name -> {title, artifacts, slices} from data_manifests/notebooks.yaml."""
-    return manifests.load_yaml(root / "data_manifests" / "notebooks.yaml")
-
-
-def read_notebook(path: Path, profile: str) -> tuple[nbformat.NotebookNode, dict]:
-    """Return an executed notebook and the results that its last cell left.
-
-    Raises:
-        BadInput: it is missing or damaged, a cell did not run or failed, it left no results, or it
-            ran with another profile; the message names the notebook and the cell.
-    """
-    again = f"Run it again: make book PROFILE={profile}"
-    if not path.exists():
-        raise BadInput(f"{path} does not exist, so notebook {path.stem} has not run. {again}")
-    try:
-        notebook = nbformat.read(path, as_version=4)
-    except (ValueError, nbformat.reader.NotJSONError) as error:
-        raise BadInput(f"{path} is no notebook ({error}). Delete it. {again}") from error
-    results = None
-    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
-    for number, cell in enumerate(code, start=1):
-        which = cell.metadata.get("name") or first_line(cell.source)
-        name = f"notebook {path.stem}, code cell {number} ({which})"
-        if cell.execution_count is None:
-            raise BadInput(f"{name} did not run. {again}")
-        for output in cell.outputs:
-            if output.output_type == "error":
-                raise BadInput(f"{name} failed with {output.ename}: {output.evalue}. Mend it. {again}")
-            results = output.get("data", {}).get(RESULTS_MIME, results)
-    if results is None:
-        raise BadInput(f"notebook {path.stem} left no results; its last cell must be page.close(). {again}")
-    if results["profile"] != profile:
-        raise BadInput(f"notebook {path.stem} ran with profile {results['profile']}, not {profile}. {again}")
-    return notebook, results
-
-
-def first_line(source: str) -> str:
-    """The first line of a cell, to tell the reader which one is meant."""
-    return repr(source.strip().splitlines()[0][:60])
-
-
-def read_results(profile: str = "quick", root: Path | None = None) -> dict:
-    """Return what the executed notebooks of a profile found, for every artifact and every claim.
-
-    The result holds "profile", "notebooks" (name -> commit), "artifacts" (id -> "evidence", "shows",
-    "not_run", "notebook") and "claims" (id -> "verdict", "evidence", "estimate", "low", "high",
-    "records", "note", "notebook"). What no notebook speaks of is there too, as `not run`.
-
-    Raises:
-        BadInput: a notebook has not run, ran only in part, or ran with another profile.
-    """
-    choose("profile", profile, PROFILES)
-    root = root or manifests.ROOT
-    nothing = {"evidence": "not run", "shows": [], "not_run": None, "notebook": None}
-    unasked = {"verdict": "not run", "note": "", "records": [], "notebook": None}
-    unasked |= dict.fromkeys(("evidence", "estimate", "low", "high"))
-    found = {
-        "profile": profile,
-        "notebooks": {},
-        "artifacts": {id: dict(nothing) for id in manifests.artifacts().index},
-        "claims": {claim.id: dict(unasked) for claim in manifests.claims()},
-    }
-    for name in notebooks(root):
-        _, results = read_notebook(root / "build" / "executed" / profile / f"{name}.ipynb", profile)
-        found["notebooks"][name] = results["commit"]
-        for id, entry in results["artifacts"].items():
-            choose(f"artifact in notebook {name}:", id, found["artifacts"])
-            shown = {show["evidence"] for show in entry["shows"]}
-            evidence = next((kind for kind in WEAKEST_FIRST if kind in shown), "not run")
-            found["artifacts"][id] = {**entry, "evidence": evidence, "notebook": name}
-        for id, entry in results["claims"].items():
-            choose(f"claim in notebook {name}:", id, found["claims"])
-            found["claims"][id] = {**entry, "notebook": name}
-    return found
+MAKERS = {**book_pages.MAKERS, **number_pages.MAKERS}
+MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
 def assemble(profile: str, root: Path | None = None) -> Path:
@@ -119,7 +40,7 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     shutil.copytree(root / "book" / "_static", pages / "static")
     for page in pages.glob("*.md"):
         text = page.read_text()
-        page.write_text(MARKER.sub(lambda match: book_pages.make(match[1], results, root), text))
+        page.write_text(MARKER.sub(lambda match: make(match[1], results, root), text))
     for folder in ("notebooks", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
     for name in notebooks(root):
@@ -128,7 +49,14 @@ def assemble(profile: str, root: Path | None = None) -> Path:
         if entry["notebook"]:
             bundle = book_pages.bundle(id, results, root)
             (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, indent=1))
+    number_pages.downloads(results, pages / "extra" / "downloads")
     return pages
+
+
+def make(part: str, results: dict, root: Path) -> str:
+    """The generated part of a page that `<!-- made: name words -->` asks for."""
+    name, *words = part.split()
+    return MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
 
 
 def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:

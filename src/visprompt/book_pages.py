@@ -5,6 +5,7 @@ import html
 import io
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,23 +14,12 @@ from PIL import Image
 
 from . import manifests, records
 from .drawing import draw
-from .errors import choose
 from .tasks import load_task
 
 EVIDENCE = ("derived", "measured", "trend", "replicated", "not run")
 VERDICTS = ("agrees", "disagrees", "inconclusive", "not run")
 # Modules that only this site uses.
 HIDDEN = {"__init__", "__main__", "sphinx_anchors", "book", "book_pages"}
-
-
-def make(part: str, results: dict, root: Path) -> str:
-    """Return the generated part of a page that `<!-- made: part -->` asks for."""
-    makers = {
-        "evidence": evidence, "verdicts": verdicts, "artifacts": artifacts, "claims": claims,
-        "notebooks": notebooks, "data": data, "backbones": backbones, "api": api,
-        "contributing": contributing,
-    }  # fmt: skip
-    return makers[choose("generated part", part, makers)](results, root)
 
 
 def bundle(artifact: str, results: dict, root: Path) -> dict:
@@ -57,13 +47,19 @@ def badge(word: str | None) -> str:
     return f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
 
 
-def table(head: list[str], rows: list[list[str]], filterable: bool = False) -> str:
+def table(head: list[str], rows: list[list[str]], filterable: bool = False, choices: Sequence[str] = (), kind: str = "") -> str:
     """An HTML table from finished cells, in a box that scrolls sideways where it must.
 
     No blank line inside: in Markdown that would end the HTML.
+
+    Args:
+        filterable: a text field above it leaves the rows with the typed words.
+        choices: heads of the columns whose words can be picked from lists beside that field.
+        kind: further CSS classes.
     """
-    kind = "vp-table vp-filterable" if filterable else "vp-table"
-    lines = [f'<div class="{kind}" tabindex="0"><table>', "<thead><tr>"]
+    kind = " ".join(filter(None, ["vp-table", "vp-filterable" * filterable, kind]))
+    picks = f' data-choices="{",".join(str(head.index(name)) for name in choices)}"' if choices else ""
+    lines = [f'<div class="{kind}" tabindex="0"{picks}><table>', "<thead><tr>"]
     lines += [f'<th scope="col">{cell}</th>' for cell in head] + ["</tr></thead>", "<tbody>"]
     for row in rows:
         lines.append(f"<tr>{''.join(map(table_cell, row))}</tr>")
@@ -114,8 +110,10 @@ def counts(what: str, words: tuple[str, ...], found: dict[str, str]) -> str:
 
 
 def artifacts(results: dict, root: Path) -> str:
-    """Every table, figure and theorem of the papers, with its evidence and what would run the rest."""
-    rows = []
+    """Every table, figure and theorem of the papers, with its evidence, its claims and what would run the rest."""
+    rows, judged = [], {}
+    for claim in manifests.claims():
+        judged.setdefault(claim.artifact, Counter())[results["claims"][claim.id]["verdict"]] += 1
     for id, row in manifests.artifacts().iterrows():
         entry = results["artifacts"][id]
         shown = dict.fromkeys(show["evidence"] for show in entry["shows"])
@@ -129,14 +127,16 @@ def artifacts(results: dict, root: Path) -> str:
         record = f'<a href="records/{id}.json">record</a>' if entry["notebook"] else ""
         short = html.escape(manifests.papers()[row["paper"]]["short"])
         name = link(id, printed_name(row), results)
-        rows.append([short, name, html.escape(row["title"]), words, how, record, f"<code>{id}</code>"])
-    return table(["Paper", "Artifact", "Title", "Evidence", "How", "Record", "Id"], rows, filterable=True)
+        counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in VERDICTS if (n := judged.get(id, {}).get(word)))
+        rows.append([short, name, html.escape(row["title"]), words, counted, how, record, f"<code>{id}</code>"])
+    head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How", "Record", "Id"]
+    return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"))
 
 
-def claims(results: dict, root: Path) -> str:
-    """Every claim with what the paper prints, what was found, and the verdict."""
+def claims(results: dict, root: Path, paper: str | None = None) -> str:
+    """Every claim with what the paper prints, what was found, and the verdict; of one paper, or of all."""
     rows = []
-    for claim in manifests.claims():
+    for claim in manifests.claims(paper):
         found = results["claims"][claim.id]
         estimate = "" if found["estimate"] is None else f"{found['estimate']:.4g}"
         if estimate and None in (found["low"], found["high"]):
@@ -144,16 +144,19 @@ def claims(results: dict, root: Path) -> str:
         elif estimate and found["high"] > found["low"]:
             estimate += f" [{found['low']:.4g}, {found['high']:.4g}]"
         record = f'<a href="records/{claim.artifact}.json">record</a>' if found["notebook"] else ""
+        if found["records"] and not found["notebook"]:  # the audit answered it
+            record = f'<a href="numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
         printed = f" Printed: {html.escape(claim.printed)}." if claim.printed else ""
         rows.append([
-            link(claim.artifact, printed_name(manifests.artifact(claim.artifact)), results),
+            f"{manifests.papers()[claim.artifact.split('.')[0]]['short']}, "
+            + link(claim.artifact, printed_name(manifests.artifact(claim.artifact)), results),
             f"{html.escape(claim.metric)}.{printed}<br><code>{claim.id}</code>",
             html.escape(condition(claim)), estimate, badge(found["verdict"]),
             badge(found["evidence"]) if found["evidence"] else "", record,
             f"{html.escape(claim.why)} {html.escape(found['note'])}",
         ])  # fmt: skip
     head = ["Artifact", "Measured", "Agrees when", "Found", "Verdict", "Evidence", "Record", "Why so"]
-    return table(head, rows, filterable=True)
+    return table(head, rows, filterable=True, choices=("Verdict", "Evidence"))
 
 
 def condition(claim: manifests.Claim) -> str:
@@ -245,3 +248,9 @@ def api(results: dict, root: Path) -> str:
         if not HIDDEN & set(name.split(".")):
             parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}\n```\n")
     return "\n".join(parts)
+
+
+MAKERS = {
+    "evidence": evidence, "verdicts": verdicts, "artifacts": artifacts, "claims": claims, "notebooks": notebooks,
+    "data": data, "backbones": backbones, "api": api, "contributing": contributing,
+}  # fmt: skip

@@ -120,13 +120,19 @@ def artifacts(paper: str | None = None) -> pd.DataFrame:
     Raises BadInput for an unknown paper or a damaged `artifacts.csv`.
     """
     path = ROOT / "data_manifests" / "artifacts.csv"
+    table = _artifacts(path, path.stat().st_mtime_ns if path.exists() else 0)
+    return table.copy() if paper is None else table[table["paper"] == choose("paper", paper, papers())]
+
+
+@functools.lru_cache(maxsize=8)
+def _artifacts(path: Path, changed: int) -> pd.DataFrame:
+    """`artifacts.csv`, read and checked once as long as it does not change."""
     table = read_table(path)
     if list(table.columns) != ["id", *ARTIFACT_COLUMNS]:
         raise BadInput(f"{path}: the columns must be id, {', '.join(ARTIFACT_COLUMNS)}.")
     if table["id"].duplicated().any():
         raise BadInput(f"{path}: id {table['id'][table['id'].duplicated()].iloc[0]!r} is given twice.")
-    table = table.set_index("id")
-    return table if paper is None else table[table["paper"] == choose("paper", paper, papers())]
+    return table.set_index("id")
 
 
 def artifact(id: str) -> pd.Series:

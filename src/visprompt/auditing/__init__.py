@@ -1,0 +1,92 @@
+"""The papers' own arithmetic: every mean, gain, count, ratio and quotation recomputed from printed cells.
+
+The rules are data (`data_manifests/papers/<paper>/audit.yaml` and `names.yaml`); what they find is found here.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from functools import partial
+
+import pandas as pd
+
+from .. import manifests
+from ..counts import printed_counts
+from ..errors import BadInput, choose
+from ..records import Record, fingerprint_file, recorded, short_hash
+from .cells import cells_of, numbers, table
+from .findings import KINDS, VERDICTS, Finding, slug
+from .quoted import quotations
+from .rules import arithmetic, rules
+
+__all__ = ["KINDS", "VERDICTS", "Finding", "audit", "audit_records"]
+COUNTED = re.compile("param|gflops")  # columns of counts
+CODE = (*(f"auditing.{name}" for name in ("__init__", "cells", "findings", "operations", "quoted", "rules")), "counts")
+
+
+def audit(paper: str | None = None) -> pd.DataFrame:
+    """All findings of one paper, or of all: a row each, with the fields of `Finding`.
+
+    Raises:
+        BadInput: unknown paper, or a rule that leads nowhere.
+    """
+    table.cache_clear()  # the files may have changed
+    wanted = manifests.papers() if paper is None else [choose("paper", paper, manifests.papers())]
+    found = [finding for slug in wanted for finding in arithmetic(slug)]
+    found += [finding for finding in [*quotations(), *architecture()] if finding.paper in wanted]
+    twice = [id for id, count in Counter(finding.id for finding in found).items() if count > 1]
+    if twice:
+        raise BadInput(f"finding {twice[0]!r} is made twice; rename one of its rules.")
+    readings = {id: text for slug in wanted for id, text in rules(slug).get("readings", {}).items()}
+    for id in readings:
+        choose("finding in readings:", id, [finding.id for finding in found])
+    found = [replace(f, reading=" ".join(readings[f.id].split())) if f.id in readings else f for f in found]
+    return pd.DataFrame([asdict(finding) for finding in found], columns=list(Finding.__dataclass_fields__))
+
+
+def audit_records() -> list[Record]:
+    """The record of each paper's audit, made where there is none; the data are the files of `data_manifests/papers`.
+
+    `values["findings"]` holds the fields of `Finding`.
+    """
+    folder = manifests.ROOT / "data_manifests" / "papers"
+    files = {str(path.relative_to(folder)): fingerprint_file(path) for path in sorted(folder.rglob("*.*"))}
+    data = short_hash(files)
+
+    def compute(paper: str) -> dict:
+        return {"findings": json.loads(audit(paper).to_json(orient="records"))}
+
+    return [
+        recorded("audit", {"paper": slug}, partial(compute, slug), code=CODE, data=data) for slug in manifests.papers()
+    ]
+
+
+def architecture() -> Iterable[Finding]:
+    """Every printed count of parameters and of operations, from `visprompt.counts`."""
+    for row in printed_counts().itertuples():
+        undecided, unknown = row.agrees is None or pd.isna(row.agrees), pd.isna(row.computed)
+        kind = "operations" if row.unit == "GFLOPs" else "parameters"
+        yield Finding(
+            f"{row.id}.{kind}", row.artifact.split(".")[0], "" if row.artifact.endswith("prose") else row.artifact, row.where,
+            kind, f"{row.method}, {row.unit}, from the architecture", f"{row.printed:g}",
+            "" if unknown else f"{row.computed:.4g}",
+            "inconclusive" if undecided else "agrees" if row.agrees else "disagrees", row.reading,
+            estimate=None if unknown else float(row.computed), cells=tuple(cells_with(row)),
+        )  # fmt: skip
+
+
+def cells_with(count) -> Iterable[tuple[str, int, str]]:
+    """The cells of its table that print a count: in a row that names the method, in a column of counts."""
+    if count.artifact.endswith("prose") or ".text-" in count.id:
+        return
+    frame = cells_of(count.artifact)
+    counted = [column for column in frame.columns if COUNTED.search(column)]
+    for number, row in enumerate(frame.to_dict("records")):
+        first = list(row.values())[:2]
+        if count.method not in first or slug(first[0]) not in count.id:
+            continue
+        for column in counted:
+            if any(abs(shown.value - count.printed) < 1e-9 for shown, _ in numbers(row[column])[:1]):
+                yield count.artifact, number, column

@@ -1,0 +1,277 @@
+"""The audit of printed numbers: what digits stand for, what a rule computes, and that a changed cell is found."""
+
+import random
+import shutil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from visprompt import manifests
+from visprompt.__main__ import main
+from visprompt.auditing import audit, audit_records
+from visprompt.auditing.cells import Amount, cells_of, look_up, mean, numbers, table
+from visprompt.auditing.findings import Finding, judged, row_name
+from visprompt.auditing.operations import evaluate
+from visprompt.auditing.quoted import quotations, same
+from visprompt.auditing.rules import arithmetic, mean_findings, rules
+from visprompt.errors import BadInput
+from visprompt.manifests import ROOT
+
+PAPERS = ROOT / "data_manifests" / "papers"
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """No cell of one test's folder is seen by the next."""
+    table.cache_clear()
+    yield
+    table.cache_clear()
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """A copy of the manifests that a test may change; returns its `papers`."""
+    target = tmp_path / "data_manifests"
+    target.mkdir()
+    shutil.copy(ROOT / "data_manifests" / "artifacts.csv", target)
+    shutil.copytree(PAPERS, target / "papers")
+    monkeypatch.setattr(manifests, "ROOT", tmp_path)
+    return target / "papers"
+
+
+@pytest.mark.parametrize("text, values", [
+    ("85.1 (+3.5)", [85.1, 3.5]), ("1.11×", [1.11]), ("26,032", [26032]), ("0.10d", [0.1]), ("1% to 6%", [1, 6]),
+    ("81.44 ↓ 0.99", [81.44, -0.99]), ("82.14 ↑ 3.66", [82.14, 3.66]), ("10%~30%", [10, 30]), ("-0.8", [-0.8]), ("−0.8", [-0.8]),
+    ("800 / 1000", [800, 1000]), ("ViT-H", []), ("-", []), ("", []), ("0.1-0.3", [0.1, 0.3]),
+])  # fmt: skip
+def test_numbers_of_a_text(text, values):
+    assert [amount.value for amount, _ in numbers(text)] == pytest.approx(values)
+
+
+def test_units_are_those_of_the_last_digit():
+    assert [unit for _, unit in numbers("85 1.5 0.088 1,000")] == pytest.approx([1, 0.1, 0.001, 1])
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=25), st.integers(0, 2), st.integers(0, 2))
+def test_a_rounded_mean_of_rounded_cells_is_rarely_called_wrong(values, digits, shown):
+    """The bound holds in the worst case for few cells; for many, four standard deviations are passed by chance only."""
+    cells = [numbers(f"{value:.{digits}f}")[0][0] for value in values]
+    found = mean(cells)
+    true = sum(float(f"{v:.{12}f}") for v in values) / len(values)
+    assert abs(found.value - true) <= 10.0**-digits / 2 + 1e-9
+    assert found.slack <= 10.0**-digits / 2 + 1e-12
+    blank = Finding("x.y", "x", "x", "", "mean", "", f"{true:.{shown}f}", "", "inconclusive")
+    if abs(found.value - true) <= found.slack:
+        assert judged(blank, found, "equal").verdict == "agrees"
+
+
+@given(*[st.floats(1, 100) for _ in range(2)], *[st.sampled_from([0.1, 0.01, 1.0]) for _ in range(2)])
+def test_worst_errors_hold_at_the_corners(a, b, u, v):
+    """To first order: sums and differences exactly, products and quotients up to the error's square."""
+    x, y = Amount(a, u / 2, u * u / 12), Amount(b, v / 2, v * v / 12)
+    corners = [(a + i * u / 2, b + j * v / 2) for i in (-1, 1) for j in (-1, 1)]
+    assert (x - y).worst == pytest.approx(max(abs(p - q - (a - b)) for p, q in corners))
+    assert (x + y).worst == pytest.approx(max(abs(p + q - (a + b)) for p, q in corners))
+    assert (x * y).worst == pytest.approx(max(abs(p * q - a * b) for p, q in corners), abs=u * v)
+    if b > 10 * v:
+        assert (x / y).worst == pytest.approx(max(abs(p / q - a / b) for p, q in corners), rel=0.15)
+
+
+@pytest.mark.parametrize("sense, printed, computed, verdict", [
+    ("equal", "75.8", 75.75, "agrees"), ("equal", "75.8", 75.7, "disagrees"), ("equal", "24", 25, "disagrees"),
+    ("at least", "4%", 3.99, "disagrees"), ("at least", "4%", 4.0, "agrees"), ("above", "4%", 4.0, "disagrees"),
+    ("at most", "0.4%", 0.4, "agrees"), ("below", "0.4%", 0.4, "disagrees"), ("about", "5%", 5.4, "agrees"),
+    ("about", "5%", 5.6, "disagrees"), ("between", "2 to 4", 4, "agrees"), ("between", "2 to 4", 6, "disagrees"),
+])  # fmt: skip
+def test_senses(sense, printed, computed, verdict):
+    blank = Finding("x.y", "x", "x", "", "statement", "", printed, "", "inconclusive")
+    assert judged(blank, Amount(computed), sense).verdict == verdict
+
+
+FIRST, VP, AP = (f"ap.table-1 | ResNet-101 | {method}" for method in ("FULL-FINETUNE", "VP", "AP"))
+DATA = "CUB200 .. Waterbirds"
+
+
+@pytest.mark.parametrize("rule, value", [
+    ({"value": f"{AP} | DTD"}, 69.80),
+    ({"difference": [f"{AP} | DTD", f"{VP} | DTD"]}, 69.80 - 63.12),
+    ({"relative": [f"{AP} | DTD", f"{VP} | DTD"]}, 100 * (69.80 / 63.12 - 1)),
+    ({"share": [f"{AP} | DTD", 200]}, 34.9),
+    ({"ratio": [f"{AP} | DTD", 2]}, 34.9),
+    ({"mean": [f"{AP} | DTD", f"{VP} | DTD"]}, (69.80 + 63.12) / 2),
+    ({"mean": f"{AP} | CUB200, DTD"}, (69.42 + 69.80) / 2),
+    ({"sum": [1, 2, {"product": [3, 4]}]}, 15),
+    ({"largest_of": [1, 7, 3]}, 7),
+    ({"smallest_of": [1, 7, {"difference": [1, 2]}]}, -1),
+    ({"wins": [f"{AP} | {DATA}", f"{VP} | {DATA}"]}, 19),
+    ({"wins": [f"{AP} | {DATA}", f"{AP} | {DATA}"]}, 0),
+    ({"wins": [f"{AP} | {DATA}", f"{AP} | {DATA}"], "ties": True}, 19),
+    ({"wins": [f"{VP} | {DATA}", f"{AP} | {DATA}"], "lower": True}, 19),
+    # all but OxfordPets, 90.49 against 91.31
+    ({"best": {"row": f"{FIRST} | {DATA}", "among": [f"{VP} | {DATA}", f"{AP} | {DATA}"]}}, 18),
+    ({"rank": {"row": f"{AP} | DTD", "among": [f"{FIRST} | DTD", f"{VP} | DTD"]}}, 2),
+    ({"rank": {"row": f"{AP} | DTD", "among": [f"{FIRST} | DTD", f"{VP} | DTD"], "lowest": True}}, 2),
+    ({"largest": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]}, 69.80 - 63.12),
+    ({"smallest": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]}, 69.42 - 65.72),
+])  # fmt: skip
+def test_operations(rule, value):
+    assert evaluate(rule).value == pytest.approx(value)
+
+
+def test_a_cell_without_a_number_decides_nothing():
+    assert evaluate({"mean": "ivpt.table-1 | DAM-VP | CIFAR100 .. Sun397"}) is None
+
+
+@pytest.mark.parametrize("reference, message", [
+    ("ap.table-11 | ResNet-101 | AP | DTD", "Did you mean 'ap.table-1'"),
+    ("ap.table-1 | ResNet-101 | APP | DTD", "Did you mean 'AP'"),
+    ("ap.table-1 | ResNet-101 | AP | DTT", "Did you mean 'DTD'"),
+    ("ap.table-1 | ResNet-101 | DTD", "leads to 5 rows"),
+    ("app.prose | epochs-main | value", "Did you mean 'ap'"),
+    ("ap.table-a8 | x | y", "lost the cells"),
+    ("ap.figure-1 | x | y", "prints no cells"),
+])  # fmt: skip
+def test_references_that_lead_nowhere(reference, message):
+    with pytest.raises(BadInput, match=message):
+        look_up(reference)
+
+
+@pytest.mark.parametrize("text, message", [
+    ("statement: []", "Did you mean 'statements'"),
+    ("means: [{table: ap.table-1, colum: Average, of: DTD}]", "Did you mean 'column'"),
+    ("means: [{table: ap.table-1, column: Averag, of: DTD}]", "Averag"),
+    ("statements: [{id: a, what: b, prose: epochs-main}]", "one of value"),
+    ("statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, sense: equals}]", "Did you mean 'equal'"),
+    ("statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, claim: ap.x}]", "unknown claim"),
+    ("statements: [{id: a, what: b, prose: epochs-man, value: 1}]", "Did you mean 'epochs-main'"),
+    ("readings: {ap.nothing: x}", "unknown finding"),
+])  # fmt: skip
+def test_damaged_rules(copy, text, message):
+    (copy / "ap" / "audit.yaml").write_text(text)
+    with pytest.raises((BadInput, KeyError), match=message):
+        audit("ap")
+
+
+def test_every_finding_has_its_words():
+    """All papers: ids once, every verdict and kind known, and a disagreement that has a number prints what it should be."""
+    found = audit()
+    assert found["id"].is_unique and set(found["paper"]) == set(manifests.papers())
+    assert (found[["id", "where", "what", "printed"]] != "").all(axis=None)
+    off = found[(found["verdict"] == "disagrees")]
+    assert (off["computed"] != "").all() and 100 < len(off) < len(found) / 5
+    known = {"ap.table-a2.quoted.accuracy-vit-b-16-supervised-vpt-shallow-specialized", "ivpt.table-1.group-mean.full-fine-tuning",
+             "ap.table-3.average.vit-large-16-vp"}  # fmt: skip
+    assert known <= set(off["id"])
+    for places in found["cells"]:
+        for name, row, column in places:
+            assert 0 <= row < len(cells_of(name)) and column in cells_of(name).columns
+
+
+def test_every_artifact_has_a_claim():
+    with_claims = {claim.artifact for claim in manifests.claims()}
+    assert set(manifests.artifacts().index) == with_claims
+
+
+def averaged() -> list[tuple[str, dict]]:
+    """Every rule that recomputes a mean, with its paper."""
+    return [(paper, rule) for paper in manifests.papers() for rule in rules(paper).get("means", ())]
+
+
+def parts_of(rule: dict) -> list[tuple[int, str]]:
+    """The cells behind the means of a rule that hold."""
+    from visprompt.auditing.cells import columns
+
+    frame = cells_of(rule["table"])
+    names = [
+        c for part in ([rule["of"]] if isinstance(rule["of"], str) else rule["of"]) for c in columns(frame, part, "")
+    ]
+    holding = {f.cells[0][1] for f in mean_findings("x", rule) if f.verdict == "agrees"}
+    return [(row, name) for row in sorted(holding) for name in names]
+
+
+def test_a_changed_cell_is_found(copy):
+    """One cell in sixty of all that a mean is made of, its first digit changed: the mean, which held, does not any more."""
+    chosen = [(paper, rule, cell) for paper, rule in averaged() for cell in parts_of(rule)]
+    sample = random.Random(0).sample(chosen, len(chosen) // 60)
+    assert len(sample) >= 20
+    for paper, rule, (row, column) in sample:
+        table.cache_clear()
+        path = copy / paper / f"{rule['table'].split('.')[1]}.csv"
+        whole = path.read_text()
+        frame = manifests.read_table(path)
+        text = frame.iloc[row][column]
+        frame.loc[row, column] = str((int(text[0]) + 5) % 10) + text[1:]
+        frame.to_csv(path, index=False)
+        found = {f.cells[0][1]: f.verdict for f in mean_findings(paper, rule)}
+        assert found[row] == "disagrees", f"{rule['table']}, {row_name(frame, row)}, {column}: {text}"
+        path.write_text(whole)
+
+
+def test_a_changed_quotation_is_found(copy):
+    before = {f.id: f.verdict for f in quotations()}
+    path = copy / "ap" / "table-a2.csv"
+    path.write_text(path.read_text().replace("89.11", "88.11"))
+    table.cache_clear()
+    changed = {f.id for f in quotations() if f.verdict != before[f.id]}
+    assert changed == {"ap.table-a2.quoted.accuracy-vit-b-16-supervised-vpt-deep-fgvc-mean"}
+
+
+def test_a_changed_gain_and_setting_are_found(copy):
+    def verdicts(paper):
+        table.cache_clear()
+        return {f.id: f.verdict for f in arithmetic(paper)}
+
+    before = verdicts("spt")
+    path = copy / "spt" / "table-4.csv"
+    path.write_text(path.read_text().replace("(+10.6)", "(+11.6)"))
+    assert {id for id, word in verdicts("spt").items() if word != before[id]} == {
+        "spt.table-4.gain.frozen-k-means.mae-caltech-101"
+    }
+
+
+def test_coarser_and_alternative_numbers_are_the_same():
+    from visprompt.auditing.cells import Cell
+
+    def cell(text):
+        return Cell("ap.table-1", 0, "DTD", text)
+
+    assert (
+        same(cell("78.48"), cell("78.5"))
+        and same(cell("800 / 1000"), cell("1000"))
+        and same(cell("5,394*"), cell("5394"))
+    )
+    assert not same(cell("78.4"), cell("78.5")) and not same(cell("78.44"), cell("78.5"))
+
+
+def test_records_hold_the_findings(monkeypatch, tmp_path):
+    monkeypatch.setattr("visprompt.records.ROOT", tmp_path)
+    found = audit_records()
+    assert [record.settings["paper"] for record in found] == list(manifests.papers())
+    assert {f["id"] for record in found for f in record.values["findings"]} == set(audit()["id"])
+    assert [record.id for record in audit_records()] == [record.id for record in found]
+
+
+def test_the_command_prints_a_finding_a_line(capsys):
+    assert main(["audit", "spt"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line.split("\t")) == 5 for line in lines) and len(lines) == len(audit("spt"))
+    assert main(["audit", "spt", "--verdict", "disagrees"]) == 0
+    assert {line.split("\t")[4] for line in capsys.readouterr().out.splitlines()} == {"disagrees"}
+    assert main(["audit", "sptt"]) == 2
+    assert "Did you mean 'spt'" in capsys.readouterr().err
+    assert main(["audit", "spt", "--verdict", "wrong"]) == 2
+
+
+def test_claims_as_a_frame(monkeypatch, tmp_path):
+    from visprompt import claims
+
+    monkeypatch.setattr("visprompt.records.ROOT", tmp_path)
+    frame = claims("ivpt")
+    assert {"id", "artifact", "metric", "verdict", "evidence", "estimate"} <= set(frame.columns)
+    assert len(frame) == len(manifests.claims("ivpt"))
+    assert set(claims("ivpt", "agrees")["verdict"]) <= {"agrees"}
+    with pytest.raises(BadInput, match="Did you mean 'ivpt'"):
+        claims("ivptt")
+    with pytest.raises(BadInput, match="unknown verdict"):
+        claims("ivpt", "right")
