@@ -168,6 +168,53 @@ def test_filter_leaves_the_rows_with_the_words(site, browser):
     tab.close()
 
 
+def test_lists_beside_the_filter_pick_rows(site, browser):
+    tab = browser.new_page()
+    tab.goto((site / "status.html").as_uri())
+    tab.select_option('select[aria-label="Paper"]', "SPT")
+    assert tab.locator(".vp-filterable tbody tr:visible").count() == len(manifests.artifacts("spt"))
+    tab.select_option('select[aria-label="Evidence"]', label="not run")
+    assert tab.locator(".vp-filterable tbody tr:visible .vp-not-run").count() >= (
+        tab.locator(".vp-filterable tbody tr:visible").count()
+    )
+    tab.close()
+
+
+def test_a_head_sorts_its_column_by_value(site, browser):
+    tab = browser.new_page()
+    tab.goto((site / "numbers-ap.html").as_uri())
+    table = tab.locator("section#tables .vp-sortable table").nth(1)  # Table 2
+    head = table.locator("thead th").filter(has_text="memory")
+    column = tab.evaluate("(head) => head.cellIndex", head.element_handle())
+    cells = table.locator(f"tbody tr td:nth-child({column + 1})")
+    for direction in (1, -1):
+        head.locator("button").click()
+        shown = [float(text.rstrip("✗?")) for text in cells.all_inner_texts()]
+        assert len(shown) == 10 and shown == sorted(shown, reverse=direction < 0)
+    assert head.get_attribute("aria-sort") == "descending"
+    tab.close()
+
+
+def test_a_marked_cell_leads_to_its_finding(site, browser):
+    tab = browser.new_page()
+    tab.goto((site / "numbers-ap.html").as_uri())
+    tab.fill(".vp-filter input >> nth=0", "no such finding")  # the row is filtered away
+    tab.locator("section#tables .vp-audit-disagrees").first.click()
+    name = urldefrag(tab.url)[1]
+    tab.wait_for_function("(name) => document.getElementById(name).closest('tr').offsetParent", arg=name)
+    tab.close()
+
+
+def test_everything_can_be_downloaded(site):
+    whole = json.loads((site / "downloads" / "everything.json").read_text())
+    assert {row["id"] for row in whole["artifacts"]} == set(manifests.artifacts().index)
+    assert {row["id"] for row in whole["claims"]} == {claim.id for claim in manifests.claims()}
+    cells = [row["printed"] for row in whole["cells"] if row["artifact"] == "ap.table-1" and row["row"] == "ResNet-101 AP"]
+    assert cells[:2] == ["ResNet-101", "AP"] and "69.42" in cells
+    for name, rows in whole.items():
+        assert len(manifests.read_table(site / "downloads" / f"{name}.csv")) == len(rows) > 0
+
+
 def test_source_link_unfolds_its_cell(small, browser):
     tab = browser.new_page()
     tab.goto((small / "build" / "site" / "notebooks" / "ap_theory.html").as_uri())
@@ -230,7 +277,9 @@ def test_weakest_evidence_counts(small):
     assert found["artifacts"]["ap.lemma-1"]["evidence"] == "trend"  # shown as derived and as a trend
     assert found["artifacts"]["ap.theorem-1"]["evidence"] == "not run"
     assert found["artifacts"]["spt.table-1"]["notebook"] is None
-    assert {claim["verdict"] for claim in found["claims"].values()} <= {"not run"}
+    by_audit = {finding["claim"] for finding in found["findings"]}
+    judged = {id for id, claim in found["claims"].items() if claim["verdict"] != "not run"}
+    assert judged <= by_audit and all(found["claims"][id]["evidence"] == "derived" for id in judged)
 
 
 @pytest.mark.parametrize("damage, message", [
