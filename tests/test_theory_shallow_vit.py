@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings, strategies
 
 from visprompt.errors import BadInput
-from visprompt.theory import shallow_measures, shallow_vit
+from visprompt.theory import shallow_measures, shallow_training, shallow_vit
 from visprompt.theory.shallow_vit import NAMES, Settings
 
 SMALL = dict(tokens=10, neurons=12, relevant=0.4, confusion=0.2, xi=0.5, dtype="float64")
@@ -139,21 +139,21 @@ def test_a_trial_does_not_depend_on_its_company(samples):
     s = Settings(**{**SMALL, "neurons": 30, "xi": 0.01}, samples=samples, max_steps=60, batch=4)
     other = Settings(**{**SMALL, "neurons": 30, "xi": 0.01, "confusion": 0.0}, samples=samples, max_steps=60, batch=4)
     pairs = [(s, 0), (other, 0), (s, 1), (other, 1)]
-    together = shallow_vit.run_trials(pairs)
+    together = shallow_training.run_trials(pairs)
     assert len({result["steps"] for result in together}) > 1  # they leave the batch at different times
     for pair, result in zip(pairs, together):
-        alone = shallow_vit.run_trials([pair])[0]
+        alone = shallow_training.run_trials([pair])[0]
         assert alone["steps"] == result["steps"]
         assert alone["loss"] == pytest.approx(result["loss"], abs=1e-12)
         assert alone["trace"]["attention"] == pytest.approx(result["trace"]["attention"])
-    chunked = shallow_vit.run_trials(pairs, memory=1)
+    chunked = shallow_training.run_trials(pairs, memory=1)
     assert [r["steps"] for r in chunked] == [r["steps"] for r in together]
 
 
 def test_attention_stays_where_it_is_not_trained():
     s = Settings(**{**SMALL, "xi": 0.01}, attention="frozen", max_steps=30, run_on=True)
     trained = Settings(**{**SMALL, "xi": 0.01}, max_steps=30, run_on=True)
-    still, moved = (shallow_vit.run_trials([(each, 0)])[0]["trace"]["attention"] for each in (s, trained))
+    still, moved = (shallow_training.run_trials([(each, 0)])[0]["trace"]["attention"] for each in (s, trained))
     assert len(set(still)) == 1 and moved[0] == still[0] and moved[-1] > moved[0]
 
 
@@ -233,6 +233,6 @@ def test_bad_settings_are_refused(wrong):
 
 def test_trials_that_cannot_share_a_batch_are_refused():
     with pytest.raises(BadInput, match="neurons"):
-        shallow_vit.run_trials([(Settings(), 0), (Settings(neurons=10), 0)])
+        shallow_training.run_trials([(Settings(), 0), (Settings(neurons=10), 0)])
     with pytest.raises(BadInput):
-        shallow_vit.run_trials([])
+        shallow_training.run_trials([])
