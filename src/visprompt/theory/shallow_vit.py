@@ -1,0 +1,221 @@
+"""The shallow ViT of *A Theoretical Understanding of Shallow Vision Transformers*, Eq. 1, on its own data.
+
+Data (Section 3.2): a sample holds `tokens` noisy copies of M orthonormal patterns. Pattern 1 or 2 wins the
+majority vote and decides the label (the label-relevant tokens, share alpha*); the loser's are the confusion
+tokens (share alpha#); the rest is spread evenly over patterns 3..M. With four classes (Appendix G.1) there are
+four discriminative patterns, and the confusion pattern is any other of them.
+
+Model (Eq. 1): F = 1/|S| sum_l a^T Relu(W_O W_V X softmax(X^T W_K^T W_Q x_l)); a is fixed, the four matrices are
+trained by mini-batch SGD on the hinge loss max(0, 1 - y F). What the text leaves open is a field of `Settings`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from visprompt.errors import BadInput, choose
+
+NAMES = ("query", "key", "value", "hidden")  # W_Q, W_K, W_V, W_O
+LABELS = {2: [[1], [-1]], 4: [[1, 1], [1, -1], [-1, 1], [-1, -1]]}  # one row a class: Section 2 and G.1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides a trial besides its seed. Raises BadInput for what the model does not allow."""
+
+    relevant: float = 0.5  # alpha*; this and alpha# as for Figure 4, the one setting printed in full
+    confusion: float = 0.05  # alpha#
+    tokens: int = 50  # |S_n| before anything is dropped
+    patterns: int = 5  # M
+    dim: int = 10  # d = m_a = m_b
+    neurons: int = 1000  # m
+    noise: float = 0.01  # c_0: every token gets Gaussian noise of this standard deviation per entry
+    sigma: float = 0.1  # how far W_V(0) leads patterns from orthonormal p_l (Assumption 1)
+    delta: float = 0.2  # the same of W_K(0) and W_Q(0)
+    xi: float = 0.01  # standard deviation of W_O(0), Section 4.1 (Appendix C has 1/sqrt(M))
+    start: str = "assumption"  # "printed": W_Q = W_K = (delta/c_0)^2 I, W_V = (sigma/c_0)^2 U; "root": unsquared
+    fractions: str = "same"  # as Section 4.1 has it; "drawn": a sample's counts are multinomial
+    output: str = "shared"  # one vector a for all tokens; "own": an a_(l) for every position, as Eq. 1 has it
+    attention: str = "trained"  # "frozen": Proposition 1; "none": every token sees itself alone (1 x 1 CNN)
+    heads: int = 1  # G.3: heads side by side, each with its own W_Q, W_K, W_V
+    skip: bool = False  # G.4: x_l is added to the attended value
+    classes: int = 2  # G.1: 2 or 4
+    noisy: float = 0.0  # share of tokens that get noise of size `loud` instead
+    loud: float = 0.5  # about half a pattern per entry: a token that no longer shows its pattern well
+    drop: float = 0.0  # share of the tokens removed before training and testing
+    drop_what: str = "irrelevant"  # which: "irrelevant", "noisy" or "any"
+    step: float = 0.5  # eta
+    batch: int = 8  # B
+    samples: int = 0  # N, trained on in shuffled epochs; 0: one pass, every batch is new, so N = B x steps
+    max_steps: int = 400  # the cap; a trial that reaches it is reported as censored, never dropped
+    goal: float = 1e-3  # a trial succeeds at a test hinge loss below this, Section 4.1
+    run_on: bool = False  # go on to the cap after success, for pictures over time
+    test_size: int = 16  # held-out samples, labels in turn; with equal fractions they differ by noise alone
+    check_growth: float = 1.05  # the test loss is looked at at steps 1.05^k: a time is known to 5 %
+    dtype: str = "float32"  # tests use float64
+
+    def __post_init__(self):
+        choose("start", self.start, ("assumption", "printed", "root"))
+        choose("fractions", self.fractions, ("same", "drawn"))
+        choose("output", self.output, ("shared", "own"))
+        choose("attention", self.attention, ("trained", "frozen", "none"))
+        choose("drop_what", self.drop_what, ("irrelevant", "noisy", "any"))
+        choose("dtype", self.dtype, ("float32", "float64"))
+        if self.classes not in LABELS:
+            raise BadInput(f"classes must be 2 or 4, not {self.classes!r}")
+        most = {"irrelevant": 1 - self.relevant, "noisy": self.noisy, "any": 1 - 1 / self.tokens}[self.drop_what]
+        rules = (
+            (self.tokens >= 2, "tokens must be at least 2"),
+            (self.patterns > self.classes, "patterns must exceed classes: one pattern must be non-discriminative"),
+            (self.dim >= self.patterns, "dim must be at least patterns: the patterns are orthonormal"),
+            (self.confusion >= 0, "confusion must not be negative"),
+            (round(self.relevant * self.tokens) > round(self.confusion * self.tokens),
+             "relevant must exceed confusion by a token at least: the majority decides the label"),
+            (self.relevant + self.confusion <= 1 + 1e-9, "relevant + confusion must not exceed 1"),
+            (min(self.noise, self.sigma, self.delta, self.xi, self.loud) >= 0, "scales must not be negative"),
+            (self.start == "assumption" or self.noise > 0, f"start {self.start!r} divides by noise: make it positive"),
+            (0 <= self.noisy <= 1, "noisy must lie in [0, 1]"),
+            (0 <= self.drop <= most + 1e-9, f"drop must lie between 0 and {most:g}, the share of such tokens"),
+            (self.fractions == "same" or self.drop_what != "irrelevant" or not self.drop,
+             "drawn fractions leave some samples too few irrelevant tokens to drop: use fractions 'same'"),
+            (self.heads >= 1 and (self.heads == 1 or not self.skip), "heads must be 1 with skip, and 1 at least"),
+            (min(self.neurons, self.batch, self.max_steps, self.test_size) >= 1, "sizes must be at least 1"),
+            (self.samples == 0 or self.samples >= self.batch, "samples must be 0 (one pass) or at least batch"),
+            (self.step > 0 and self.goal > 0, "step and goal must be positive"),
+            (self.check_growth > 1, "check_growth must exceed 1"),
+        )  # fmt: skip
+        for holds, message in rules:
+            if not holds:
+                raise BadInput(message)
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        return getattr(torch, self.dtype)
+
+
+def draw(s: Settings, g: torch.Generator, count: int, even: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """Samples of one trial: tokens `(count, L, d)`, labels +-1 `(count, K)`, which tokens are relevant `(count, L)`.
+
+    K is 1 for two classes, 2 for four. L is what dropping leaves. Patterns are the first M unit vectors.
+    With `even` the classes take turns; else labels are drawn freely, so they balance to O(sqrt N).
+    """
+    k, size, free = s.classes, s.tokens, s.patterns - s.classes
+    label = torch.arange(count) % k if even else torch.randint(k, (count,), generator=g)
+    rival = (label + torch.randint(1, k, (count,), generator=g)) % k
+    if s.fractions == "same":
+        n, c = round(s.relevant * size), round(s.confusion * size)
+        kind = torch.cat([torch.zeros(n), torch.ones(c), 2 + torch.arange(size - n - c) % free]).long()
+        kind = kind.expand(count, size)
+    else:
+        shares = [s.relevant, s.confusion] + [(1 - s.relevant - s.confusion) / free] * free
+        kind = torch.multinomial(torch.tensor(shares), count * size, replacement=True, generator=g).view(count, size)
+        # The vote decides: where the rival won, the two change names. A tie leaves the label as drawn.
+        lost = (kind == 1).sum(1) > (kind == 0).sum(1)
+        label, rival = torch.where(lost, rival, label), torch.where(lost, label, rival)
+        kind = torch.where(lost[:, None] & (kind < 2), 1 - kind, kind)
+    if s.output == "own":  # else the model does not see the order of the tokens
+        kind = kind.gather(1, torch.rand(count, size, generator=g).argsort(1))
+    which = torch.where(kind == 0, label[:, None], torch.where(kind == 1, rival[:, None], kind - 2 + k))
+    x = torch.randn(count, size, s.dim, generator=g, dtype=s.torch_dtype)
+    loud = torch.zeros(count, size, dtype=torch.bool)
+    if s.noisy:
+        loud = torch.rand(count, size, generator=g).argsort(1).argsort(1) < round(s.noisy * size)
+    x *= torch.where(loud, s.loud, s.noise).to(x.dtype)[..., None]
+    x += torch.eye(s.dim, dtype=x.dtype)[which]
+    relevant = kind == 0
+    if s.drop:
+        may_go = {"irrelevant": ~relevant, "noisy": loud, "any": torch.ones_like(loud)}[s.drop_what]
+        order = torch.rand(count, size, generator=g) - 2.0 * may_go
+        stay = order.argsort(1)[:, round(s.drop * size):].sort(1).values  # fmt: skip
+        x, relevant = x.gather(1, stay[..., None].expand(-1, -1, s.dim)), relevant.gather(1, stay)
+    return x, torch.tensor(LABELS[k], dtype=x.dtype)[label], relevant
+
+
+def initial(s: Settings, g: torch.Generator) -> dict[str, Tensor]:
+    """One trial's weights at the start, under `NAMES` and two that are never trained.
+
+    query, key, value `(H, d, d)`; hidden `(m, H d)`; output `(1 or L, m, K)` with entries +-1/sqrt(m);
+    features `(H, d, d)`, whose columns are p_1, p_2, ... (Assumption 1).
+    """
+    h, d = s.heads, s.dim
+
+    def noise(*shape):
+        return torch.randn(*shape, generator=g, dtype=s.torch_dtype)
+
+    def error(size):  # every pattern is led astray by `size`, in a direction of its own
+        e = noise(h, d, d)
+        return size * e / e.norm(dim=1, keepdim=True)
+
+    features, eye = torch.linalg.qr(noise(h, d, d))[0], torch.eye(d, dtype=s.torch_dtype).expand(h, d, d)
+    wrong = [error(s.delta), error(s.delta), error(s.sigma)]  # drawn in every reading, so that the rest agrees
+    if s.start == "assumption":
+        query, key, value = eye + wrong[0], eye + wrong[1], features + wrong[2]
+    else:
+        power = 2 if s.start == "printed" else 1
+        query = key = eye * (s.delta / s.noise) ** power
+        value = features * (s.sigma / s.noise) ** power
+    kept = round((1 - s.drop) * s.tokens) if s.output == "own" else 1
+    sign = 2.0 * torch.randint(2, (kept, s.neurons, len(LABELS[s.classes][0])), generator=g) - 1
+    return {
+        "query": query.clone(), "key": key.clone(), "value": value, "hidden": s.xi * noise(s.neurons, h * d),
+        "output": sign.to(s.torch_dtype) / math.sqrt(s.neurons), "features": features,
+    }  # fmt: skip
+
+
+def attend(s: Settings, w: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Queries and keys `(T, H, B, L, d)` and attention `(T, H, B, L, L)` of x `(T, B, L, d)`; a row sums to 1."""
+    if s.attention == "none":
+        return None, None, None
+    query, key = (x.unsqueeze(1) @ w[n].mT.unsqueeze(2) for n in ("query", "key"))
+    return query, key, torch.softmax(query @ key.mT, dim=-1)
+
+
+def gradients(s: Settings, w: dict[str, Tensor], x: Tensor, y: Tensor, only_margin: bool = False):
+    """Margins y^T F `(T, B)` and the mean hinge loss's gradient for each trial, by hand: faster than autograd.
+
+    Args:
+        w: weights of T trials, stacked; x: `(T, B, L, d)`; y: `(T, B, K)`.
+        only_margin: leave the gradients out; the margins are then differentiable by autograd.
+    Returns the margins and a dict of gradients, shaped like the weights that are trained.
+    """
+    t, b, size, d = x.shape
+    query, key, attention = attend(s, w, x)
+    mixed = x.unsqueeze(1) if attention is None else attention @ x.unsqueeze(1)  # (T, H, B, L, d)
+    value = (mixed @ w["value"].mT.unsqueeze(2)).permute(0, 2, 3, 1, 4).flatten(3)  # (T, B, L, H d)
+    if s.skip:
+        value = value + x
+    value = value.flatten(1, 2)
+    # Relu(h) = gate h, so read-out and gradients need the gate alone: (T, B, L, m) is the largest thing here.
+    on = (value @ w["hidden"].mT).view(t, b, size, -1) > 0
+    gates = [(on * a.unsqueeze(1)).flatten(1, 2) for a in w["output"].unbind(-1)]  # one an output, (T, B L, m)
+    through = [(gate @ w["hidden"]).view(t, b, size, -1) for gate in gates]  # dF_k / d value
+    pull = sum(to * y[:, :, k, None, None] for k, to in enumerate(through))
+    margin = (value.view_as(pull) * pull).sum(-1).mean(-1)
+    if only_margin:
+        return margin, {}
+    slope = ((margin < 1).to(x.dtype) / -(b * size))[..., None, None]  # d mean loss / d a token's read-out
+    weighted = [(value.view_as(pull) * (slope * y[:, :, k, None, None])).flatten(1, 2) for k in range(len(gates))]
+    out = {"hidden": sum(gate.mT @ each for gate, each in zip(gates, weighted))}
+    to_value = (pull * slope).unflatten(-1, (s.heads, d)).permute(0, 3, 1, 2, 4)
+    out["value"] = to_value.flatten(2, 3).mT @ mixed.expand_as(to_value).flatten(2, 3)
+    if s.attention == "trained":
+        to_mixed = to_value @ w["value"].unsqueeze(2)
+        score = to_mixed @ x.unsqueeze(1).mT
+        score -= (to_mixed * mixed).sum(-1, keepdim=True)
+        score *= attention  # the softmax's Jacobian in closed form
+        tokens = x.flatten(1, 2).unsqueeze(1)
+        out["query"] = (score @ key).flatten(2, 3).mT @ tokens
+        out["key"] = (score.mT @ query).flatten(2, 3).mT @ tokens
+    return margin, out
+
+
+def on_relevant(s: Settings, w: dict[str, Tensor], x: Tensor, relevant: Tensor) -> Tensor:
+    """Eq. 15's left side `(T,)`: attention summed over label-relevant tokens, averaged over l, samples, heads."""
+    attention = attend(s, w, x)[2]
+    if attention is None:
+        return relevant.to(x.dtype).mean((1, 2))
+    return (attention * relevant[:, None, :, None, :]).sum(-1).mean((1, 2, 3))

@@ -1,0 +1,238 @@
+"""The shallow ViT of Eq. 1 and its data, each against a definition written out here."""
+
+import pytest
+import torch
+from hypothesis import given, settings, strategies
+
+from visprompt.errors import BadInput
+from visprompt.theory import shallow_measures, shallow_training, shallow_vit
+from visprompt.theory.shallow_vit import NAMES, Settings
+
+SMALL = dict(tokens=10, neurons=12, relevant=0.4, confusion=0.2, xi=0.5, dtype="float64")
+READINGS = [
+    {},
+    {"output": "own"},
+    {"attention": "frozen"},
+    {"attention": "none"},
+    {"heads": 2},
+    {"skip": True},
+    {"classes": 4, "patterns": 6},
+    {"drop": 0.3},
+    {"noisy": 0.5, "drop": 0.5, "drop_what": "noisy"},
+]
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def one_trial(s, seed=0, count=4):
+    g = generator(seed)
+    weights = {name: value.unsqueeze(0) for name, value in shallow_vit.initial(s, g).items()}
+    x, y, relevant = shallow_vit.draw(s, g, count)
+    return weights, x.unsqueeze(0), y.unsqueeze(0), relevant.unsqueeze(0)
+
+
+def loop_margin(s, w, x, y):
+    """y^T F of Eq. 1 for one sample, token by token and neuron by neuron."""
+    total = 0.0
+    for l, token in enumerate(x):
+        value = []
+        for head in range(s.heads):
+            if s.attention == "none":
+                mixed = token
+            else:
+                query = w["query"][head] @ token
+                scores = torch.stack([(w["key"][head] @ other) @ query for other in x])
+                share = scores.exp() / scores.exp().sum()
+                mixed = sum(share[i] * x[i] for i in range(len(x)))
+            value.append(w["value"][head] @ mixed)
+        value = torch.cat(value) + (token if s.skip else 0)
+        a = w["output"][l if s.output == "own" else 0]
+        for i in range(s.neurons):
+            total = total + (y @ a[i]) * torch.relu(w["hidden"][i] @ value)
+    return total / len(x)
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_value_and_gradient_equal_a_plain_loop_and_autograd(reading):
+    s = Settings(**SMALL, **reading)
+    w, x, y, _ = one_trial(s)
+    margin, found = shallow_vit.gradients(s, w, x, y)
+    plain = {name: value[0].clone().requires_grad_(name in NAMES) for name, value in w.items()}
+    wanted = torch.stack([loop_margin(s, plain, x[0, n], y[0, n]) for n in range(x.shape[1])])
+    torch.testing.assert_close(margin[0], wanted.detach(), rtol=1e-12, atol=1e-12)
+    loss = torch.relu(1 - wanted).mean()
+    for name in NAMES:
+        slope = torch.autograd.grad(loss, plain[name], retain_graph=True, allow_unused=True)[0]
+        if name in found:
+            torch.testing.assert_close(found[name][0], slope, rtol=1e-10, atol=1e-14)
+        else:
+            assert s.attention != "trained" and name in ("query", "key")
+
+
+@settings(max_examples=20, deadline=None)
+@given(n=strategies.integers(2, 8), c=strategies.integers(0, 1), k=strategies.sampled_from([2, 4]), seed=strategies.integers(0, 9))
+def test_a_sample_has_the_stated_counts_and_the_majority_decides(n, c, k, seed):
+    s = Settings(tokens=12, relevant=n / 12, confusion=c / 12, patterns=7, classes=k, noise=0.0, dtype="float64")
+    x, y, relevant = shallow_vit.draw(s, generator(seed), 8)
+    counts = x.sum(1).round().long()  # the patterns are unit vectors: entry j counts pattern j
+    assert (counts[:, 7:] == 0).all() and (counts.sum(1) == 12).all()
+    winner = counts[:, :k].argmax(1)
+    assert (y == torch.tensor(shallow_vit.LABELS[k], dtype=y.dtype)[winner]).all()
+    assert (counts.gather(1, winner[:, None]) == n).all() and (relevant.sum(1) == n).all()
+    assert (counts[:, :k].sum(1) == n + c).all()
+    rest = counts[:, k:7]
+    assert (rest.max(1).values - rest.min(1).values <= 1).all()
+
+
+def test_noise_labels_and_drawn_fractions_have_the_stated_distribution():
+    s = Settings(tokens=20, noise=0.3, relevant=0.4, confusion=0.1, fractions="drawn", dtype="float64")
+    x, y, relevant = shallow_vit.draw(s, generator(), 4000)
+    free = x[..., s.patterns :]  # directions without a pattern hold noise alone
+    assert free.std().item() == pytest.approx(0.3, rel=0.01) and abs(free.mean().item()) < 2e-3
+    assert relevant.double().mean().item() == pytest.approx(0.4, abs=0.01)
+    assert abs(y.mean().item()) < 0.06
+    _, even, _ = shallow_vit.draw(s.__class__(tokens=20), generator(), 6, even=True)
+    assert even[:, 0].tolist() == [1, -1] * 3
+    s = Settings(tokens=20, noisy=0.25, loud=2.0, dtype="float64")
+    spread = shallow_vit.draw(s, generator(), 500)[0][..., s.patterns :].std(-1)
+    assert (spread > 0.3).double().mean().item() == pytest.approx(0.25, abs=0.01)
+
+
+def test_dropping_removes_what_it_names():
+    s = Settings(tokens=20, relevant=0.4, confusion=0.2, drop=0.6, noise=0.0, dtype="float64")
+    x, _, relevant = shallow_vit.draw(s, generator(), 6)
+    assert x.shape == (6, 8, 10) and relevant.all()
+    s = Settings(tokens=20, noisy=0.5, drop=0.5, drop_what="noisy", noise=0.0, dtype="float64")
+    x, _, _ = shallow_vit.draw(s, generator(), 6)
+    assert x.shape == (6, 10, 10) and ((x == 0) | (x == 1)).all()
+
+
+def test_the_start_satisfies_assumption_1():
+    s = Settings(dtype="float64", sigma=0.1, delta=0.2)
+    w = shallow_vit.initial(s, generator())
+    p, eye = w["features"][0], torch.eye(s.dim, dtype=torch.float64)
+    torch.testing.assert_close(p.T @ p, eye)
+    assert (w["value"][0] - p).norm(dim=0).tolist() == pytest.approx([0.1] * s.dim)
+    for name in ("query", "key"):
+        assert (w[name][0] - eye).norm(dim=0).tolist() == pytest.approx([0.2] * s.dim)
+    assert w["output"].abs().unique().tolist() == pytest.approx([1000**-0.5])
+    printed = shallow_vit.initial(Settings(start="printed", dtype="float64"), generator())
+    torch.testing.assert_close(printed["query"][0], 400 * eye)
+    torch.testing.assert_close(printed["value"][0], 100 * p)
+
+
+def test_the_hinge_has_no_gradient_beyond_a_margin_of_one():
+    s = Settings(**SMALL)
+    w, x, y, _ = one_trial(s)
+    margin, _ = shallow_vit.gradients(s, w, x, y)
+    y = y * margin.sign().unsqueeze(-1)  # every sample on its right side
+    w["output"] = w["output"] * (1.01 / margin.abs().min())
+    assert all((g == 0).all() for g in shallow_vit.gradients(s, w, x, y)[1].values())
+    w["output"] = w["output"] * 0.9
+    assert any((g != 0).any() for g in shallow_vit.gradients(s, w, x, y)[1].values())
+
+
+@pytest.mark.parametrize("samples", [0, 24])
+def test_a_trial_does_not_depend_on_its_company(samples):
+    s = Settings(**{**SMALL, "neurons": 30, "xi": 0.01}, samples=samples, max_steps=60, batch=4)
+    other = Settings(**{**SMALL, "neurons": 30, "xi": 0.01, "confusion": 0.0}, samples=samples, max_steps=60, batch=4)
+    pairs = [(s, 0), (other, 0), (s, 1), (other, 1)]
+    together = shallow_training.run_trials(pairs)
+    assert len({result["steps"] for result in together}) > 1  # they leave the batch at different times
+    for pair, result in zip(pairs, together):
+        alone = shallow_training.run_trials([pair])[0]
+        assert alone["steps"] == result["steps"]
+        assert alone["loss"] == pytest.approx(result["loss"], abs=1e-12)
+        assert alone["trace"]["attention"] == pytest.approx(result["trace"]["attention"])
+    chunked = shallow_training.run_trials(pairs, memory=1)
+    assert [r["steps"] for r in chunked] == [r["steps"] for r in together]
+
+
+def test_attention_stays_where_it_is_not_trained():
+    s = Settings(**{**SMALL, "xi": 0.01}, attention="frozen", max_steps=30, run_on=True)
+    trained = Settings(**{**SMALL, "xi": 0.01}, max_steps=30, run_on=True)
+    still, moved = (shallow_training.run_trials([(each, 0)])[0]["trace"]["attention"] for each in (s, trained))
+    assert len(set(still)) == 1 and moved[0] == still[0] and moved[-1] > moved[0]
+
+
+def test_on_relevant_sums_the_attention_of_eq_15():
+    s = Settings(**SMALL)
+    w, x, _, relevant = one_trial(s)
+    total = 0.0
+    for tokens, mine in zip(x[0], relevant[0]):
+        for token in tokens:
+            scores = (tokens @ w["key"][0, 0].T) @ (w["query"][0, 0] @ token)
+            total += torch.softmax(scores, 0)[mine].sum().item()
+    assert shallow_vit.on_relevant(s, w, x, relevant).item() == pytest.approx(total / (4 * 10))
+
+
+def test_lucky_neurons_grow_and_stay_as_they_are_moved():
+    s = Settings(**{**SMALL, "neurons": 400})
+    w, x, y, relevant = one_trial(s)
+    seen = shallow_measures.growth(s, w, w, (x, y, relevant))
+    assert seen["kept"].item() == seen["kept_sign"].item() == 1
+    assert seen["lucky_grown"].item() == seen["others_grown"].item() == 0
+    sign = w["output"][:, 0, :, 0].sign()
+    p1, p2 = w["features"][:, 0, :, 0], w["features"][:, 0, :, 1]
+    push = torch.where(sign[..., None] > 0, p1, p2)
+    later = {**w, "hidden": w["hidden"] + 3 * push}
+    moved = shallow_measures.growth(s, later, w, (x, y, relevant))
+    assert moved["lucky_grown"].item() == pytest.approx(3)
+    torch.testing.assert_close(moved["lucky_rest"], seen["lucky_rest"])
+    assert moved["kept_sign"].item() == 1 > moved["kept"].item()  # those of the other sign go over
+
+
+def test_attention_by_kind_of_query_averages_to_eq_15():
+    s = Settings(**SMALL)
+    w, x, y, relevant = one_trial(s)
+    parts = shallow_measures.by_query(s, w, w, (x, y, relevant))
+    mean = 0.4 * parts["from_relevant"] + 0.2 * parts["from_confusion"] + 0.4 * parts["from_rest"]
+    torch.testing.assert_close(mean, shallow_vit.on_relevant(s, w, x, relevant))
+
+
+def test_start_bounds_hold_where_the_key_and_query_are_exact():
+    exact = Settings(**{**SMALL, "noise": 0.0}, delta=0.0)
+    assert shallow_measures.attention_bounds(exact, [0, 1]) in (0.0, 1.0)
+
+
+def test_shares_of_lucky_neurons():
+    found = shallow_measures.lucky_shares(5, 10, 0.1, 40_000, seed=0)
+    assert found["nearest"] == pytest.approx(1 / 5, abs=0.01)
+    assert found["definition"] < 1e-3 < found["proof"] < found["nearest"]
+
+
+def test_hoeffding_constants_are_positive_and_at_most_the_limit_of_many_terms():
+    found = shallow_measures.hoeffding(50, seed=0, samples=20_000)
+    assert all(0 < value < 3 for value in found.values())
+
+
+def test_a_power_is_found_and_censored_trials_are_left_out():
+    values = {k: [k**2, 1.1 * k**2, 1.2 * k**2, None] for k in (1.0, 2.0, 4.0)} | {8.0: [None] * 4}
+    fit = shallow_measures.power(values)
+    assert fit["slope"] == pytest.approx(2) and fit["low"] <= 2 <= fit["high"] and fit["used"] == [1.0, 2.0, 4.0]
+    with pytest.raises(BadInput):
+        shallow_measures.power({1.0: [1.0], 2.0: [None]})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start": "random"}, {"attention": "off"}, {"classes": 3}, {"patterns": 2}, {"dim": 4},
+        {"relevant": 0.2, "confusion": 0.2}, {"relevant": 0.8, "confusion": 0.3}, {"drop": 0.6}, {"heads": 2, "skip": True},
+        {"samples": 4}, {"step": 0.0}, {"noise": 0.0, "start": "printed"}, {"noisy": 1.5}, {"tokens": 1},
+        {"fractions": "drawn", "drop": 0.1}, {"drop_what": "noisy", "drop": 0.1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_settings_are_refused(wrong):
+    with pytest.raises(BadInput):
+        Settings(**wrong)
+
+
+def test_trials_that_cannot_share_a_batch_are_refused():
+    with pytest.raises(BadInput, match="neurons"):
+        shallow_training.run_trials([(Settings(), 0), (Settings(neurons=10), 0)])
+    with pytest.raises(BadInput):
+        shallow_training.run_trials([])
