@@ -131,7 +131,8 @@ def judge(claim, frame, one, others, note=""):
         chapter.judge(claim, frame, one, others, note)
     elif len(values):
         used = frame[frame.variant.isin([one, *others])]
-        told = f"{used.task.nunique()} tasks, {len(values)} seeds, paired by seed. {note}"
+        tasks = used.task.nunique()
+        told = f"{tasks} task{'s' * (tasks != 1)}, {many(len(values))}, paired by seed. {note}"
         page.judge(claim, *interval(values), evidence="trend", records=[*used.record], note=told.strip())
 
 

@@ -110,9 +110,10 @@ def judge_least(claim, parts, note=""):
         return
     gains = {name: grids.gain(*part) for name, part in parts.items()}
     name, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
+    told = f"Least certain of {len(gains)} leads: {name}" if len(gains) > 1 else name
     page.judge(claim, least.mean, least.low, least.high, evidence="trend",
                records=[record for one in gains.values() for record in one.records],
-               note=f"Least certain of {len(gains)} leads: {name}; {least.seeds} seeds. {note}".strip())  # fmt: skip
+               note=f"{told}; {least.seeds} seeds. {note}".strip())  # fmt: skip
 
 
 def show_table(artifact, table, frame, caption):

@@ -1,5 +1,6 @@
 """Chapters: their parameters are checked, narrowed and missing runs do not stop them, real images find their place."""
 
+import pandas as pd
 import pytest
 
 from visprompt import chapters
@@ -73,3 +74,9 @@ def shown(monkeypatch, chapter):
         monkeypatch.setattr(f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", "")))
     chapter.real_images()
     return "".join(found)
+
+
+def test_a_task_that_no_variant_learned_is_named():
+    rows = [("letters", "a", 7.0), ("letters", "a", 7.8), ("position", "a", 30.0), ("letters", "b", 7.8), ("dtd10", "a", 1.0)]
+    frame = pd.DataFrame([{"task": t, "backbone": b, "variant": "VPT-Deep", "test": v} for t, b, v in rows])
+    assert chapters.near_chance(frame) == ["letters on a"]  # 26 classes: twice chance is 7.69

@@ -119,7 +119,9 @@ class Chapter:
         counted = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
         real = not set(frame.task) <= set(embedded_tasks())
         kind = "" if real else "Small backbones and tasks of this project, a direction only. "
-        return f"{kind}{', '.join(dict.fromkeys(frame.backbone))}; {counted} seed{'s' * (counted != '1')} a cell."
+        told = f"{kind}{', '.join(dict.fromkeys(frame.backbone))}; {counted} seed{'s' * (counted != '1')} a cell."
+        guessed = near_chance(frame)
+        return f"{told} Near chance, so without a say: {', '.join(guessed)}." if guessed else told
 
     def command(self, **parameters) -> str:
         """The command that runs this chapter on the papers' backbones and data."""
@@ -173,6 +175,13 @@ class Chapter:
         )
         told = "More of this" if rows else "No such run is kept yet. This"
         display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
+
+
+def near_chance(frame: pd.DataFrame) -> list[str]:
+    """"task on backbone" wherever even the best variant's mean is below twice that of guessing; embedded tasks only."""
+    known, found = embedded_tasks(), frame[frame.task.isin(embedded_tasks())]
+    best = found.groupby(["task", "backbone", "variant"]).test.mean().groupby(["task", "backbone"]).max()
+    return [f"{task} on {backbone}" for (task, backbone), test in best.items() if test < 200 / len(known[task]["classes"])]
 
 
 def kept_rows(kind: str, **settings) -> list[records.Record]:
