@@ -63,9 +63,12 @@ def disagreements(results: dict, root: Path, paper: str) -> str:
 
 
 def every(results: dict, root: Path, paper: str) -> str:
-    """All other findings of a paper."""
+    """All other findings of a paper, folded; a link to one of them unfolds it."""
     found = [finding for finding in of_paper(results, paper) if finding["verdict"] != "disagrees"]
-    return finding_table(found, results) if found else "There is nothing else to recompute."
+    if not found:
+        return "There is nothing else to recompute."
+    summary = f"{len(found)} findings that agree or cannot be decided"
+    return f"<details><summary>{summary}</summary>\n{finding_table(found, results)}\n</details>"
 
 
 def finding_table(found: list[dict], results: dict) -> str:
@@ -78,12 +81,13 @@ def finding_table(found: list[dict], results: dict) -> str:
             if artifact in results["artifacts"]
             else html.escape(finding["where"])
         )
+        reading = f'<br><span class="vp-how">{html.escape(finding["reading"])}</span>' if finding["reading"] else ""
         rows.append([
             f'<span id="{anchor(finding["id"])}">{where}</span><br><code>{finding["id"]}</code>', finding["kind"],
-            html.escape(finding["what"]), html.escape(finding["printed"]), html.escape(finding["computed"]),
-            badge(finding["verdict"]), html.escape(finding["reading"]),
+            html.escape(finding["what"]) + reading, html.escape(finding["printed"]), html.escape(finding["computed"]),
+            badge(finding["verdict"]),
         ])  # fmt: skip
-    head = ["Where", "Kind", "What", "Printed", "Recomputed", "Verdict", "Likely reading"]
+    head = ["Where", "Kind", "What, and the likely reading", "Printed", "Recomputed", "Verdict"]
     return table(head, rows, filterable=True, choices=("Kind", "Verdict"), kind="vp-sortable vp-findings")
 
 
