@@ -639,7 +639,7 @@ def times_figure(records):
         ax.plot(np.mean(values, axis=0), "o-", color=BLUE, ms=4)
         ax.set(xlabel="call (0: before the first epoch)", ylim=(0, None))
     left.set_ylabel("milliseconds")
-    right.set_ylabel("classes that changed prompt")
+    right.set_ylabel("classes moved")
     return fig
 
 
