@@ -52,6 +52,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.ticker import LogLocator
 
 from visprompt import figures, insights, manifests, sweeps
 from visprompt import studies as grids
@@ -246,11 +247,11 @@ def show_nmi(frame):
             part = part.groupby("epoch").nmi.agg(["mean", "min", "max"])
             ax.plot(part.index, part["mean"], "o-", ms=4, color=COLOURS[variant], label=variant)
             ax.fill_between(part.index, part["min"], part["max"], color=COLOURS[variant], alpha=0.2)
-        ax.set(title=task, xlabel="finished epochs")
+        ax.set(title=task, xlabel="finished epochs", xticks=range(0, curves.epoch.max() + 1, 2))
         if (curves.nmi > 0).all():
-            ax.set_yscale("log")
+            ax.set_yscale("log", subs=[])
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter("{x:g}")
-            ax.yaxis.set_minor_formatter("{x:g}")
     axes[0][0].set_ylabel("NMI, mean over blocks")
     fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     show_figure("spt.figure-2", fig, frame, "NMI of prompts and patches by epoch, MAE: mean and range of the seeds.",
