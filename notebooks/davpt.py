@@ -53,7 +53,7 @@ import numpy as np
 import pandas as pd
 
 import visprompt as vp
-from visprompt import bench, figures, insights, manifests, sweeps
+from visprompt import bench, figures, guidance, insights, manifests, sweeps
 from visprompt import studies as grids
 from visprompt.chapters import Chapter, ChapterParameters
 from visprompt.counts import group_counts
@@ -604,6 +604,42 @@ not_here("davpt.figure-3", "Maps of CUB-200-2011 on ViT-Base/16 need its images.
 # With 36 patches a map has little room to be sparse, and these few images show a kind of picture, not a law. The
 # first loss compares a prompt's query with patches behind attention and not with their keys, so a prompt may match
 # its classes' patches in the loss without its attention moving to them.
+
+# %% [markdown]
+# **Do guided prompts stand for their classes?** The idea that {ref}`Figure 1 <davpt.figure-1>` draws, measured in the
+# last block: what the class token gives to the prompt of the image's class and to another, and how similar prompts
+# are to patches of their own and of other classes, both as the first loss compares them. VPT-Deep is DA-VPT with both
+# weights 0: its prompts get the same clusters of classes and do not know of them.
+
+# %% name="guidance" tags=["hide-input"]
+guided = {name: looked_up(guidance.class_guidance, name) for name in ("VPT-Deep", "DA-VPT")}
+guided = pd.DataFrame([
+    {"method": name, "seed": seed, "record": record, **record.values}
+    for name, records in guided.items() for seed, record in records.items()
+])  # fmt: skip
+if len(guided):
+    means = guided.groupby("method", sort=False)[["to_own", "to_other", "own_patches", "other_patches"]].mean()
+    table = pd.DataFrame({
+        "attention to own prompt, %": (100 * means.to_own).map("{:.2f}".format),
+        "to another, %": (100 * means.to_other).map("{:.2f}".format),
+        "similarity to own patches": means.own_patches.map("{:.3f}".format),
+        "to others'": means.other_patches.map("{:.3f}".format), "seeds": guided.groupby("method").size(),
+    })  # fmt: skip
+    page.present(
+        table.reset_index(), evidence="trend", records=[*guided.record], cell="guidance",
+        how=f"{guided.record.iloc[0].settings['pool']} test images of {record_task}, last block; means over seeds.",
+        caption="Prompts of the last block and the classes they stand for.",
+    )  # fmt: skip
+    by_seed = guided.set_index(["seed", "method"]).unstack()
+    if {"VPT-Deep", "DA-VPT"} <= set(guided.method):
+        nearer = (by_seed.own_patches - by_seed.other_patches).dropna()
+        page.judge("davpt.figure-1.prompts-near-own-patches", *interval(nearer["DA-VPT"] - nearer["VPT-Deep"]),
+                   evidence="trend", records=[*guided.record], note=f"{many(len(nearer))}.")  # fmt: skip
+    if "DA-VPT" in set(guided.method):
+        mine = guided[guided.method == "DA-VPT"]
+        prompts = mine.record.iloc[0].settings["method_settings"]["prompt_tokens"]
+        page.judge("davpt.figure-1.class-token-to-own-prompt", *interval(prompts * (mine.to_own - mine.to_other)),
+                   evidence="trend", records=[*mine.record], note=f"{prompts} prompts; {many(len(mine))}.")  # fmt: skip
 
 # %% [markdown]
 # (davpt.figure-4)=

@@ -557,7 +557,7 @@ for claim, name in {"1.prompts-are-patches": "distance", "1.only-prompts-and-hea
 #
 # With the classification loss alone, nothing says which patches a prompt should gather from. DA-VPT gives each prompt
 # classes to stand for, so that the class token can collect from the prompt of its own. This is the paper's idea,
-# drawn; whether trained prompts behave so is not shown here.
+# drawn; [](davpt.ipynb) measures whether trained prompts behave so.
 
 # %% name="davpt.figure-1" tags=["hide-input"]
 counterpart("davpt.figure-1", "davpt.figure-1", "The idea of DA-VPT; markers are groups of classes.",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import visprompt as vp
-from visprompt import insights
+from visprompt import guidance, insights
 from visprompt.chapters import kept_rows
 from visprompt.errors import BadInput
 from visprompt.metrics.attention import prompt_attention
@@ -115,3 +115,28 @@ def test_kept_rows_are_the_newest_of_each_setting(lab):
     lab.do(FEW)
     (found,) = kept_rows("tune", backbone=MICRO)
     assert found.settings["train_size"] == 40 and kept_rows("tune", backbone="other") == []
+
+
+def test_guidance_is_what_the_losses_compare(lab):
+    """Against loops over prompts and images, on the tokens that the block's own attention gives."""
+    ready = lab.prepare(Run(MICRO, "digits", "da-vpt", settings={"prompt_tokens": 4}, train_size=40))
+    model, (images, labels) = ready["model"], [part[:6] for part in ready["task"].test]
+    found, method, vit = guidance.relations(model, images, labels), model.method, model.source
+    pixels, kept = insights.normalise(images, vit.mean, vit.std), []
+    method.train()
+    vit.run(vit.stem(pixels), method, keep=kept)
+    patches, proxies, share = method.seen[7][:, 1:], method.proxies(7), prompt_attention(model, pixels)[7]["to_prompts"]
+    own = [torch.cosine_similarity(patches[b], proxies[method.cluster[labels[b]]][None], dim=-1).mean() for b in range(6)]
+    rest = [torch.cosine_similarity(patches[b], proxies[k][None], dim=-1).mean()
+            for b in range(6) for k in range(4) if k != method.cluster[labels[b]]]  # fmt: skip
+    assert found["own_patches"] == pytest.approx(float(sum(own) / 6), abs=1e-6)
+    assert found["other_patches"] == pytest.approx(float(sum(rest) / 18), abs=1e-6)
+    assert found["to_own"] + 3 * found["to_other"] == pytest.approx(float(share.mean()), abs=1e-6)
+
+
+def test_guidance_takes_vpt_deep_as_da_vpt_without_its_losses(lab):
+    record = guidance.class_guidance(FEW, lab, pool=20)
+    weights = record.settings["method_settings"]
+    assert record.kind == "guidance" and (weights["beta"], weights["lambda_"]) == (0, 0)
+    assert record.settings["recipe"]["learning_rate"] == lab.do(FEW).settings["recipe"]["learning_rate"]
+    assert guidance.class_guidance(FEW, lab, pool=20, compute=False).id == record.id
