@@ -345,6 +345,7 @@ def test_prompts_of_different_tokens_part_in_the_full_model():
         prompt = prompt - 4 * ap_toy.gradient(s, x[None], y[None], prompt)
         own.append((prompt - prompt.mean(1, keepdim=True)).norm().item())
     assert math.log(own[199] / own[99]) / 400 == pytest.approx(ap_limits.split_rate(n), rel=0.1)
+    assert ap_limits.split_direction(n) > 0.9
 
 
 def test_layer_1_time_tends_to_32_p():

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from visprompt.errors import BadInput, choose
 
-from .ap_toy import SIGNS, Settings, _attend, assemble, directions, forward, gradient, patterns
+from .ap_toy import SIGNS, Settings, _attend, assemble, directions, forward, gradient, own_share, patterns
 
 
 def attention_distance(
@@ -146,6 +146,25 @@ def split_measured(tokens: int, beta: float = 1.0, step: float = 4.0, lean: floa
         if t < settle:
             halves = halves.mean(0).expand(2, 4).clone()
     return math.log((halves[0, 0] - halves[1, 0]) / middle) / (step * (window - window // 2))
+
+
+def split_direction(tokens: int, start: float = 1e-3, until: float = 0.01, step: float = 4.0) -> float:
+    """Share along e1 - e2 of what tokens' layer-2 prompts do not share, once that is `until` of the squared norm.
+
+    Descent on the exact population loss, all places of the discriminative token, from random prompts of size `start`.
+    """
+    settings = Settings(tokens=tokens, layer=2, noise=0.0, dim=4, dtype="float64")
+    zeros = torch.zeros(4 * tokens, tokens, 4, dtype=torch.float64)
+    place = torch.arange(tokens).repeat(4)
+    x, y = assemble(settings, torch.arange(4).repeat_interleave(tokens), place, zeros)
+    g = torch.Generator().manual_seed(0)
+    prompt = start * torch.randn(1, tokens, 4, generator=g, dtype=torch.float64)
+    for t in range(100 * tokens**2):
+        prompt = prompt - step * gradient(settings, x[None], y[None], prompt)
+        if t > 4 * tokens and own_share(prompt) > until:
+            break
+    own = (prompt - prompt.mean(1, keepdim=True))[0]
+    return ((own[:, 0] - own[:, 1]).square().sum() / 2 / own.square().sum()).item()
 
 
 def population_flow(
