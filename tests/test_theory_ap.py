@@ -54,27 +54,44 @@ def test_patterns_have_the_stated_inner_products(gamma):
 @given(tokens=strategies.integers(3, 12), gamma=strategies.floats(-0.95, -0.05), seed=strategies.integers(0, 99))
 def test_a_sample_has_one_discriminative_token_and_one_background(tokens, gamma, seed):
     s = Settings(tokens=tokens, gamma=gamma, noise=0.0, dtype="float64")
-    x, y = ap_toy.draw(s, generators(seed), 12)
+    x, y, place = ap_toy.draw(s, generators(seed), 12)
     v = ap_toy.patterns(s)
     kind = (x[0] @ v.T).argmax(-1)  # without noise a token is most like its own pattern
     torch.testing.assert_close(x[0], v[kind])
-    for sample, label in zip(kind, y[0]):
+    for sample, label, here in zip(kind, y[0], place[0]):
         first = sample[sample < 2]
-        assert len(first) == 1 and label == (1 if first == 0 else -1)
+        assert len(first) == 1 and label == (1 if first == 0 else -1) and sample[here] == first
         assert len(set(sample[sample >= 2].tolist())) == 1
 
 
 def test_noise_pairs_and_places_have_the_stated_distribution():
     s = Settings(tokens=8, noise=0.8, dtype="float64")
-    x, y = ap_toy.draw(s, generators(0), 4000)
-    free = x[0, :, :, 4:]  # directions without a pattern hold noise alone
-    assert free.std().item() == pytest.approx(0.8 / 8, rel=0.02) and abs(free.mean().item()) < 1e-3
-    place = (x[0, :, :, :2].norm(dim=-1)).argmax(-1)
-    counts = torch.bincount(place, minlength=8)
+    x, y, place = ap_toy.draw(s, generators(0), 4000)
+    clean, _ = ap_toy.assemble(s, pair_of(s, x[0], y[0], place[0]), place[0], torch.zeros_like(x[0]))
+    noise = x[0] - clean
+    assert noise.std().item() == pytest.approx(0.8 / 8, rel=0.01) and abs(noise.mean().item()) < 1e-3
+    flat = noise.reshape(4000, -1)[:, :24] * 8 / 0.8  # three tokens: all entries and tokens are independent
+    torch.testing.assert_close(flat.T @ flat / 4000, torch.eye(24, dtype=torch.float64), atol=0.1, rtol=0)
+    counts = torch.bincount(place[0], minlength=8)
     assert counts.min() > 400 and counts.max() < 600
-    assert abs(y.mean().item()) < 0.06
-    _, even = ap_toy.draw(s, generators(0), 8, even=True)
+    pairs = torch.bincount(pair_of(s, x[0], y[0], place[0]), minlength=4)
+    assert pairs.min() > 900 and pairs.max() < 1100
+    _, even, _ = ap_toy.draw(s, generators(0), 8, even=True)
     assert even[0].tolist() == [1, 1, -1, -1] * 2
+
+
+def pair_of(s, x, y, place):
+    """Which of the four pattern pairs a sample holds, read off its label and its mean background."""
+    v = ap_toy.patterns(s)
+    others = torch.arange(s.tokens) != place.unsqueeze(-1)
+    mean = (x * others.unsqueeze(-1)).sum(1) / (s.tokens - 1)
+    return (y < 0).long() * 2 + (mean @ v[2:].T).argmax(-1)
+
+
+def test_generators_of_different_trials_differ_and_repeat():
+    s = Settings(tokens=6, dtype="float64")
+    x, _, _ = ap_toy.draw(s, generators(1, 2, 1), 4)
+    assert torch.equal(x[0], x[2]) and not torch.equal(x[0], x[1])
 
 
 @settings(max_examples=12, deadline=None)
@@ -84,7 +101,7 @@ def test_noise_pairs_and_places_have_the_stated_distribution():
 )  # fmt: skip
 def test_forward_equals_the_definition_token_by_token(tokens, layer, beta, scale):
     s = Settings(tokens=tokens, layer=layer, beta=beta, noise=0.5, dtype="float64")
-    x, _ = ap_toy.draw(s, generators(1), 4)
+    x, _, _ = ap_toy.draw(s, generators(1), 4)
     prompt = some_prompt(s, 1, scale)[0]
     wanted = torch.stack([loop_forward(s, sample, prompt) for sample in x[0]])
     torch.testing.assert_close(ap_toy.forward(s, x[0], prompt), wanted, atol=1e-13, rtol=0)
@@ -93,7 +110,7 @@ def test_forward_equals_the_definition_token_by_token(tokens, layer, beta, scale
 def test_copies_of_the_neurons_only_rescale():
     """m = 4k neurons with weights 1/(mP), as the paper has, equal one neuron a pattern with 1/(4P)."""
     s = Settings(tokens=5, layer=2, dtype="float64")
-    x, _ = ap_toy.draw(s, generators(2), 4)
+    x, _, _ = ap_toy.draw(s, generators(2), 4)
     f = ap_toy.forward(s, x[0], some_prompt(s, 1)[0])
     k = 3
     signs = torch.tensor(ap_toy.SIGNS, dtype=torch.float64).repeat_interleave(k) / (4 * k * s.tokens)
@@ -111,7 +128,7 @@ def test_copies_of_the_neurons_only_rescale():
 )  # fmt: skip
 def test_gradient_by_hand_equals_autograd(tokens, layer, scale, seed):
     s = Settings(tokens=tokens, layer=layer, noise=0.5, dtype="float64")
-    x, y = ap_toy.draw(s, generators(seed, seed + 1), 8)
+    x, y, _ = ap_toy.draw(s, generators(seed, seed + 1), 8)
     prompt = some_prompt(s, 2, scale, seed)
     wanted = ap_toy.autograd_gradient(s, x, y, prompt)
     torch.testing.assert_close(ap_toy.gradient(s, x, y, prompt), wanted, atol=1e-14, rtol=1e-9)
@@ -121,12 +138,43 @@ def test_gradient_by_hand_equals_autograd(tokens, layer, scale, seed):
 def test_first_gradient_points_where_the_proofs_say(layer):
     """A38/A39 and A80/A81: the first step raises patterns 1 and 2, lowers 3 and 4, by about 1/(4P) a wrong sample."""
     s = Settings(tokens=64, layer=layer, noise=0.0, dim=4, dtype="float64")
-    x, y = ap_toy.draw(s, generators(0), 400, even=True)
+    x, y, _ = ap_toy.draw(s, generators(0), 400, even=True)
     step = -ap_toy.gradient(s, x, y, torch.zeros(1, 64, 4, dtype=torch.float64))
     along = ap_toy.directions(s, step)[0]
     assert along[0] > 0 and along[1] > 0 and along[2] < 0 and along[3] < 0
     # (v1, v4) and (v2, v3) are wrong at first: a quarter of all samples each.
     assert along[2:].tolist() == pytest.approx([-1 / (4 * 4 * 64)] * 2, rel=0.1)
+
+
+@settings(max_examples=12, deadline=None)
+@given(layer=strategies.sampled_from([1, 2]), gamma=strategies.floats(-0.9, -0.1), beta=strategies.floats(0.4, 1.3))
+def test_gradient_tends_to_the_closed_forms(layer, gamma, beta):
+    """A38, A39 (layer 2) and A80, A81 (layer 1) without noise: 4 P df/d delta for large P, from sample (v1, v4)."""
+    limit = torch.tensor([[1.0, 0, 0, -1.0], [1.0, 0, 0, -1.0]])
+    if layer == 1:  # both factors of A80 come from the attention that others pay to the discriminative token
+        limit[0] = math.exp(-(beta**2)) * torch.tensor([1.0, 0, 0, 2 * beta**2 - 1])
+    few, many = (
+        abs(ap_limits.first_gradient(layer, tokens, gamma, beta) - limit.numpy()).max() for tokens in (128, 512)
+    )
+    assert many < 0.1 and many < 0.3 * few  # what is left is of order 1/P
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_noise_wakes_the_other_label_s_neuron_half_of_the_time(layer):
+    """The terms of A38 to A81 beyond the first: Theta(1/P) of -e2; e3 stays asleep because gamma < 0."""
+    others = ap_limits.first_gradient(layer, 64, noise=0.1, draws=400)[1]
+    assert others[1] == pytest.approx(-0.5, abs=0.08) and abs(others[2]) < 1e-3
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_gradient_vanishes_where_the_hinge_does(layer):
+    """A right sample with y f >= 1/P adds nothing, so (v1, v3) alone moves no prompt at the start."""
+    s = Settings(tokens=6, layer=layer, noise=0.0, dtype="float64")
+    x, y = ap_toy.assemble(s, torch.tensor([0]), torch.tensor([2]), torch.zeros(1, 6, 8, dtype=torch.float64))
+    prompt = torch.zeros(1, 6, 8 if layer == 1 else 4, dtype=torch.float64)
+    assert (y * ap_toy.forward(s, x, prompt)).item() > 1 / 6
+    for way in (ap_toy.gradient, ap_toy.autograd_gradient):
+        assert not way(s, x[None], y[None], prompt).any()
 
 
 @pytest.mark.parametrize("layer", [1, 2])
@@ -141,7 +189,7 @@ def test_batched_trials_equal_a_plain_loop(layer, balanced):
         taken = result["trace"][-1][0]
         for step in range(taken):
             if step % ap_toy.BLOCK == 0:
-                x, y = ap_toy.draw(s, g, ap_toy.BLOCK * s.batch, even=balanced)
+                x, y, _ = ap_toy.draw(s, g, ap_toy.BLOCK * s.batch, even=balanced)
             part = slice(step % ap_toy.BLOCK * s.batch, (step % ap_toy.BLOCK + 1) * s.batch)
             prompt = prompt - s.step * ap_toy.autograd_gradient(s, x[:, part], y[:, part], prompt)
         assert result["norm_sum"] == pytest.approx(prompt.norm(dim=2).sum().item(), abs=1e-9)
@@ -159,6 +207,33 @@ def test_a_trial_does_not_depend_on_its_company():
         for other in (together[seed], chunked[seed]):
             assert alone["steps"] == other["steps"]
             assert alone["norm_sum"] == pytest.approx(other["norm_sum"], abs=1e-9)
+
+
+def test_a_curve_holds_the_trials_of_its_cells():
+    cells = [Settings(tokens=n, layer=1, max_steps=200, **EXACT) for n in (6, 8)]
+    curve = ap_toy.run_curve(cells, [4, 5, 6], ["steps", "direction"], trace=True)
+    for s, cell in zip(cells, curve):
+        trials = ap_toy.run_trials(s, [4, 5, 6])
+        assert cell["steps"] == [t["steps"] for t in trials]
+        assert cell["direction"][1] == pytest.approx(trials[1]["direction"], rel=1e-4)
+        assert cell["trace"] == sorted(trials, key=lambda t: t["steps"] or math.inf)[1]["trace"]
+
+
+def test_attention_and_own_share_equal_the_definition():
+    s = Settings(tokens=5, layer=1, noise=0.3, dtype="float64")
+    x, _, place = ap_toy.draw(s, generators(3), 6)
+    prompt = some_prompt(s, 1)
+    got, wanted = ap_toy.attention(s, x, place, prompt)[0], []
+    for sample, here in zip(x[0], place[0]):
+        u = sample + prompt[0]
+        first = torch.softmax(u @ u.T, -1)
+        z = torch.relu(first @ u @ ap_toy.patterns(s).T)
+        wanted.append([5 * a[:, here].mean().item() for a in (first, torch.softmax(z @ z.T, -1))])
+    torch.testing.assert_close(got, torch.tensor(wanted, dtype=torch.float64).mean(0))
+    mean = prompt[0].mean(0)
+    own = sum((row - mean).square().sum() for row in prompt[0]) / prompt.square().sum()
+    assert ap_toy.own_share(prompt).item() == pytest.approx(own.item())
+    assert ap_toy.own_share(mean.expand(1, 5, -1)).item() < 1e-30
 
 
 def test_a_finished_trial_classifies_fresh_samples():
@@ -185,8 +260,8 @@ def test_hold_asks_for_an_error_that_stays_zero():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"tokens": 2}, {"dim": 3}, {"gamma": 0.0}, {"gamma": -1.0}, {"gamma": 0.2}, {"beta": 0.0}, {"noise": 1.0},
-        {"noise": -0.1}, {"step": 0.0}, {"batch": 0}, {"batch": 6}, {"max_steps": 0}, {"test_size": 3},
+        {"tokens": 2}, {"dim": 3}, {"gamma": 0.0}, {"gamma": -1.0}, {"gamma": 0.2}, {"beta": 0.0}, {"noise": -0.1},
+        {"step": 0.0}, {"batch": 0}, {"batch": 6}, {"max_steps": 0}, {"test_size": 3},
         {"layer": 3}, {"goal": "loss"}, {"check_growth": 1.0}, {"hold": 0.5}, {"dtype": "float16"},
     ],
 )  # fmt: skip
@@ -243,18 +318,48 @@ def test_symmetric_limit_equals_descent_on_all_tokens(layer):
     """Two kinds of tokens stand for all P: the same path as the full model on the four noise-free pairs."""
     s = Settings(tokens=6, layer=layer, noise=0.0, dim=4, dtype="float64")
     x, y = ap_toy.assemble(s, torch.arange(4), torch.zeros(4, dtype=torch.long), torch.zeros(4, 6, 4, dtype=torch.float64))
-    step = 0.05 * 4 * s.tokens
-    limit = ap_limits.population_flow(layer, [6], max_time=40 * step)[0]
+    step = 1.2
+    limit = ap_limits.population_flow(layer, [6], step=step, max_time=40 * step)[0]
     prompt = torch.zeros(1, 6, 4, dtype=torch.float64)
     for _ in range(round(limit["trace"][-1][0] / step)):
         prompt = prompt - step * ap_toy.gradient(s, x[None], y[None], prompt).mean(1, keepdim=True)
     assert limit["direction"] == pytest.approx(ap_toy.directions(s, prompt)[0].tolist(), abs=1e-10)
 
 
+@pytest.mark.parametrize("tokens", [8, 16, 32])
+@pytest.mark.parametrize("beta", [0.5, 1.0])
+def test_tokens_part_at_the_rate_of_the_closed_form(tokens, beta):
+    assert ap_limits.split_measured(tokens, beta) == pytest.approx(ap_limits.split_rate(tokens, beta), rel=0.06)
+    with pytest.raises(BadInput):
+        ap_limits.split_measured(tokens + 1)
+
+
+def test_prompts_of_different_tokens_part_in_the_full_model():
+    """Descent on all places of all four pairs, without the two groups of `split_measured`: the same rate."""
+    n = 8
+    s = Settings(tokens=n, layer=2, noise=0.0, dim=4, dtype="float64")
+    zeros = torch.zeros(4 * n, n, 4, dtype=torch.float64)
+    x, y = ap_toy.assemble(s, torch.arange(4).repeat_interleave(n), torch.arange(n).repeat(4), zeros)
+    prompt, own = 1e-5 * torch.randn(1, n, 4, generator=generators(0)[0], dtype=torch.float64), []
+    for _ in range(200):
+        prompt = prompt - 4 * ap_toy.gradient(s, x[None], y[None], prompt)
+        own.append((prompt - prompt.mean(1, keepdim=True)).norm().item())
+    assert math.log(own[199] / own[99]) / 400 == pytest.approx(ap_limits.split_rate(n), rel=0.1)
+    assert ap_limits.split_direction(n) > 0.9
+
+
+def test_layer_1_time_tends_to_32_p():
+    """Walking to the hinge's edge takes 16 P / (eta (1 + gamma)), sliding along it as long again."""
+    for gamma in (-0.5, -0.1):
+        found = ap_limits.population_flow(1, [128, 512], gamma=gamma)
+        scaled = [(1 + gamma) * cell["time"] / cell["tokens"] for cell in found]
+        assert 16 < scaled[0] < 32 and scaled[1] == pytest.approx(32, rel=0.07)
+
+
 def test_layer_2_margin_has_a_ceiling():
     """A huge prompt with equal e1 and e2 parts concentrates the attention and still falls short of 1/P."""
     s = Settings(tokens=8, layer=2, noise=0.0, dtype="float64")
-    x, y = ap_toy.draw(s, generators(0), 8, even=True)
+    x, y, _ = ap_toy.draw(s, generators(0), 8, even=True)
     prompt = torch.tensor([300.0, 300.0, -300.0, -300.0], dtype=torch.float64).expand(8, 4)
     reached = s.tokens * (y * ap_toy.forward(s, x, prompt))
     ceiling = ap_limits.layer_2_ceiling(8, s.beta)

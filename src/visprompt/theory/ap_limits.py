@@ -11,7 +11,7 @@ from torch import Tensor
 
 from visprompt.errors import BadInput, choose
 
-from .ap_toy import SIGNS, Settings, _attend, assemble, patterns
+from .ap_toy import SIGNS, Settings, _attend, assemble, directions, forward, gradient, own_share, patterns
 
 
 def attention_distance(
@@ -81,13 +81,99 @@ def layer_2_ceiling(tokens: int, beta: float) -> float:
     return tokens * strength / (4 * (strength + tokens - 1))
 
 
+def first_gradient(
+    layer: int, tokens: int, gamma: float = -0.5, beta: float = 1.0, noise: float = 0.0, draws: int = 1
+) -> np.ndarray:
+    """4 P df/d delta at delta = 0 for a sample with v1 among v4 (A38, A39 for layer 2; A80, A81 for layer 1).
+
+    Without noise it tends, as P grows, to (1, 0, 0, -1) for every token, but for the discriminative token in layer 1
+    to exp(-beta^2) (1, 0, 0, 2 beta^2 - 1): the scores' part outweighs the values' once beta^2 > 1/2.
+
+    Args:
+        draws: how many samples are averaged; more than one matters with noise only.
+
+    Returns:
+        `(2, 4)`: the discriminative token and the mean of the others, as coefficients of v1..v4 or e1..e4.
+    """
+    settings = Settings(tokens=tokens, layer=layer, gamma=gamma, beta=beta, noise=noise, dtype="float64")
+    g = torch.Generator().manual_seed(0)
+    total = np.zeros((2, 4))
+    for _ in range(draws):
+        epsilon = torch.randn(1, tokens, settings.dim, generator=g, dtype=torch.float64)
+        x, _ = assemble(settings, torch.ones(1, dtype=torch.long), torch.zeros(1, dtype=torch.long), epsilon)
+        prompt = torch.zeros(1, tokens, settings.dim if layer == 1 else 4, dtype=torch.float64, requires_grad=True)
+        slopes = torch.autograd.grad(forward(settings, x, prompt).sum(), prompt)[0]
+        for kind, part in enumerate((slopes[:, :1], slopes[:, 1:])):
+            total[kind] += 4 * tokens * directions(settings, part)[0].numpy()
+    return total / draws
+
+
+def split_rate(tokens: int, beta: float = 1.0) -> float:
+    """Rate r at which tokens' layer-2 prompts part along e1 - e2: their difference grows as exp(r eta t).
+
+    Linearises the population gradient about a prompt that all tokens share, once e3 and e4 have taken the background
+    to the hinge's edge, where right and wrong pairs pull equally: r = beta^2 s / (2 P), where s is the mean over
+    tokens of the discriminative pattern's part after layer 1 (Eq. A18 and A19), itself of order 1 / P.
+    """
+    strength = math.exp(beta**2)
+    own, others = strength / (strength + tokens - 1), 1 / ((tokens - 1) * strength + 1)
+    return beta**2 * (own + (tokens - 1) * others) / tokens / (2 * tokens)
+
+
+def split_measured(tokens: int, beta: float = 1.0, step: float = 4.0, lean: float = 1e-6) -> float:
+    """The rate of `split_rate` from descent on the exact population loss with two groups of tokens.
+
+    The four pairs come with the discriminative token in either half of the tokens; within a half gradients are
+    averaged, which is the mean over positions. The halves start to differ by `lean` when e3 and e4 have settled.
+
+    Raises:
+        BadInput: `tokens` is odd.
+    """
+    if tokens % 2:
+        raise BadInput(f"tokens must be even to have two halves, not {tokens}")
+    settings = Settings(tokens=tokens, layer=2, noise=0.0, dim=4, beta=beta, dtype="float64")
+    place = torch.tensor([0] * 4 + [tokens - 1] * 4)
+    x, y = assemble(settings, torch.arange(4).repeat(2), place, torch.zeros(8, tokens, 4, dtype=torch.float64))
+    halves = torch.zeros(2, 4, dtype=torch.float64)
+    settle, window = math.ceil(24 * tokens / step), math.ceil(4 * tokens**2 / step)
+    for t in range(settle + window):
+        if t == settle:
+            halves += lean * torch.tensor([[1.0, -1.0, 0.0, 0.0], [-1.0, 1.0, 0.0, 0.0]])
+        if t == settle + window // 2:  # by now other parts of the push have died out
+            middle = halves[0, 0] - halves[1, 0]
+        prompt = halves.repeat_interleave(tokens // 2, 0)
+        halves = halves - step * gradient(settings, x[None], y[None], prompt[None])[0].view(2, -1, 4).mean(1)
+        if t < settle:
+            halves = halves.mean(0).expand(2, 4).clone()
+    return math.log((halves[0, 0] - halves[1, 0]) / middle) / (step * (window - window // 2))
+
+
+def split_direction(tokens: int, start: float = 1e-3, until: float = 0.01, step: float = 4.0) -> float:
+    """Share along e1 - e2 of what tokens' layer-2 prompts do not share, once that is `until` of the squared norm.
+
+    Descent on the exact population loss, all places of the discriminative token, from random prompts of size `start`.
+    """
+    settings = Settings(tokens=tokens, layer=2, noise=0.0, dim=4, dtype="float64")
+    zeros = torch.zeros(4 * tokens, tokens, 4, dtype=torch.float64)
+    place = torch.arange(tokens).repeat(4)
+    x, y = assemble(settings, torch.arange(4).repeat_interleave(tokens), place, zeros)
+    g = torch.Generator().manual_seed(0)
+    prompt = start * torch.randn(1, tokens, 4, generator=g, dtype=torch.float64)
+    for t in range(100 * tokens**2):
+        prompt = prompt - step * gradient(settings, x[None], y[None], prompt)
+        if t > 4 * tokens and own_share(prompt) > until:
+            break
+    own = (prompt - prompt.mean(1, keepdim=True))[0]
+    return ((own[:, 0] - own[:, 1]).square().sum() / 2 / own.square().sum()).item()
+
+
 def population_flow(
     layer: int,
     token_counts: Sequence[int],
     goal: str = "error",
     gamma: float = -0.5,
     beta: float = 1.0,
-    fraction: float = 0.05,
+    step: float = 4.0,
     max_time: float = 3e6,
 ) -> list[dict]:
     """Gradient descent on the exact population loss without noise: the expectations of Eq. A40 and A82.
@@ -98,7 +184,8 @@ def population_flow(
 
     Args:
         goal: "error" (all y f > 0) or "margin" (all y f >= 1/P).
-        fraction: the step is `fraction * 4 P`, so that no coefficient moves by more than that a step.
+        step: eta; SGD's own by default. The end of layer 1's path is a band about 2 / P wide (in a coefficient, of
+            which a step is eta / (16 P)); a step that jumps it shortens the time.
         max_time: cap on eta x steps.
 
     Returns:
@@ -109,7 +196,7 @@ def population_flow(
     v = patterns(Settings(dim=4, gamma=gamma, dtype="float64")).numpy()
     x = np.stack([v[[a, b]] for a in (0, 1) for b in (2, 3)])  # (4 pairs, 2 kinds, 4)
     y = np.array([1.0, 1.0, -1.0, -1.0])
-    return [_flow(layer, p, x, y, v, goal, beta, fraction * 4 * p, max_time) for p in token_counts]
+    return [_flow(layer, p, x, y, v, goal, beta, step, max_time) for p in token_counts]
 
 
 def _flow(layer, p, x, y, v, goal, beta, step, max_time) -> dict:
@@ -160,8 +247,8 @@ def _kinds_back(u, attention, out, values, grad, beta):
     return beta**2 * (inner @ u + inner.transpose(0, 2, 1) @ u), attention.transpose(0, 2, 1) @ grad
 
 
-def slope(values: Mapping[int, Sequence[float | None]], draws: int = 2000) -> dict:
-    """Log-log slope of a quantity against P with a 95 % bootstrap interval over trials.
+def slope(values: Mapping[float, Sequence[float | None]], draws: int = 2000) -> dict:
+    """Log-log slope of a quantity against P (or whatever the keys are) with a 95 % bootstrap interval over trials.
 
     Fits the median of each P, which censored trials (None, counted as infinite) leave valid while they are
     fewer than half; a P with more is left out and named. Trials are drawn anew within each P, so the interval
@@ -175,10 +262,10 @@ def slope(values: Mapping[int, Sequence[float | None]], draws: int = 2000) -> di
         BadInput: fewer than two P are left.
     """
     rng = np.random.default_rng(0)
-    arrays = {int(p): np.array([np.inf if n is None else float(n) for n in v]) for p, v in values.items()}
+    arrays = {p: np.array([np.inf if n is None else float(n) for n in v]) for p, v in values.items()}
     used = [p for p in sorted(arrays) if np.isfinite(np.median(arrays[p]))]
     if len(used) < 2:
-        raise BadInput("a slope needs two token counts at which most trials finished. Raise max_steps.")
+        raise BadInput("a slope needs two points at which most trials finished. Raise max_steps.")
     x = np.log(used)
     medians = np.log([np.median(arrays[p]) for p in used])
     again = []

@@ -41,7 +41,7 @@ class Settings:
     dim: int = 8  # d: the four patterns' span and as many directions that no neuron sees
     gamma: float = -0.5  # v3.v4, the middle of the allowed (-1, 0)
     beta: float = 1.0  # beta_1 = beta_2 = Theta(1); e < P - 1 keeps Lemma 1's lambda_1 < 1/2 from P = 4 on
-    noise: float = 0.1  # c in sigma = c / P; keeps the factors 1 - P sigma and 1 - sigma within 10 % of 1
+    noise: float = 0.1  # c in sigma = c / P, so P sigma: keeps the factors 1 - P sigma and 1 - sigma near 1
     step: float = 4.0  # eta, one for all P as in the bounds; a step moves a token by about 1/P (A38, A80)
     batch: int = 8  # B = Omega(1): two samples of each of the four pattern pairs
     balanced: bool = True  # every batch holds the four pairs equally: A40 and A82 take e1 and e2 as level
@@ -64,7 +64,7 @@ class Settings:
             (self.dim >= 4, "dim must be at least 4, the span of the four patterns"),
             (-1 < self.gamma < 0, "gamma must lie strictly between -1 and 0, e.g. -0.5"),
             (self.beta > 0, "beta must be positive, e.g. 1.0"),
-            (0 <= self.noise < 1, "noise must lie in [0, 1): it is P sigma, which the bounds keep below 1"),
+            (self.noise >= 0, "noise must be 0 or more; it is P sigma, which the bounds keep below 1"),
             (self.step > 0, "step must be positive, e.g. 1.0"),
             (self.batch >= 1, "batch must be at least 1, e.g. 8"),
             (not self.balanced or self.batch % PAIRS == 0, "batch must be a multiple of 4, or balanced False"),
@@ -107,9 +107,10 @@ def assemble(settings: Settings, pair: Tensor, place: Tensor, noise: Tensor) -> 
 
 
 def draw(settings: Settings, generators: list[torch.Generator], count: int, even: bool = False):
-    """`count` samples for each generator: tokens `(trials, count, P, d)`, labels `(trials, count)`.
+    """`count` samples for each generator: tokens `(trials, count, P, d)`, labels and places `(trials, count)`.
 
-    With `even` the four pairs take turns instead of being drawn, as the held-out sample needs.
+    A place is the discriminative token's position. With `even` the four pairs take turns instead of being drawn, as
+    the held-out sample needs.
     """
     pair, place, noise = [], [], []
     for g in generators:
@@ -118,7 +119,8 @@ def draw(settings: Settings, generators: list[torch.Generator], count: int, even
         place.append(code % settings.tokens)
         size = (count, settings.tokens, settings.dim)
         noise.append(torch.randn(size, generator=g, dtype=settings.torch_dtype))
-    return assemble(settings, torch.stack(pair), torch.stack(place), torch.stack(noise))
+    place = torch.stack(place)
+    return *assemble(settings, torch.stack(pair), place, torch.stack(noise)), place
 
 
 def _attend(u: Tensor, values: Tensor, beta: float) -> tuple[Tensor, Tensor]:
@@ -136,17 +138,31 @@ def _attend_back(u: Tensor, attention: Tensor, out: Tensor, values: Tensor, grad
     return beta**2 * (inner @ u + inner.mT @ u), to_values
 
 
+def _layers(settings: Settings, x: Tensor, prompt: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of attention `(..., P, P)` of both layers, and the second one's neurons `(..., P, 4)`."""
+    u = x + prompt if settings.layer == 1 else x
+    first, z = _attend(u, u @ patterns(settings).T, settings.beta)
+    u = torch.relu(z) + prompt if settings.layer == 2 else torch.relu(z)
+    second, out = _attend(u, u, settings.beta)
+    return first, second, torch.relu(out)
+
+
 def forward(settings: Settings, x: Tensor, prompt: Tensor) -> Tensor:
     """f(x, delta) of Eq. A13 for x `(..., P, d)`: outputs `(...)`.
 
     prompt: broadcastable to `(..., P, d)` for layer 1, `(..., P, 4)` for layer 2. Differentiable.
     """
-    v = patterns(settings)
-    u = x + prompt if settings.layer == 1 else x
-    z = torch.relu(_attend(u, u @ v.T, settings.beta)[1])
-    u = z + prompt if settings.layer == 2 else z
-    out = torch.relu(_attend(u, u, settings.beta)[1])
+    out = _layers(settings, x, prompt)[2]
     return (out @ out.new_tensor(SIGNS)).sum(-1) / (4 * settings.tokens)
+
+
+def attention(settings: Settings, x: Tensor, place: Tensor, prompt: Tensor) -> Tensor:
+    """P times the weight on the discriminative token, mean over samples and queries: `(trials, 2)`, layers 1 and 2.
+
+    1 is what attention without preference gives; the proofs' end (A59, "all tokens attend") is of order P.
+    """
+    weights = [w.mean(-2) for w in _layers(settings, x, prompt.unsqueeze(1))[:2]]
+    return settings.tokens * torch.stack([w.gather(-1, place.unsqueeze(-1)).mean((1, 2)) for w in weights], dim=1)
 
 
 def gradient(settings: Settings, x: Tensor, y: Tensor, prompt: Tensor) -> Tensor:
@@ -186,6 +202,11 @@ def directions(settings: Settings, prompt: Tensor) -> Tensor:
     return mean @ torch.linalg.pinv(patterns(settings))
 
 
+def own_share(prompt: Tensor) -> Tensor:
+    """Share `(trials,)` of the prompt's squared norm that its tokens do not have in common; 0 for a shared prompt."""
+    return (prompt - prompt.mean(1, keepdim=True)).square().sum((1, 2)) / prompt.square().sum((1, 2)).clamp_min(1e-30)
+
+
 def held_out(settings: Settings, x: Tensor, y: Tensor, prompt: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Shares `(trials,)` of held-out samples with y f <= 0 and y f < 1/P, and which trials meet the goal."""
     margin = y * forward(settings, x, prompt.unsqueeze(1))
@@ -205,7 +226,8 @@ def run_trials(settings: Settings, seeds: list[int], memory: int = MEMORY, gradi
     Returns:
         one dict a seed: "seed", "steps" (T; None when censored at the cap), "samples", "error" and
         "loss_share" at the end, "token_norm" (mean over tokens), "frobenius", "norm_sum" (over tokens),
-        "direction" (four coefficients), "trace" with rows [step, error, token norm, four coefficients].
+        "direction" (four coefficients), "own" (`own_share`), "attention" (two numbers), "trace" with rows
+        [step, error, token norm, four coefficients, own share, attention in layers 1 and 2].
 
     Raises:
         BadInput: no seeds, or a seed twice.
@@ -221,9 +243,30 @@ def run_trials(settings: Settings, seeds: list[int], memory: int = MEMORY, gradi
     return results
 
 
+def run_curve(cells: list[Settings], seeds: list[int], keep: list[str], trace: bool = False) -> list[dict]:
+    """Trials of several settings in the form that records keep: per cell `{name of keep: one value a trial}`.
+
+    With `trace` a cell also has the "trace" of its median trial. Numbers have five digits.
+    """
+    found = []
+    for settings in cells:
+        trials = run_trials(settings, seeds)
+        found.append({name: [_rounded(trial[name]) for trial in trials] for name in keep})
+        if trace:
+            order = sorted(trials, key=lambda trial: trial["steps"] or math.inf)
+            found[-1]["trace"] = order[len(order) // 2]["trace"]
+    return found
+
+
+def _rounded(value):
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
 def _run_chunk(settings: Settings, seeds: list[int], gradient) -> list[dict]:
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    test_x, test_y = draw(settings, generators, settings.test_size, even=True)
+    test_x, test_y, place = draw(settings, generators, settings.test_size, even=True)
     width = settings.dim if settings.layer == 1 else 4
     prompt = torch.zeros(len(seeds), settings.tokens, width, dtype=settings.torch_dtype)
     running = list(range(len(seeds)))
@@ -234,17 +277,18 @@ def _run_chunk(settings: Settings, seeds: list[int], gradient) -> list[dict]:
         at = (step - 1) % BLOCK
         if at == 0:  # many steps' data in one call: drawing is otherwise the slowest part of a small step
             own = [generators[i] for i in running]
-            x, y = draw(settings, own, BLOCK * settings.batch, even=settings.balanced)
+            x, y, _ = draw(settings, own, BLOCK * settings.batch, even=settings.balanced)
             x = x.unflatten(1, (BLOCK, settings.batch))
             y = y.unflatten(1, (BLOCK, settings.batch))
         move = gradient(settings, x[:, at], y[:, at], prompt)
         if settings.shared:
             move = move.mean(1, keepdim=True)  # every token's share of the common vector's gradient
         prompt = prompt - settings.step * move
-        if step < next_check and step < settings.max_steps:
+        last = step == settings.max_steps
+        if step < next_check and not last:
             continue
         next_check = math.ceil(max(step + 1, step * settings.check_growth))
-        trace = step >= next_trace or step == settings.max_steps
+        trace = step >= next_trace or last
         # Most checks fail on a few samples already; only a trace needs the share over all of them.
         if not trace and not held_out(settings, test_x[:, :GLANCE], test_y[:, :GLANCE], prompt)[2].any():
             for i in running:
@@ -253,30 +297,43 @@ def _run_chunk(settings: Settings, seeds: list[int], gradient) -> list[dict]:
         error, loss_share, reached = held_out(settings, test_x, test_y, prompt)
         for row, i in enumerate(running):
             since[i] = (since[i] or step) if reached[row] else None
-        done = torch.tensor([since[i] is not None and step >= settings.hold * since[i] for i in running])
-        ending = done | (step == settings.max_steps)
-        norms, along = prompt.norm(dim=2), directions(settings, prompt)
-        for row, i in enumerate(running):
-            if ending[row] or trace:
-                numbers = [error[row], norms[row].mean(), *along[row]]
-                results[i]["trace"].append([step] + [float(f"{n:.5g}") for n in numbers])
-            if ending[row]:
-                steps = since[i] if done[row] else None
-                results[i] |= {
-                    "steps": steps, "samples": steps and steps * settings.batch, "error": error[row].item(),
-                    "loss_share": loss_share[row].item(), "token_norm": norms[row].mean().item(),
-                    "frobenius": norms[row].norm().item(), "norm_sum": norms[row].sum().item(),
-                    "direction": along[row].tolist(),
-                }  # fmt: skip
+        done = [since[i] is not None and step >= settings.hold * since[i] for i in running]
+        ended = {row: since[i] if done[row] else None for row, i in enumerate(running) if done[row] or last}
+        if trace or ended:
+            told = {"error": error, "loss_share": loss_share, **_describe(settings, test_x, place, prompt)}
+            _note(settings, [results[i] for i in running], told, step, ended, trace)
         if trace:
             next_trace = math.ceil(max(step + 1, step * settings.trace_growth))
-        if ending.any():
-            keep = (~ending).nonzero().squeeze(1)
-            running = [running[row] for row in keep.tolist()]
-            prompt, x, y, test_x, test_y = prompt[keep], x[keep], y[keep], test_x[keep], test_y[keep]
+        if ended:
+            keep = [row for row in range(len(running)) if row not in ended]
+            running = [running[row] for row in keep]
+            prompt, x, y = prompt[keep], x[keep], y[keep]
+            test_x, test_y, place = test_x[keep], test_y[keep], place[keep]
         if not running:
             break
     return results
+
+
+def _describe(settings: Settings, x: Tensor, place: Tensor, prompt: Tensor) -> dict[str, Tensor]:
+    """What is told of every trial's prompt, on its held-out samples."""
+    norms = prompt.norm(dim=2)
+    return {
+        "token_norm": norms.mean(1), "frobenius": norms.norm(dim=1), "norm_sum": norms.sum(1),
+        "direction": directions(settings, prompt), "own": own_share(prompt),
+        "attention": attention(settings, x, place, prompt),
+    }  # fmt: skip
+
+
+def _note(settings: Settings, results: list[dict], told: dict[str, Tensor], step: int, ended: dict, trace: bool):
+    """Write into the running trials' results: a row of the trace, and the end of those in `ended`, {row: T}."""
+    for row, result in enumerate(results):
+        now = {name: value[row].tolist() for name, value in told.items()}
+        if trace or row in ended:
+            numbers = [now["error"], now["token_norm"], *now["direction"], now["own"], *now["attention"]]
+            result["trace"].append([step, *_rounded(numbers)])
+        if row in ended:
+            steps = ended[row]
+            result |= {"steps": steps, "samples": steps and steps * settings.batch, **now}
 
 
 def autograd_gradient(settings: Settings, x: Tensor, y: Tensor, prompt: Tensor) -> Tensor:
