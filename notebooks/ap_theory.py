@@ -20,7 +20,8 @@
 #
 # **What had to be decided.** The paper leaves some things open. Each choice below has a reason, but step size,
 # noise, balanced batches and the smallest $P$ were settled after trial runs that showed what the others do, so
-# this is no blind test. The other choices are shown beside the judged one, and some change the answer.
+# this is no blind test. The claims on gradients, noise, attention and the second stage were written after short
+# runs too. The other choices are shown beside the judged one, and some change the answer.
 #
 # - The $m = 4k$ neurons are $k$ copies of four; $k$ copies weighted $1/(mP)$ sum to one neuron weighted
 #   $1/(4P)$.
