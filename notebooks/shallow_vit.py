@@ -437,7 +437,7 @@ def training(i):
 
 page.present(
     {f"α* = {a:g}": training(i) for i, a in enumerate(SHARES["theorem"])}, evidence="derived",
-    records=[runs["alpha judged"]], cell="training", how="Every line is a trial, dotted the median of the steps needed.",
+    records=[runs["alpha judged"]], cell="training", how="A line is a trial; dotted: the median of the steps needed.",
     caption="Test loss and attention on label-relevant tokens while the model of Theorem 1 trains.",
     alt="the test loss stays near one and then falls to zero while the attention on relevant tokens rises.",
 )  # fmt: skip
@@ -448,8 +448,10 @@ page.present(
 # %% name="stored" tags=["hide-input"]
 stored = runs["stored"].values["cells"]
 table = {
-    f"alpha* = {a}": {f"N = {n}": f"{100 * np.mean([t['steps'] is not None for t in stored[len(STORED) * i + j]]):.0f} %"
-                      for j, n in enumerate(STORED)}
+    f"alpha* = {a}": {
+        f"N = {n}": f"{100 * np.mean([t['steps'] is not None for t in stored[len(STORED) * i + j]]):.0f} %"
+        for j, n in enumerate(STORED)
+    }
     for i, a in enumerate((0.1, 0.4))
 }  # fmt: skip
 page.present(
@@ -560,7 +562,8 @@ page.judge(
     "shallowvit.figure-1.initial-error", *interval(100 * (by_trial[:, 0] - by_trial[:, -1])), evidence="derived",
     records=[runs["1b"]],
     note=f"Median samples at sigma = {', '.join(map(str, SIGMAS))}: {text(sigma_curve)}; one a for all positions: "
-    f"{shared_sigma}; start as printed, from {SIGMAS[1]} on, at another step size: {text(curve('1b printed', SIGMAS[1:]))}.",
+    f"{shared_sigma}; start as printed, from {SIGMAS[1]} on, at another step size: "
+    f"{text(curve('1b printed', SIGMAS[1:]))}.",
 )  # fmt: skip
 page.judge(
     "shallowvit.figure-1.condition", 0.2 / 0.5, evidence="derived",
@@ -1036,8 +1039,8 @@ page.judge(
 if what == "Digits on photographs":
     page.not_run(
         "shallowvit.figure-6",
-        why="The figure itself, on 50,000 images of CIFAR-10 pasted on plants of ImageNet: FOLDER must hold them as the "
-        "task folders cifar10 and plants. The paper's initial models are not to be had; the weights of "
+        why="The figure itself, on 50,000 images of CIFAR-10 pasted on plants of ImageNet: FOLDER must hold them as "
+        "the task folders cifar10 and plants. The paper's initial models are not to be had; the weights of "
         f"{PRINTED_IMAGES['backbone']} for ImageNet, its first five blocks, and random ones would take their place.",
         command='make notebook NAME=shallow_vit PROFILE=paper ARGS="-p data_dir FOLDER"',
     )  # fmt: skip
@@ -1191,7 +1194,7 @@ page.judge(
 fig, axis = plt.subplots(figsize=(7, 3.4))
 for field, colour, line, name in (("kept", RED, "-", "all lucky neurons"),
                                   ("kept_sign", BLUE, "-", "those read out with their pattern's sign"),
-                                  ("in_cone", GREY, "--", r"all neurons within $\sigma+\tau$ (Definition 2)")):  # fmt: skip
+                                  ("in_cone", GREY, "--", r"all within $\sigma+\tau$ (Definition 2)")):  # fmt: skip
     axis.plot(moments, 100 * traces("lemma", field).mean(0), line, color=colour, lw=2, label=name)
 axis.set(xlabel="iteration", ylabel="share, %", ylim=(-2, 102))
 axis.legend(loc="center right", bbox_to_anchor=(1, 0.76))

@@ -73,7 +73,10 @@ def test_value_and_gradient_equal_a_plain_loop_and_autograd(reading):
 
 
 @settings(max_examples=20, deadline=None)
-@given(n=strategies.integers(2, 8), c=strategies.integers(0, 1), k=strategies.sampled_from([2, 4]), seed=strategies.integers(0, 9))
+@given(
+    n=strategies.integers(2, 8), c=strategies.integers(0, 1), k=strategies.sampled_from([2, 4]),
+    seed=strategies.integers(0, 9),
+)  # fmt: skip
 def test_a_sample_has_the_stated_counts_and_the_majority_decides(n, c, k, seed):
     s = Settings(tokens=12, relevant=n / 12, confusion=c / 12, patterns=7, classes=k, noise=0.0, dtype="float64")
     x, y, relevant = shallow_vit.draw(s, generator(seed), 8)
@@ -110,6 +113,8 @@ def test_pattern_sets_are_close_within_and_apart_between(members):
 def test_noise_labels_and_drawn_fractions_have_the_stated_distribution():
     s = Settings(tokens=20, noise=0.3, relevant=0.4, confusion=0.1, fractions="drawn", dtype="float64")
     x, y, relevant = shallow_vit.draw(s, generator(), 4000)
+    p = shallow_vit.patterns(s)[:, 0]
+    torch.testing.assert_close(p @ p.T, torch.eye(5, dtype=p.dtype))
     free = x[..., s.patterns :]  # directions without a pattern hold noise alone
     assert free.std().item() == pytest.approx(0.3, rel=0.01) and abs(free.mean().item()) < 2e-3
     assert relevant.double().mean().item() == pytest.approx(0.4, abs=0.01)
@@ -153,6 +158,23 @@ def test_the_hinge_has_no_gradient_beyond_a_margin_of_one():
     assert all((g == 0).all() for g in shallow_vit.gradients(s, w, x, y)[1].values())
     w["output"] = w["output"] * 0.9
     assert any((g != 0).any() for g in shallow_vit.gradients(s, w, x, y)[1].values())
+
+
+@pytest.mark.parametrize("output", ["shared", "own"])
+def test_training_is_sgd_on_the_hinge_loss(output):
+    s = Settings(**{**SMALL, "neurons": 8}, output=output, batch=3, test_size=4, max_steps=6, run_on=True)
+    g = generator(3)
+    w = shallow_vit.initial(s, g)
+    held_out, batches = shallow_vit.draw(s, g, 4, even=True), shallow_training._Batches(s, g)
+    for _ in range(s.max_steps):
+        x, y = batches.next()
+        plain = {name: value.clone().requires_grad_(name in NAMES) for name, value in w.items()}
+        loss = torch.stack([torch.relu(1 - loop_margin(s, plain, x[n], y[n])) for n in range(3)]).mean()
+        slopes = torch.autograd.grad(loss, [plain[name] for name in NAMES])
+        w |= {name: (plain[name] - s.step * slope).detach() for name, slope in zip(NAMES, slopes)}
+    wanted = [max(0.0, 1 - loop_margin(s, w, held_out[0][n], held_out[1][n]).item()) for n in range(4)]
+    (found,) = shallow_training.run_trials([(s, 3)])
+    assert found["loss"] == pytest.approx(sum(wanted) / 4, rel=1e-10) and found["trace"]["loss"][0] != found["loss"]
 
 
 @pytest.mark.parametrize("samples", [0, 24])
@@ -240,8 +262,9 @@ def test_a_power_is_found_and_censored_trials_are_left_out():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"start": "random"}, {"attention": "off"}, {"classes": 3}, {"members": 0}, {"members": 2, "spread": 1.5}, {"members": 2, "patterns": 6}, {"patterns": 2}, {"dim": 4},
-        {"relevant": 0.2, "confusion": 0.2}, {"relevant": 0.8, "confusion": 0.3}, {"drop": 0.6}, {"heads": 2, "skip": True},
+        {"start": "random"}, {"attention": "off"}, {"classes": 3}, {"members": 0}, {"members": 2, "spread": 1.5},
+        {"members": 2, "patterns": 6}, {"patterns": 2}, {"dim": 4}, {"relevant": 0.2, "confusion": 0.2},
+        {"relevant": 0.8, "confusion": 0.3}, {"drop": 0.6}, {"heads": 2, "skip": True},
         {"samples": 4}, {"step": 0.0}, {"noise": 0.0, "start": "printed"}, {"noisy": 1.5}, {"tokens": 1},
         {"fractions": "drawn", "drop": 0.1}, {"drop_what": "noisy", "drop": 0.1},
     ],

@@ -87,7 +87,9 @@ def staying(relevant: Tensor, removed: float, g: torch.Generator) -> Tensor:
     return order.argsort(1)[:, round(removed * background) :].sort(1).values
 
 
-def scene(s: Settings, front: Split, photos: Tensor, training: bool, g: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def scene(
+    s: Settings, front: Split, photos: Tensor, training: bool, g: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
     """Front images, backgrounds (bytes) and labels; where the background speaks, 1 for `backed` and 0 for `clean`."""
     images, labels = front
     if s.backed:

@@ -104,7 +104,9 @@ def _run_chunk(trials, device, watch) -> list[dict]:
                 results[i] |= {"loss": seen["loss"][row].item(), "error": seen["error"][row].item()}
                 for name, value in {"step": torch.full_like(done, step, dtype=torch.long), **seen}.items():
                     number = value[row].item()
-                    results[i]["trace"].setdefault(name, []).append(number if name == "step" else float(f"{number:.4g}"))
+                    results[i]["trace"].setdefault(name, []).append(
+                        number if name == "step" else float(f"{number:.4g}")
+                    )
             if done.any() and not s.run_on:
                 keep = (~done).nonzero().squeeze(1)
                 running = [running[row] for row in keep.tolist()]
