@@ -34,6 +34,8 @@ axes.plot([1, 0.25])
 page.show("ap.lemma-1", figure, evidence="derived", how="Counted.", caption="A line", alt="A falling line",
           records=[run])
 wide = pd.DataFrame({f"a wide column {i}": [run.values["distance"]] for i in range(12)})
+lines = {f"P = {n}": plt.subplots(figsize=(n / 4, 2))[0] for n in (8, 16, 32)}
+page.show("ap.lemma-1", lines, evidence="derived", how="Counted.", caption="Lines", alt="A line", records=[run])
 page.show("ap.lemma-1", wide, evidence="trend", how="Counted.", caption="A wide table", records=[run])
 
 # %% [markdown]

@@ -98,6 +98,20 @@ def test_starts_hold_the_chosen_images_only():
     assert (values["prompts"], values["blocks"]) == (20, 8)
 
 
+def test_theory_is_timed_in_a_batch_and_one_by_one(stores, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "visprompt.theory.shallow_training.run_trials", lambda trials, device: asked.append([seed for _, seed in trials])
+    )
+    record = bench.theory("theory-shallow", 2)
+    assert asked[:2] == [[0], list(range(24))] and asked[2:26] == [[seed] for seed in range(24)] and len(asked) == 52
+    (row,) = bench.theory_rows(record)
+    assert row["pair"] == "shallow ViT: batched over one by one" and row["aim"] == "≤ 0.20"
+    assert len(record.values["ratios"]) == 2 and bench.kept_records() == [record]
+    names = [label for label, _ in bench.jobs([], "cpu", None, 1)]
+    assert names[-2:] == ["AP's toy model", "shallow ViT"]
+
+
 @pytest.fixture
 def two_jobs(monkeypatch):
     """The bench with its first and its fifth pair only, on the embedded ViT."""

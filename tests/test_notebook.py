@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +89,24 @@ def test_a_page_refuses_what_is_not_its_own(page):
         page.judge("ap.lemma-1.befor", 0, evidence="derived")
     with pytest.raises(BadInput, match="unknown evidence for ap.lemma-1.before"):
         page.judge("ap.lemma-1.before", 0, evidence="trend")
+
+
+def test_a_slider_shows_its_middle_picture_until_a_script_runs():
+    pictures = {f"P = {n}": plt.figure(figsize=(1, 1)) for n in (8, 16, 32)}
+    numbers = [picture.number for picture in pictures.values()]
+    text = notebook.figure_html(pictures, "Time & <P>", "derived", "counted", "", "a line")
+    box = BeautifulSoup(text, "html.parser").select_one("figure .vp-slices")
+    assert [image["alt"] for image in box.find_all("img")] == [f"{label}: a line" for label in pictures]
+    assert [image["data-label"] for image in box.find_all("img") if not image.has_attr("hidden")] == ["P = 16"]
+    slider = box.find("input", type="range")
+    assert (slider["min"], slider["max"], slider["value"]) == ("0", "2", "1")
+    assert slider["aria-label"] == "Slider: Time & <P>" and slider.find_parent("label").has_attr("hidden")
+    assert not any(map(plt.fignum_exists, numbers))
+    with pytest.raises(BadInput, match="two pictures or more"):
+        notebook.figure_html({"P = 8": plt.figure()}, "c", "derived", "counted", "", "a line")
+    with pytest.raises(BadInput, match="needs alt="):
+        notebook.figure_html({"a": plt.figure(), "b": plt.figure()}, "c", "derived", "counted", "", None)
+    plt.close("all")
 
 
 def test_a_page_does_not_close_with_an_artifact_forgotten(page):

@@ -225,6 +225,29 @@ def test_source_link_unfolds_its_cell(small, browser):
     tab.close()
 
 
+def test_a_slider_changes_its_picture_by_keyboard(small, browser):
+    tab = browser.new_page()
+    tab.goto((small / "build" / "site" / "notebooks" / "ap_theory.html").as_uri())
+    slider, pictures = tab.get_by_role("slider", name="Slider: Lines"), tab.locator(".vp-slices img:visible")
+    seen = []
+    for key in ("Tab", "ArrowRight", "Home"):
+        slider.press(key)
+        assert pictures.count() == 1
+        seen.append(pictures.get_attribute("data-label"))
+        assert tab.locator(".vp-slices output").inner_text() == slider.get_attribute("aria-valuetext") == seen[-1]
+    assert seen == ["P = 16", "P = 32", "P = 8"]
+    tab.close()
+
+
+def test_without_scripts_a_slider_is_its_middle_picture(small, browser):
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto((small / "build" / "site" / "notebooks" / "ap_theory.html").as_uri())
+    assert [image.get_attribute("data-label") for image in tab.locator(".vp-slices img:visible").all()] == ["P = 16"]
+    assert not tab.locator(".vp-slices input").is_visible()
+    context.close()
+
+
 def test_every_link_and_anchor_leads_somewhere(site):
     lost = []
     for page in pages(site):

@@ -17,6 +17,7 @@ READINGS = [
     {"heads": 2},
     {"skip": True},
     {"classes": 4, "patterns": 6},
+    {"members": 3},
     {"drop": 0.3},
     {"noisy": 0.5, "drop": 0.5, "drop_what": "noisy"},
 ]
@@ -72,7 +73,10 @@ def test_value_and_gradient_equal_a_plain_loop_and_autograd(reading):
 
 
 @settings(max_examples=20, deadline=None)
-@given(n=strategies.integers(2, 8), c=strategies.integers(0, 1), k=strategies.sampled_from([2, 4]), seed=strategies.integers(0, 9))
+@given(
+    n=strategies.integers(2, 8), c=strategies.integers(0, 1), k=strategies.sampled_from([2, 4]),
+    seed=strategies.integers(0, 9),
+)  # fmt: skip
 def test_a_sample_has_the_stated_counts_and_the_majority_decides(n, c, k, seed):
     s = Settings(tokens=12, relevant=n / 12, confusion=c / 12, patterns=7, classes=k, noise=0.0, dtype="float64")
     x, y, relevant = shallow_vit.draw(s, generator(seed), 8)
@@ -86,9 +90,31 @@ def test_a_sample_has_the_stated_counts_and_the_majority_decides(n, c, k, seed):
     assert (rest.max(1).values - rest.min(1).values <= 1).all()
 
 
+@pytest.mark.parametrize("members", [2, 3])
+def test_pattern_sets_are_close_within_and_apart_between(members):
+    s = Settings(tokens=12, relevant=0.5, confusion=0.25, members=members, spread=0.6, noise=0.0, dtype="float64")
+    p = shallow_vit.patterns(s)
+    assert p.shape == (5, members, 10) and p.norm(dim=-1).flatten().tolist() == pytest.approx([1] * 5 * members)
+    apart = torch.cdist(p.flatten(0, 1), p.flatten(0, 1)).view(5, members, 5, members)
+    mine = torch.eye(5, dtype=torch.bool)
+    assert apart.amax((1, 3))[mine].tolist() == pytest.approx([0.6] * 5)  # Delta
+    assert apart.amin((1, 3))[~mine].min().item() == pytest.approx(2**0.5)  # kappa
+    x, y, relevant = shallow_vit.draw(s, generator(), 200)
+    distance = (x[:, :, None, None] - p).norm(dim=-1)  # to every vector of every set
+    nearest = distance.flatten(2).argmin(-1)
+    assert distance.flatten(2).amin(-1).max().item() < 1e-9  # without noise a token is one of the vectors
+    assert (nearest.flatten().bincount(minlength=5 * members) > 0).all()
+    which = nearest // members
+    votes = torch.stack([(which == k).sum(1) for k in (0, 1)], 1)
+    assert (torch.where(votes[:, 0] > votes[:, 1], 1.0, -1.0) == y[:, 0]).all()
+    assert (relevant == (which == votes.argmax(1, keepdim=True))).all() and (votes.amax(1) == 6).all()
+
+
 def test_noise_labels_and_drawn_fractions_have_the_stated_distribution():
     s = Settings(tokens=20, noise=0.3, relevant=0.4, confusion=0.1, fractions="drawn", dtype="float64")
     x, y, relevant = shallow_vit.draw(s, generator(), 4000)
+    p = shallow_vit.patterns(s)[:, 0]
+    torch.testing.assert_close(p @ p.T, torch.eye(5, dtype=p.dtype))
     free = x[..., s.patterns :]  # directions without a pattern hold noise alone
     assert free.std().item() == pytest.approx(0.3, rel=0.01) and abs(free.mean().item()) < 2e-3
     assert relevant.double().mean().item() == pytest.approx(0.4, abs=0.01)
@@ -132,6 +158,23 @@ def test_the_hinge_has_no_gradient_beyond_a_margin_of_one():
     assert all((g == 0).all() for g in shallow_vit.gradients(s, w, x, y)[1].values())
     w["output"] = w["output"] * 0.9
     assert any((g != 0).any() for g in shallow_vit.gradients(s, w, x, y)[1].values())
+
+
+@pytest.mark.parametrize("output", ["shared", "own"])
+def test_training_is_sgd_on_the_hinge_loss(output):
+    s = Settings(**{**SMALL, "neurons": 8}, output=output, batch=3, test_size=4, max_steps=6, run_on=True)
+    g = generator(3)
+    w = shallow_vit.initial(s, g)
+    held_out, batches = shallow_vit.draw(s, g, 4, even=True), shallow_training._Batches(s, g)
+    for _ in range(s.max_steps):
+        x, y = batches.next()
+        plain = {name: value.clone().requires_grad_(name in NAMES) for name, value in w.items()}
+        loss = torch.stack([torch.relu(1 - loop_margin(s, plain, x[n], y[n])) for n in range(3)]).mean()
+        slopes = torch.autograd.grad(loss, [plain[name] for name in NAMES])
+        w |= {name: (plain[name] - s.step * slope).detach() for name, slope in zip(NAMES, slopes)}
+    wanted = [max(0.0, 1 - loop_margin(s, w, held_out[0][n], held_out[1][n]).item()) for n in range(4)]
+    (found,) = shallow_training.run_trials([(s, 3)])
+    assert found["loss"] == pytest.approx(sum(wanted) / 4, rel=1e-10) and found["trace"]["loss"][0] != found["loss"]
 
 
 @pytest.mark.parametrize("samples", [0, 24])
@@ -219,8 +262,9 @@ def test_a_power_is_found_and_censored_trials_are_left_out():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"start": "random"}, {"attention": "off"}, {"classes": 3}, {"patterns": 2}, {"dim": 4},
-        {"relevant": 0.2, "confusion": 0.2}, {"relevant": 0.8, "confusion": 0.3}, {"drop": 0.6}, {"heads": 2, "skip": True},
+        {"start": "random"}, {"attention": "off"}, {"classes": 3}, {"members": 0}, {"members": 2, "spread": 1.5},
+        {"members": 2, "patterns": 6}, {"patterns": 2}, {"dim": 4}, {"relevant": 0.2, "confusion": 0.2},
+        {"relevant": 0.8, "confusion": 0.3}, {"drop": 0.6}, {"heads": 2, "skip": True},
         {"samples": 4}, {"step": 0.0}, {"noise": 0.0, "start": "printed"}, {"noisy": 1.5}, {"tokens": 1},
         {"fractions": "drawn", "drop": 0.1}, {"drop_what": "noisy", "drop": 0.1},
     ],
@@ -229,6 +273,18 @@ def test_a_power_is_found_and_censored_trials_are_left_out():
 def test_bad_settings_are_refused(wrong):
     with pytest.raises(BadInput):
         Settings(**wrong)
+
+
+def test_a_chunk_takes_its_room_from_what_is_free(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10 * 2**30, 80 * 2**30))
+    assert shallow_training.room("cuda:0") == 5 * 2**30
+    assert shallow_training.room("cpu") == shallow_training.MEMORY
+    sizes = []
+    monkeypatch.setattr(shallow_training, "_run_chunk", lambda part, *_: sizes.append(len(part)) or [{}] * len(part))
+    s = Settings(neurons=100)  # 2 x 16 samples x 50 tokens x (100 + 50) numbers of 4 bytes
+    monkeypatch.setattr(shallow_training, "room", lambda device: 3 * 960_000)
+    assert len(shallow_training.run_trials([(s, seed) for seed in range(7)])) == 7
+    assert sizes == [3, 3, 1]
 
 
 def test_trials_that_cannot_share_a_batch_are_refused():

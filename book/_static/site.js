@@ -72,6 +72,21 @@ document.addEventListener("DOMContentLoaded", () => {
       });
     });
   });
+
+  // A .vp-slices holds a picture for every stop of its slider, which stays hidden where it would not work.
+  document.querySelectorAll(".vp-slices").forEach((box) => {
+    const [slider, output, label] = ["input", "output", "label"].map((name) => box.querySelector(name));
+    const pictures = [...box.querySelectorAll("img")];
+    const show = () => {
+      const at = slider.valueAsNumber;
+      pictures.forEach((picture, number) => { picture.hidden = number !== at; });
+      output.value = pictures[at].dataset.label;
+      slider.setAttribute("aria-valuetext", output.value);
+    };
+    slider.addEventListener("input", show);
+    show();
+    label.hidden = false;
+  });
 });
 
 // A link to a source cell opens the cell when it is folded.

@@ -6,6 +6,7 @@ what has none; `--again` deletes them first.
 
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
@@ -97,7 +98,8 @@ def jobs(models: list[str], device: str, batch_size: int | None, repeats: int) -
         for name, (label, slug, settings, _) in epochs().items():
             more = {"repeats": repeats}
             found.append((label, partial(epochs_in_turns, name, EMBEDDED, "position", slug, settings, **more)))
-        found.append((THEORY, partial(theory, repeats)))
+        found.append((THEORIES["theory"][0], partial(theory, "theory", repeats)))
+    found.append((THEORIES["theory-shallow"][0], partial(theory, "theory-shallow", repeats, device)))
     return found
 
 
@@ -110,19 +112,41 @@ def epochs(depth: int = 8) -> dict[str, tuple]:
     return found
 
 
-TOY = "AP's toy model"
-THEORY = f"{TOY}: batched over one by one"
+THEORIES = {  # name -> model, the modules that train it
+    "theory": ("AP's toy model", ["theory.ap_toy"]),
+    "theory-shallow": ("shallow ViT", ["theory.shallow_vit", "theory.shallow_training"]),
+}
+TRIALS = {"cpu": 24, "cuda": 64}  # of the shallow ViT
+BATCHED = {"cpu": 0.2, "cuda": 0.05}  # the aim: five times as fast on two cores, twenty times on a GPU
 
 
-def theory(repeats: int, run: bool = True) -> Record | None:
+def theory(name: str, repeats: int, device: str = "cpu", run: bool = True) -> Record | None:
     """Record of batched theory trials over one-by-one trials."""
     from .theory.ap_toy import bench_batched
 
-    chosen = {"what": "theory", "name": "theory", "machine": machine("cpu"), "device": "cpu", "repeats": repeats}
-    return recorded(
-        "bench", chosen, lambda: {"ratios": [1 / bench_batched() for _ in range(repeats)]},
-        code=["theory.ap_toy"], run=run,
-    )  # fmt: skip
+    chosen = {"what": "theory", "name": name, "machine": machine(device), "device": device, "repeats": repeats}
+
+    def compute():
+        once = {"theory": lambda: 1 / bench_batched(), "theory-shallow": lambda: shallow_batched(device)}[name]
+        return {"ratios": [once() for _ in range(repeats)]}
+
+    return recorded("bench", chosen, compute, code=THEORIES[name][1], run=run)
+
+
+def shallow_batched(device: str) -> float:
+    """Time of 200 steps of some trials in one batch over their time one by one; Figure 4's setting, 100 neurons."""
+    from .theory.shallow_training import run_trials
+    from .theory.shallow_vit import Settings
+
+    chosen = Settings(neurons=100, output="own", max_steps=200, run_on=True)
+    trials = [(chosen, seed) for seed in range(TRIALS[device.split(":")[0]])]
+    run_trials(trials[:1], device=device)
+    start = time.perf_counter()
+    run_trials(trials, device=device)
+    middle = time.perf_counter()
+    for trial in trials:
+        run_trials([trial], device=device)
+    return (middle - start) / (time.perf_counter() - middle)
 
 
 def forward_macs(backbone: str, side: Side, batch_size: int) -> Record:
@@ -174,7 +198,7 @@ def bench(models: list[str], device: str, batch_size: int | None, repeats: int, 
 
 def kept_records() -> list[Record]:
     """All bench records, of any machine: for a row the current ones first, then most rounds, then the newest."""
-    order = [*pairs(BASE, "cuda"), "methods", "spt-starts", *epochs(), "theory"]
+    order = [*pairs(BASE, "cuda"), "methods", "spt-starts", *epochs(), *THEORIES]
     models, found = [*MODELS["cpu"], MODELS["cuda"][-1], EMBEDDED, ""], {}
     paths = [path for store in run_records.stores() for path in sorted(store.glob("bench/*.json"))]
     for record in (read_record(path) for path in paths if ".failed" not in path.name):
@@ -310,8 +334,10 @@ def method_rows(record: Record) -> list[dict]:
 
 
 def theory_rows(record: Record) -> list[dict]:
-    """Batched trials of the toy model over single ones."""
-    return [{"pair": THEORY, "model": TOY, **spread(record.values["ratios"])}]
+    """Batched trials of a theory's model over single ones; trials end with `.item()`, so a GPU is waited for."""
+    model, aim = THEORIES[record.settings["name"]][0], BATCHED[record.settings["device"].split(":")[0]]
+    row = {"pair": f"{model}: batched over one by one", "model": model, "aim": f"≤ {aim:.2f}"}
+    return [{**row, **spread(record.values["ratios"])}]
 
 
 def macs_row(backbone: str, batch_size: int) -> dict:

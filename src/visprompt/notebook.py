@@ -111,7 +111,8 @@ class Page:
 
         Args:
             artifact: id such as "ap.table-1", one of this notebook's.
-            thing: a matplotlib `Figure` (closed afterwards) or a `pandas.DataFrame` formatted for reading.
+            thing: a matplotlib `Figure` (closed afterwards); {label: `Figure`}, a slider with a picture for every
+                label; or a `pandas.DataFrame` formatted for reading.
             evidence: one of `EVIDENCE`.
             how: one sentence: how the numbers came about.
             records: the `Record`s behind it.
@@ -221,10 +222,13 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
         BadInput: unknown evidence, or a figure without `alt`.
     """
     choose("evidence", evidence, EVIDENCE)
-    if isinstance(thing, Figure):
+    if isinstance(thing, (Figure, dict)):
         if not alt:
             raise BadInput(f"{caption!r}: a figure needs alt=, one sentence that says what is to be seen.")
-        body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
+        if isinstance(thing, dict):
+            body = slider_html(thing, caption, alt)
+        else:
+            body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
     else:
         named = not isinstance(thing.index, pd.RangeIndex)
         body = f'<div class="vp-table">{thing.to_html(border=0, escape=escape, index=named)}</div>'
@@ -232,6 +236,27 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
         f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
         f'<span class="vp-badge vp-{evidence}">{evidence}</span> <span class="vp-how">{html.escape(how)}</span> '
         f"{links}</figcaption></figure>"
+    )
+
+
+def slider_html(pictures: dict[str, Figure], caption: str, alt: str) -> str:
+    """One picture for every stop of a slider; without a script the middle one stands alone. See site.js.
+
+    Raises:
+        BadInput: fewer than two pictures.
+    """
+    if len(pictures) < 2:
+        raise BadInput(f"{caption!r}: a slider needs two pictures or more, as {{label: Figure}}; show one as it is.")
+    middle = (len(pictures) - 1) // 2
+    images = "".join(
+        f'<img src="{png(picture)}" alt="{html.escape(f"{label}: {alt}")}" data-label="{html.escape(label)}"'
+        f"{'' if number == middle else ' hidden'}>"
+        for number, (label, picture) in enumerate(pictures.items())
+    )
+    return (
+        f'<div class="vp-slices"><label hidden><input type="range" min="0" max="{len(pictures) - 1}" step="1" '
+        f'value="{middle}" autocomplete="off" aria-label="Slider: {html.escape(caption)}"> <output></output></label>'
+        f"{images}</div>"
     )
 
 

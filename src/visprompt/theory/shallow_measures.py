@@ -127,7 +127,9 @@ def hoeffding(count: int, seed: int, samples: int = 200_000) -> dict[str, float]
         for name, k in SUB_GAUSSIAN.items():
             total = torch.zeros(samples)
             for each in a:
-                draws = torch.randn(samples, generator=g) if name == "Gaussian" else torch.rand(samples, generator=g) * 2 - 1
+                draws = (
+                    torch.randn(samples, generator=g) if name == "Gaussian" else torch.rand(samples, generator=g) * 2 - 1
+                )
                 total += each * (draws.sign() if name == "signs" else draws)
             cs = []
             for t in np.linspace(0.5, 4, 15) * total.std().item():

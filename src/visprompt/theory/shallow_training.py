@@ -11,20 +11,30 @@ from visprompt.errors import BadInput
 
 from .shallow_vit import Settings, draw, gradients, initial, on_relevant
 
-MEMORY = 32 * 2**20  # bytes that one chunk of trials may take: near the size of a processor's caches
+MEMORY = 32 * 2**20  # bytes of a chunk on a processor, near the size of its caches: there larger ones are slower
+SHARE = 0.5  # of an accelerator's free memory that a chunk may take; the estimate leaves out the smaller tensors
 BLOCK = 32  # steps whose data are drawn together; part of what a seed means
 SHARED = ("tokens", "drop", "dim", "neurons", "output", "attention", "heads", "skip", "classes", "step", "batch",
           "max_steps", "goal", "run_on", "test_size", "check_growth", "dtype")  # fmt: skip
 
 
-def run_trials(trials: list[tuple[Settings, int]], memory: int = MEMORY, device: str = "cpu", watch=None) -> list[dict]:
+def room(device: str) -> int:
+    """Bytes that one chunk of trials may take on a device."""
+    if device.startswith("cuda"):
+        return int(SHARE * torch.cuda.mem_get_info(device)[0])
+    return MEMORY
+
+
+def run_trials(
+    trials: list[tuple[Settings, int]], memory: int | None = None, device: str = "cpu", watch=None
+) -> list[dict]:
     """Train one model per pair of settings and seed, all together, until each reaches the goal or the cap.
 
     A trial has its own generator and leaves the batch when done: its company changes its result by rounding only.
 
     Args:
         trials: settings that agree in the fields `SHARED`; seeds may come again with other settings.
-        memory: bytes that one chunk of trials may take.
+        memory: bytes that one chunk of trials may take; `room` says how many unless given.
         watch: f(settings, weights, weights at the start, held-out data) -> {name: `(T,)`}, asked at every check.
 
     Returns:
@@ -44,7 +54,7 @@ def run_trials(trials: list[tuple[Settings, int]], memory: int = MEMORY, device:
     s = trials[0][0]
     # The hidden layer and its gate, the attention and its gradient.
     one = 2 * max(s.batch, s.test_size) * s.tokens * (s.neurons + s.heads * s.tokens) * s.torch_dtype.itemsize
-    chunk = max(1, memory // one)
+    chunk = max(1, (room(device) if memory is None else memory) // one)
     results = []
     for start in range(0, len(trials), chunk):
         results += _run_chunk(trials[start : start + chunk], device, watch)
@@ -94,7 +104,9 @@ def _run_chunk(trials, device, watch) -> list[dict]:
                 results[i] |= {"loss": seen["loss"][row].item(), "error": seen["error"][row].item()}
                 for name, value in {"step": torch.full_like(done, step, dtype=torch.long), **seen}.items():
                     number = value[row].item()
-                    results[i]["trace"].setdefault(name, []).append(number if name == "step" else float(f"{number:.4g}"))
+                    results[i]["trace"].setdefault(name, []).append(
+                        number if name == "step" else float(f"{number:.4g}")
+                    )
             if done.any() and not s.run_on:
                 keep = (~done).nonzero().squeeze(1)
                 running = [running[row] for row in keep.tolist()]

@@ -3,7 +3,8 @@
 Data (Section 3.2): a sample holds `tokens` noisy copies of M orthonormal patterns. Pattern 1 or 2 wins the
 majority vote and decides the label (the label-relevant tokens, share alpha*); the loser's are the confusion
 tokens (share alpha#); the rest is spread evenly over patterns 3..M. With four classes (Appendix G.1) there are
-four discriminative patterns, and the confusion pattern is any other of them.
+four discriminative patterns, and the confusion pattern is any other of them. With `members` above 1 (G.2) a pattern
+is a set of unit vectors and a token a noisy copy of any of its set.
 
 Model (Eq. 1): F = 1/|S| sum_l a^T Relu(W_O W_V X softmax(X^T W_K^T W_Q x_l)); a is fixed, the four matrices are
 trained by mini-batch SGD on the hinge loss max(0, 1 - y F). What the text leaves open is a field of `Settings`.
@@ -44,6 +45,8 @@ class Settings:
     heads: int = 1  # G.3: heads side by side, each with its own W_Q, W_K, W_V
     skip: bool = False  # G.4: x_l is added to the attended value
     classes: int = 2  # G.1: 2 or 4
+    members: int = 1  # G.2: vectors of a pattern set
+    spread: float = 0.7  # Delta: largest distance within a set of two or more; half of kappa, that between two sets
     noisy: float = 0.0  # share of tokens that get noise of size `loud` instead
     loud: float = 0.5  # about half a pattern per entry: a token that no longer shows its pattern well
     drop: float = 0.0  # share of the tokens removed before training and testing
@@ -72,6 +75,10 @@ class Settings:
             (self.tokens >= 2, "tokens must be at least 2"),
             (self.patterns > self.classes, "patterns must exceed classes: one pattern must be non-discriminative"),
             (self.dim >= self.patterns, "dim must be at least patterns: the patterns are orthonormal"),
+            (self.members >= 1 and 0 < self.spread < math.sqrt(2),
+             "members must be at least 1, and spread lie between 0 and sqrt(2), the distance between two sets"),
+            (self.members == 1 or self.dim >= 2 * self.patterns,
+             "dim must be at least twice patterns with members: every set of vectors lies in a plane of its own"),
             (self.confusion >= 0, "confusion must not be negative"),
             (round(self.relevant * self.tokens) > round(self.confusion * self.tokens),
              "relevant must exceed confusion by a token at least: the majority decides the label"),
@@ -97,10 +104,24 @@ class Settings:
         return getattr(torch, self.dtype)
 
 
+def patterns(s: Settings) -> Tensor:
+    """Vectors `(M, members, d)`: the first M unit vectors; with members, fans about them in orthogonal planes.
+
+    A fan holds unit vectors cos(t) e_j + sin(t) e_(M+j), the outer two `spread` apart; vectors of two sets are sqrt(2)
+    apart, so that G.2's condition 2 tau + Delta < kappa leaves room for the noise.
+    """
+    eye = torch.eye(s.dim, dtype=s.torch_dtype)
+    if s.members == 1:
+        return eye[: s.patterns, None]
+    widest = math.asin(s.spread / 2)
+    angle = torch.linspace(-widest, widest, s.members, dtype=eye.dtype)[:, None]
+    return angle.cos() * eye[: s.patterns, None] + angle.sin() * eye[s.patterns : 2 * s.patterns, None]
+
+
 def draw(s: Settings, g: torch.Generator, count: int, even: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """Samples of one trial: tokens `(count, L, d)`, labels +-1 `(count, K)`, which tokens are relevant `(count, L)`.
 
-    K is 1 for two classes, 2 for four. L is what dropping leaves. Patterns are the first M unit vectors.
+    K is 1 for two classes, 2 for four. L is what dropping leaves.
     With `even` the classes take turns; else labels are drawn freely, so they balance to O(sqrt N).
     """
     k, size, free = s.classes, s.tokens, s.patterns - s.classes
@@ -125,7 +146,8 @@ def draw(s: Settings, g: torch.Generator, count: int, even: bool = False) -> tup
     if s.noisy:
         loud = torch.rand(count, size, generator=g).argsort(1).argsort(1) < round(s.noisy * size)
     x *= torch.where(loud, s.loud, s.noise).to(x.dtype)[..., None]
-    x += torch.eye(s.dim, dtype=x.dtype)[which]
+    member = torch.randint(s.members, (count, size), generator=g) if s.members > 1 else 0
+    x += patterns(s)[which, member]
     relevant = kind == 0
     if s.drop:
         may_go = {"irrelevant": ~relevant, "noisy": loud, "any": torch.ones_like(loud)}[s.drop_what]
