@@ -444,7 +444,7 @@ def draw_trace(axis, layer, tokens):
 
 
 def slice_figure(tokens):
-    """Both layers' median trial at one P of `SLICES`, while it trains."""
+    """Both layers' median trial at one P, while it trains."""
     fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.4), sharey=True)
     for layer, axis in zip((1, 2), axes):
         draw_trace(axis, layer, tokens)
@@ -455,9 +455,10 @@ def slice_figure(tokens):
     return fig
 
 
-SLICES = sorted(set(fits[1]["used"]) & set(fits[2]["used"]))
+slices = {f"P = {n}": slice_figure(n) for n in sorted(set(fits[1]["used"]) & set(fits[2]["used"]))}
 page.show(
-    "ap.theorem-1", slice_figure(SLICES[len(SLICES) // 2]), evidence="derived", records=[*behind[1], *behind[2]],
+    "ap.theorem-1", slices if len(slices) > 1 else [*slices.values()][0], evidence="derived",
+    records=[*behind[1], *behind[2]],
     how="The trial with the median number of steps, until no held-out sample is misclassified.",
     caption="A prompt while it trains. Own share: the part of its squared norm that its tokens do not share.",
     alt="Both layers first push against patterns 3 and 4. Layer 1 is then nearly done; at layer 2 the error stays "
