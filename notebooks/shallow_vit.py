@@ -477,7 +477,7 @@ page.present(
 # **What the theorem does not say.**
 #
 # - Fractions are equal in all samples and the noise is small, so samples of one label are near copies of each
-#   other. A few dozen stored ones are enough at every $\alpha_*$. The law in $\alpha_*$ is a law of *how long*
+#   other. A few dozen stored ones are enough in most trials. The law in $\alpha_*$ is a law of *how long*
 #   to train; it becomes one of samples because every step takes $B$ new ones.
 # - Its three conditions together ask for more than Eq. 10: one pass has $N = B\,T$, and with $B \sim
 #   \alpha_*^{-2}$ and $T \sim \alpha_*^{-1}$ that is $\alpha_*^{-3}$. At a fixed $B$ it is $\alpha_*^{-1}$.
