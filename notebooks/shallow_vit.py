@@ -932,6 +932,31 @@ judge_pruning("shallowvit.figure-8", COUNTS[1:])
 # columns) are new. The learning rate was chosen on validation images, from three; so was the number of steps, since
 # 100 taught too little.
 
+# %% name="pasted" tags=["hide-input"]
+def examples(count=6):
+    """Training images, with none, half and all of the background tokens removed, which are drawn white."""
+    import torch
+
+    s, g = pasted_images.Settings(), torch.Generator().manual_seed(0)
+    front, back, _ = pasted_images.sources(s.front, s.back, s.backbone)
+    pieces = pasted_images.scene(s, tuple(part[:count] for part in front.train), back.train[0], True, g)
+    images, relevant = pasted_images.paste(*pieces[:2], s.side, 4, g)
+    fig, axes = plt.subplots(3, count, figsize=(6, 3.1))
+    for row, share in zip(axes, (0.0, 0.5, 1.0)):
+        seen = torch.zeros(count, 36, dtype=torch.bool).scatter(1, pasted_images.staying(relevant, share, g), True)
+        seen = seen.view(count, 1, 6, 6).repeat_interleave(4, 2).repeat_interleave(4, 3)
+        for axis, image in zip(row, torch.where(seen, images, 255)):
+            axis.imshow(image.permute(1, 2, 0).numpy())
+            axis.set_axis_off()
+    return fig
+
+
+page.present(
+    examples(), evidence="derived", how="The data of the runs below, seed 0.", cell="pasted",
+    caption="Digits pasted on photographs; below, with half and with all of the background tokens removed.",
+    alt="Six small photographs with a digit on a black square each; in the lower rows the photograph disappears.",
+)  # fmt: skip
+
 # %% name="shallowvit.figure-6" tags=["hide-input"]
 GRIDS = {  # seeds, shares of the background removed, N, steps
     "small": (3, [0.0, 1.0], [200, 800], 80),
