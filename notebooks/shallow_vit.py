@@ -192,7 +192,8 @@ def size(m):
 jobs = {
     **{f"alpha {n}": lambda more=more, n=n: scan([{"relevant": a} for a in shares_of(n)], **ALPHA, **more)
        for n, more in BETWEEN.items()},
-    "1a": lambda: figure_1a(_SHARES["paper"]["figure-1a"], seeds=list(range(20)), neurons=200, run=p.larger)
+    "1a": lambda: p.profile == "quick"  # a kept run of more trials and shares, where there is one
+    and figure_1a(_SHARES["paper"]["figure-1a"], seeds=list(range(20)), neurons=200, run=p.larger)
     or figure_1a(SHARES["figure-1a"]),
     "1a shared": lambda: figure_1a(SHARES["figure-1a"], output="shared"),
     "1b": lambda: scan([{"sigma": s} for s in SIGMAS], max_steps=2000, **FIGURE_1B),
