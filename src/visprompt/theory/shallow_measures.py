@@ -128,7 +128,9 @@ def hoeffding(count: int, seed: int, samples: int = 200_000) -> dict[str, float]
             total = torch.zeros(samples)
             for each in a:
                 draws = (
-                    torch.randn(samples, generator=g) if name == "Gaussian" else torch.rand(samples, generator=g) * 2 - 1
+                    torch.randn(samples, generator=g)
+                    if name == "Gaussian"
+                    else torch.rand(samples, generator=g) * 2 - 1
                 )
                 total += each * (draws.sign() if name == "signs" else draws)
             cs = []
