@@ -5,6 +5,7 @@
 # again, finds the records that are still valid, and computes only the others.
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import yaml
@@ -36,7 +37,8 @@ MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weigh
 AUDITS = [path for path in MANIFESTS if path.endswith(("/audit.yaml", "/names.yaml"))]  # no notebook reads them
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
-KEPT = sorted(str(p) for p in Path("book/records").rglob("*.json"))
+# The kept records as one word, since a list of them would bury the message of a run that fails.
+KEPT = sha256(repr(sorted((str(p), p.stat().st_size) for p in Path("book/records").rglob("*.json"))).encode()).hexdigest()
 
 SHOWN = [module for module in MODULES if module not in SITE_ONLY]
 RUN = [module for module in SHOWN if module not in LOOKS_ONLY]
@@ -122,7 +124,6 @@ rule execute:
         ],
         code=SHOWN,
         weights=WEIGHTS,
-        kept=KEPT,
         manifests=[path for path in MANIFESTS if path not in AUDITS],
     output:
         f"build/executed/{PROFILE}/{{name}}.ipynb",
@@ -130,6 +131,7 @@ rule execute:
         "run {wildcards.name} ({params.given})"
     params:
         given=lambda wildcards: parameters(wildcards.name),
+        kept=KEPT,
     resources:
         gpu=GPUS,
     shell:

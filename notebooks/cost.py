@@ -110,11 +110,11 @@ for machine in machines:
         precisions = [name for name in part["precision"].unique() if name]
         columns = RATIOS if len(precisions) < 2 else [*RATIOS[:1], "precision", *RATIOS[1:]]
         rest = ["pair", *(name for name in part.columns if name not in (*columns, "model", "precision"))]
-        records = [r for r in shown if r.settings.get("backbone", bench.TOY) == model]
+        records = [r for r in shown if bench.model_of(r) == model]
         page.present(
             part[[name for name in columns if (part[name] != "").any()]], evidence="measured", records=records,
             caption=f"Bench of {model} on {machine}.",
-            how=f"Median and range of {' or '.join(map(str, rounds))} rounds, {' and '.join(precisions) or 'float64'}.",
+            how=f"Median and range of {' or '.join(map(str, rounds))} rounds, {' and '.join(precisions)}.",
         )  # fmt: skip
         part = part[rest].loc[:, (part[rest] != "").any()]
         if len(part.columns) > 1:

@@ -112,9 +112,9 @@ def epochs(depth: int = 8) -> dict[str, tuple]:
     return found
 
 
-THEORIES = {  # name -> model, the modules that train it
-    "theory": ("AP's toy model", ["theory.ap_toy"]),
-    "theory-shallow": ("shallow ViT", ["theory.shallow_vit", "theory.shallow_training"]),
+THEORIES = {  # name -> model, the modules that train it, precision
+    "theory": ("AP's toy model", ["theory.ap_toy"], "float64"),
+    "theory-shallow": ("shallow ViT", ["theory.shallow_vit", "theory.shallow_training"], "float32"),
 }
 TRIALS = {"cpu": 24, "cuda": 64}  # of the shallow ViT
 BATCHED = {"cpu": 0.2, "cuda": 0.05}  # the aim: five times as fast on two cores, twenty times on a GPU
@@ -333,10 +333,15 @@ def method_rows(record: Record) -> list[dict]:
     } for slug, values in record.values.items()]  # fmt: skip
 
 
+def model_of(record: Record) -> str:
+    """What a record's rows are timings of: a backbone, or a theory's model."""
+    return record.settings.get("backbone") or THEORIES[record.settings["name"]][0]
+
+
 def theory_rows(record: Record) -> list[dict]:
     """Batched trials of a theory's model over single ones; trials end with `.item()`, so a GPU is waited for."""
-    model, aim = THEORIES[record.settings["name"]][0], BATCHED[record.settings["device"].split(":")[0]]
-    row = {"pair": f"{model}: batched over one by one", "model": model, "aim": f"≤ {aim:.2f}"}
+    (model, _, precision), aim = THEORIES[record.settings["name"]], BATCHED[record.settings["device"].split(":")[0]]
+    row = {"pair": f"{model}: batched over one by one", "model": model, "precision": precision, "aim": f"≤ {aim:.2f}"}
     return [{**row, **spread(record.values["ratios"])}]
 
 
