@@ -47,7 +47,10 @@ def badge(word: str | None) -> str:
     return f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
 
 
-def table(head: list[str], rows: list[list[str]], filterable: bool = False, choices: Sequence[str] = (), kind: str = "") -> str:
+def table(
+    head: list[str], rows: list[list[str]], filterable: bool = False, choices: Sequence[str] = (), kind: str = "",
+    widths: Sequence[int] = (),
+) -> str:  # fmt: skip
     """An HTML table from finished cells, in a box that scrolls sideways where it must.
 
     No blank line inside: in Markdown that would end the HTML.
@@ -56,10 +59,12 @@ def table(head: list[str], rows: list[list[str]], filterable: bool = False, choi
         filterable: a text field above it leaves the rows with the typed words.
         choices: heads of the columns whose words can be picked from lists beside that field.
         kind: further CSS classes.
+        widths: of the columns, percent: the table is then as wide as the page, and its texts wrap.
     """
-    kind = " ".join(filter(None, ["vp-table", "vp-filterable" * filterable, kind]))
+    kind = " ".join(filter(None, ["vp-table", "vp-filterable" * filterable, "vp-fixed" * bool(widths), kind]))
     picks = f' data-choices="{",".join(str(head.index(name)) for name in choices)}"' if choices else ""
-    lines = [f'<div class="{kind}" tabindex="0"{picks}><table>', "<thead><tr>"]
+    columns = "".join(f'<col style="width: {width}%">' for width in widths)
+    lines = [f'<div class="{kind}" tabindex="0"{picks}><table>{columns}', "<thead><tr>"]
     lines += [f'<th scope="col">{cell}</th>' for cell in head] + ["</tr></thead>", "<tbody>"]
     for row in rows:
         lines.append(f"<tr>{''.join(map(table_cell, row))}</tr>")
@@ -118,19 +123,19 @@ def artifacts(results: dict, root: Path) -> str:
         entry = results["artifacts"][id]
         shown = dict.fromkeys(show["evidence"] for show in entry["shows"])
         words = " ".join(map(badge, shown)) if shown else badge("not run")
-        how = "<br>".join(html.escape(show["how"]) for show in entry["shows"])
+        how = "<br>".join(dict.fromkeys(html.escape(show["how"]) for show in entry["shows"]))
         if entry["not_run"]:
             how += f'{"<br>" if how else ""}<em>Not run:</em> {html.escape(entry["not_run"]["why"])} '
             how += f'<code>{html.escape(" ".join(entry["not_run"]["command"].split()))}</code>'
         if not entry["notebook"]:
             how = "No notebook speaks of it yet."
-        record = f'<a href="records/{id}.json">record</a>' if entry["notebook"] else ""
+        record = f' (<a href="records/{id}.json">record</a>)' if entry["notebook"] else ""
         short = html.escape(manifests.papers()[row["paper"]]["short"])
         name = link(id, printed_name(row), results)
         counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in VERDICTS if (n := judged.get(id, {}).get(word)))
-        rows.append([short, name, html.escape(row["title"]), words, counted, how, record, f"<code>{id}</code>"])
-    head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How", "Record", "Id"]
-    return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"))
+        rows.append([short, f"{name}{record}<br><code>{id}</code>", html.escape(row["title"]), words, counted, how])
+    head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How"]
+    return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 18, 9, 10, 39))
 
 
 def claims(results: dict, root: Path, paper: str | None = None) -> str:
@@ -150,13 +155,13 @@ def claims(results: dict, root: Path, paper: str | None = None) -> str:
         rows.append([
             f"{manifests.papers()[claim.artifact.split('.')[0]]['short']}, "
             + link(claim.artifact, printed_name(manifests.artifact(claim.artifact)), results),
-            f"{html.escape(claim.metric)}.{printed}<br><code>{claim.id}</code>",
-            html.escape(condition(claim)), estimate, badge(found["verdict"]),
-            badge(found["evidence"]) if found["evidence"] else "", record,
-            f"{html.escape(claim.why)} {html.escape(found['note'])}",
+            f'{html.escape(claim.metric)}.{printed} <span class="vp-how">{html.escape(claim.why)} '
+            f"{html.escape(found['note'])}</span><br><code>{claim.id}</code>",
+            html.escape(condition(claim)), f"{estimate}<br>{record}", badge(found["verdict"]),
+            badge(found["evidence"]) if found["evidence"] else "",
         ])  # fmt: skip
-    head = ["Artifact", "Measured", "Agrees when", "Found", "Verdict", "Evidence", "Record", "Why so"]
-    return table(head, rows, filterable=True, choices=("Verdict", "Evidence"))
+    head = ["Artifact", "Measured, why that is asked, and what to know", "Agrees when", "Found", "Verdict", "Evidence"]
+    return table(head, rows, filterable=True, choices=("Verdict", "Evidence"), widths=(12, 45, 11, 13, 10, 9))
 
 
 def condition(claim: manifests.Claim) -> str:

@@ -88,7 +88,8 @@ def finding_table(found: list[dict], results: dict) -> str:
             badge(finding["verdict"]),
         ])  # fmt: skip
     head = ["Where", "Kind", "What, and the likely reading", "Printed", "Recomputed", "Verdict"]
-    return table(head, rows, filterable=True, choices=("Kind", "Verdict"), kind="vp-sortable vp-findings")
+    widths = (22, 10, 32, 13, 13, 10)
+    return table(head, rows, filterable=True, choices=("Kind", "Verdict"), kind="vp-sortable", widths=widths)
 
 
 def tables(results: dict, root: Path, paper: str) -> str:
