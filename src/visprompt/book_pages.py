@@ -135,7 +135,7 @@ def artifacts(results: dict, root: Path) -> str:
         counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in VERDICTS if (n := judged.get(id, {}).get(word)))
         rows.append([short, f"{name}{record}<br><code>{id}</code>", html.escape(row["title"]), words, counted, how])
     head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How"]
-    return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 18, 9, 10, 39))
+    return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 17, 10, 12, 37))
 
 
 def claims(results: dict, root: Path, paper: str | None = None) -> str:
@@ -161,7 +161,7 @@ def claims(results: dict, root: Path, paper: str | None = None) -> str:
             badge(found["evidence"]) if found["evidence"] else "",
         ])  # fmt: skip
     head = ["Artifact", "Measured, why that is asked, and what to know", "Agrees when", "Found", "Verdict", "Evidence"]
-    return table(head, rows, filterable=True, choices=("Verdict", "Evidence"), widths=(12, 45, 11, 13, 10, 9))
+    return table(head, rows, filterable=True, choices=("Verdict", "Evidence"), widths=(12, 43, 11, 13, 11, 10))
 
 
 def condition(claim: manifests.Claim) -> str:
