@@ -385,8 +385,7 @@ def cost_by_block(backbone):
 
 exact = recorded(
     "count", {"what": "AP by block", "backbone": "resnet101"},
-    lambda: {"rows": cost_by_block(resnet101).to_dict("list")},
-    code=["backbones", "methods.base", "methods.ap", "methods.vp", "metrics.cost"],
+    lambda: {"rows": cost_by_block(resnet101).to_dict("list")}, made=[resnet101],
 )  # fmt: skip
 rows = pd.DataFrame(exact.values["rows"])
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3))
@@ -589,8 +588,9 @@ if vits and resnets:
     task = vp.load_task(p.layer_tasks[0], data_dir=p.data_dir, image_size=loaded[vits[0]].image_size)
     found = recorded(
         "dissection", {"vit": vits[0], "resnet": resnets[0], "task": p.layer_tasks[0], "images": 400},
-        lambda: dissect(p.layer_tasks[0]), code=["backbones", "metrics.attention", "metrics.similarity"],
-        data=task.fingerprint, weights=loaded[vits[0]].fingerprint + loaded[resnets[0]].fingerprint,
+        lambda: dissect(p.layer_tasks[0]), data=task.fingerprint,
+        weights=f"{loaded[vits[0]].fingerprint} {loaded[resnets[0]].fingerprint}",
+        made=[loaded[vits[0]], loaded[resnets[0]]],
     )  # fmt: skip
     cka, distance = np.array(found.values["cka"]), np.array(found.values["distance"])
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2))
@@ -834,7 +834,7 @@ for word, name in progress(LARGE.items(), "counting Table 2"):
         record = counted[word, short] = recorded(
             "count", {"what": "cost", "backbone": name, "method": slug, "method_settings": settings, "classes": 10, "batch": 128,
                       "last_block": "all tokens"},
-            lambda: counted_cost(name, slug, settings), code=["backbones", "blocks", *method_class(slug).code(), "metrics.cost"],
+            lambda: counted_cost(name, slug, settings),
         )  # fmt: skip
         values, linear = (record.values, counted[word, "linear"].values if (word, "linear") in counted else None)
         rows.append({

@@ -50,7 +50,7 @@ token_counts = None  # list of P, two at least
 larger = False  # also run what is kept, some twenty minutes on one core; else the kept run is shown
 
 # %% tags=["hide-input", "remove-output"]
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -145,10 +145,9 @@ def curves():
 def toy_record(cells, seeds, whole, run):
     """The record of a curve; `whole` also keeps the norms, the attention and the median trial's trace."""
     keep = TOLD + (["norm_sum", "frobenius", "attention"] if whole else [])
-    settings = {"cells": [asdict(cell) for cell in cells], "seeds": seeds, "keep": keep, "trace": whole}
+    settings = {"cells": cells, "seeds": seeds, "keep": keep, "trace": whole}
     return recorded(
-        "ap-toy", settings, lambda: {"cells": ap_toy.run_curve(cells, seeds, keep, whole)}, code=["theory.ap_toy"],
-        run=run,
+        "ap-toy", settings, lambda: {"cells": ap_toy.run_curve(cells, seeds, keep, whole)}, run=run
     )  # fmt: skip
 
 
@@ -156,8 +155,7 @@ def flow(layer, counts, goal="error", gamma=-0.5, run=True):
     """The record of the symmetric limit."""
     settings = {"layer": layer, "token_counts": counts, "goal": goal, "gamma": gamma}
     return recorded(
-        "ap-flow", settings, lambda: {"cells": ap_limits.population_flow(**settings)},
-        code=["theory.ap_limits", "theory.ap_toy"], run=run,
+        "ap-flow", settings, lambda: {"cells": ap_limits.population_flow(**settings)}, run=run
     )  # fmt: skip
 
 
@@ -276,9 +274,7 @@ def lemma_1_cells():
     return {"exact": exact, "noisy": noisy, "betas": betas, "first": first}
 
 
-lemma_1 = recorded(
-    "ap-lemma-1", {"token_counts": COUNTS[2]}, lemma_1_cells, code=["theory.ap_limits", "theory.ap_toy"]
-)
+lemma_1 = recorded("ap-lemma-1", {"token_counts": COUNTS[2]}, lemma_1_cells)
 exact, noisy, betas, first = (pd.DataFrame(lemma_1.values[k]) for k in ("exact", "noisy", "betas", "first"))
 fig, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.6), sharey=False)
 quarter = exact[exact.d_A == exact.P // 4]
@@ -804,7 +800,7 @@ def gradient_cells():
     return {"clean": clean, "noise": noise}
 
 
-gradients = recorded("ap-gradient", {"seed": 0}, gradient_cells, code=["theory.ap_limits", "theory.ap_toy"])
+gradients = recorded("ap-gradient", {"seed": 0}, gradient_cells)
 
 
 def gradient(artifact, layer, signs):
@@ -891,7 +887,6 @@ split = recorded(
         "rates": {str(n): ap_limits.split_measured(n) for n in COUNTS[2][:-1]},
         "along": ap_limits.split_direction(16),
     },
-    code=["theory.ap_limits", "theory.ap_toy"],
 )  # fmt: skip
 
 
@@ -1128,7 +1123,7 @@ def proposition_cells():
     return {"gaps": normalisation.proposition_1(), "padded": whole, "padded_inside": inside}
 
 
-proposition = recorded("ap-proposition-1", {"seed": 0}, proposition_cells, code=["theory.normalisation"])
+proposition = recorded("ap-proposition-1", {"seed": 0}, proposition_cells)
 gaps = proposition.values["gaps"]
 rows = {
     **gaps,

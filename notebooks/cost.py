@@ -211,7 +211,7 @@ def counted_memory(slug):
         model = side.build(vp.load_backbone(bench.BASE, device="meta"))
         return {"memory": training_memory(model, MEMORY_BATCH), "parameters": vp.count_parameters(model)["method"]}
 
-    return recorded("count", chosen, compute, code=side.code())
+    return recorded("count", chosen, compute)
 
 
 memory = {slug: counted_memory(slug) for slug in progress(bench.BY_METHOD, "counting memory")}

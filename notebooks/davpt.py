@@ -418,7 +418,7 @@ def counted_memory(slug):
         model = side.build(base)
         return {"memory": training_memory(model, MEMORY_BATCH), "parameters": count_parameters(model)["method"]}
 
-    return recorded("count", chosen, compute, code=side.code())
+    return recorded("count", chosen, compute)
 
 
 def timed(name):

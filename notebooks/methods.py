@@ -74,10 +74,9 @@ def cost(slug, trims=True, **settings):
         "what": "a method's cost", "backbone": BACKBONE, "classes": CLASSES, "batch_size": BATCH, "trims": trims,
         "method": slug, "method_settings": settings,
     }  # fmt: skip
-    code = ["backbones", "blocks", *model.method.code(), "metrics.cost"]
     return recorded(
         "count", chosen, lambda: {**count_parameters(model), "macs": count_flops(model, batch_size=BATCH)["macs"]},
-        code=code,
+        made=[model, model.source],
     )  # fmt: skip
 
 
@@ -539,10 +538,9 @@ counterpart("spt.figure-s2", "spt.figure-s2", "Where prompts start: four strateg
 
 # %% name="spt-drawings" tags=["hide-input"]
 tiny = vp.load_backbone("vit_micro_patch4_24", "pretrained")
-DRAWN_CODE = ["backbones", "blocks", "metrics.drawings", "methods.token_starts", "methods.spt_deep", "methods.prompts"]
 held = recorded(
     "drawings", {"what": "starts of SPT-Deep", "backbone": tiny.name, "task": "position"},
-    lambda: drawings.token_starts(tiny, vp.load_task("position")), code=DRAWN_CODE, weights=tiny.fingerprint,
+    lambda: drawings.token_starts(tiny, vp.load_task("position")), weights=tiny.fingerprint, made=[tiny],
 )  # fmt: skip
 for claim, name in {"1.prompts-are-patches": "distance", "1.only-prompts-and-head": "outside",
                     "s2.frozen-encoder": "encoder", "s2.only-head-trained": "frozen"}.items():  # fmt: skip
@@ -596,7 +594,7 @@ method("da-vpt", "DA-VPT: classes, their prompts, and the losses that tie them."
 kept_busy = recorded(
     "drawings", {"what": "clusters of DA-VPT", "backbone": tiny.name, "task": "flowers"},
     lambda: drawings.clusters(tiny, vp.load_task("flowers"), load_recipe("quick", "da-vpt", True)),
-    code=[*DRAWN_CODE[:3], "clustering", "tuning", "methods.da_vpt", "methods.prompts"], weights=tiny.fingerprint,
+    weights=tiny.fingerprint, made=[tiny],
 )  # fmt: skip
 for claim, value in {"clusters": max(kept_busy.values["empty"]), "updates": kept_busy.values["updates"]}.items():
     page.judge(f"davpt.figure-2.{claim}", value, evidence="derived", records=[kept_busy],
@@ -654,7 +652,6 @@ def two_forms_differ():
 
 same = recorded(
     "check", {"what": "two forms of VPT-Deep", "backbone": "vit_small_patch16_224", "seed": 0}, two_forms_differ,
-    code=["backbones", "blocks", "methods.base", "methods.prompts", "methods.vpt_deep"],
 )  # fmt: skip
 rows, used = [], []
 for tokens in (10, 50, 100):
@@ -711,7 +708,6 @@ def changes():
 
 measured = recorded(
     "check", {"what": "biases by kind", "backbone": "vit_small_patch16_224", "seed": 0}, changes,
-    code=["backbones", "blocks", *[f"methods.{name}" for name in ("base", "prompts", "bias", "da_vpt", "da_vpt_plus")]],
 )  # fmt: skip
 table(
     [
@@ -785,7 +781,6 @@ def both_sides(aggregated, norm):
 sides = recorded(
     "check", {"what": "re-weighting of attention", "seeds": 20, "prompts": 10, "width": 768, "head": 64},
     lambda: {f"{aggregated} {norm}": both_sides(aggregated, norm) for aggregated in (False, True) for norm in (False, True)},
-    code=["theory.attention_shift"],
 )  # fmt: skip
 fig, axes = plt.subplots(1, 2, figsize=(7, 3.5), sharex=True, sharey=True)
 for ax, norm in zip(axes, (False, True), strict=True):
@@ -840,7 +835,6 @@ def errors_by_step():
 
 theorem = recorded(
     "check", {"what": "Theorem 1 of DA-VPT", "seeds": len(SEEDS), "tokens": 196, "head": 64}, errors_by_step,
-    code=["theory.attention_shift"],
 )  # fmt: skip
 fig, ax = plt.subplots(figsize=(7, 3.6))
 LOOKS = {

@@ -47,7 +47,7 @@ larger = False  # run Figure 1a with 20 trials and six alpha*, and Figure 6 with
 data_dir = None  # folder with the task folders cifar10 and plants, for Figure 6 as printed
 
 # %% tags=["hide-input", "remove-output"]
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -107,7 +107,6 @@ SHARES = _SHARES[p.profile]
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 WATCHES = {"": None, "growth": shallow_measures.growth, "by_query": shallow_measures.by_query}
-CODE = ["theory.shallow_vit", "theory.shallow_training", "theory.shallow_measures"]
 
 
 def scan(vary, *, keep=(), watch="", seeds=None, run=True, **base):
@@ -129,8 +128,8 @@ def scan(vary, *, keep=(), watch="", seeds=None, run=True, **base):
                 cells[i].append(result)
         return {"cells": cells}
 
-    settings = {"cells": [asdict(s) for s in chosen], "seeds": list(seeds), "keep": list(keep), "watch": watch}
-    return recorded("shallow-vit", settings, compute, code=CODE, run=run)
+    settings = {"cells": chosen, "seeds": list(seeds), "keep": list(keep), "watch": watch}
+    return recorded("shallow-vit", settings, compute, run=run)
 
 
 ALPHA = {"tokens": 50, "confusion": 0.02}  # the theorem's condition, Eq. 8, holds from alpha* = 0.1 on
@@ -329,7 +328,7 @@ def notation_cells():
     return {"off": max(off), "inside": inside}
 
 
-notation = recorded("shallow-notation", {"seed": 0}, notation_cells, code=CODE)
+notation = recorded("shallow-notation", {"seed": 0}, notation_cells)
 inside = notation.values["inside"]
 page.show(
     "shallowvit.table-2",
@@ -984,8 +983,7 @@ def pasted(grid, run=True, **more):
         return {"accuracy": found}
 
     return recorded(
-        "shallow-images", {"cells": [asdict(s) for s in cells], "seeds": seeds}, compute, run=run,
-        code=["theory.pasted_images", "tasks", "backbones", "blocks"],
+        "shallow-images", {"cells": cells, "seeds": seeds}, compute, run=run,
         data="+".join(task.fingerprint for task in tasks[:2]), weights=tasks[2].fingerprint,
     )  # fmt: skip
 
@@ -1090,7 +1088,7 @@ if what == "Digits on photographs":
 
 # %% name="shallowvit.lemma-1" tags=["hide-input"]
 tails = recorded("shallow-hoeffding", {"count": 50, "seed": 0},
-                 lambda: {"c": shallow_measures.hoeffding(50, 0)}, code=CODE)  # fmt: skip
+                 lambda: {"c": shallow_measures.hoeffding(50, 0)})  # fmt: skip
 constants = tails.values["c"]
 page.show(
     "shallowvit.lemma-1", pd.DataFrame({"largest c": {n: f"{c:.2f}" for n, c in constants.items()}}),
@@ -1179,7 +1177,7 @@ def lucky_cells():
     return {"cells": cells}
 
 
-shares = recorded("shallow-lucky", {"counts": COUNTS}, lucky_cells, code=CODE)
+shares = recorded("shallow-lucky", {"counts": COUNTS}, lucky_cells)
 cells = pd.DataFrame(shares.values["cells"]).set_index("M")
 shown = cells[["bound", "definition", "proof", "nearest"]].map(lambda v: f"{100 * v:.2f} %")
 shown.columns = ["bound", "angle at most sigma + tau", "smallest angle by 2 (sigma + tau)", "smallest angle"]

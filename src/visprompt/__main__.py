@@ -1,7 +1,6 @@
 """The command line: `visprompt audit`, `claims`, `published`, `artifacts`, `bench`, `study`, `keep`, `renew`."""
 
 import argparse
-import shutil
 import sys
 
 from . import manifests
@@ -79,24 +78,61 @@ def study(args) -> None:
 
 def keep(args) -> None:
     """Copy this machine's records to book/records, so that they can be committed."""
-    from .records import stores
+    from .records.keeping import keep
 
-    here, kept = stores()
-    count = 0
-    for path in sorted(here.glob("*/*.json")):
-        target = kept / path.relative_to(here)
-        if ".failed" not in path.name and not target.exists() and args.kind in (None, path.parent.name):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-            count += 1
-    print(f"{count} records copied to {kept}")
+    count, refused = keep(args.kind)
+    print(f"{count} records are kept")
+    for why, number in refused.items():
+        print(f"{number} are not: {why}", file=sys.stderr)
+    if refused and not count:
+        raise BadInput("no record was kept.")
 
 
 def renew(args) -> None:
     """Run kept records of a kind again that older code made; --part 1/2 and 2/2 side by side."""
     from .renewing import renew
 
-    print(f"{renew(args.kind, args.part)} records of kind {args.kind} renewed")
+    print(f"{renew(args.kind, args.part, files_of(args.weights), args.data_dir)} records of kind {args.kind} renewed")
+
+
+def runs(args) -> None:
+    """The records that there are, as a table; --format csv or json for programs."""
+    from .listing import counts, table
+
+    frame = table(args.kind, method=args.method, task=args.task, backbone=args.backbone, outdated=args.outdated)
+    if args.format == "csv":
+        frame.to_csv(sys.stdout, index=False)
+    elif args.format == "json":
+        print(frame.to_json(orient="records", indent=1))
+    elif len(frame):
+        print(frame.to_string(index=False))
+    for kind, (current, every) in counts(frame).items():
+        print(f"{kind}: {current} of {every} current", file=sys.stderr)
+    if not len(frame):
+        raise BadInput("no record fits; leave out a filter, or see: visprompt runs.")
+
+
+def verify(args) -> None:
+    """Run a random few of the kept records of training again and say how far they are off."""
+    import pandas as pd
+
+    from .renewing import verify
+
+    rows = verify(args.count, args.seed, files_of(args.weights), args.data_dir)
+    print(pd.DataFrame(rows).to_string(index=False))
+    print(f"largest difference: {max(abs(row['difference']) for row in rows):g} points", file=sys.stderr)
+
+
+def files_of(words: list[str]) -> dict[str, str]:
+    """NAME=FILE words as a mapping.
+
+    Raises:
+        BadInput: a word is not written so.
+    """
+    for word in words:
+        if not all(word.partition("=")):
+            raise BadInput(f"weights are given as NAME=FILE, the backbone's name first, not {word!r}.")
+    return dict(word.split("=", 1) for word in words)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -140,7 +176,17 @@ def main(arguments: list[str] | None = None) -> int:
         ("--device", {"default": "cpu", "help": "cpu or cuda"}),
     )
     add(keep, ("--kind", {"help": "only records of this kind, such as tune or cost"}))
-    add(renew, ("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}))
+    files = ("--weights", {"nargs": "+", "default": [], "metavar": "NAME=FILE", "help": "weights that have no address"})
+    folder = ("--data-dir", {"help": "folder of the tasks that are not embedded"})
+    add(renew, ("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}), files, folder)
+    add(
+        runs,
+        ("--kind", {"help": "such as tune or cost"}), ("--method", {}), ("--task", {}), ("--backbone", {}),
+        ("--outdated", {"action": "store_true", "help": "only those that other code made"}),
+        ("--format", {"choices": ["table", "csv", "json"], "default": "table"}),
+    )  # fmt: skip
+    count = ("count", {"type": int, "nargs": "?", "default": 3, "help": "how many (3)"})
+    add(verify, count, ("--seed", {"type": int, "default": 0, "help": "which few"}), files, folder)
     args = parser.parse_args(arguments)
     try:
         args.run(args)

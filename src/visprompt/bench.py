@@ -9,12 +9,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 
 import pandas as pd
 import torch
 
-from . import records as run_records
 from .backbones import load_backbone
 from .errors import BadInput, choose
 from .methods import METHODS
@@ -22,7 +21,7 @@ from .metrics.cost import count_flops
 from .metrics.pairs import Side, epochs_in_turns, machine, methods_in_turns, pair_in_turns
 from .metrics.starts import start_times
 from .progress import progress
-from .records import Record, is_current, read_record, recorded
+from .records import Record, all_records, is_current, recorded, remember, unwatched
 
 MODELS = {
     "cpu": ["vit_small_patch16_224", "vit_base_patch16_224"],
@@ -57,7 +56,7 @@ def deep(tokens: int, **changes) -> Side:
     return Side("vpt-deep", {"prompt_tokens": tokens}, **changes)
 
 
-@cache
+@remember
 def pairs(backbone: str, device: str) -> dict[str, Pair]:
     """Name -> pair, for a ViT."""
     found, depth = {}, load_backbone(backbone, device="meta").depth
@@ -112,25 +111,35 @@ def epochs(depth: int = 8) -> dict[str, tuple]:
     return found
 
 
-THEORIES = {  # name -> model, the modules that train it, precision
-    "theory": ("AP's toy model", ["theory.ap_toy"], "float64"),
-    "theory-shallow": ("shallow ViT", ["theory.shallow_vit", "theory.shallow_training"], "float32"),
-}
+THEORIES = {"theory": ("AP's toy model", "float64"), "theory-shallow": ("shallow ViT", "float32")}  # model, precision
 TRIALS = {"cpu": 24, "cuda": 64}  # of the shallow ViT
 BATCHED = {"cpu": 0.2, "cuda": 0.05}  # the aim: five times as fast on two cores, twenty times on a GPU
 
 
 def theory(name: str, repeats: int, device: str = "cpu", run: bool = True) -> Record | None:
     """Record of batched theory trials over one-by-one trials."""
-    from .theory.ap_toy import bench_batched
-
     chosen = {"what": "theory", "name": name, "machine": machine(device), "device": device, "repeats": repeats}
 
     def compute():
-        once = {"theory": lambda: 1 / bench_batched(), "theory-shallow": lambda: shallow_batched(device)}[name]
+        once = {"theory": toy_batched, "theory-shallow": lambda: shallow_batched(device)}[name]
         return {"ratios": [once() for _ in range(repeats)]}
 
-    return recorded("bench", chosen, compute, code=THEORIES[name][1], run=run)
+    return recorded("bench", chosen, compute, run=run)
+
+
+def toy_batched(trials: int = 16) -> float:
+    """Time of 200 steps of some trials of AP's toy model in one batch over their time one by one."""
+    from .theory.ap_toy import Settings, run_trials
+
+    settings, seeds = Settings(tokens=12, layer=2, max_steps=200), list(range(trials))
+    run_trials(settings, seeds[:1])
+    with unwatched():
+        start = time.perf_counter()
+        run_trials(settings, seeds)
+        middle = time.perf_counter()
+        for seed in seeds:
+            run_trials(settings, [seed])
+        return (middle - start) / (time.perf_counter() - middle)
 
 
 def shallow_batched(device: str) -> float:
@@ -141,12 +150,13 @@ def shallow_batched(device: str) -> float:
     chosen = Settings(neurons=100, output="own", max_steps=200, run_on=True)
     trials = [(chosen, seed) for seed in range(TRIALS[device.split(":")[0]])]
     run_trials(trials[:1], device=device)
-    start = time.perf_counter()
-    run_trials(trials, device=device)
-    middle = time.perf_counter()
-    for trial in trials:
-        run_trials([trial], device=device)
-    return (middle - start) / (time.perf_counter() - middle)
+    with unwatched():
+        start = time.perf_counter()
+        run_trials(trials, device=device)
+        middle = time.perf_counter()
+        for trial in trials:
+            run_trials([trial], device=device)
+        return (middle - start) / (time.perf_counter() - middle)
 
 
 def forward_macs(backbone: str, side: Side, batch_size: int) -> Record:
@@ -156,7 +166,7 @@ def forward_macs(backbone: str, side: Side, batch_size: int) -> Record:
     def compute():
         return {"macs": count_flops(side.build(load_backbone(backbone, device="meta")), batch_size=batch_size)["macs"]}
 
-    return recorded("count", chosen, compute, code=side.code())
+    return recorded("count", chosen, compute)
 
 
 def bench(models: list[str], device: str, batch_size: int | None, repeats: int, again: bool) -> tuple[list, list]:
@@ -176,13 +186,10 @@ def bench(models: list[str], device: str, batch_size: int | None, repeats: int, 
         bar.set_postfix_str(label)
         before = job(run=False)
         known = before is not None and is_current(before)
-        if known and again:
-            for store in run_records.stores():
-                (store / "bench" / f"{before.id}.json").unlink(missing_ok=True)
-        elif known:
+        if known and not again:
             old.append(before)
         try:
-            found.append(job(run=True))
+            found.append(job(run="again" if again else True))
         except BadInput:
             raise
         except Exception as error:  # such as a compiler that is missing; the others go on
@@ -200,8 +207,7 @@ def kept_records() -> list[Record]:
     """All bench records, of any machine: for a row the current ones first, then most rounds, then the newest."""
     order = [*pairs(BASE, "cuda"), "methods", "spt-starts", *epochs(), *THEORIES]
     models, found = [*MODELS["cpu"], MODELS["cuda"][-1], EMBEDDED, ""], {}
-    paths = [path for store in run_records.stores() for path in sorted(store.glob("bench/*.json"))]
-    for record in (read_record(path) for path in paths if ".failed" not in path.name):
+    for record in all_records("bench"):
         name, model = record.settings["name"], record.settings.get("backbone", "")
         if name not in order:
             continue
@@ -340,7 +346,7 @@ def model_of(record: Record) -> str:
 
 def theory_rows(record: Record) -> list[dict]:
     """Batched trials of a theory's model over single ones; trials end with `.item()`, so a GPU is waited for."""
-    (model, _, precision), aim = THEORIES[record.settings["name"]], BATCHED[record.settings["device"].split(":")[0]]
+    (model, precision), aim = THEORIES[record.settings["name"]], BATCHED[record.settings["device"].split(":")[0]]
     row = {"pair": f"{model}: batched over one by one", "model": model, "precision": precision, "aim": f"≤ {aim:.2f}"}
     return [{**row, **spread(record.values["ratios"])}]
 

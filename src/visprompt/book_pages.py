@@ -37,7 +37,7 @@ def bundle(artifact: str, results: dict, root: Path) -> dict:
         "commit": results["notebooks"][entry["notebook"]],
         "result": entry,
         "claims": judged,
-        "records": [asdict(records.find_record(id)) for id in dict.fromkeys(wanted)],
+        "records": [asdict(record) for record in records.find_records(wanted).values()],
     }
 
 

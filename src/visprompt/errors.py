@@ -20,3 +20,7 @@ def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(given), allowed, n=1, cutoff=0.4)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise BadInput(f"unknown {kind} {given!r}.{hint} Allowed: {', '.join(sorted(allowed))}.")
+
+
+class CannotWrite(BadInput):
+    """A result cannot be saved: the disk is full, or its folder cannot be written. Going on would lose more."""

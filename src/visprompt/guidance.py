@@ -33,7 +33,7 @@ def class_guidance(run: Run, lab: Lab, pool: int = 200, compute: bool = True) ->
         values = fit(**ready)
         return {**relations(ready["model"], *(part[:pool] for part in ready["task"].test)), "test": values["test"]}
 
-    return measured("guidance", run, lab, {"pool": pool}, ["guidance", "metrics.attention"], measure, compute)
+    return measured("guidance", run, lab, {"pool": pool}, measure, compute)
 
 
 @torch.no_grad()

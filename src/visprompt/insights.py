@@ -16,17 +16,14 @@ from .sweeps import Lab, Run
 from .tasks import normalise
 from .tuning import accuracy, fit, run_settings
 
-BASE = ["backbones", "blocks", "tuning"]
-
-
-def measured(kind: str, run: Run, lab: Lab, extra: dict, code: Sequence[str], measure, compute: bool) -> Record | None:
+def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool) -> Record | None:
     """The record of a measurement on a run: `measure(ready)` gets what `fit` takes and returns the values."""
     ready = lab.prepare(run)
     model, task = ready["model"], ready["task"]
     settings = {**run_settings(model, task, ready["recipe"], run.seed, ready["prepared_on"]), **extra}
     return recorded(
-        kind, settings, lambda: measure(ready), code=[*BASE, *model.method.code(), "insights", *code],
-        data=task.fingerprint, weights=model.source.fingerprint, run=compute,
+        kind, settings, lambda: measure(ready), data=task.fingerprint, weights=model.source.fingerprint,
+        made=[model, model.source], about=lab.about(run), run=compute,
     )  # fmt: skip
 
 
@@ -47,7 +44,7 @@ def under_noise(run: Run, lab: Lab, levels: Sequence[float] = (0.0, 0.05, 0.1, 0
         noisy = [(images + 255 * level * noise).round().clamp(0, 255).to(torch.uint8) for level in levels]
         return {"levels": list(levels), "accuracy": [accuracy(ready["model"], part, labels) for part in noisy]}
 
-    return measured("noise", run, lab, {"levels": list(levels)}, [], measure, compute)
+    return measured("noise", run, lab, {"levels": list(levels)}, measure, compute)
 
 
 def prompts_and_patches(run: Run, lab: Lab, images: int = 64, compute: bool = True):
@@ -82,7 +79,7 @@ def prompts_and_patches(run: Run, lab: Lab, images: int = 64, compute: bool = Tr
         cka = [[sum(linear_cka(p.T, e.T) for e in part) / len(part) for part in patches] for p in prompts]
         return {"nmi": found, "cka": cka, "test": values["test"]}
 
-    return measured("prompts", run, lab, {"images": images}, ["metrics.similarity"], measure, compute)
+    return measured("prompts", run, lab, {"images": images}, measure, compute)
 
 
 def attention_maps(run: Run, lab: Lab, images: Sequence[int] = (0, 1, 2, 3), pool: int = 200, compute: bool = True):
@@ -121,7 +118,7 @@ def attention_maps(run: Run, lab: Lab, images: Sequence[int] = (0, 1, 2, 3), poo
             "test": values["test"],
         }  # fmt: skip
 
-    return measured("attention", run, lab, {"images": list(images), "pool": pool}, ["metrics.attention"], measure, compute)
+    return measured("attention", run, lab, {"images": list(images), "pool": pool}, measure, compute)
 
 
 def clustering_times(run: Run, lab: Lab, compute: bool = True):
@@ -146,4 +143,4 @@ def clustering_times(run: Run, lab: Lab, compute: bool = True):
         fit(**ready)
         return {"seconds": found, "moved": moved}
 
-    return measured("clustering", run, lab, {}, [], measure, compute)
+    return measured("clustering", run, lab, {}, measure, compute)

@@ -1,6 +1,6 @@
 """Many runs as one table, and what may be said of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -10,10 +10,10 @@ from scipy import stats
 from .backbones import load_backbone
 from .errors import BadInput, choose
 from .manifests import ROOT, load_yaml
-from .methods import build_method
-from .records import Record, record_failure, run_all
-from .tasks import group_of, load_task
-from .tuning import load_recipe, tune
+from .methods import build_method, method_class, settings_class
+from .records import Record, forget_failure, is_current, record_failure, recorded, run_all
+from .tasks import embedded_tasks, group_of, load_task
+from .tuning import Recipe, data_of, load_recipe, settings_of, settled, tune
 
 
 @dataclass(frozen=True)
@@ -42,25 +42,54 @@ class Bench:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
-    weights: str | None = "pretrained"  # or a file for all backbones of the sweep; None: random
+    weights: str | Mapping[str, str] | None = "pretrained"  # or a file, or backbone -> file; None: random
     data_dir: str | None = None  # folder of the tasks that are not embedded
     device: str = "cpu"
     changes: dict = field(default_factory=dict)  # fields of the recipe that a notebook parameter overrides
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What a look-up must know of a task, without its images."""
+
+    classes: int
+    fingerprint: str
+    settings: dict  # "task", "train_size", "resize" and "image_size", as `tuning.settings_of` takes them
+
+
 class Lab:
-    """Does runs; every backbone and every task is loaded once."""
+    """Does runs; every backbone and every task is loaded once, and a look-up draws no images and builds no model."""
 
     def __init__(self, bench: Bench):
-        self.bench, self.backbones, self.tasks = bench, {}, {}
+        self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
         recipes = load_yaml(ROOT / "data_manifests" / "recipes.yaml")
         self.fine = recipes[choose("recipe", bench.recipe, recipes)].get("fine", {})
+
+    def weights_of(self, name: str) -> str | None:
+        """What `load_backbone` takes as weights of a backbone.
+
+        Raises:
+            BadInput: one file was given for two backbones.
+        """
+        weights = self.bench.weights
+        if weights is None or weights == "pretrained":
+            return weights
+        if not isinstance(weights, str):
+            return weights.get(name, "pretrained")
+        others = [other for other, scratch in self.backbones if other != name and not scratch]
+        if others:
+            raise BadInput(
+                f"weights {weights} were given for {others[0]} and would now serve {name} too; name them for each: "
+                f"{{{others[0]}: FILE, {name}: FILE}}."
+            )
+        return weights
 
     def backbone(self, name: str, scratch: bool = False):
         """A frozen backbone by name; `scratch` gives it random weights."""
         if (name, scratch) not in self.backbones:
-            weights = None if scratch else self.bench.weights
+            weights = None if scratch else self.weights_of(name)
             self.backbones[name, scratch] = load_backbone(name, weights, device=self.bench.device)
+            self.prints[name, scratch] = self.backbones[name, scratch].fingerprint
         return self.backbones[name, scratch]
 
     def task(self, name: str, image_size: int, train_size: int | None = None):
@@ -73,9 +102,35 @@ class Lab:
             )  # fmt: skip
         return self.tasks[key]
 
+    def facts(self, name: str, image_size: int, train_size: int | None = None) -> Facts:
+        """A task's facts; those of an embedded one have a record, so that its images need not be drawn for them."""
+        key = name, image_size, train_size
+        if key not in self.known:
+
+            def compute():
+                task = self.task(*key)
+                settings = {"task": name, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
+                return {"classes": task.classes, "fingerprint": task.fingerprint, "settings": settings}
+
+            if name in embedded_tasks():
+                about = embedded_tasks()[name]
+                asked = {"task": name, "train_size": train_size, "image_size": image_size, "manifest": about}
+                self.known[key] = Facts(**recorded("data", asked, compute).values)
+            else:
+                self.known[key] = Facts(**compute())
+        return self.known[key]
+
     def special(self, task: str) -> dict:
         """What the recipe has different for fine-grained tasks: fields of the recipe, and the resize rule."""
         return self.fine if group_of(task) == "fine" else {}
+
+    def recipe(self, run: Run) -> Recipe:
+        """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing else."""
+        family = self.backbone(run.backbone, run.scratch).family
+        changes = {key: value for key, value in self.special(run.task).items() if key != "resize"} | self.bench.changes
+        if run.rate is not None:
+            changes[rate_name(run.method)] = run.rate
+        return settled(load_recipe(self.bench.recipe, run.method, family != "resnet", **changes), run.method, family)
 
     def prepare(self, run: Run) -> dict:
         """What `tune` and `fit` want for a run: model, task, recipe, seed and prepared_on.
@@ -86,27 +141,50 @@ class Lab:
         backbone = self.backbone(run.backbone, run.scratch)
         task = self.task(run.task, backbone.image_size, run.train_size)
         other = None if run.prepared_on is None else self.task(run.prepared_on, backbone.image_size)
-        special = {key: value for key, value in self.special(run.task).items() if key != "resize"}
-        changes = {**special, **self.bench.changes}
-        if run.rate is not None:
-            changes["learning_rate"] = run.rate
-        recipe = load_recipe(self.bench.recipe, run.method, backbone.family != "resnet", **changes)
         model = build_method(run.method, backbone, task.classes, **run.settings)
-        return {"model": model, "task": task, "recipe": recipe, "seed": run.seed, "prepared_on": other}
+        return {"model": model, "task": task, "recipe": self.recipe(run), "seed": run.seed, "prepared_on": other}
+
+    def about(self, run: Run) -> dict:
+        """What a record of a run says beside what decided it."""
+        drawn = run.task in embedded_tasks()
+        return {
+            "recipe": self.bench.recipe, "data": "embedded" if drawn else str(self.bench.data_dir), "evidence": "trend",
+            "images": "of this project" if drawn else "from a folder",
+        }  # fmt: skip
+
+    def find(self, run: Run) -> Record | None:
+        """The record of a run, which other code may have made; None where there is none."""
+        backbone = self.backbone(run.backbone, run.scratch)
+        facts = self.facts(run.task, backbone.image_size, run.train_size)
+        other = None if run.prepared_on is None else self.facts(run.prepared_on, backbone.image_size).fingerprint
+        kind = method_class(run.method)
+        settings = settings_of(
+            run.method, settings_class(kind)(**run.settings), backbone, facts.settings, self.recipe(run), run.seed,
+            run.prepared_on,
+        )  # fmt: skip
+        return recorded(
+            "tune", settings, dict, data=data_of(facts.fingerprint, other),
+            weights=self.prints[run.backbone, run.scratch], run=False,
+        )  # fmt: skip
 
     def do(self, run: Run, compute: bool = True) -> Record | None:
         """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record too.
 
         Without `compute` the code may have been another one, the data and the weights not.
         """
+        named = {"run": asdict(run), "bench": asdict(self.bench)}
         try:
+            found = self.find(run)
+            if not compute or (found is not None and is_current(found)):
+                return found
             ready = self.prepare(run)
         except BadInput as error:
-            record_failure("tune", {"run": asdict(run), "bench": asdict(self.bench)}, error)
+            if compute:
+                record_failure("tune", named, error)
             raise
-        record = tune(**ready, run=compute)
-        same = {"data": ready["task"].fingerprint, "weights": ready["model"].source.fingerprint}
-        return record if record is not None and same.items() <= record.fingerprints.items() else None
+        done = tune(**ready, about=self.about(run))
+        forget_failure("tune", named)
+        return done
 
 
 def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
@@ -138,8 +216,13 @@ def row_of(run: Run, record: Record) -> dict:
     return {
         "backbone": run.backbone, "task": run.task, "method": run.method, "seed": run.seed,
         "train_size": record.settings["train_size"], **values, "parameters": record.values["parameters"]["method"],
-        "rate": record.settings["recipe"]["learning_rate"], "record": record, "run": run, **run.settings,
+        "rate": record.settings["recipe"][rate_name(run.method)], "record": record, "run": run, **run.settings,
     }  # fmt: skip
+
+
+def rate_name(method: str) -> str:
+    """The field of the recipe that is a method's own learning rate."""
+    return "head_rate" if method == "linear-probe" else "learning_rate"
 
 
 FACTORS = (0.2, 1.0, 5.0)  # of the recipe's rate: three rates a cell, the same budget for every method
@@ -154,10 +237,11 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
     Args:
         compute: False takes only what is on disk; a cell whose search is not whole keeps the recipe's rate.
     """
-    cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs if run.method != "linear-probe"}
+    cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs}
     tried = {}
     for name, cell in cells.items():
-        rate = lab.prepare(cell)["recipe"].learning_rate
+        recipe = lab.recipe(cell)
+        rate = getattr(recipe, rate_name(cell.method)) or recipe.learning_rate  # a head without a rate has the method's
         tried[name] = [replace(cell, rate=rate * factor) for factor in sorted(FACTORS, key=lambda f: abs(np.log(f)))]
     if compute:
         every = [run for trials in tried.values() for run in trials]

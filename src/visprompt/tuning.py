@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass, replace
 
 import torch
 
+from .chance import stream
 from .errors import BadInput, choose
 from .manifests import ROOT, load_yaml
 from .methods import TunedModel
 from .metrics.cost import count_parameters
-from .records import Record, recorded
+from .records import Record, recorded, watching
+from .records.watch import note
 from .tasks import Task, normalise
 
 
@@ -19,7 +21,7 @@ from .tasks import Task, normalise
 class Recipe:
     """How a method is fitted. The four things that differ silently in this field are fields here or in the record."""
 
-    learning_rate: float = 0.01  # of the method's parameters; AP's choice for ViTs (Appendix A)
+    learning_rate: float | None = None  # of the method's parameters; None: the method's own of the quick recipe
     head_rate: float | None = 0.02  # on standardised features; a tenth leaves prompts below the linear probe; None: same
     optimizer: str = "adam"  # AP Section 6.1
     weight_decay: float = 0.0  # "without weight decay" (AP, Appendix A)
@@ -29,14 +31,16 @@ class Recipe:
     augmentation: str = "none"  # as on VTAB; "crop and flip" on FGVC (SPT Sec. 4.1, DA-VPT Appendix B, iVPT Sec. 4.1)
     standardise: bool = True  # the head sees features with the training set's mean and scale
     selection: str = "last epoch"  # never the best epoch on the test set
+    precision: str = "float32"  # "bf16" computes in it where autocast does; weights and their updates stay float32
     cache_gib: float = 2.0  # larger activations are recomputed batch by batch
 
     def __post_init__(self):
         choose("optimizer", self.optimizer, ["adam", "sgd"])
         choose("selection", self.selection, ["last epoch"])
         choose("augmentation", self.augmentation, ["none", "crop and flip"])
+        choose("precision", self.precision, ["float32", "bf16"])
         for name in ("learning_rate", "head_rate", "epochs", "batch_size"):
-            if getattr(self, name) is not None and not getattr(self, name) > 0:
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:
                 raise BadInput(f"recipe field {name} must be above 0, not {getattr(self, name)}.")
         if not 0 <= self.warmup < 1:
             raise BadInput(f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}.")
@@ -54,67 +58,89 @@ def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
     return Recipe(**{**recipe["common"], **methods[choose(f"method of recipe {name}", slug, methods)], **changes})
 
 
+def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
+    """The recipe with the method's own learning rate where it names none; see `Recipe.learning_rate`."""
+    if recipe.learning_rate is not None or (slug == "linear-probe" and recipe.head_rate is not None):
+        return recipe  # a linear probe has no parameters but the head's
+    return replace(recipe, learning_rate=load_recipe("quick", slug, family != "resnet").learning_rate)
+
+
 def tune(
-    model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool = True, prepared_on: Task | None = None
-) -> Record | None:
+    model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool = True, prepared_on: Task | None = None,
+    about: dict | None = None,
+) -> Record | None:  # fmt: skip
     """Fit a model to a task, or find the record of the same run; `run=False` only looks for one.
 
     Args:
         prepared_on: the task whose training images the method sees before the first step, where it is another
             (SPT Figure 3b).
+        about: what else the record should say, such as the profile; it decides nothing.
 
     Returns:
-        A record whose values hold `test` and `val` accuracy in percent after the last epoch, the training
-        `loss` of each epoch, the trained `parameters`, `cached_below` (the first trained block when the
-        activations below it were kept, else None) and `fit_seconds`.
+        A record whose values are those of `fit`.
 
     Raises:
         BadInput: labels outside the head, or images of another size than the backbone's.
     """
-    settings = run_settings(model, task, recipe, seed, prepared_on)
-    code = ["backbones", "blocks", *model.method.code(), "tuning"]
+    recipe = settled(recipe, model.slug, model.source.family)
     return recorded(
-        "tune", settings, lambda: fit(model, task, recipe, seed, prepared_on=prepared_on),
-        code=code, data=task.fingerprint, weights=model.source.fingerprint, run=run,
+        "tune", run_settings(model, task, recipe, seed, prepared_on),
+        lambda: fit(model, task, recipe, seed, prepared_on=prepared_on),
+        data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint), weights=model.source.fingerprint,
+        made=[model, model.source], about=about, run=run,
     )  # fmt: skip
 
 
+def data_of(task: str, prepared_on: str | None = None) -> str:
+    """The data's identity in a record, from the fingerprints of its task and of the one it was prepared on."""
+    return task if prepared_on is None else f"{task}, prepared on {prepared_on}"
+
+
 def run_settings(model: TunedModel, task: Task, recipe: Recipe, seed: int, prepared_on: Task | None = None) -> dict:
-    """What the record of a run says of how it was made.
+    """What the record of a run says of how it was made; see `settings_of`.
 
     Raises:
         BadInput: labels outside the head.
     """
-    backbone = model.source
     if task.classes > model.num_classes:
         raise BadInput(f"{task.name} has {task.classes} classes; build the method with num_classes={task.classes}.")
+    facts = {"task": task.name, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
+    other = None if prepared_on is None else prepared_on.name
+    return settings_of(model.slug, model.method.settings, model.source, facts, recipe, seed, other)
+
+
+def settings_of(slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: int, prepared_on: str | None) -> dict:
+    """The settings of a record of kind "tune", which need neither a model nor images.
+
+    Args:
+        chosen: the method's `Settings`.
+        facts: "task", "train_size", "resize" and "image_size".
+    """
     settings = {
-        "method": model.slug,
-        "method_settings": asdict(model.method.settings),
-        "backbone": backbone.name,
-        "normalisation": {"mean": backbone.mean, "std": backbone.std},
-        "task": task.name,
-        "train_size": len(task.train[1]),
-        "resize": task.resize,
-        "recipe": asdict(recipe),
-        "seed": seed,
-    }
-    return settings if prepared_on is None else {**settings, "prepared_on": prepared_on.name}
+        "method": slug, "method_settings": chosen, "backbone": backbone.name,
+        "normalisation": {"mean": backbone.mean, "std": backbone.std}, **facts, "recipe": recipe, "seed": seed,
+    }  # fmt: skip
+    return settings if prepared_on is None else {**settings, "prepared_on": prepared_on}
 
 
 class Shared:
     """Activations below the first trained block, kept on their device for the next run; the oldest go first."""
 
     def __init__(self):
-        self.kept: dict[tuple, torch.Tensor] = {}
+        self.kept: dict[tuple, tuple] = {}  # what was computed, and the code that did
 
     def get(self, key: tuple, compute: Callable[[], torch.Tensor], gib: float) -> torch.Tensor:
         """What `compute` gives, at most `gib` GiB of it at a time."""
         found = self.kept.pop(key, None)
-        self.kept[key] = compute() if found is None else found
-        while len(self.kept) > 1 and sum(part.nbytes for part in self.kept.values()) > gib * 2**30:
+        if found is None:
+            with watching() as seen:
+                found = compute(), seen
+        else:
+            note(found[1])
+        self.kept[key] = found
+        while len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30:
             del self.kept[next(iter(self.kept))]
-        return self.kept[key]
+        return found[0]
 
 
 SHARED = Shared()
@@ -124,17 +150,23 @@ def fit(
     model: TunedModel, task: Task, recipe: Recipe, seed: int, *, cache: bool = True, prepared_on: Task | None = None,
     watch: Callable[[int], None] = lambda epoch: None,
 ) -> dict:  # fmt: skip
-    """Train, then measure on validation and test images; see `tune`.
+    """Train, then measure: validation images after each epoch, test images once, at the end.
 
     Args:
         cache: False is the plain form.
         watch: called with the number of finished epochs: 0 before the first step, and after each.
+
+    Returns:
+        `test` and `val` accuracy in percent after the last epoch, `val_by_epoch`, the training `loss` of each epoch,
+        the trained `parameters`, `cached_below` (the first trained block when the activations below it were kept,
+        else None) and `fit_seconds`.
     """
-    start = time.perf_counter()
+    start, recipe = time.perf_counter(), settled(recipe, model.slug, model.source.family)
     backbone, device = model.source, next(model.parameters()).device
     first, labels = model.method.start, task.train[1].to(device)
     cached = cache and first >= 0 and recipe.augmentation == "none"
     cached = cached and activation_gib(model, len(labels)) <= recipe.cache_gib
+    weights = backbone.fingerprint
 
     def pixels(images):
         return normalise(images, backbone.mean, backbone.std)
@@ -144,16 +176,26 @@ def fit(
         images = getattr(task, split)[0]
         if not cached:
             return images.to(device) if split == "train" else images
-        key = backbone.fingerprint, task.fingerprint, split, first, device
+        key = weights, task.fingerprint, split, first, device
         return SHARED.get(key, lambda: in_batches(lambda x: model.below(pixels(x)), images, device), recipe.cache_gib)
 
+    def percent(split):
+        model.eval()
+        with autocast(recipe, device):
+            guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), inputs(split), device).cpu()
+        return round(100 * (guess == getattr(task, split)[1]).double().mean().item(), 4)
+
+    def after(epoch):
+        if epoch:
+            by_epoch.append(percent("val"))
+        watch(epoch)
+
     features: Callable = model.features if cached else (lambda x: model.features(model.below(pixels(x))))
-    training, losses, prune = inputs("train"), [], None
+    training, losses, by_epoch, prune = inputs("train"), [], [], None
     while True:  # once, but for a method that prunes and trains again from the start
         model.reset(seed)
-        generator = torch.Generator().manual_seed(seed)
         seen = prepared_on or task
-        model.method.prepare(backbone, pixels(seen.train[0]), seen.train[1].to(device), generator)
+        model.method.prepare(backbone, pixels(seen.train[0]), seen.train[1].to(device), stream(seed, "preparation"))
         if prune is not None:
             prune()
         if recipe.standardise:
@@ -161,16 +203,14 @@ def fit(
                 found = in_batches(features, training, device)
                 model.feature_mean.copy_(found.mean(0))
                 model.feature_scale.copy_(found.std(0).clamp_min(1e-3))
-        losses += train(model, features, training, labels, recipe, generator, watch)
+        losses += train(model, features, training, labels, recipe, stream(seed, "order"), after)
         prune = model.method.prune()
         if prune is None:
             break
-    accuracies = {}
-    for split in ("val", "test"):
-        guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), inputs(split), device).cpu()
-        accuracies[split] = round(100 * (guess == getattr(task, split)[1]).double().mean().item(), 4)
     return {
-        **accuracies,
+        "test": percent("test"),
+        "val": by_epoch[-1],
+        "val_by_epoch": by_epoch,
         "loss": losses,
         "parameters": count_parameters(model),
         "cached_below": first if cached else None,
@@ -191,6 +231,7 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
     Raises:
         FloatingPointError: the loss is no number any more.
     """
+    device = labels.device
     groups = [{"params": list(model.head.parameters()), "lr": recipe.head_rate or recipe.learning_rate}]
     if model.method_parameters():
         groups.append({"params": model.method_parameters(), "lr": recipe.learning_rate})
@@ -204,18 +245,19 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / total)))
     )
-    # BatchNorm takes the batch's statistics where its own parameters are trained; a frozen backbone stays as it is.
-    model.backbone.train(model.method.trains_backbone)
-    model.method.train()
     losses = []
     watch(0)
     for epoch in range(recipe.epochs):
+        # BatchNorm takes the batch's statistics where its own parameters are trained; a frozen backbone stays as it is.
+        model.backbone.train(model.method.trains_backbone)
+        model.method.train()
         sum_of_losses = 0.0
-        for batch in torch.randperm(len(labels), generator=generator).to(labels.device).split(recipe.batch_size):
+        for batch in torch.randperm(len(labels), generator=generator).to(device).split(recipe.batch_size):
             x = inputs[batch]
             if recipe.augmentation != "none":
                 x = crop_and_flip(x, generator)
-            loss = model.training_loss(features(x), labels[batch])
+            with autocast(recipe, device):
+                loss = model.training_loss(features(x), labels[batch])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
@@ -231,6 +273,11 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
         watch(epoch + 1)
     model.eval()
     return losses
+
+
+def autocast(recipe: Recipe, device: torch.device):
+    """The context in which a recipe's precision holds."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
 
 
 def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -255,12 +302,3 @@ def activation_gib(model: TunedModel, count: int) -> float:
     shape = (backbone.width,) if start == backbone.depth else backbone.shapes()[start]
     return count * math.prod(shape) * 4 / 2**30
 
-
-def search(build: Callable[[], TunedModel], task: Task, recipe: Recipe, rates: list[float], seed: int = 0) -> Recipe:
-    """Choose the method's learning rate by validation accuracy; the first of equals wins.
-
-    The test accuracy of the tried runs is never looked at.
-    """
-    runs = [(rate, tune(build(), task, replace(recipe, learning_rate=rate), seed)) for rate in rates]
-    best = max(runs, key=lambda run: run[1].values["val"])[0]
-    return replace(recipe, learning_rate=best)

@@ -23,7 +23,6 @@ from .rules import arithmetic, rules
 
 __all__ = ["KINDS", "VERDICTS", "Finding", "audit", "audit_records"]
 COUNTED = re.compile("param|gflops")  # columns of counts
-CODE = (*(f"auditing.{name}" for name in ("__init__", "cells", "findings", "operations", "quoted", "rules")), "counts")
 
 
 def audit(paper: str | None = None) -> pd.DataFrame:
@@ -59,7 +58,7 @@ def audit_records() -> list[Record]:
         return {"findings": json.loads(audit(paper).to_json(orient="records"))}
 
     return [
-        recorded("audit", {"paper": slug}, partial(compute, slug), code=CODE, data=data) for slug in manifests.papers()
+        recorded("audit", {"paper": slug}, partial(compute, slug), data=data) for slug in manifests.papers()
     ]
 
 

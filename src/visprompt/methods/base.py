@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from ..backbones import Backbone
 from ..blocks import Hooks
+from ..chance import stream
 from ..errors import BadInput
 
 
@@ -23,24 +24,16 @@ class Method(Hooks, nn.Module):
         start: index of the first block whose input, weights or prompts are trained. Everything below is
             constant and may be cached. -1 means the image or the stem, depth means the pooled features.
         trains_backbone: whether it changes the backbone's own parameters.
-        uses: modules of the package, besides those of its classes, that its results depend on.
     """
 
     families = ("vit", "resnet", "swin")
     inside = False
     start = -1
     trains_backbone = False
-    uses = ()
 
     def __init__(self, backbone: Backbone, settings, num_classes: int):
         super().__init__()
         self.settings = settings
-
-    @classmethod
-    def code(cls) -> list[str]:
-        """The package's modules that say what this method does, for the fingerprint of its records."""
-        own = [kind.__module__ for kind in cls.__mro__ if kind.__module__.startswith(__package__)]
-        return [module.removeprefix("visprompt.") for module in dict.fromkeys([*own, *cls.uses])]
 
     def reset(self, generator: torch.Generator) -> None:
         """Set the method's own parameters to their start."""
@@ -94,7 +87,7 @@ class TunedModel(nn.Module):
 
     def reset(self, seed: int = 0) -> None:
         """Back to the untrained state: the backbone's weights, the method's start, a small random head."""
-        generator = torch.Generator().manual_seed(seed)
+        generator = stream(seed, "start")
         self.backbone = copy.deepcopy(self.source) if self.method.trains_backbone else self.source
         for parameter in self.method.trained(self.backbone):
             parameter.requires_grad_(True)

@@ -60,7 +60,6 @@ class Method(prompts.Deep):
     """Trains N prompts of width D a block; M in guided blocks."""
 
     families = ("vit",)
-    uses = ("clustering",)
 
     def __init__(self, backbone, settings, num_classes):
         last = backbone.depth - 1

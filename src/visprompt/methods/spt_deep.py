@@ -23,7 +23,6 @@ class Method(prompts.Deep):
     """Trains N prompts of width D a block."""
 
     families = ("vit",)
-    uses = ("methods.token_starts", "clustering")
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)

@@ -1,9 +1,7 @@
 """Parameters, operations, memory and time of a tuned model."""
 
-import multiprocessing
 import resource
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 
 import torch
@@ -12,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ..backbones import load_backbone, to_meta
 from ..methods import TunedModel, build_method
 from ..methods.base import device_of
-from ..records import Record, recorded
+from ..records import Record, in_own_process, recorded, unwatched
 
 
 def count_parameters(model: TunedModel) -> dict:
@@ -106,14 +104,18 @@ def measure_speed(model: TunedModel, batch_size: int, repeats: int) -> dict:
         model(images)
 
     def timed(action):
+        action()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
         seconds = []
-        for _ in range(repeats + 1):
-            start = time.perf_counter()
-            action()
-            if device.type == "cuda":
-                torch.cuda.synchronize()
-            seconds.append(time.perf_counter() - start)
-        return seconds[1:]
+        for _ in range(repeats):
+            with unwatched():
+                start = time.perf_counter()
+                action()
+                if device.type == "cuda":
+                    torch.cuda.synchronize()
+                seconds.append(time.perf_counter() - start)
+        return seconds
 
     return {"train_seconds": timed(step), "infer_seconds": timed(infer), "batch_size": batch_size}
 
@@ -132,11 +134,9 @@ def measured_cost(
     }  # fmt: skip
 
     def compute():
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            return pool.submit(speed_and_peak, backbone, slug, batch_size, repeats, device, settings).result()
+        return in_own_process(speed_and_peak, backbone, slug, batch_size, repeats, device, settings)
 
-    code = ["backbones", "blocks", "methods.base", "metrics.cost"]
-    return recorded("cost", chosen, compute, code=code, run=run)
+    return recorded("cost", chosen, compute, run=run)
 
 
 def speed_and_peak(backbone: str, slug: str, batch_size: int, repeats: int, device: str, settings: dict) -> dict:

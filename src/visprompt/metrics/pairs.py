@@ -10,9 +10,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..backbones import Backbone, load_backbone
-from ..methods import TunedModel, build_method, method_class
+from ..methods import TunedModel, build_method
 from ..methods.base import device_of
-from ..records import Record, hardware, recorded
+from ..records import Record, hardware, recorded, unwatched
 from ..tasks import load_task, normalise
 from ..tuning import Recipe, in_batches, train
 from .cost import count_flops, count_parameters, on_meta, training_memory
@@ -49,10 +49,6 @@ class Side:
         model.method.train()
         return model
 
-    def code(self) -> list[str]:
-        """Modules that decide how long it takes."""
-        return ["backbones", "blocks", *method_class(self.method).code(), "metrics.cost", "metrics.pairs"]
-
 
 def in_turns(actions: dict[str, Callable], repeats: int, device: str = "cpu", calls: int = 1) -> dict[str, dict]:
     """Call every action `calls` times, one after the other, in `repeats` rounds, after an untimed round.
@@ -68,14 +64,16 @@ def in_turns(actions: dict[str, Callable], repeats: int, device: str = "cpu", ca
             if gpu:
                 torch.cuda.synchronize()
                 torch.cuda.reset_peak_memory_stats()
-            start = time.perf_counter()
-            for _ in range(calls):
-                action()
-            if gpu:
-                torch.cuda.synchronize()
             if number == 0:
+                action()
                 continue
-            found[name]["seconds"].append((time.perf_counter() - start) / calls)
+            with unwatched():
+                start = time.perf_counter()
+                for _ in range(calls):
+                    action()
+                if gpu:
+                    torch.cuda.synchronize()
+                found[name]["seconds"].append((time.perf_counter() - start) / calls)
             if gpu:
                 peak = torch.cuda.max_memory_allocated() / 2**20
                 found[name]["peak_mb"] = round(max(peak, found[name]["peak_mb"] or 0), 1)
@@ -210,8 +208,7 @@ def pair_in_turns(
                 values[key]["infer_seconds"] = timed["seconds"]
         return {**values, "difference": difference}
 
-    code = list(dict.fromkeys([*first.code(), *second.code()]))
-    return recorded("bench", chosen, compute, code=code, run=run)
+    return recorded("bench", chosen, compute, run=run)
 
 
 def methods_in_turns(
@@ -246,8 +243,7 @@ def methods_in_turns(
             values[name] |= {"start": start, "below_seconds": below.get(start) if sides[name].cached else None}
         return values
 
-    code = list(dict.fromkeys(module for side in sides.values() for module in side.code()))
-    return recorded("bench", chosen, compute, code=code, run=run)
+    return recorded("bench", chosen, compute, run=run)
 
 
 def epochs_in_turns(
@@ -289,5 +285,6 @@ def epochs_in_turns(
             values[key] |= {"parameters": count_parameters(model)["total"], "loss": losses[key]}
         return {**values, "fill_seconds": fill}
 
-    code = [*Side(slug).code(), "tuning"]
-    return recorded("bench", chosen, compute, code=code, data=data.fingerprint, weights=frozen.fingerprint, run=run)
+    return recorded(
+        "bench", chosen, compute, data=data.fingerprint, weights=frozen.fingerprint, made=[frozen], run=run
+    )

@@ -3,16 +3,14 @@
 import contextlib
 import io
 import math
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
 
 from ..backbones import load_backbone
 from ..methods import build_method
-from ..records import Record, recorded
-from .pairs import CLASSES, Side, in_turns, machine
+from ..records import Record, in_own_process, recorded
+from .pairs import CLASSES, in_turns, machine
 
 
 def start_times(
@@ -36,10 +34,9 @@ def start_times(
     }  # fmt: skip
 
     def compute():
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as own:
-            return own.submit(time_starts, backbone, pool, images, repeats, device).result()
+        return in_own_process(time_starts, backbone, pool, images, repeats, device)
 
-    return recorded("bench", chosen, compute, code=[*Side("spt-deep").code(), "metrics.starts"], run=run)
+    return recorded("bench", chosen, compute, run=run)
 
 
 def time_starts(backbone: str, pool: int, images: int, repeats: int, device: str) -> dict:

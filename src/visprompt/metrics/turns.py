@@ -40,5 +40,4 @@ def speeds_in_turns(
                     torch.cuda.empty_cache()
         return found
 
-    code = ["backbones", "blocks", "methods.base", "metrics.cost", "metrics.turns"]
-    return recorded("turns", chosen, compute, code=code, run=run)
+    return recorded("turns", chosen, compute, run=run)

@@ -17,7 +17,6 @@ Model (Eq. A13): attention with scores beta^2 <x_i, x_j>, four ReLU neurons v1..
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import torch
@@ -342,14 +341,3 @@ def autograd_gradient(settings: Settings, x: Tensor, y: Tensor, prompt: Tensor) 
     margin = y * forward(settings, x, prompt.unsqueeze(1))
     loss = torch.relu(1 / settings.tokens - margin).mean(1).sum()  # a trial's loss sees only its own prompt
     return torch.autograd.grad(loss, prompt)[0]
-
-
-def bench_batched(trials: int = 16) -> float:
-    """Time of 200 steps of some trials one by one, over their time in one batch."""
-    settings, seeds = Settings(tokens=12, layer=2, max_steps=200), range(trials)
-    start = time.perf_counter()
-    for seed in seeds:
-        run_trials(settings, [seed])
-    middle = time.perf_counter()
-    run_trials(settings, list(seeds))
-    return (middle - start) / (time.perf_counter() - middle)

@@ -1,0 +1,160 @@
+"""Records: what a run leaves, what decided it, and whether it still holds.
+
+`recorded` does a run or finds its record. The identity of a record is its settings, its data, its weights and the
+code that ran, found by watching it (`watch`), as today's source says it (`source`). `store` reads and writes.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+
+from ..errors import BadInput, CannotWrite
+from ..progress import progress
+from . import source, store, watch
+from .store import (
+    Record, all_records, commit, find_record, find_records, fingerprint_file, hardware, is_current, read_record,
+    short_hash, stores, versions, write_whole,
+)  # fmt: skip
+from .watch import in_own_process, remember, signed, unwatched, watching
+
+__all__ = [
+    "CannotWrite", "Record", "all_records", "commit", "find_record", "find_records", "fingerprint_file", "forget_failure", "hardware", "in_own_process", "is_current",
+    "key_of", "read_record", "record_failure", "recorded", "remember", "run_all", "short_hash", "signed", "store",
+    "stores", "unwatched", "versions", "watching", "write_whole",
+]  # fmt: skip
+
+
+def recorded(
+    kind: str,
+    settings: Mapping,
+    compute: Callable[[], Mapping],
+    *,
+    data: str = "",
+    weights: str = "",
+    made: Iterable = (),
+    about: Mapping | None = None,
+    run: bool | str = True,
+) -> Record | None:
+    """Return the record of this run, computing it only if no current one is there.
+
+    Args:
+        kind: folder of the record, such as "tune".
+        settings: everything that was chosen, as JSON-able values or dataclasses. A dataclass's field that is left at
+            its default does not decide the key; its default counts as code, so that changing it outdates the record.
+        compute: does the run and returns its values, JSON-able, without NaN. What it runs is watched.
+        data, weights: fingerprints of the data and of the weights used.
+        made: objects that were made before and are used here (see `watch.signed`): what made them counts as run.
+        about: what else a reader may want to know; decides nothing.
+        run: False only looks: it returns a record made by other code (see `is_current`) rather than none, and None
+            where there is none at all. "again" does the run in any case.
+
+    Raises:
+        BadInput: the record on disk is damaged. What `compute` raises passes through, after a record of the failure
+            has been written.
+        CannotWrite: the disk is full or the folder cannot be written.
+    """
+    full, brief = spread(settings)
+    key = short_hash([kind, brief, data, weights])
+    found = store.find(kind, full, key)
+    if not run or (run != "again" and found is not None and is_current(found) and made_with(found, compute)):
+        return found
+    start, how = time.perf_counter(), {"data": data, "weights": weights, "about": dict(about or {})}
+    try:
+        with watching() as seen:
+            for thing in made:
+                watch.note(getattr(thing, "made_by", watch.Seen()))
+            values = json.loads(json.dumps(dict(compute()), allow_nan=False))
+        code = store.write_code(seen.units() | defaults(settings))
+        done = store.new_record(kind, key, full, values, start, code=code, **how)
+        store.write_record(done)
+    except CannotWrite:
+        raise
+    except Exception as error:
+        record_failure(kind, full, error, key, start)
+        raise
+    failure_path(kind, key).unlink(missing_ok=True)
+    return done
+
+
+def made_with(record: Record, compute: Callable) -> bool:
+    """Whether a record's values come from this function, and not from another one that names its run the same."""
+    code = getattr(getattr(compute, "func", compute), "__code__", None)
+    own = watch.unit_of(code) if code is not None and watch.is_ours(code) else None
+    return own is None or watch.said_by(*own) in store.hashes(record.code)
+
+
+def key_of(kind: str, settings: Mapping, data: str = "", weights: str = "") -> str:
+    """The key of a run."""
+    return short_hash([kind, spread(settings)[1], data, weights])
+
+
+def spread(value) -> tuple:
+    """A value as JSON knows it, and the same without the fields of dataclasses that are left at their defaults."""
+    if is_dataclass(value) and not isinstance(value, type):
+        every = {f.name: spread(getattr(value, f.name)) for f in fields(value)}
+        left = {f.name for f in fields(value) if getattr(value, f.name) == f.default}
+        return {name: both[0] for name, both in every.items()}, {n: b[1] for n, b in every.items() if n not in left}
+    if isinstance(value, Mapping):
+        every = {str(name): spread(part) for name, part in value.items()}
+        return {name: both[0] for name, both in every.items()}, {name: both[1] for name, both in every.items()}
+    if isinstance(value, (list, tuple)):
+        every = [spread(part) for part in value]
+        return [both[0] for both in every], [both[1] for both in every]
+    return value, value
+
+
+def defaults(value) -> dict[str, str]:
+    """The units, place -> hash, of the defaults that `spread` leaves out."""
+    if isinstance(value, Mapping):
+        return {place: said for part in value.values() for place, said in defaults(part).items()}
+    if isinstance(value, (list, tuple)):
+        return {place: said for part in value for place, said in defaults(part).items()}
+    found = {}
+    if is_dataclass(value) and not isinstance(value, type):
+        for name, unit in watch.units_of_defaults(value):
+            found[f"{name}:{unit}"] = source.hash_of(source.module(name), unit)
+        for f in fields(value):
+            found |= defaults(getattr(value, f.name))
+    return found
+
+
+def failure_path(kind: str, key: str):
+    """Where the failure of a run is told; it goes when the run succeeds."""
+    return stores()[0] / "failed" / store.plain(kind) / f"{key}.json"
+
+
+def forget_failure(kind: str, settings: dict) -> None:
+    """Remove what `record_failure` left of a run that was done since."""
+    failure_path(kind, short_hash([kind, settings])).unlink(missing_ok=True)
+
+
+def record_failure(kind: str, settings: dict, error: Exception, key: str = "", start: float | None = None) -> None:
+    """Leave a record of a run that failed, also of one that failed before its data or weights were there."""
+    start = time.perf_counter() if start is None else start
+    key, why = key or short_hash([kind, settings]), f"{type(error).__name__}: {error}"
+    failed = store.new_record(kind, key, settings, {}, start, status="failed", error=why)
+    write_whole(failure_path(kind, key), store.as_text(failed))
+
+
+def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> list[Record]:
+    """Run named jobs in turn with a progress bar; a failed one does not stop the others, a full disk does.
+
+    Raises:
+        BadInput: after the last job, when any failed; each failure is named.
+        CannotWrite: at the first result that cannot be kept.
+    """
+    jobs, done, failures = list(jobs), [], {}
+    for name, job in progress(jobs, label):
+        try:
+            done.append(job())
+        except CannotWrite:
+            raise
+        except Exception as error:
+            why = str(error) if isinstance(error, BadInput) else f"{type(error).__name__}: {error}"
+            failures.setdefault(why, []).append(name)
+    if failures:
+        count = sum(map(len, failures.values()))
+        told = [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {why}" for why, names in failures.items()]
+        raise BadInput(f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(told))
+    return done

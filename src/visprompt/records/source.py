@@ -1,0 +1,282 @@
+"""What code says, apart from how it is written: today's functions and constants, each with a hash.
+
+A unit is a function, a method, the head of a class (bases and decorators), one attribute of a class, or a name that a
+module binds otherwise. Its hash leaves out comments, docstrings, annotations, texts of errors and layout, and calls
+what it takes from this package by its own name, so that a moved function or a renamed module changes nothing.
+"""
+
+import ast
+import functools
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..manifests import ROOT
+
+PACKAGE = Path(__file__).parents[1]
+NAME = PACKAGE.name
+SILENT = ("errors", "progress", "records", "__main__")  # rooms that decide no value
+NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
+LAYOUT = {"type_comment", "type_params", "returns", "annotation", "kind", "ctx", "simple", "type_ignores"}
+
+
+@dataclass
+class Module:
+    """A parsed module: its units by name, and what its other names mean."""
+
+    name: str  # below the package, such as "methods.lora"; "notebooks.ap" for a notebook
+    units: dict[str, list[ast.AST]] = field(default_factory=dict)
+    spans: list[tuple[int, int, str]] = field(default_factory=list)  # first line, last line, unit
+    aliases: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # name -> (module or None, name there)
+    bases: dict[str, list[ast.AST]] = field(default_factory=dict)
+
+    def resolve(self, name: str) -> tuple["Module", str] | None:
+        """Where a name of this module is defined in the package, and as what; None for a foreign one."""
+        if name in self.units:
+            return self, name
+        where, original = self.aliases.get(name, (None, ""))
+        there = None if where is None else module(where)
+        return there.resolve(original) if there is not None and there is not self else None
+
+
+def parse(text: str, name: str, is_package: bool = False) -> Module:
+    """The units of a module's source."""
+    tree, found = ast.parse(text), Module(name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.split(".")[0]
+                ours = top == NAME
+                at = ".".join(alias.name.split(".")[1:]) if alias.asname else ""
+                found.aliases[alias.asname or top] = (at if ours else None, "" if ours else alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            at = came_from(node, name, is_package)
+            for alias in node.names:
+                foreign = f"{node.module}.{alias.name}"
+                found.aliases[alias.asname or alias.name] = (at, alias.name) if at is not None else (None, foreign)
+    for node in tree.body:
+        add_units(found, node)
+    return found
+
+
+def came_from(node: ast.ImportFrom, name: str, is_package: bool) -> str | None:
+    """The module of this package that an import takes names from; None for a foreign one."""
+    if not node.level:
+        parts = (node.module or "").split(".")
+        return ".".join(parts[1:]) if parts[0] == NAME else None
+    above = name.split(".") if name else []
+    above = above[: len(above) - node.level + is_package]
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def add_units(found: Module, node: ast.stmt) -> None:
+    """Enter a statement of a module's top level under every name that it binds."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return
+
+    def enter(unit: str, part: ast.AST) -> None:
+        found.units.setdefault(unit, []).append(part)
+        first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
+        found.spans.append((first, part.end_lineno, unit))
+
+    if isinstance(node, ast.ClassDef):
+        enter(node.name, node)
+        found.bases[node.name] = node.bases
+        for part in node.body:
+            for unit in bound(part):
+                enter(f"{node.name}.{unit}", part)
+    else:
+        for unit in bound(node) or [f"statement {len(found.spans)}"]:
+            enter(unit, node)
+
+
+def bound(node: ast.stmt) -> list[str]:
+    """The names that a statement binds."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [node.name]
+    inner = [n.name for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    stored = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return list(dict.fromkeys(inner + stored))
+
+
+def said(node, at: Module):
+    """A node as nested lists of what it says; see the module's docstring for what is left out."""
+    if isinstance(node, list):
+        return [said(part, at) for part in node if not is_silent(part)]
+    if not isinstance(node, ast.AST):
+        return [type(node).__name__, repr(node)]
+    if isinstance(node, ast.Name):
+        where, original = at.aliases.get(node.id, (None, node.id))
+        return ["Name", original or node.id]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and is_room(node.value.id, at):
+        return ["Name", node.attr]
+    if isinstance(node, ast.Raise):  # which error, not its words
+        return ["Raise", said(node.exc.func if isinstance(node.exc, ast.Call) else node.exc, at)]
+    if isinstance(node, ast.Assert):
+        return ["Assert", said(node.test, at)]
+    if isinstance(node, ast.AnnAssign):
+        return ["Assign", said([node.target], at), said(node.value, at)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "choose":
+        return ["Call", "choose", said(node.args[1:], at)]  # the first says what is chosen, for the error
+    parts = [[name, said(value, at)] for name, value in ast.iter_fields(node)
+             if name not in LAYOUT and value is not None and value != []]  # fmt: skip
+    return [type(node).__name__, *parts]
+
+
+def is_silent(node) -> bool:
+    """Whether a statement says nothing: a docstring, an import (names say what they mean), a bare annotation."""
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return text or isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.AnnAssign) and not node.value)
+
+
+def is_room(name: str, at: Module) -> bool:
+    """Whether a name stands for a module of this package, as in `prompts.Deep`."""
+    where, original = at.aliases.get(name, (None, ""))
+    return where is not None and (not original or module(".".join(filter(None, [where, original]))) is not None)
+
+
+def room(name: str, at: Module) -> Module | None:
+    """The module of this package that a name stands for."""
+    where, original = at.aliases[name]
+    return module(".".join(filter(None, [where, original])))
+
+
+@functools.lru_cache(maxsize=None)
+def paths() -> dict[str, Path]:
+    """Module name -> file, of the package and of the notebooks."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found | {f"notebooks.{path.stem}": path for path in sorted((ROOT / "notebooks").glob("*.py"))}
+
+
+@functools.lru_cache(maxsize=None)
+def module(name: str) -> Module | None:
+    """A module of the package or a notebook, or None."""
+    path = paths().get(name)
+    return None if path is None else parse(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+
+
+@functools.lru_cache(maxsize=None)
+def today() -> Counter:
+    """How often each (unit, hash) stands in today's tree."""
+    every = [module(name) for name in paths()]
+    return Counter((unit.split(" ")[0], hash_of(at, unit)) for at in every for unit in at.units)
+
+
+def forget() -> None:
+    """Read the tree again; for tests, which change it."""
+    for cache in (paths, module, today, module_hashes):
+        cache.cache_clear()
+
+
+@functools.lru_cache(maxsize=None)
+def module_hashes(name: str) -> dict[str, str]:
+    """Filled by `hash_of`: unit -> hash."""
+    return {}
+
+
+def hash_of(at: Module, unit: str) -> str:
+    """Twelve hex digits of what a unit says."""
+    known = module_hashes(at.name) if module(at.name) is at else {}
+    if unit not in known:
+        nodes = at.units[unit]
+        words = [class_head(node, at) if isinstance(node, ast.ClassDef) else said(node, at) for node in nodes]
+        known[unit] = hashlib.sha256(repr(words).encode()).hexdigest()[:12]
+    return known[unit]
+
+
+def class_head(node: ast.ClassDef, at: Module) -> list:
+    """Bases, decorators, and which inherited names it defines anew: a new override changes what runs."""
+    inherited = set()
+    todo = [(base, at) for base in node.bases]
+    while todo:
+        base, where = todo.pop()
+        found = defined(base, where)
+        if found is None:
+            inherited |= foreign_names()
+            continue
+        there, name = found
+        inherited |= {unit.split(".")[1] for unit in there.units if unit.startswith(f"{name}.")}
+        todo += [(more, there) for more in there.bases.get(name, [])]
+    own = {name for part in node.body for name in bound(part)}
+    again = sorted(name for name in own if name in inherited or name.startswith("__"))
+    return ["class", said(node.bases, at), said(node.keywords, at), said(node.decorator_list, at), again]
+
+
+def defined(node: ast.AST, at: Module) -> tuple[Module, str] | None:
+    """The unit of the package that a name or `room.name` means."""
+    if isinstance(node, ast.Name):
+        return at.resolve(node.id)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and is_room(node.value.id, at):
+        return room(node.value.id, at).resolve(node.attr)
+    return None
+
+
+@functools.lru_cache(maxsize=None)
+def foreign_names() -> frozenset:
+    """What a class inherits from the one foreign class that this package builds on."""
+    from torch import nn
+
+    return frozenset(name for name in dir(nn.Module) if not name.startswith("__"))
+
+
+def read_by(at: Module, unit: str) -> dict[str, str]:
+    """The constants that a unit reads, and the constants and calls that those are made of: place -> hash."""
+    found: dict[str, str] = {}
+
+    def follow(at: Module, unit: str, whole: bool) -> None:
+        for node in at.units[unit]:
+            parts = [node.decorator_list, node.bases] if isinstance(node, ast.ClassDef) else [node]
+            for part in (p for each in parts for p in (each if isinstance(each, list) else [each])):
+                called = {id(n.func) for n in ast.walk(part) if isinstance(n, ast.Call)}
+                for name in ast.walk(part):
+                    target = defined(name, at)
+                    if target is None or target[0].name.split(".")[0] in SILENT:
+                        continue
+                    there, original = target
+                    if there.name.startswith("notebooks.") and original in NOT_READ:
+                        continue
+                    place, constant = f"{there.name}:{original}", is_constant(there, original)
+                    if place not in found and (constant or (whole and id(name) in called)):
+                        found[place] = hash_of(there, original)
+                        follow(there, original, True)
+
+    follow(at, unit, False)
+    return found
+
+
+def is_constant(at: Module, unit: str) -> bool:
+    """Whether a name is bound by other than `def` and `class`."""
+    return not isinstance(at.units[unit][0], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+
+
+def stands(units: dict[str, str]) -> bool:
+    """Whether all units still say what they said; one that moved counts as there, as often as it was."""
+    for place, said_then in units.items():
+        name, unit = place.split(":")
+        wanted, _, often = said_then.partition("*")
+        at = module(name)
+        if at is not None and unit in at.units:
+            if hash_of(at, unit) != wanted:
+                return False
+        elif today()[unit.split(" ")[0], wanted] < int(often or 1):
+            return False
+    return all(means_the_same(place, units) for place in units)
+
+
+def means_the_same(place: str, units: dict[str, str]) -> bool:
+    """Whether what a unit calls or reads by name is what it called or read then, wherever that lives now."""
+    at, unit = module(place.split(":")[0]), place.split(":")[1]
+    if at is None or unit not in at.units:
+        return True  # it moved; what it says still stands
+    known: dict[str, set] = {}
+    for other, value in units.items():
+        known.setdefault(other.split(":")[1], set()).add(value.partition("*")[0])
+    for node in (n for top in at.units[unit] if not isinstance(top, ast.ClassDef) for n in ast.walk(top)):
+        target = defined(node, at) if isinstance(node, (ast.Name, ast.Attribute)) else None
+        if target is not None and target[1] in known and hash_of(*target) not in known[target[1]]:
+            return False
+    return True

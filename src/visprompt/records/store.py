@@ -1,0 +1,317 @@
+"""What a run leaves behind: one JSON file, written whole or not at all, found again by what decides it."""
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from importlib import metadata
+from pathlib import Path
+
+from ..errors import BadInput, CannotWrite
+from ..manifests import ROOT
+from . import source
+
+
+@dataclass(frozen=True)
+class Record:
+    """One finished or failed run.
+
+    `kind`, `settings`, `data` and `weights` are what was decided before it, and `key` stands for them: one folder of
+    records holds one record a key. `code` names the file that lists what ran. Everything else describes how it went.
+    """
+
+    id: str  # twelve digits over everything below, so that an edited record is noticed
+    key: str
+    kind: str
+    settings: dict
+    data: str  # fingerprint of the data
+    weights: str  # fingerprint of a checkpoint, or "random, seed 0"
+    code: str  # name of the list of units below code/
+    values: dict
+    status: str = "done"  # or "failed", and then `error` says why
+    error: str = ""
+    seconds: float = 0.0
+    peak_memory_mb: float = 0.0  # of the whole process so far, not of this run alone
+    hardware: dict = field(default_factory=dict)
+    versions: dict = field(default_factory=dict)
+    commit: str = ""
+    date: str = ""
+    about: dict = field(default_factory=dict)  # profile, recipe's name, folder of the data, evidence
+
+
+def stores() -> list[Path]:
+    """Where records are looked up: this machine's own runs first, then the runs the project keeps."""
+    return [ROOT / "build" / "records", ROOT / "book" / "records"]
+
+
+def new_record(kind, key, settings, values, start: float, *, data="", weights="", code="", about=None, **how) -> Record:
+    """A record of this machine, now; `start` is when the run began by `time.perf_counter`."""
+    made = Record(
+        "", key, kind, settings, data, weights, code, values,
+        seconds=round(time.perf_counter() - start, 3),
+        peak_memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        hardware=hardware(), versions=versions(), commit=commit(), date=date.today().isoformat(),
+        about=about or {}, **how,
+    )  # fmt: skip
+    return Record(**{**asdict(made), "id": digest(asdict(made))})
+
+
+def digest(content: dict) -> str:
+    """The id of a record with this content."""
+    return short_hash({name: value for name, value in content.items() if name != "id"})
+
+
+def place(kind: str, settings: dict, key: str) -> Path:
+    """Where a record is filed in a store: kind/method/task/backbone.seed.key.json, as far as the settings have these."""
+    what = [settings[name] for name in ("method", "task") if isinstance(settings.get(name), str)]
+    if not what:
+        what = [settings[name] for name in ("what", "name") if isinstance(settings.get(name), str)]
+    seed = settings.get("seed")
+    label = [settings.get("backbone"), None if seed is None else f"seed{seed}", key]
+    label = ".".join(plain(part) for part in label if isinstance(part, (str, int)))
+    return Path(plain(kind), *map(plain, what), f"{label}.json")
+
+
+def plain(name) -> str:
+    """A name as a file can bear it."""
+    return re.sub(r"[^\w.+-]+", "-", str(name)).strip(".")[:60] or "-"
+
+
+def write_record(record: Record) -> Path:
+    """File a record among this machine's own; it takes the place of the one with its key."""
+    path = stores()[0] / place(record.kind, record.settings, record.key)
+    write_whole(path, as_text(record))
+    return path
+
+
+def as_text(record: Record) -> str:
+    """A record as JSON, a line a field."""
+    lines = [f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in asdict(record).items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def read_record(path: Path) -> Record:
+    """Read one record file.
+
+    Raises:
+        BadInput: the file is no whole record, or not as it was written.
+    """
+    try:
+        if not path.is_file():
+            raise ValueError("it is no file")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        record = Record(**content)
+        if record.id != digest(content):
+            raise ValueError("it is not as it was written")
+        for name in ("test", "val"):
+            value = record.values.get(name, 0)
+            if record.kind == "tune" and not (isinstance(value, (int, float)) and 0 <= value <= 100):
+                raise ValueError(f"{name} is {value!r}, no percentage")
+        return record
+    except (ValueError, TypeError, AttributeError, OSError, RecursionError) as error:
+        raise BadInput(f"record {path} is damaged ({' '.join(str(error).split())}). Delete that file and run again.") from None
+
+
+def files(store: Path, kind: str = "*") -> Iterator[Path]:
+    """The record files of a store, in the order of their names."""
+    for folder in sorted(store.glob(kind)) if store.is_dir() else ():
+        if folder.name not in ("code", "failed") and folder.is_dir():
+            yield from sorted(folder.rglob("*.json"))
+
+
+def all_records(kind: str = "*", of: Iterable[Path] | None = None) -> list[Record]:
+    """All records of a kind, one a key: see `best`."""
+    found: dict[tuple, list[Record]] = {}
+    for store in stores() if of is None else of:
+        for path in files(store, kind):
+            record = read_record(path)
+            found.setdefault((record.kind, record.key), []).append(record)
+    return [best(same) for same in found.values()]
+
+
+def find(kind: str, settings: dict, key: str) -> Record | None:
+    """The record with a key, of the two that two stores may hold the `best`."""
+    paths = [store / place(kind, settings, key) for store in stores()]
+    found = [read_record(path) for path in paths if path.exists()]
+    return best(found) if found else None
+
+
+def best(found: list[Record]) -> Record:
+    """Of records with one key, this machine's first: the first that is current, else the last, the kept one."""
+    return next((record for record in found if is_current(record)), found[-1])
+
+
+def find_records(ids: Iterable[str]) -> dict[str, Record]:
+    """Id -> record, for ids in this machine's runs or the kept ones.
+
+    Raises:
+        BadInput: one of them is nowhere, or a record is damaged.
+    """
+    every = {record.id: record for store in reversed(stores()) for record in map(read_record, files(store))}
+    wanted = list(dict.fromkeys(ids))
+    for id in wanted:
+        if id not in every:
+            raise BadInput(f"no record {id!r} in {' or '.join(map(str, stores()))}. Run the notebook again.")
+    return {id: every[id] for id in wanted}
+
+
+def find_record(record_id: str) -> Record:
+    """The record with this id; see `find_records`."""
+    return find_records([record_id])[record_id]
+
+
+def write_code(units: dict[str, str]) -> str:
+    """File a list of units under its own hash, once for all records that share it; return the hash."""
+    name = short_hash(units)
+    path = stores()[0] / "code" / f"{name}.json"
+    if read_code(path) is None:
+        write_whole(path, code_text(units))
+    return name
+
+
+def code_text(units: dict[str, str]) -> str:
+    """A list of units as JSON, a line a unit."""
+    return json.dumps(units, indent=0, sort_keys=True)
+
+
+def read_code(path: Path) -> dict[str, str] | None:
+    """A list of units, or None where there is none or it is not what its name says."""
+    try:
+        units = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return units if isinstance(units, dict) and short_hash(units) == path.stem else None
+
+
+def is_current(record: Record) -> bool:
+    """Whether all that ran for this record still stands in today's tree; a page that shows another one says so."""
+    for store in stores():
+        path = store / "code" / f"{record.code}.json"
+        if record.code and path.is_file():
+            return code_stands(path, path.stat().st_mtime_ns)
+    return False
+
+
+@functools.lru_cache(maxsize=4096)
+def code_stands(path: Path, changed: int) -> bool:
+    """Whether the units of a list stand in today's tree."""
+    units = read_code(path)
+    return units is not None and source.stands(units)
+
+
+def hashes(code: str) -> set[str]:
+    """What each unit of a list says."""
+    for store in stores():
+        units = read_code(store / "code" / f"{code}.json")
+        if units is not None:
+            return {said.partition("*")[0] for said in units.values()}
+    return set()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader finds all of it or nothing, whatever happens in between.
+
+    Raises:
+        CannotWrite: the disk is full or the folder cannot be written.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8") as file:
+            temporary = Path(file.name)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)  # temporary files are private, records are shared
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            temporary.unlink(missing_ok=True)
+        raise CannotWrite(
+            f"cannot write {path}: {error.strerror}. Free some space (or mend the folder) and run again; "
+            "finished runs are kept."
+        ) from error
+
+
+def sweep_parts(store: Path, age: float = 3600) -> None:
+    """Remove what interrupted writes left behind, when it is older than `age` seconds."""
+    for path in store.rglob("*.part"):
+        try:
+            if time.time() - path.stat().st_mtime > age:
+                path.unlink()
+        except OSError:
+            continue  # another process was faster, or the folder cannot be written
+
+
+def short_hash(value) -> str:
+    """Twelve hex digits that stand for a JSON-able value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def fingerprint_file(path: Path) -> str:
+    """Twelve hex digits of a file's bytes."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
+
+
+def hardware() -> dict:
+    """Processor, cores, threads and accelerator of this machine."""
+    import torch
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    return {"cpu": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(), "gpu": gpu}
+
+
+@functools.cache
+def processor() -> str:
+    """The processor's name."""
+    if Path("/proc/cpuinfo").exists():
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":")[1].strip()
+    return platform.processor() or platform.machine()
+
+
+@functools.cache
+def versions() -> dict:
+    """Versions of what computes."""
+    names = ("torch", "torchvision", "timm", "numpy", "scikit-learn", "visprompt")
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return {"python": platform.python_version(), **found}
+
+
+def git(*words: str) -> str | None:
+    """What git says of the repository; None where it says no."""
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return None
+    return None if done.returncode else done.stdout.strip()
+
+
+DECIDES = ("src", "notebooks", "data_manifests")  # folders whose files decide values
+
+
+@functools.cache
+def commit() -> str:
+    """The commit this runs from, with "+changes" when files that decide values differ from it."""
+    head = git("rev-parse", "--short=12", "HEAD")
+    if head is None:
+        return "unknown"
+    return head + ("+changes" if git("status", "--porcelain", "--", *DECIDES) else "")
+
+
