@@ -135,6 +135,7 @@ def fit(
     first, labels = model.method.start, task.train[1].to(device)
     cached = cache and first >= 0 and recipe.augmentation == "none"
     cached = cached and activation_gib(model, len(labels)) <= recipe.cache_gib
+    weights = backbone.fingerprint if cached else None
 
     def pixels(images):
         return normalise(images, backbone.mean, backbone.std)
@@ -144,7 +145,8 @@ def fit(
         images = getattr(task, split)[0]
         if not cached:
             return images.to(device) if split == "train" else images
-        key = backbone.fingerprint, task.fingerprint, split, first, device
+        # with the name, since random weights are known by their seed alone
+        key = backbone.name, backbone.mean, backbone.std, weights, task.fingerprint, split, first, device
         return SHARED.get(key, lambda: in_batches(lambda x: model.below(pixels(x)), images, device), recipe.cache_gib)
 
     features: Callable = model.features if cached else (lambda x: model.features(model.below(pixels(x))))

@@ -2,11 +2,13 @@
 
 import importlib
 import sys
+import typing
 from dataclasses import fields
 
 import torch
 
 from ..backbones import Backbone
+from ..checks import require
 from ..errors import BadInput, choose
 from .base import Method, TunedModel, device_of
 
@@ -51,11 +53,16 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) ->
 
     Args:
         slug: one of `METHODS`.
-        settings: the fields of the method's `Settings`.
+        settings: the fields of the method's `Settings`; a list stands for a tuple.
+
+    Returns:
+        Head and method have the backbone's device; they are float64 where the backbone is, else float32.
 
     Raises:
         BadInput: unknown method or setting, an impossible value, or a backbone that cannot carry it.
     """
+    if not isinstance(backbone, Backbone):
+        raise BadInput(f"give a backbone that load_backbone returned, not a {type(backbone).__name__}.")
     kind = method_class(slug)
     settings_class = sys.modules[kind.__module__].Settings
     known = [field.name for field in fields(settings_class)]
@@ -63,6 +70,11 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) ->
         if not known:
             raise BadInput(f"{slug} takes no settings, not even {name!r}.")
         choose(f"setting of {slug}", name, known)
+    hints = typing.get_type_hints(settings_class)
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    for name, value in settings.items():
+        require(f"setting {name} of {slug}", value, hints[name])
+    require("num_classes", num_classes, int)
     if num_classes < 2:
         raise BadInput(f"num_classes must be 2 or more, not {num_classes}.")
     if backbone.family not in kind.families:
@@ -71,4 +83,5 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) ->
         raise BadInput(f"{slug} acts inside timm's standard ViT block; {backbone.name} has blocks of another kind.")
     with torch.device(device_of(backbone)):
         method = kind(backbone, settings_class(**settings), num_classes)
-    return TunedModel(backbone, slug, method, num_classes)
+    model = TunedModel(backbone, slug, method, num_classes)
+    return model.double() if next(backbone.parameters()).dtype == torch.float64 else model
