@@ -96,8 +96,8 @@ def test_records_are_not_shared_by_other_weights(vit, stores):
     tuned = vp.build_method("lora", vit, 3)
     fit(tuned, tiny_task(), Recipe(epochs=2, batch_size=8, learning_rate=0.05), seed=0)
     first = tune(vp.build_method("linear-probe", vit, 3), tiny_task(), RECIPE)
-    ids = {tune(vp.build_method("linear-probe", b, 3), tiny_task(), RECIPE).id for b in (vp.merged(tuned).source, changed(vit))}
-    assert len({first.id, *ids}) == 3
+    others = [vp.build_method("linear-probe", other, 3) for other in (vp.merged(tuned).source, changed(vit))]
+    assert len({first.id, *(tune(other, tiny_task(), RECIPE).id for other in others)}) == 3
 
 
 WRAPPED = {
@@ -117,7 +117,9 @@ def test_wrapped_weights_load(kind, tmp_path):
     assert vp.load_backbone(MICRO, tmp_path / "w.pth").fingerprint == kept.fingerprint
 
 
-NO_TENSORS = [{"model": 3}, {"model": {}}, {"state_dict": None}, [], {}, {"cls_token": 1.5}, {0: torch.zeros(1)}, torch.zeros(2), "x"]
+NO_TENSORS = [
+    {"model": 3}, {"model": {}}, {"state_dict": None}, [], {}, {"cls_token": 1.5}, {0: torch.zeros(1)}, torch.zeros(2), "x",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("content", NO_TENSORS, ids=str)

@@ -189,11 +189,13 @@ def test_a_saved_method_cannot_change_a_frozen_backbone(vit, tmp_path):
 SAID = [
     (dict(method=None), "KeyError"), (dict(tensors=None), "KeyError"), (dict(method="loraa"), "Did you mean 'lora'"),
     (dict(method=3), "method must be str"), (dict(settings=[]), "settings must be dict"),
-    (dict(settings={"rang": 4}), "Did you mean 'rank'"), (dict(settings={"rank": 2.5}), "setting rank of lora must be int"),
+    (dict(settings={"rang": 4}), "Did you mean 'rank'"),
+    (dict(settings={"rank": 2.5}), "setting rank of lora must be int"),
     (dict(settings={"slug": "ap"}), "slug"), (dict(settings={"rank": 10**6}), "a rank of 1 to 16"),
     (dict(settings={"rank": 3}), "holds 'method.down.0', which does not fit"),
     (dict(num_classes="3"), "num_classes must be int"), (dict(num_classes=True), "num_classes must be int"),
-    (dict(num_classes=1), "2 or more"), (dict(num_classes=4), "holds 'head.bias'"), (dict(tensors=[3]), "tensors must be list"),
+    (dict(num_classes=1), "2 or more"), (dict(num_classes=4), "holds 'head.bias'"),
+    (dict(tensors=[3]), "tensors must be list"), (dict(tensors=["head.bais"]), "lacks 'head.bais'"),
     (dict(backbone=3), "backbone must be str"), (dict(fingerprint="random, seed 0"), "Load the backbone it was tuned on"),
 ]  # fmt: skip
 
@@ -239,9 +241,9 @@ def test_places_that_cannot_be_written(vit, tmp_path):
     model = vp.build_method("ap", vit, 3)
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.safetensors").mkdir()
-    for place in (tmp_path / "file" / "x.safetensors", tmp_path / "folder.safetensors", tmp_path / f"{'x' * 300}.safetensors"):
+    for name in ("file/x.safetensors", "folder.safetensors", f"{'x' * 300}.safetensors"):
         with pytest.raises(vp.BadInput, match="cannot be written"):
-            vp.save_method(model, place)
+            vp.save_method(model, tmp_path / name)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder.safetensors"]
     for path in (3, None):
         with pytest.raises(vp.BadInput, match="the path of a saved method must be str"):

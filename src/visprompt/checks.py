@@ -8,7 +8,10 @@ from .errors import BadInput
 
 
 def fits(value, hint) -> bool:
-    """Whether a value has the annotated type: scalars, lists, tuples, `X | None`. A float is finite, a bool no number."""
+    """Whether a value has the annotated type: a scalar, a list, a tuple, or `X | None`.
+
+    A float must be finite; an int may stand for it, a bool for neither.
+    """
     kind, parts = typing.get_origin(hint), typing.get_args(hint)
     if kind in (types.UnionType, typing.Union):
         return any(fits(value, part) for part in parts)
