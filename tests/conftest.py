@@ -31,15 +31,7 @@ def small_vit(pool="token", width=16, heads=2, size=16, depth=4, class_token=Non
         for name, parameter in model.named_parameters():
             if name.endswith("bias") or "norm" in name:
                 parameter.add_(0.2 * torch.randn(parameter.shape))
-    return named(Backbone(model, "test_vit", size, (0.5,) * 3, (0.5,) * 3))
-
-
-def named(backbone):
-    """With the fingerprint that `load_backbone` gives, by which runs share activations."""
-    from visprompt.backbones import fingerprint_weights
-
-    backbone.fingerprint = fingerprint_weights(backbone)
-    return backbone
+    return Backbone(model, "test_vit", size, (0.5,) * 3, (0.5,) * 3)
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +45,7 @@ def swin():
     model = SwinTransformer(
         img_size=32, patch_size=2, embed_dim=8, depths=(2, 2), num_heads=(2, 4), window_size=4, num_classes=0
     )
-    return named(Backbone(model, "test_swin", 32, (0.5,) * 3, (0.5,) * 3))
+    return Backbone(model, "test_swin", 32, (0.5,) * 3, (0.5,) * 3)
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +61,7 @@ def resnet():
     with torch.no_grad():
         for _ in range(3):
             model(torch.randn(8, 3, 32, 32))
-    return named(Backbone(model, "test_resnet", 32, (0.5,) * 3, (0.5,) * 3))
+    return Backbone(model, "test_resnet", 32, (0.5,) * 3, (0.5,) * 3)
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """Methods against their equations, and backbones against timm."""
 
 import copy
+import importlib
+import itertools
+from dataclasses import fields
 
 import pytest
 import torch
@@ -220,6 +223,24 @@ BAD = [
     (dict(slug="vp", padding=8), "1 to 7"),
     (dict(slug="vp", template="resize"), "needs padding"),
     (dict(slug="ap", num_classes=1), "2 or more"),
+    (dict(slug="ap", num_classes="10"), "num_classes must be int, not '10'"),
+    (dict(slug="ap", num_classes=True), "num_classes must be int"),
+    (dict(slug="ap", num_classes=2.5), "num_classes must be int"),
+    (dict(slug="ap", num_classes=None), "num_classes must be int"),
+    (dict(slug="ap", num_classes=torch.zeros(20, 20)), "num_classes must be int"),
+    (dict(slug="ap", block="3"), r"setting block of ap must be int \| tuple\[int, ...\] \| None, not '3'"),
+    (dict(slug="ap", block=True), "setting block of ap must be int"),
+    (dict(slug="ap", block=1.0), "setting block of ap must be int"),
+    (dict(slug="ap", block=[1, "2"]), "setting block of ap must be int"),
+    (dict(slug="ap", kind=None), "setting kind of ap must be str, not None"),
+    (dict(slug="vpt-deep", prompt_tokens="ten"), "setting prompt_tokens of vpt-deep must be int, not 'ten'"),
+    (dict(slug="vpt-deep", prompt_tokens=None), "setting prompt_tokens of vpt-deep must be int, not None"),
+    (dict(slug="bias", categories="query"), r"setting categories of bias must be tuple\[str, ...\], not 'query'"),
+    (dict(slug="lora", rank=2.5), "setting rank of lora must be int, not 2.5"),
+    (dict(slug="lora", alpha="1"), r"setting alpha of lora must be float \| None, not '1'"),
+    (dict(slug="da-vpt", beta="x"), "setting beta of da-vpt must be float, not 'x'"),
+    (dict(slug="da-vpt-plus", beta=float("nan")), "setting beta of da-vpt-plus must be float, not nan"),
+    (dict(slug="da-vpt-plus", class_token=1), "setting class_token of da-vpt-plus must be bool, not 1"),
 ]
 
 
@@ -228,6 +249,30 @@ def test_bad_settings_are_refused_with_a_remedy(vit, given, message):
     given = {"num_classes": 3, **given}
     with pytest.raises(vp.BadInput, match=message):
         vp.build_method(given.pop("slug"), vit, given.pop("num_classes"), **given)
+
+
+WRONG = [None, True, "x", 2.5, 3, -1, [], ["x"], [2.5], {}, object(), float("nan"), float("inf"), torch.zeros(2, 2), b"x"]
+
+
+@pytest.mark.parametrize("slug", METHODS)
+def test_no_setting_of_any_type_raises_anything_else(vit, slug):
+    """A value is taken or refused in one line, whatever it is."""
+    names = [field.name for field in fields(importlib.import_module(f"visprompt.methods.{METHODS[slug]}").Settings)]
+    for name, value in itertools.product(names, WRONG):
+        try:
+            vp.build_method(slug, vit, 3, **{name: value})
+        except vp.BadInput as error:
+            assert "\n" not in str(error)
+
+
+def test_a_list_stands_for_a_tuple(vit):
+    assert vp.build_method("bias", vit, 3, categories=["query", "fc1"]).method.settings.categories == ("query", "fc1")
+    assert vp.build_method("lora", vit, 3, alpha=4).method.scale == 0.4
+
+
+def test_something_else_than_a_backbone_is_refused():
+    with pytest.raises(vp.BadInput, match="give a backbone that load_backbone returned, not a str"):
+        vp.build_method("ap", "vit_micro_patch4_24", 3)
 
 
 def test_concatenation_is_refused_on_a_resnet(resnet):

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import timm
 import torch
-from safetensors.torch import load_file
 from timm.models.resnet import ResNet
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
@@ -16,7 +15,11 @@ from torch import nn
 
 from . import architectures
 from .blocks import NO_HOOKS, PromptedWindows, is_standard, named_layers, swin_block, vit_block
+from .checks import require
 from .errors import BadInput
+from .records import signed, watching
+from .records.watch import note
+from .weights import load_weights
 
 FAMILIES = {"vit": VisionTransformer, "resnet": ResNet, "swin": SwinTransformer}
 ACCEPTED = (
@@ -39,7 +42,7 @@ class Backbone(nn.Module):
         opened: whether its blocks can be opened for methods that act inside them.
         trims: whether the last block of a ViT that pools its class token computes that token alone, which
             changes no output; False counts and times the network as the papers run it.
-        fingerprint: short hash of name and weights.
+        fingerprint: what the weights are now; see there.
     """
 
     trims = True
@@ -55,13 +58,27 @@ class Backbone(nn.Module):
         self.has_class_token = self.is_vit and model.cls_token is not None
         self.pools_class_token = self.is_vit and model.global_pool == "token"
         self.opened = self.family == "swin" or (self.is_vit and all(map(is_standard, self.blocks)))
-        self.fingerprint, self.found_shapes = "", None
+        self.architecture = {}  # of an embedded one: what its manifest says; a timm name says it itself
+        self.found_shapes = None
+        self.drawn = None  # of random weights: their name, and their bits when they were drawn
         self.requires_grad_(False).eval()
         if self.family == "resnet":
             self.to(memory_format=torch.channels_last)  # a fifth faster on a CPU, same values
         if self.family == "swin":
             for block in self.blocks:
                 block.attn.__class__ = PromptedWindows
+
+    @property
+    def fingerprint(self) -> str:
+        """Which weights these are: twelve hex digits of name and tensors, computed anew each time it is asked.
+
+        Random weights are named by their seed, as "random, seed 0", until they change: their bits differ between
+        processors. "" on the meta device. Takes about a second for 2 GB of weights, so hold it in loops.
+        """
+        if next(self.parameters()).is_meta:
+            return ""
+        bits = fingerprint_weights(self)
+        return self.drawn[0] if self.drawn is not None and self.drawn[1] == bits else bits
 
     @property
     def blocks(self) -> list[nn.Module]:
@@ -148,16 +165,19 @@ class Backbone(nn.Module):
     @torch.no_grad()
     def shapes(self) -> list[tuple[int, ...]]:
         """Shape, without the batch, of what enters block 0..L-1; computed without arithmetic (meta tensors)."""
-        if self.found_shapes is not None:
-            return self.found_shapes
-        meta, kept = to_meta(self), []
-        dtype, size = next(self.parameters()).dtype, self.image_size
-        meta.run(meta.stem(torch.empty(1, 3, size, size, device="meta", dtype=dtype)), keep=kept)
-        self.found_shapes = [tuple(x.shape[1:]) for x in kept]
-        return self.found_shapes
+        if self.found_shapes is None:
+            with watching() as seen:
+                meta, kept = to_meta(self), []
+                dtype, size = next(self.parameters()).dtype, self.image_size
+                meta.run(meta.stem(torch.empty(1, 3, size, size, device="meta", dtype=dtype)), keep=kept)
+            self.found_shapes = [tuple(x.shape[1:]) for x in kept], seen
+        else:
+            note(self.found_shapes[1])
+        return self.found_shapes[0]
 
 
-def load_backbone(name: str, weights: str | Path | None = None, *, device: str = "cpu") -> Backbone:
+@signed
+def load_backbone(name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu") -> Backbone:
     """Load a frozen backbone.
 
     Args:
@@ -167,29 +187,48 @@ def load_backbone(name: str, weights: str | Path | None = None, *, device: str =
         device: "meta" gives shapes without weights, for counting.
 
     Raises:
-        BadInput: unknown name, another family, a missing or damaged file, or weights of another architecture.
+        BadInput: unknown name, another family, a missing or damaged file, weights of another architecture, or a
+            device that this machine lacks.
     """
-    embedded = architectures.embedded()
-    with torch.random.fork_rng(devices=[]), torch.device("meta" if device == "meta" else "cpu"):
-        torch.manual_seed(0)
+    require("the backbone's name", name, str)
+    require("weights", weights, str | Path | None)
+    device, seed = check_device(device), 0
+    meta, embedded = device.type == "meta", architectures.embedded()
+    with torch.random.fork_rng(devices=[]), torch.device("meta" if meta else "cpu"):
+        torch.manual_seed(seed)
         if name in embedded:
             model, entry = architectures.build_embedded(name), embedded[name]
             size, mean, std = entry["image_size"], entry["mean"], entry["std"]
         else:
-            model = timm_model(name, pretrained=weights == "pretrained" and device != "meta")
+            model = timm_model(name, pretrained=weights == "pretrained" and not meta)
             size = model.default_cfg["input_size"][-1]
             mean, std = model.default_cfg["mean"], model.default_cfg["std"]
     if not isinstance(model, tuple(FAMILIES.values())):
         raise BadInput(f"{name} is no backbone the block loop knows; give {ACCEPTED}.")
-    if device != "meta":
-        if name in embedded and weights == "pretrained":
-            weights = architectures.weights_file(name)
-        if weights not in (None, "pretrained"):
-            load_weights(model, Path(weights), name)
-    backbone = Backbone(model, name, size, mean, std).to(device)
-    if device != "meta":
-        backbone.fingerprint = fingerprint_weights(backbone)
-    return backbone
+    file = architectures.weights_file(name) if name in embedded and weights == "pretrained" else weights
+    if file not in (None, "pretrained") and not meta:
+        load_weights(model, Path(file), name)
+    backbone = Backbone(model, name, size, mean, std)
+    if name in embedded:
+        backbone.architecture = {key: embedded[name][key] for key in ("timm_class", "timm_kwargs")}
+    if weights is None and not meta:
+        backbone.drawn = f"random, seed {seed}", fingerprint_weights(backbone)
+    return backbone.to(device)
+
+
+def check_device(device: str | torch.device) -> torch.device:
+    """The device of that name.
+
+    Raises:
+        BadInput: no such device on this machine.
+    """
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except Exception as error:  # each kind of device fails in its own way
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BadInput(f"device {device!r} cannot be used here ({why[:80].rstrip('. ')}); give 'cpu'.") from error
+    return found
 
 
 def timm_model(name: str, pretrained: bool) -> nn.Module:
@@ -203,6 +242,9 @@ def timm_model(name: str, pretrained: bool) -> nn.Module:
     try:
         return timm.create_model(name, pretrained=pretrained)
     except Exception as error:
+        if "Invalid pretrained tag" in str(error):
+            tags = ", ".join(timm.list_pretrained(name.split(".")[0])[:5]) or "none"
+            raise BadInput(f"unknown weights in the backbone's name {name!r}. timm has {tags}.") from error
         if not pretrained:
             raise
         raise BadInput(
@@ -211,43 +253,14 @@ def timm_model(name: str, pretrained: bool) -> nn.Module:
         ) from error
 
 
-def load_weights(model: nn.Module, path: Path, name: str) -> None:
-    """Load a file with timm's key names; only the classifier may differ, since every task brings its own.
-
-    Raises:
-        BadInput: the file is missing, unreadable or of another architecture.
-    """
-    if not path.exists():
-        raise BadInput(f"weights file {path} does not exist. Give the path of a .safetensors or .pth file.")
-    try:
-        if path.suffix == ".safetensors":
-            state = load_file(path)
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise BadInput(f"weights file {path} cannot be read ({type(error).__name__}); fetch it again.") from error
-    state = state.get("state_dict", state)
-    head = model.default_cfg.get("classifier", "head") if hasattr(model, "default_cfg") else ""
-    heads = tuple(f"{prefix}." for prefix in {head, "head", "fc"} if prefix)
-    wanted = {key: value.shape for key, value in model.state_dict().items() if not key.startswith(heads)}
-    given = {key: value.shape for key, value in state.items() if not key.startswith(heads)}
-    wrong = [key for key in wanted if wanted[key] != given.get(key)] + [key for key in given if key not in wanted]
-    if wrong:
-        key = wrong[0]
-        raise BadInput(
-            f"weights file {path} is of another architecture than {name}: {len(wrong)} tensors differ, first {key!r} "
-            f"(file {tuple(given[key]) if key in given else 'lacks it'}, "
-            f"{name} {tuple(wanted[key]) if key in wanted else 'lacks it'}). Name the architecture it was made for."
-        )
-    model.load_state_dict({key: value.float() for key, value in state.items() if key in wanted}, strict=False)
-
-
 def fingerprint_weights(backbone: Backbone) -> str:
     """Twelve hex digits of the backbone's name and all its tensors."""
     digest = hashlib.sha256(backbone.name.encode())
     for key, value in sorted(backbone.model.state_dict().items()):
         if not key.startswith(("head.", "fc.")):
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+            if value.dtype not in (torch.float32, torch.int64):  # the usual ones go without saying
+                digest.update(str(value.dtype).encode())
+            digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
     return digest.hexdigest()[:12]
 
 

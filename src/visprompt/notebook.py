@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from . import manifests
 from . import records as run_records
+from .checks import fits, require
 from .errors import BadInput, choose
 
 EVIDENCE = ("derived", "measured", "trend", "replicated")
@@ -55,9 +56,7 @@ def read_parameters(settings: type, namespace: dict):
         choose("notebook parameter", name, known)
         if isinstance(value, str) and not fits(value, hints[name]):
             given[name] = value = parse(value)  # papermill -p seeds '[0]' hands over the text "[0]"
-        if not fits(value, hints[name]):
-            wanted = str(hints[name]).removeprefix("<class '").removesuffix("'>")
-            raise BadInput(f"parameter {name} must be {wanted}, not {value!r}.")
+        require(f"parameter {name}", value, hints[name])
     return settings(**given)
 
 
@@ -67,17 +66,6 @@ def parse(text: str):
         return yaml.safe_load(text)
     except yaml.YAMLError:
         return text
-
-
-def fits(value, hint) -> bool:
-    """Whether a value has the annotated type; handles what parameters use: scalars, lists, `X | None`."""
-    if isinstance(hint, types.UnionType):
-        return any(fits(value, part) for part in typing.get_args(hint))
-    if typing.get_origin(hint) is list:
-        return isinstance(value, list) and all(fits(item, typing.get_args(hint)[0]) for item in value)
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool)
 
 
 def verdict(claim: manifests.Claim, low: float, high: float) -> str:

@@ -10,7 +10,8 @@ from scipy import stats
 from .backbones import load_backbone
 from .errors import BadInput, choose
 from .manifests import ROOT, load_yaml
-from .methods import build_method, method_class, settings_class
+from .methods import build_method
+from .methods import settings_of as method_settings
 from .records import Record, forget_failure, is_current, record_failure, recorded, run_all
 from .tasks import embedded_tasks, group_of, load_task
 from .tuning import Recipe, data_of, load_recipe, settings_of, settled, tune
@@ -157,9 +158,8 @@ class Lab:
         backbone = self.backbone(run.backbone, run.scratch)
         facts = self.facts(run.task, backbone.image_size, run.train_size)
         other = None if run.prepared_on is None else self.facts(run.prepared_on, backbone.image_size).fingerprint
-        kind = method_class(run.method)
         settings = settings_of(
-            run.method, settings_class(kind)(**run.settings), backbone, facts.settings, self.recipe(run), run.seed,
+            run.method, method_settings(run.method, **run.settings), backbone, facts.settings, self.recipe(run), run.seed,
             run.prepared_on,
         )  # fmt: skip
         return recorded(

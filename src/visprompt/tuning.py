@@ -120,6 +120,8 @@ def settings_of(slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: 
         "method": slug, "method_settings": chosen, "backbone": backbone.name,
         "normalisation": {"mean": backbone.mean, "std": backbone.std}, **facts, "recipe": recipe, "seed": seed,
     }  # fmt: skip
+    if backbone.architecture:
+        settings["architecture"] = backbone.architecture
     return settings if prepared_on is None else {**settings, "prepared_on": prepared_on}
 
 
@@ -166,7 +168,7 @@ def fit(
     first, labels = model.method.start, task.train[1].to(device)
     cached = cache and first >= 0 and recipe.augmentation == "none"
     cached = cached and activation_gib(model, len(labels)) <= recipe.cache_gib
-    weights = backbone.fingerprint
+    weights = backbone.fingerprint if cached else None
 
     def pixels(images):
         return normalise(images, backbone.mean, backbone.std)
@@ -176,13 +178,15 @@ def fit(
         images = getattr(task, split)[0]
         if not cached:
             return images.to(device) if split == "train" else images
-        key = weights, task.fingerprint, split, first, device
+        # with the name, since random weights are known by their seed alone
+        key = backbone.name, backbone.mean, backbone.std, weights, task.fingerprint, split, first, device
         return SHARED.get(key, lambda: in_batches(lambda x: model.below(pixels(x)), images, device), recipe.cache_gib)
 
     def percent(split):
         model.eval()
+        given = inputs(split)
         with autocast(recipe, device):
-            guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), inputs(split), device).cpu()
+            guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), given, device).cpu()
         return round(100 * (guess == getattr(task, split)[1]).double().mean().item(), 4)
 
     def after(epoch):

@@ -2,39 +2,23 @@
 
 import importlib
 import sys
+import typing
 from dataclasses import fields
 
 import torch
 
 from ..backbones import Backbone
+from ..checks import require
 from ..errors import BadInput, choose
+from ..records import signed
 from .base import Method, TunedModel, device_of
 
-# slug -> module of this package
-METHODS = {
-    "linear-probe": "linear_probe",
-    "full-finetune": "full_finetune",
-    "norm-tune": "norm_tune",
-    "vp": "vp",
-    "ap": "ap",
-    "bias": "bias",
-    "lora": "lora",
-    "adapter": "adapter",
-    "adaptformer": "adaptformer",
-    "ssf": "ssf",
-    "vpt-shallow": "vpt_shallow",
-    "vpt-deep": "vpt_deep",
-    "gate-vpt": "gate_vpt",
-    "e2vpt": "e2vpt",
-    "provp": "provp",
-    "express": "express",
-    "cdc": "cdc",
-    "ivpt": "ivpt",
-    "spt-shallow": "spt_shallow",
-    "spt-deep": "spt_deep",
-    "da-vpt": "da_vpt",
-    "da-vpt-plus": "da_vpt_plus",
-}
+# slugs; each is a module of this package, with _ in place of -
+METHODS = (
+    "linear-probe", "full-finetune", "norm-tune", "vp", "ap", "bias", "lora", "adapter", "adaptformer", "ssf",
+    "vpt-shallow", "vpt-deep", "gate-vpt", "e2vpt", "provp", "express", "cdc", "ivpt", "spt-shallow", "spt-deep",
+    "da-vpt", "da-vpt-plus",
+)  # fmt: skip
 
 
 def method_class(slug: str) -> type[Method]:
@@ -43,26 +27,47 @@ def method_class(slug: str) -> type[Method]:
     Raises:
         BadInput: unknown method.
     """
-    return importlib.import_module(f".{METHODS[choose('method', slug, METHODS)]}", __name__).Method
+    name = choose("method", slug, METHODS).replace("-", "_")
+    return importlib.import_module(f".{name}", __name__).Method
 
 
+def settings_of(slug: str, **settings):
+    """The `Settings` of a method; a list stands for a tuple.
+
+    Raises:
+        BadInput: unknown method or setting, or a value of the wrong type.
+    """
+    kind = sys.modules[method_class(slug).__module__].Settings
+    known = [field.name for field in fields(kind)]
+    for name in settings:
+        if not known:
+            raise BadInput(f"{slug} takes no settings, not even {name!r}.")
+        choose(f"setting of {slug}", name, known)
+    hints = typing.get_type_hints(kind)
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    for name, value in settings.items():
+        require(f"setting {name} of {slug}", value, hints[name])
+    return kind(**settings)
+
+
+@signed
 def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) -> TunedModel:
     """Put a method and a fresh head on a backbone.
 
     Args:
         slug: one of `METHODS`.
-        settings: the fields of the method's `Settings`.
+        settings: the fields of the method's `Settings`; a list stands for a tuple.
+
+    Returns:
+        Head and method have the backbone's device; they are float64 where the backbone is, else float32.
 
     Raises:
         BadInput: unknown method or setting, an impossible value, or a backbone that cannot carry it.
     """
-    kind = method_class(slug)
-    settings_class = sys.modules[kind.__module__].Settings
-    known = [field.name for field in fields(settings_class)]
-    for name in settings:
-        if not known:
-            raise BadInput(f"{slug} takes no settings, not even {name!r}.")
-        choose(f"setting of {slug}", name, known)
+    if not isinstance(backbone, Backbone):
+        raise BadInput(f"give a backbone that load_backbone returned, not a {type(backbone).__name__}.")
+    kind, chosen = method_class(slug), settings_of(slug, **settings)
+    require("num_classes", num_classes, int)
     if num_classes < 2:
         raise BadInput(f"num_classes must be 2 or more, not {num_classes}.")
     if backbone.family not in kind.families:
@@ -70,5 +75,6 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) ->
     if kind.inside and not backbone.opened:
         raise BadInput(f"{slug} acts inside timm's standard ViT block; {backbone.name} has blocks of another kind.")
     with torch.device(device_of(backbone)):
-        method = kind(backbone, settings_class(**settings), num_classes)
-    return TunedModel(backbone, slug, method, num_classes)
+        method = kind(backbone, chosen, num_classes)
+    model = TunedModel(backbone, slug, method, num_classes)
+    return model.double() if next(backbone.parameters()).dtype == torch.float64 else model

@@ -8,10 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ..backbones import Backbone
+from ..checks import require
 from ..errors import BadInput
 from .base import TunedModel
 
@@ -28,55 +29,105 @@ def own_tensors(model: TunedModel) -> dict[str, torch.Tensor]:
 
 
 def save_method(model: TunedModel, path: str | Path) -> None:
-    """Write the method, its settings, the head and the backbone's fingerprint to a .safetensors file, whole or not."""
+    """Write the method, its settings, the head and the backbone's fingerprint to a .safetensors file, whole or not.
+
+    Raises:
+        BadInput: another file name, or a place that cannot be written.
+    """
+    require("the path of a saved method", path, str | Path)
     path = Path(path)
     if path.suffix != ".safetensors":
         raise BadInput(f"give a file name that ends in .safetensors, not {path.name!r}.")
+    tensors = own_tensors(model)
     about = {
         "method": model.slug, "settings": asdict(model.method.settings), "num_classes": model.num_classes,
-        "backbone": model.source.name, "fingerprint": model.source.fingerprint,
+        "backbone": model.source.name, "fingerprint": model.source.fingerprint, "tensors": sorted(tensors),
     }  # fmt: skip
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    os.close(descriptor)
+    part = None
     try:
-        save_file(own_tensors(model), name, metadata={"visprompt": json.dumps(about)})
-        os.replace(name, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        os.close(descriptor)
+        save_file(tensors, part, metadata={"visprompt": json.dumps(about)})
+        os.replace(part, path)
+    except (OSError, SafetensorError) as error:
+        why = " ".join((getattr(error, "strerror", None) or str(error)).split())
+        raise BadInput(f"{path} cannot be written ({why}). Give a path that can be, or make room.") from error
     finally:
-        Path(name).unlink(missing_ok=True)
+        if part is not None:
+            Path(part).unlink(missing_ok=True)
+
+
+ABOUT = {
+    "method": str, "settings": dict, "num_classes": int, "backbone": str, "fingerprint": str, "tensors": list[str],
+}  # fmt: skip
+
+
+def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
+    """What a saved method says of itself (`ABOUT`), and its tensors by name.
+
+    Raises:
+        BadInput: the file is missing, damaged or of something else.
+    """
+    if not os.path.isfile(path):  # where pathlib raises, for paths that are too long, this says no
+        what = "is no file" if os.path.exists(path) else "does not exist"
+        raise BadInput(f"{path} {what}. Give the path of a file that save_method wrote.")
+    try:
+        with safe_open(path, "pt") as file:
+            about = json.loads(file.metadata()["visprompt"])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
+        given = {name: about[name] for name in ABOUT}
+    except Exception as error:
+        raise BadInput(f"{path} is damaged or was not written by save_method ({type(error).__name__}).") from error
+    for name, hint in ABOUT.items():
+        require(f"{path}: {name}", given[name], hint)
+    return given, tensors
 
 
 def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
     """Put a saved method back on its backbone.
 
     Raises:
-        BadInput: the file is missing, damaged or of something else, or the backbone is another than the one the
-            method was tuned on, by architecture or by weights.
+        BadInput: the file is missing, damaged, incomplete or of something else, holds NaN or infinity, or the
+            backbone is another than the one the method was tuned on, by architecture or by weights.
     """
     from . import build_method
 
-    if not Path(path).exists():
-        raise BadInput(f"{path} does not exist. Give the path of a file that save_method wrote.")
-    try:
-        with safe_open(path, "pt") as file:
-            about = json.loads(file.metadata()["visprompt"])
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
-    except Exception as error:
-        raise BadInput(f"{path} is damaged or was not written by save_method ({type(error).__name__}).") from error
-    if (about["backbone"], about["fingerprint"]) != (backbone.name, backbone.fingerprint):
+    require("the path of a saved method", path, str | Path)
+    about, tensors = read_method(Path(path))
+    weights = backbone.fingerprint
+    if (about["backbone"], about["fingerprint"]) != (backbone.name, weights):
         raise BadInput(
             f"{path} was tuned on {about['backbone']} with weights {about['fingerprint']}; this backbone is "
-            f"{backbone.name} with weights {backbone.fingerprint}. Load the backbone it was tuned on."
+            f"{backbone.name} with weights {weights}. Load the backbone it was tuned on."
         )
-    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in about["settings"].items()}
-    model = build_method(about["method"], backbone, about["num_classes"], **settings)
-    state = model.state_dict()
-    unknown = sorted(set(tensors) - set(state))
-    wrong = unknown or [key for key, value in tensors.items() if state[key].shape != value.shape]
-    if wrong:
-        raise BadInput(f"{path} holds {wrong[0]!r}, which does not fit {about['method']} with its settings.")
+    try:
+        model = build_method(about["method"], backbone, about["num_classes"], **about["settings"])
+    except (BadInput, TypeError) as error:  # TypeError: a setting with the name of another argument
+        raise BadInput(f"{path}: {error}") from error
+    check_tensors(path, about, tensors, model)
     model.load_state_dict(tensors, strict=False)
     return model
+
+
+def check_tensors(path, about: dict, tensors: dict[str, torch.Tensor], model: TunedModel) -> None:
+    """Refuse tensors that are missing, foreign, of another shape or kind, or not finite.
+
+    Raises:
+        BadInput: with the first of them.
+    """
+    state = model.state_dict()
+    own = {key for key in state if not key.startswith("backbone.")}  # always written; of the backbone, what changed
+    allowed = set(state) if model.method.trains_backbone else own
+    missing = sorted((own | set(about["tensors"])) - set(tensors))
+    if missing:
+        raise BadInput(f"{path} lacks {missing[0]!r}; save the method again.")
+    for key, value in sorted(tensors.items()):
+        fits = key in allowed and state[key].shape == value.shape
+        if not fits or state[key].is_floating_point() != value.is_floating_point():
+            raise BadInput(f"{path} holds {key!r}, which does not fit {about['method']} with its settings.")
+        if not value.isfinite().all():
+            raise BadInput(f"{path} has NaN or infinity in {key!r}; tune the method again, with a lower learning_rate.")
 
 
 def merged(model: TunedModel) -> TunedModel:

@@ -8,15 +8,16 @@ what it takes from this package by its own name, so that a moved function or a r
 import ast
 import functools
 import hashlib
+import os
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..manifests import ROOT
-
 PACKAGE = Path(__file__).parents[1]
+NOTEBOOKS = Path(os.environ.get("VISPROMPT_ROOT") or PACKAGE.parents[1]) / "notebooks"
 NAME = PACKAGE.name
-SILENT = ("errors", "progress", "records", "__main__")  # rooms that decide no value
+SILENT = ("errors", "checks", "progress", "manifests", "records", "__main__")  # rooms that decide no value
 NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
 LAYOUT = {"type_comment", "type_params", "returns", "annotation", "kind", "ctx", "simple", "type_ignores"}
 
@@ -30,6 +31,7 @@ class Module:
     spans: list[tuple[int, int, str]] = field(default_factory=list)  # first line, last line, unit
     aliases: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # name -> (module or None, name there)
     bases: dict[str, list[ast.AST]] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)  # filled by `hash_of`
 
     def resolve(self, name: str) -> tuple["Module", str] | None:
         """Where a name of this module is defined in the package, and as what; None for a foreign one."""
@@ -117,8 +119,8 @@ def said(node, at: Module):
         return ["Assert", said(node.test, at)]
     if isinstance(node, ast.AnnAssign):
         return ["Assign", said([node.target], at), said(node.value, at)]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "choose":
-        return ["Call", "choose", said(node.args[1:], at)]  # the first says what is chosen, for the error
+    if is_choice(node):
+        return said(node.args[1], at)  # what was given comes back, or an error
     parts = [[name, said(value, at)] for name, value in ast.iter_fields(node)
              if name not in LAYOUT and value is not None and value != []]  # fmt: skip
     return [type(node).__name__, *parts]
@@ -128,6 +130,24 @@ def is_silent(node) -> bool:
     """Whether a statement says nothing: a docstring, an import (names say what they mean), a bare annotation."""
     text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     return text or isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.AnnAssign) and not node.value)
+
+
+def is_choice(node) -> bool:
+    """Whether a node is `errors.choose(what, given, allowed)`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "choose" and len(node.args) > 1
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that `said` speaks of."""
+    if is_silent(node) or isinstance(node, ast.Raise):
+        return
+    if is_choice(node):
+        node = node.args[1]
+    yield node
+    for name, value in ast.iter_fields(node):
+        for part in (value if isinstance(value, list) else [value]) if name not in LAYOUT else ():
+            if isinstance(part, ast.AST):
+                yield from walk(part)
 
 
 def is_room(name: str, at: Module) -> bool:
@@ -149,14 +169,18 @@ def paths() -> dict[str, Path]:
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found | {f"notebooks.{path.stem}": path for path in sorted((ROOT / "notebooks").glob("*.py"))}
+    return found | {f"notebooks.{path.stem}": path for path in sorted(NOTEBOOKS.glob("*.py"))}
 
 
-@functools.lru_cache(maxsize=None)
+MODULES: dict[str, Module] = {}  # those that were read
+
+
 def module(name: str) -> Module | None:
     """A module of the package or a notebook, or None."""
-    path = paths().get(name)
-    return None if path is None else parse(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+    if name not in MODULES and name in paths():
+        path = paths()[name]
+        MODULES[name] = parse(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+    return MODULES.get(name)
 
 
 @functools.lru_cache(maxsize=None)
@@ -166,26 +190,21 @@ def today() -> Counter:
     return Counter((unit.split(" ")[0], hash_of(at, unit)) for at in every for unit in at.units)
 
 
-def forget() -> None:
-    """Read the tree again; for tests, which change it."""
-    for cache in (paths, module, today, module_hashes):
-        cache.cache_clear()
-
-
-@functools.lru_cache(maxsize=None)
-def module_hashes(name: str) -> dict[str, str]:
-    """Filled by `hash_of`: unit -> hash."""
-    return {}
+def forget(*names: str) -> None:
+    """Read these modules, or all, again; for tests, which change them."""
+    for name in names or list(MODULES):
+        MODULES.pop(name, None)
+    paths.cache_clear()
+    today.cache_clear()
 
 
 def hash_of(at: Module, unit: str) -> str:
     """Twelve hex digits of what a unit says."""
-    known = module_hashes(at.name) if module(at.name) is at else {}
-    if unit not in known:
+    if unit not in at.hashes:
         nodes = at.units[unit]
         words = [class_head(node, at) if isinstance(node, ast.ClassDef) else said(node, at) for node in nodes]
-        known[unit] = hashlib.sha256(repr(words).encode()).hexdigest()[:12]
-    return known[unit]
+        at.hashes[unit] = hashlib.sha256(repr(words).encode()).hexdigest()[:12]
+    return at.hashes[unit]
 
 
 def class_head(node: ast.ClassDef, at: Module) -> list:
@@ -231,8 +250,8 @@ def read_by(at: Module, unit: str) -> dict[str, str]:
         for node in at.units[unit]:
             parts = [node.decorator_list, node.bases] if isinstance(node, ast.ClassDef) else [node]
             for part in (p for each in parts for p in (each if isinstance(each, list) else [each])):
-                called = {id(n.func) for n in ast.walk(part) if isinstance(n, ast.Call)}
-                for name in ast.walk(part):
+                called = {id(n.func) for n in walk(part) if isinstance(n, ast.Call)}
+                for name in walk(part):
                     target = defined(name, at)
                     if target is None or target[0].name.split(".")[0] in SILENT:
                         continue
@@ -275,7 +294,7 @@ def means_the_same(place: str, units: dict[str, str]) -> bool:
     known: dict[str, set] = {}
     for other, value in units.items():
         known.setdefault(other.split(":")[1], set()).add(value.partition("*")[0])
-    for node in (n for top in at.units[unit] if not isinstance(top, ast.ClassDef) for n in ast.walk(top)):
+    for node in (n for top in at.units[unit] if not isinstance(top, ast.ClassDef) for n in walk(top)):
         target = defined(node, at) if isinstance(node, (ast.Name, ast.Attribute)) else None
         if target is not None and target[1] in known and hash_of(*target) not in known[target[1]]:
             return False
