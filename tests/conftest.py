@@ -67,9 +67,8 @@ def resnet():
 @pytest.fixture
 def stores(tmp_path, monkeypatch):
     """Records go to a folder of the test."""
-    folders = [tmp_path / "build" / "records", tmp_path / "book" / "records"]
-    monkeypatch.setattr(records, "stores", lambda: folders)
-    return folders
+    monkeypatch.setattr(records.store, "ROOT", tmp_path)
+    return records.stores()
 
 
 def carries(slug, family):

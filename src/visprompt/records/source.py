@@ -9,7 +9,6 @@ import ast
 import functools
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,10 +183,20 @@ def module(name: str) -> Module | None:
 
 
 @functools.lru_cache(maxsize=None)
-def today() -> Counter:
-    """How often each (unit, hash) stands in today's tree."""
-    every = [module(name) for name in paths()]
-    return Counter((unit.split(" ")[0], hash_of(at, unit)) for at in every for unit in at.units)
+def homes() -> dict[str, list[str]]:
+    """Name of a unit -> modules that have one of that name; "statement" for all that bind no name."""
+    found: dict[str, list[str]] = {}
+    for name in paths():
+        for unit in dict.fromkeys(unit.split(" ")[0] for unit in module(name).units):
+            found.setdefault(unit, []).append(name)
+    return found
+
+
+def often(unit: str, wanted: str) -> int:
+    """How often a unit of this name says this in today's tree."""
+    unit = unit.split(" ")[0]
+    every = (module(name) for name in homes().get(unit, ()))
+    return sum(hash_of(at, u) == wanted for at in every for u in at.units if u.split(" ")[0] == unit)
 
 
 def forget(*names: str) -> None:
@@ -195,7 +204,7 @@ def forget(*names: str) -> None:
     for name in names or list(MODULES):
         MODULES.pop(name, None)
     paths.cache_clear()
-    today.cache_clear()
+    homes.cache_clear()
 
 
 def hash_of(at: Module, unit: str) -> str:
@@ -276,12 +285,12 @@ def stands(units: dict[str, str]) -> bool:
     """Whether all units still say what they said; one that moved counts as there, as often as it was."""
     for place, said_then in units.items():
         name, unit = place.split(":")
-        wanted, _, often = said_then.partition("*")
+        wanted, _, times = said_then.partition("*")
         at = module(name)
         if at is not None and unit in at.units:
             if hash_of(at, unit) != wanted:
                 return False
-        elif today()[unit.split(" ")[0], wanted] < int(often or 1):
+        elif often(unit, wanted) < int(times or 1):
             return False
     return all(means_the_same(place, units) for place in units)
 

@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 
 from ..errors import BadInput
 from . import source
@@ -44,10 +44,9 @@ class Seen:
             at, said = source.module(name) or CELLS[name], said_by(name, unit)
             found[f"{name}:statement {said}" if unit.startswith("statement ") else f"{name}:{unit}"] = said
             found |= source.read_by(at, unit)
-        often = source.today()
-        counted = {place: often[place.split(":")[1].split(" ")[0], value] for place, value in found.items()}
-        return {place: f"{value}*{counted[place]}" if counted.get(place, 1) > 1 else value
-                for place, value in sorted(found.items())}  # fmt: skip
+        times = {place: source.often(place.split(":")[1], said) for place, said in found.items() if "*" not in said}
+        return {place: f"{said}*{times[place]}" if times.get(place, 1) > 1 else said
+                for place, said in sorted(found.items())}  # fmt: skip
 
     def __getstate__(self):
         return {"codes": {}, "classes": set(), "elsewhere": self.units()}  # code objects cannot go to another process
@@ -263,9 +262,10 @@ def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
 
 def units_of_defaults(settings) -> Iterator[tuple[str, str]]:
     """The fields of a dataclass that were left at their defaults: those that decide a run without standing in a record."""
-    name = type(settings).__module__.removeprefix(source.NAME).lstrip(".")
-    at = source.module(name)
-    for f in fields(settings) if is_dataclass(settings) and at is not None else ():
-        unit = f"{type(settings).__qualname__}.{f.name}"
-        if unit in at.units and getattr(settings, f.name) == f.default:
-            yield name, unit
+    left = [f.name for f in fields(settings) if getattr(settings, f.name) == f.default]
+    for kind in type(settings).__mro__:
+        name = kind.__module__.removeprefix(source.NAME).lstrip(".")
+        at = source.module(name)
+        for unit in (f"{kind.__qualname__}.{field}" for field in left):
+            if at is not None and unit in at.units:
+                yield name, unit

@@ -1,0 +1,319 @@
+"""Which edits outdate which records: changes of what ran, and nothing else. Works on a copy of the tree."""
+
+import ast
+import copy
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import small_vit, tiny_task
+
+import visprompt as vp
+from visprompt import records
+from visprompt.records import source, store, watch
+from visprompt.theory import ap_toy
+
+SLUGS = ["vpt-deep", "da-vpt-plus", "lora", "e2vpt", "spt-deep", "full-finetune", "linear-probe", "ap", "ssf", "ivpt"]
+
+
+def toy(tokens=4):
+    chosen = ap_toy.Settings(tokens=tokens, max_steps=20)
+    return records.recorded("toy", {"cell": chosen}, lambda: {"found": len(ap_toy.run_trials(chosen, [0]))})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Method or theory -> the units that its run used."""
+    root = tmp_path_factory.mktemp("tree")
+    before, store.ROOT = store.ROOT, root
+    try:
+        backbone, task, found = small_vit(), tiny_task(), {}
+        for slug in SLUGS:
+            settings = {"segments": 4} if slug == "e2vpt" else {}
+            model = vp.build_method(slug, backbone, 3, **settings)
+            found[slug] = vp.tune(model, task, vp.Recipe(epochs=1, learning_rate=0.01))
+        found["toy"] = toy()
+        return {name: store.read_code(root / "build" / "records" / "code" / f"{r.code}.json") for name, r in found.items()}
+    finally:
+        store.ROOT = before
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A copy of the package and the notebooks that `source` reads in place of the real ones."""
+    package = tmp_path / "src" / "visprompt"
+    shutil.copytree(source.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source.NOTEBOOKS, tmp_path / "notebooks", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    monkeypatch.setattr(source, "PACKAGE", package)
+    monkeypatch.setattr(source, "NOTEBOOKS", tmp_path / "notebooks")
+    source.forget()
+    yield package
+    monkeypatch.undo()
+    source.forget()
+
+
+def path_of(module: str) -> Path:
+    return source.paths()[module]
+
+
+def nodes_of(tree: ast.AST, at: source.Module, unit: str) -> list[ast.AST]:
+    """The nodes of a unit in a tree that was parsed anew."""
+    lines = {(node.lineno, type(node)) for node in at.units[unit]}
+    return [n for n in ast.walk(tree) if (getattr(n, "lineno", None), type(n)) in lines]
+
+
+SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE,
+         ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.And: ast.Or, ast.Or: ast.And, ast.Is: ast.IsNot}  # fmt: skip
+
+
+def mutations(node: ast.AST):
+    """Places in a unit where a small change changes what it does: functions without arguments that make it."""
+    for part in source.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, (int, float)):
+            yield lambda part=part: setattr(part, "value", not part.value if isinstance(part.value, bool) else part.value + 1)
+        elif isinstance(part, (ast.BinOp, ast.BoolOp)) and type(part.op) in SWAPS:
+            yield lambda part=part: setattr(part, "op", SWAPS[type(part.op)]())
+        elif isinstance(part, ast.Compare) and type(part.ops[0]) in SWAPS:
+            yield lambda part=part: part.ops.__setitem__(0, SWAPS[type(part.ops[0])]())
+        elif isinstance(part, ast.Return) and part.value is not None:
+            yield lambda part=part: setattr(part, "value", ast.Constant(None))
+        elif isinstance(part, (ast.FunctionDef, ast.For, ast.If)) and len(part.body) > 1:
+            yield lambda part=part: part.body.pop()
+
+
+def test_a_hundred_mutations_each_outdate_exactly_what_used_them(made, tree):
+    chance, used, seen = random.Random(0), {}, set()
+    for name, units in made.items():
+        for place in units:
+            used.setdefault(place, set()).add(name)
+    every = [(place, number) for place in sorted(used) for number in range(4) if not place.startswith("cell")]
+    chance.shuffle(every)
+    for place, number in every:
+        module, unit = place.split(":")
+        at, path = source.module(module), path_of(module)
+        text = path.read_text()
+        changed = ast.parse(text)
+        found = [change for node in nodes_of(changed, at, unit) for change in mutations(node)]
+        if len(found) <= number:
+            continue
+        said = source.hash_of(at, unit)
+        chance.choice(found)()
+        path.write_text(ast.unparse(changed))
+        source.forget(module)
+        if unit in source.module(module).units and source.hash_of(source.module(module), unit) != said:
+            hit = {name for name, units in made.items() if not source.stands(units)}
+            # a changed attribute or method of a class may be inherited: its users are those that saw the class
+            assert hit == used[place], (place, hit ^ used[place])
+            seen.add((place, number))
+        path.write_text(text)
+        source.forget(module)
+        if len(seen) >= 100:
+            break
+    assert len(seen) >= 100
+    assert all(source.stands(units) for units in made.values())
+
+
+def with_comments(text):
+    return "".join(line + ("  # a remark\n" if line.endswith(")") else "\n") for line in text.split("\n"))
+
+
+def with_docstrings(text):
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            node.body.insert(0, ast.Expr(ast.Constant("Said anew.")))
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def without_annotations(text):
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = ast.Name("Another")
+            for argument in node.args.args:
+                argument.annotation = None
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def other_errors(text):
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc.args = [ast.Constant("said otherwise")]
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def unused_import(text):
+    lines = text.split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith(("import ", "from ")) and "__future__" not in line)
+    return "\n".join([*lines[:at], "import uuid  # not used", *lines[at:]])
+
+
+def reformatted(text):
+    return ast.unparse(ast.parse(text))
+
+
+EDITS = [with_comments, with_docstrings, without_annotations, other_errors, unused_import, reformatted]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_harmless_edits_of_every_file_outdate_nothing(made, tree, edit):
+    modules = sorted({place.split(":")[0] for units in made.values() for place in units} - {"cell"})
+    count = 0
+    for module in (m for m in modules if m in source.paths()):
+        path = path_of(module)
+        text = path.read_text()
+        if not any(line.startswith(("import ", "from ")) for line in text.split("\n")) and edit is unused_import:
+            continue
+        path.write_text(edit(text))
+        source.forget(module)
+        assert all(source.stands(units) for units in made.values()), module
+        count += 1
+    assert count >= 17  # all edits stay in together; times six kinds, more than a hundred
+
+
+def rename_module(tree, old, new):
+    """Rename a module of `methods` and what imports it."""
+    (tree / "methods" / f"{old}.py").rename(tree / "methods" / f"{new}.py")
+    for path in tree.rglob("*.py"):
+        text = path.read_text()
+        text = text.replace(f"from .{old} import", f"from .{new} import").replace(f"from . import {old}", f"from . import {new}")
+        if path.parent.name == "methods" or f"methods.{old}" in text:
+            text = text.replace(f"{old}.Deep", f"{new}.Deep").replace(f"{old}.check_tokens", f"{new}.check_tokens")
+            text = text.replace(f"{old}.uniform_", f"{new}.uniform_").replace(f"{old}.Shallow", f"{new}.Shallow")
+            text = text.replace(f"methods.{old}", f"methods.{new}")
+        path.write_text(text)
+    source.forget()
+
+
+@pytest.mark.parametrize("old", ["prompts", "lora", "token_starts", "ssf", "ivpt", "e2vpt"])
+def test_a_renamed_module_outdates_nothing(made, tree, old):
+    rename_module(tree, old, "called_otherwise")
+    assert all(source.stands(units) for units in made.values())
+
+
+def test_a_renamed_module_whose_method_changed_is_outdated_though_another_says_the_same(made, tree):
+    rename_module(tree, "lora", "low_rank")
+    path = tree / "methods" / "low_rank.py"
+    path.write_text(path.read_text().replace("nn.init.zeros_(up)", "nn.init.ones_(up)"))
+    source.forget()
+    assert not source.stands(made["lora"]) and source.stands(made["ssf"])
+
+
+@pytest.mark.parametrize("name", ["normalise", "balanced_order"])
+def test_a_moved_function_outdates_nothing(made, tree, name):
+    path = tree / "tasks.py"
+    text = path.read_text()
+    function = next(node for node in ast.parse(text).body if getattr(node, "name", "") == name)
+    lines = text.split("\n")
+    moved = "\n".join(lines[function.lineno - 1 : function.end_lineno])
+    rest = "\n".join([*lines[: function.lineno - 1], *lines[function.end_lineno :]])
+    (tree / "elsewhere.py").write_text(f"import torch\n\n\n{moved}\n")
+    path.write_text(rest.replace("import torch\n", f"import torch\n\nfrom .elsewhere import {name}\n", 1))
+    source.forget()
+    assert all(source.stands(units) for units in made.values())
+
+
+def test_a_name_that_means_another_function_outdates(made, tree):
+    (tree / "elsewhere.py").write_text("def normalise(images, mean, std):\n    return images.float()\n")
+    path = tree / "tuning.py"
+    path.write_text(path.read_text().replace("from .tasks import Task, normalise", "from .elsewhere import normalise\nfrom .tasks import Task"))
+    source.forget()
+    assert not source.stands(made["lora"]) and source.stands(made["toy"])
+
+
+def test_a_new_override_outdates_its_class_and_a_new_method_of_its_own_does_not(made, tree):
+    path = tree / "methods" / "ssf.py"
+    text = path.read_text()
+    path.write_text(text + "\n    def helper(self):\n        return 1\n")
+    source.forget()
+    assert all(source.stands(units) for units in made.values())
+    path.write_text(text + "\n    def after_blocks(self, x):\n        return 2 * x\n")
+    source.forget()
+    assert not source.stands(made["ssf"]) and source.stands(made["lora"])
+
+
+def test_a_changed_default_outdates_runs_that_left_it_and_a_new_field_outdates_none(made, tree):
+    path = tree / "methods" / "lora.py"
+    text = path.read_text()
+    path.write_text(text.replace("    rank: int = 10", "    extra: int = 3  # new\n    rank: int = 10"))
+    source.forget()
+    assert source.stands(made["lora"])
+    path.write_text(text.replace("    rank: int = 10", "    rank: int = 8"))
+    source.forget()
+    assert not source.stands(made["lora"]) and source.stands(made["vpt-deep"])
+
+
+def test_a_new_method_outdates_nothing(made, tree):
+    shutil.copy(tree / "methods" / "lora.py", tree / "methods" / "newest.py")
+    path = tree / "methods" / "__init__.py"
+    path.write_text(path.read_text().replace('"da-vpt-plus",', '"da-vpt-plus", "newest",'))
+    source.forget()
+    assert all(source.stands(units) for units in made.values())
+
+
+OTHER = """
+import importlib.util, json, sys, types
+torch = types.ModuleType("torch"); nn = types.ModuleType("torch.nn")
+class Module: pass
+for name in json.loads(sys.argv[2]): setattr(Module, name, None)
+nn.Module = Module; torch.nn = nn; sys.modules.update({"torch": torch, "torch.nn": nn})
+spec = importlib.util.spec_from_file_location("source", sys.argv[1])
+source = importlib.util.module_from_spec(spec); sys.modules["source"] = source; spec.loader.exec_module(source)
+print(json.dumps([source.stands(units) for units in json.load(sys.stdin)]))
+"""
+
+
+@pytest.mark.parametrize("python", ["python3.10", "python3.12", "python3.13", "python3.14"])
+def test_another_python_outdates_nothing(made, python):
+    homes = sorted(Path.home().glob(f".pyenv/versions/{python[6:]}.*/bin/python"))
+    found = str(homes[0]) if homes else shutil.which(python)
+    if found is None:
+        pytest.skip(f"{python} is not installed")
+    names = json.dumps(sorted(source.foreign_names()))
+    path = Path(source.__file__)
+    done = subprocess.run([found, "-c", OTHER, path, names], input=json.dumps(list(made.values())), text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert all(json.loads(done.stdout))
+
+
+def test_the_same_run_uses_the_same_code_cold_and_warm(stores):
+    """What an earlier run left in memory does not hide code from a later one."""
+    backbone, task = vp.load_backbone("vit_nano_patch4_24", "pretrained"), vp.load_task("position", train_size=32)
+    found = []
+    for _ in range(2):
+        model = vp.build_method("ap", backbone, task.classes)
+        record = vp.tune(model, task, vp.Recipe(epochs=1, learning_rate=0.1))
+        found.append(record.code)
+        for path in store.files(stores[0]):
+            path.unlink()
+    assert found[0] == found[1]
+
+
+def test_code_changed_on_disk_while_it_runs_is_refused(tmp_path, monkeypatch):
+    code = vp.tune.__code__
+    assert watch.unit_of(code) == ("tuning", "tune")
+    changed = copy.deepcopy(watch.compiled("tuning"))
+    changed.pop(("tune", code.co_firstlineno))
+    monkeypatch.setattr(watch, "compiled", lambda name: changed)
+    with pytest.raises(vp.BadInput, match="was changed while it ran"):
+        watch.unit_of(code)
+
+
+def test_a_notebooks_cell_counts_as_code(stores, tmp_path):
+    """The lambda of a cell, and the constants it reads, are found again in notebooks/."""
+    text = "from visprompt.records import recorded\nN = 3\nfound = recorded('k', {'a': 1}, lambda: {'x': N})\n"
+    at = source.parse(text, "cell")
+    assert watch.at_line(at, 3) == "found" and set(source.read_by(at, "found")) == {"cell:N"}
+
+
+def test_two_functions_under_one_name_are_two_runs(stores):
+    first = records.recorded("k", {"a": 1}, lambda: {"x": 1})
+    assert records.recorded("k", {"a": 1}, lambda: {"x": 2}) == first  # a test's code is nobody's
+    units = {"tuning:tune": source.hash_of(source.module("tuning"), "tune")}
+    store.write_code(units)
+    assert not records.made_with(first, vp.load_task) and sys.version_info[:2] == (3, 11)
