@@ -35,6 +35,24 @@ def test_drawing_leaves_numpys_global_state_alone():
     assert np.random.random() == expected
 
 
+def test_a_new_drawing_changes_none_of_the_others(monkeypatch):
+    """The five old kinds keep their numbers, whatever stands before them in a sorted list."""
+    before = {kind: drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in drawing.DRAWERS}
+    for new in ("aaa", "zzz"):
+        monkeypatch.setitem(drawing.DRAWERS, new, drawing.DRAWERS["position"])
+    assert {kind: drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in before} == before
+    new = [drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in ("aaa", "zzz")]
+    assert len({*new, *before.values()}) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "fingerprint"), [("digits", "2a2818e33256"), ("texture", "f7e035a76b35"), ("photos", "8ffb8967e201")]
+)
+def test_embedded_tasks_stay_what_they_were(tasks, name, fingerprint):
+    """Kept records name their data by these."""
+    assert tasks[name].fingerprint == fingerprint
+
+
 @given(kind=st.sampled_from(sorted(drawing.DRAWERS)), n=st.integers(0, 250))
 @settings(max_examples=15, deadline=None)
 def test_labels_are_balanced_at_any_length(kind, n):
