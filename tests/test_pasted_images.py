@@ -94,8 +94,8 @@ def test_task_folders_can_be_pasted_too(tmp_path):
         for file in ("train800.txt", "val200.txt", "test.txt"):
             labels = [i % classes for i in range(6)]
             for i in range(6):
-                Image.new("RGB", (32, 32), (40 * i, 90, 250)).save(folder / f"{file[0]}{i}.png")
-            (folder / file).write_text("".join(f"{file[0]}{i}.png {label}\n" for i, label in enumerate(labels)))
+                Image.new("RGB", (32, 32), (40 * i, 90, 250)).save(folder / f"{file[:2]}{i}.png")
+            (folder / file).write_text("".join(f"{file[:2]}{i}.png {label}\n" for i, label in enumerate(labels)))
     for pair in ({}, {"backed": (2,), "clean": (0,)}):
         s = Settings(front="cifar10", back="plants", steps=2, train_size=6, **pair)
         assert 0 <= pasted_images.accuracy(s, 0, data_dir=str(tmp_path)) <= 100

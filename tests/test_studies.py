@@ -113,13 +113,12 @@ def test_a_run_from_scratch_is_not_the_pretrained_one(lab):
 
 
 def folder_task(root, break_it):
-    """A task folder of four 16-pixel images, one of them broken."""
+    """A task folder of four 16-pixel images a split, one of them broken."""
     (root / "images").mkdir(parents=True)
-    for i in range(4):
-        Image.fromarray(np.full((16, 16, 3), 60 * i, np.uint8)).save(root / "images" / f"{i}.png")
-    lines = "".join(f"images/{i}.png {i % 2}\n" for i in range(4))
-    for name in ("train800.txt", "val200.txt", "test.txt"):
-        (root / name).write_text(lines)
+    for name, start in (("train800.txt", ""), ("val200.txt", "v"), ("test.txt", "t")):
+        for i in range(4):
+            Image.fromarray(np.full((16, 16, 3), 60 * i, np.uint8)).save(root / "images" / f"{start}{i}.png")
+        (root / name).write_text("".join(f"images/{start}{i}.png {i % 2}\n" for i in range(4)))
     break_it(root)
 
 

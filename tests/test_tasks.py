@@ -1,4 +1,4 @@
-"""Tasks: what is drawn is what the label says, the same bytes every time; bad folders say what is wrong."""
+"""Tasks: what is drawn is what the label says, the same bytes every time."""
 
 import os
 from pathlib import Path
@@ -8,12 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 from scipy import ndimage
 
 from visprompt import drawing, outlines, targets
 from visprompt.errors import BadInput
-from visprompt.tasks import LISTS, balanced_order, embedded_tasks, load_task, normalise
+from visprompt.tasks import balanced_order, embedded_tasks, load_task, normalise
 
 DRAWN = sorted(set(drawing.DRAWERS) - {"source"})
 
@@ -33,6 +32,24 @@ def test_drawing_leaves_numpys_global_state_alone():
     expected = np.random.RandomState(0).random()
     drawing.draw("texture", 10, seed=0)
     assert np.random.random() == expected
+
+
+def test_a_new_drawing_changes_none_of_the_others(monkeypatch):
+    """The five old kinds keep their numbers, whatever stands before them in a sorted list."""
+    before = {kind: drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in drawing.DRAWERS}
+    for new in ("aaa", "zzz"):
+        monkeypatch.setitem(drawing.DRAWERS, new, drawing.DRAWERS["position"])
+    assert {kind: drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in before} == before
+    new = [drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in ("aaa", "zzz")]
+    assert len({*new, *before.values()}) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "fingerprint"), [("digits", "2a2818e33256"), ("texture", "f7e035a76b35"), ("photos", "8ffb8967e201")]
+)
+def test_embedded_tasks_stay_what_they_were(tasks, name, fingerprint):
+    """Kept records name their data by these."""
+    assert tasks[name].fingerprint == fingerprint
 
 
 @given(kind=st.sampled_from(sorted(drawing.DRAWERS)), n=st.integers(0, 250))
@@ -245,75 +262,6 @@ def test_embedded_tasks_can_be_enlarged():
     assert task.size == 32 and task.resize == "direct"
     cropped = load_task("count", image_size=32, resize="crop")
     assert cropped.size == 32 and not torch.equal(cropped.test[0], task.test[0])
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A task folder with six tiny pictures; left half dark, right half light."""
-    (tmp_path / "toy" / "images").mkdir(parents=True)
-    picture = np.zeros((10, 20, 3), np.uint8)
-    picture[:, 10:] = 200
-    for i in range(6):
-        Image.fromarray(picture + i).save(tmp_path / "toy" / "images" / f"a {i}.png")
-    for k, file in enumerate(LISTS.values()):
-        (tmp_path / "toy" / file).write_text(f"images/a {2 * k}.png 0\nimages/a {2 * k + 1}.png 1\n")
-    (tmp_path / "toy" / "classes.txt").write_text("cat\ndog\n")
-    return tmp_path
-
-
-def test_folder_task(folder):
-    task = load_task("toy", folder, image_size=8)
-    assert task.class_names == ("cat", "dog") and task.resize == "direct" and task.size == 8
-    assert task.train[0].shape == (2, 3, 8, 8) and task.test[1].tolist() == [0, 1]
-    assert task.val[0][1, :, 4, 0].tolist() == [3] * 3 and task.val[0][1, :, 4, 7].tolist() == [203] * 3
-    assert load_task("toy", folder).size == 224
-    cropped = load_task("toy", folder, image_size=8, resize="crop")
-    assert cropped.train[0].shape == (2, 3, 8, 8) and not torch.equal(cropped.train[0], task.train[0])
-    assert cropped.train[0][0, 0, 4, 0] < 20 < 180 < cropped.train[0][0, 0, 4, 7]  # still both halves
-    (folder / "toy" / "classes.txt").unlink()
-    assert load_task("toy", folder, image_size=8).class_names == ("0", "1")
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "says"),
-    [
-        ("train800.txt", "images/a 0.png 0\nimages/none.png 1\n", "train800.txt, line 2: image .*none.png"),
-        ("val200.txt", "images/a 0.png 2\n", "val200.txt, line 1: label 2 is none of 2 classes"),
-        ("val200.txt", "images/a 0.png -1\n", "line 1: label -1 is none of"),
-        ("test.txt", "\nimages/a 0.png one\n", "test.txt, line 2: 'images/a 0.png one' is not 'rel"),
-        ("test.txt", "7\n", r"test.txt, line 1: '7' is not"),
-        ("test.txt", "\n", r"test.txt lists no image"),
-        ("images/a 3.png", "no picture", "val200.txt, line 2: image .*a 3.png cannot be read"),
-    ],
-)  # fmt: skip
-def test_bad_folders_say_where(folder, file, content, says):
-    (folder / "toy" / file).write_text(content)
-    with pytest.raises(BadInput, match=says) as caught:
-        load_task("toy", folder, image_size=8)
-    assert "\n" not in str(caught.value)
-
-
-def test_truncated_image_is_named(folder):
-    path = folder / "toy" / "images" / "a 5.png"
-    path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(BadInput, match=r"test.txt, line 2: image .*a 5.png cannot be read"):
-        load_task("toy", folder, image_size=8)
-
-
-def test_missing_list_folder_and_wrong_names(folder):
-    with pytest.raises(BadInput, match="Did you mean 'toy'"):
-        load_task("tou", folder)
-    with pytest.raises(BadInput, match="nowhere is not a folder"):
-        load_task("toy", folder / "nowhere")
-    with pytest.raises(BadInput, match="Did you mean 'digits'"):
-        load_task("digit")
-    with pytest.raises(BadInput, match="Did you mean 'crop'"):
-        load_task("toy", folder, resize="cropped")
-    with pytest.raises(BadInput, match="at least 1 pixel"):
-        load_task("toy", folder, image_size=0)
-    (folder / "toy" / "test.txt").unlink()
-    with pytest.raises(BadInput, match="test.txt is missing"):
-        load_task("toy", folder)
 
 
 def test_real_folder():

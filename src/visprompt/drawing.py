@@ -207,6 +207,9 @@ DRAWERS: dict[str, tuple[int, Callable]] = {
     "texture": (8, _texture),
 }
 
+# Kinds are seeded by name, so that a new one changes no picture of the others; the first five keep their numbers.
+NUMBERS = {"count": 0, "orientation": 1, "position": 2, "source": 3, "texture": 4}
+
 
 def draw(kind: str, n: int, seed: int, stream: int = 0, with_masks: bool = False):
     """Draw n pictures of a kind; the same kind, n, seed and stream give the same bytes.
@@ -228,7 +231,7 @@ def draw(kind: str, n: int, seed: int, stream: int = 0, with_masks: bool = False
         BadInput: the kind is unknown.
     """
     classes, drawer = DRAWERS[choose("drawing", kind, DRAWERS)]
-    key = [seed, stream, sorted(DRAWERS).index(kind)]
+    key = [seed, stream, *([NUMBERS[kind]] if kind in NUMBERS else kind.encode())]
     order = np.random.Generator(np.random.PCG64([*key, 0]))
     turns = [order.permutation(classes) for _ in range(-(-n // classes))]
     labels = np.concatenate(turns)[:n].astype(np.int64) if turns else np.zeros(0, np.int64)

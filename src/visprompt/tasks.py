@@ -1,23 +1,24 @@
-"""Tasks: images and labels in three splits, embedded ones and folders as the field's code lays them out."""
+"""Tasks: images and labels in three splits, embedded ones and those in `folders`."""
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
 
 from visprompt.errors import BadInput, choose
+from visprompt.folders import check_name, read_folder, shown, task_folder
 from visprompt.manifests import ROOT, load_yaml
 from visprompt.targets import pictures
 
 Split = tuple[torch.Tensor, torch.Tensor]
 SPLITS = ("train", "val", "test")
-LISTS = {"train": "train800.txt", "val": "val200.txt", "test": "test.txt"}
 RESIZES = ("direct", "crop")
+LARGEST = 1024  # pixels of a side: far above any backbone's, far below what no memory holds
 
 # VTAB's groups of the papers' tasks; an embedded task has its own in tasks.yaml
 GROUPS = {
@@ -89,22 +90,29 @@ def load_task(
     """Load an embedded task, or the folder data_dir/name.
 
     Args:
-        name: an embedded task (`embedded_tasks()`), or a folder's name in data_dir.
+        name: an embedded task (`embedded_tasks()`), or a folder's name in data_dir, where none may have the name
+            of an embedded one.
         data_dir: folder of task folders, each with images, train800.txt, val200.txt and test.txt (one
-            `relative/path label` a line) and, for the names, classes.txt (one a line).
+            `relative/path label` a line, labels from 0, no picture twice) and, for the names, classes.txt (one a
+            line); how pictures are read is said at `folders.read_folder`.
         train_size: use only so many training images, as balanced over the classes as they allow; more than
             the split has are taken from the larger pool of the tasks that have one.
-        image_size: pixels of a side; 24 for embedded tasks and 224 for folders unless given.
+        image_size: pixels of a side, 1 to 1024; 24 for embedded tasks and 224 for folders unless given.
         resize: "direct" to image_size x image_size, or "crop": short side to 8/7 of image_size (256 for
             224), then the centre; both bilinear.
 
     Raises:
-        BadInput: unknown name, missing or unreadable files, labels outside the classes, impossible sizes.
+        BadInput: unknown name, missing or unreadable files, labels outside the classes, impossible arguments.
     """
-    choose("resize rule", resize, RESIZES)
-    if image_size is not None and image_size < 1:
-        raise BadInput(f"image_size must be at least 1 pixel, not {image_size}.")
+    check_name(name)
+    choose("resize rule", resize if isinstance(resize, str) else shown(repr(resize)), RESIZES)
+    if not (image_size is None or _whole(image_size) and 1 <= image_size <= LARGEST):
+        given = shown(repr(image_size))
+        raise BadInput(f"image_size must be at least 1 pixel and at most {LARGEST}, a whole number, not {given}.")
+    if not (train_size is None or _whole(train_size)):
+        raise BadInput(f"train_size must be a whole number, not {shown(repr(train_size))}.")
     known = embedded_tasks()
+    root = None if data_dir is None else task_folder(data_dir, name, known)
     if name in known:
         class_names, splits = known[name]["classes"], _embedded(name, known[name], train_size)
         own = known[name]["image_size"]
@@ -112,12 +120,16 @@ def load_task(
             resize = "none"
         else:
             splits = [(_fit_tensor(images, image_size, resize), labels) for images, labels in splits]
-    elif data_dir is None:
+    elif root is None:
         choose("embedded task (a folder of images also needs data_dir)", name, known)
     else:
-        class_names, splits = _folder(Path(data_dir), name, image_size or 224, resize)
+        class_names, splits = read_folder(root, image_size or 224, resize)
     splits[0] = _take(name, splits[0], train_size)
     return Task(name, tuple(map(str, class_names)), *splits, resize=resize)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def balanced_order(labels: torch.Tensor) -> torch.Tensor:
@@ -182,70 +194,3 @@ def _fit_tensor(images: torch.Tensor, size: int, resize: str) -> torch.Tensor:
     )
     edge = (inner - size) // 2
     return grown[..., edge : edge + size, edge : edge + size].round().clamp(0, 255).to(torch.uint8)
-
-
-def _folder(data_dir: Path, name: str, size: int, resize: str) -> tuple[list[str], list[Split]]:
-    root = data_dir / name
-    if not root.is_dir():
-        if not data_dir.is_dir():
-            raise BadInput(f"data_dir {data_dir} is not a folder; give the one that holds the tasks.")
-        there = [path.name for path in data_dir.iterdir() if path.is_dir()]
-        choose(f"task in {data_dir}", name, [*there, *embedded_tasks()])
-    listed = {split: _read_list(root / file) for split, file in LISTS.items()}
-    names_file = root / "classes.txt"
-    if names_file.is_file():
-        names = names_file.read_text(encoding="utf-8").split("\n")
-        names = [line.strip() for line in names if line.strip()]
-    else:
-        names = [str(i) for i in range(1 + max(label for rows in listed.values() for _, _, label in rows))]
-    splits = []
-    for split, rows in listed.items():
-        file = root / LISTS[split]
-        for line, _, label in rows:
-            if not 0 <= label < len(names):
-                raise BadInput(f"{file}, line {line}: label {label} is none of {len(names)} classes.")
-        images = np.empty((len(rows), 3, size, size), np.uint8)
-        for row, (line, path, _) in enumerate(rows):
-            images[row] = _read_image(root / path, size, resize, f"{file}, line {line}")
-        splits.append((torch.from_numpy(images), torch.tensor([label for *_, label in rows])))
-    return names, splits
-
-
-def _read_list(file: Path) -> list[tuple[int, str, int]]:
-    """Rows (line number, relative path, label) of a list."""
-    if not file.is_file():
-        raise BadInput(f"{file} is missing; write one 'relative/path label' a line.")
-    rows = []
-    for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        path, _, label = text.strip().rpartition(" ")
-        if not text.strip():
-            continue
-        try:
-            rows.append((number, path.strip(), int(label)))
-        except ValueError:
-            path = ""
-        if not path:
-            raise BadInput(f"{file}, line {number}: {text.strip()!r} is not 'relative/path label'.")
-    if not rows:
-        raise BadInput(f"{file} lists no image.")
-    return rows
-
-
-def _read_image(path: Path, size: int, resize: str, where: str) -> np.ndarray:
-    """An image file -> (3, size, size) uint8 by a resize rule."""
-    if not path.is_file():
-        raise BadInput(f"{where}: image {path} does not exist.")
-    try:
-        with Image.open(path) as opened:
-            image = opened.convert("RGB")
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        kind = type(error).__name__
-        raise BadInput(f"{where}: image {path} cannot be read ({kind}); fetch it again.") from error
-    if resize == "direct":
-        image = image.resize((size, size), Image.BILINEAR)
-    else:
-        short = -(-size * 8 // 7) / min(image.size)
-        wide, high = (max(size, round(side * short)) for side in image.size)
-        left, top = (wide - size) // 2, (high - size) // 2
-        image = image.resize((wide, high), Image.BILINEAR).crop((left, top, left + size, top + size))
-    return np.asarray(image).transpose(2, 0, 1)
