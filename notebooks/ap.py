@@ -43,6 +43,7 @@ kept_seeds = None  # seeds shown where a kept record has them, and not run other
 data_dir = None  # folder of the tasks that are not embedded
 few_shot = None  # training images of the few-shot tables
 epochs = None
+search = False  # do the search for learning rates too, where it has no records (about an hour)
 measure = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
 
 # %% tags=["hide-input", "remove-output"]
@@ -66,7 +67,7 @@ from visprompt.metrics.turns import speeds_in_turns
 from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
-from visprompt.sweeps import Bench, Run, ap_rates, block_rates, difference, interval, sweep
+from visprompt.sweeps import Bench, Run, ap_rates, block_rates, difference, interval, rate_name, sweep
 from visprompt.tuning import load_recipe
 
 _PROFILES = {
@@ -102,6 +103,7 @@ class Settings(Parameters):
     data_dir: str | None = None
     few_shot: int | None = None
     epochs: int | None = None
+    search: bool = False
     measure: bool = False
 
     def __post_init__(self):
@@ -236,15 +238,15 @@ HOW = {
 EVIDENCE = "trend"  # other data or other weights than the paper's; nothing here is called a replication
 
 # %% [markdown]
-# **How the learning rates were chosen.** Five rates a method, the same budget for all, on the task `position` with
-# seed 0; the rate with the best validation accuracy was taken and used for all tasks and seeds
+# **How the learning rates were chosen.** Five rates a method (of the head for the linear probe, which trains nothing
+# else), the same budget for all, on the task `position` with seed 0; the rate with the best validation accuracy was taken and used for all tasks and seeds
 # (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a comparison of blocks at one
 # rate compares the rate as well. Validation has 200 images, so differences below three points decide nothing, and a
 # rate that suits `position` need not suit another task. These runs are kept records; they are not done again here.
 
 # %% name="rates" tags=["hide-input"]
 _RATES = {
-    "full-finetune": [0.0001, 0.0003, 0.001, 0.003, 0.01], "norm-tune": [0.003, 0.01, 0.03, 0.1, 0.3],
+    "linear-probe": [0.002, 0.006, 0.02, 0.06, 0.2], "full-finetune": [0.0001, 0.0003, 0.001, 0.003, 0.01], "norm-tune": [0.003, 0.01, 0.03, 0.1, 0.3],
     "vp": [0.01, 0.03, 0.1, 0.3, 1.0], "ap": [0.01, 0.03, 0.1, 0.3, 1.0],
 }  # fmt: skip
 _VARIANTS = {
@@ -262,11 +264,13 @@ def search_rows(name):
         trials += [("ap", f"AP, {key}", _VARIANTS[key], rate) for key, rate in variant_rates.items()]
     for method, label, choice, taken in trials:
         model = vp.build_method(method, loaded[name], task.classes, **choice)
-        taken = taken or load_recipe("quick", method, is_vit[name]).learning_rate
+        field = rate_name(method)
+        taken = taken or getattr(load_recipe("quick", method, is_vit[name]), field)
         tried = {}
         for rate in _RATES[method]:
-            record = vp.tune(model, task, load_recipe("quick", method, is_vit[name], learning_rate=rate), 0, run=False)
-            if record is not None and record.fingerprints["data"] == task.fingerprint:
+            recipe = load_recipe("quick", method, is_vit[name], **{field: rate})
+            record = vp.tune(model, task, recipe, 0, run=p.search)
+            if record is not None:
                 value = f"{rate:g}: {record.values['val']:.1f}"
                 tried[f"rate {len(tried) + 1}"] = f"[{value}]" if rate == taken else value
         found += [{"backbone": name, "method": label, **tried}] if tried else []

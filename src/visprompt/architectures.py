@@ -24,7 +24,11 @@ def build_embedded(name: str, num_classes: int = 112) -> nn.Module:
         BadInput: no embedded backbone has that name.
     """
     known = embedded()
-    entry = known[choose("embedded backbone", name, known)]
+    return build_from(known[choose("embedded backbone", name, known)], num_classes)
+
+
+def build_from(entry: dict, num_classes: int = 112) -> nn.Module:
+    """What an entry of the manifest describes, with random weights."""
     kwargs = dict(entry["timm_kwargs"], num_classes=num_classes)
     if entry["timm_class"] == "VisionTransformer":
         from timm.models.vision_transformer import VisionTransformer

@@ -17,8 +17,8 @@ from . import architectures
 from .blocks import NO_HOOKS, PromptedWindows, is_standard, named_layers, swin_block, vit_block
 from .checks import require
 from .errors import BadInput
-from .records import signed, watching
-from .records.watch import note
+from .records import watching
+from .records.watch import Seen, note
 from .weights import load_weights
 
 FAMILIES = {"vit": VisionTransformer, "resnet": ResNet, "swin": SwinTransformer}
@@ -176,7 +176,6 @@ class Backbone(nn.Module):
         return self.found_shapes[0]
 
 
-@signed
 def load_backbone(name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu") -> Backbone:
     """Load a frozen backbone.
 
@@ -197,9 +196,12 @@ def load_backbone(name: str, weights: str | Path | None = None, *, device: str |
     with torch.random.fork_rng(devices=[]), torch.device("meta" if meta else "cpu"):
         torch.manual_seed(seed)
         if name in embedded:
-            model, entry = architectures.build_embedded(name), embedded[name]
+            entry = embedded[name]
+            with watching() as building:
+                model = architectures.build_from(entry)
             size, mean, std = entry["image_size"], entry["mean"], entry["std"]
         else:
+            building = Seen()
             model = timm_model(name, pretrained=weights == "pretrained" and not meta)
             size = model.default_cfg["input_size"][-1]
             mean, std = model.default_cfg["mean"], model.default_cfg["std"]
@@ -208,7 +210,10 @@ def load_backbone(name: str, weights: str | Path | None = None, *, device: str |
     file = architectures.weights_file(name) if name in embedded and weights == "pretrained" else weights
     if file not in (None, "pretrained") and not meta:
         load_weights(model, Path(file), name)
-    backbone = Backbone(model, name, size, mean, std)
+    with watching() as seen:
+        backbone = Backbone(model, name, size, mean, std)
+    seen.add(building)
+    backbone.made_by = seen  # for the records of what is done with it
     if name in embedded:
         backbone.architecture = {key: embedded[name][key] for key in ("timm_class", "timm_kwargs")}
     if weights is None and not meta:

@@ -6,6 +6,7 @@ kind, found again by the run's settings.
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
@@ -14,15 +15,15 @@ from .metrics.similarity import linear_cka, normalised_mutual_information
 from .records import Record, recorded
 from .sweeps import Lab, Run
 from .tasks import normalise
-from .tuning import accuracy, fit, run_settings
+from .tuning import accuracy, data_of, fit, run_settings
 
 def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool) -> Record | None:
     """The record of a measurement on a run: `measure(ready)` gets what `fit` takes and returns the values."""
     ready = lab.prepare(run)
-    model, task = ready["model"], ready["task"]
+    model, task, other = ready["model"], ready["task"], ready["prepared_on"]
     settings = {**run_settings(model, task, ready["recipe"], run.seed, ready["prepared_on"]), **extra}
     return recorded(
-        kind, settings, lambda: measure(ready), data=task.fingerprint, weights=model.source.fingerprint,
+        kind, settings, partial(measure, ready), data=data_of(task.fingerprint, other and other.fingerprint), weights=model.source.fingerprint,
         made=[model, model.source], about=lab.about(run), run=compute,
     )  # fmt: skip
 

@@ -3,7 +3,8 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -85,7 +86,7 @@ def tune(
     recipe = settled(recipe, model.slug, model.source.family)
     return recorded(
         "tune", run_settings(model, task, recipe, seed, prepared_on),
-        lambda: fit(model, task, recipe, seed, prepared_on=prepared_on),
+        partial(fit, model, task, recipe, seed, prepared_on=prepared_on),
         data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint), weights=model.source.fingerprint,
         made=[model, model.source], about=about, run=run,
     )  # fmt: skip

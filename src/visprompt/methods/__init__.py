@@ -10,7 +10,7 @@ import torch
 from ..backbones import Backbone
 from ..checks import require
 from ..errors import BadInput, choose
-from ..records import signed
+from ..records import watching
 from .base import Method, TunedModel, device_of
 
 # slugs; each is a module of this package, with _ in place of -
@@ -50,7 +50,6 @@ def settings_of(slug: str, **settings):
     return kind(**settings)
 
 
-@signed
 def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) -> TunedModel:
     """Put a method and a fresh head on a backbone.
 
@@ -74,7 +73,9 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) ->
         raise BadInput(f"{slug} runs on {' and '.join(kind.families)} backbones; {backbone.name} is a {backbone.family}.")
     if kind.inside and not backbone.opened:
         raise BadInput(f"{slug} acts inside timm's standard ViT block; {backbone.name} has blocks of another kind.")
-    with torch.device(device_of(backbone)):
-        method = kind(backbone, chosen, num_classes)
-    model = TunedModel(backbone, slug, method, num_classes)
+    with watching() as seen:
+        with torch.device(device_of(backbone)):
+            method = kind(backbone, chosen, num_classes)
+        model = TunedModel(backbone, slug, method, num_classes)
+    model.made_by = seen
     return model.double() if next(backbone.parameters()).dtype == torch.float64 else model

@@ -14,7 +14,7 @@ from ..methods import TunedModel, build_method
 from ..methods.base import device_of
 from ..records import Record, hardware, recorded, unwatched
 from ..tasks import load_task, normalise
-from ..tuning import Recipe, in_batches, train
+from ..tuning import Recipe, in_batches, settled, train
 from .cost import count_flops, count_parameters, on_meta, training_memory
 
 CLASSES = 100
@@ -255,7 +255,7 @@ def epochs_in_turns(
         A record whose values hold, for "first" (cached) and "second" (not), what `in_turns` returns,
         "parameters" and "loss" of the epoch; and "fill_seconds", what filling the cache takes.
     """
-    recipe = Recipe(epochs=1)
+    recipe = settled(Recipe(epochs=1), slug, "vit")
     chosen = {
         "what": "epoch", "name": name, "machine": machine("cpu"), "device": "cpu", "backbone": backbone, "task": task,
         "first": asdict(Side(slug, settings, cached=True)), "second": asdict(Side(slug, settings)),

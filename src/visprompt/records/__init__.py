@@ -16,11 +16,11 @@ from .store import (
     Record, all_records, commit, find_record, find_records, fingerprint_file, hardware, is_current, read_record,
     short_hash, stores, versions, write_whole,
 )  # fmt: skip
-from .watch import in_own_process, remember, signed, unwatched, watching
+from .watch import in_own_process, remember, unwatched, watching
 
 __all__ = [
     "CannotWrite", "Record", "all_records", "commit", "find_record", "find_records", "fingerprint_file", "forget_failure", "hardware", "in_own_process", "is_current",
-    "key_of", "read_record", "record_failure", "recorded", "remember", "run_all", "short_hash", "signed", "store",
+    "key_of", "read_record", "record_failure", "recorded", "remember", "run_all", "short_hash", "store",
     "stores", "unwatched", "versions", "watching", "write_whole",
 ]  # fmt: skip
 
@@ -44,7 +44,8 @@ def recorded(
             its default does not decide the key; its default counts as code, so that changing it outdates the record.
         compute: does the run and returns its values, JSON-able, without NaN. What it runs is watched.
         data, weights: fingerprints of the data and of the weights used.
-        made: objects that were made before and are used here (see `watch.signed`): what made them counts as run.
+        made: objects that were made before and are used here (a model, a backbone): their `made_by`, the code that made
+            them, counts as run.
         about: what else a reader may want to know; decides nothing.
         run: False only looks: it returns a record made by other code (see `is_current`) rather than none, and None
             where there is none at all. "again" does the run in any case.

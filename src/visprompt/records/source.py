@@ -149,6 +149,15 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 yield from walk(part)
 
 
+def foreign_to(node: ast.AST) -> list[ast.AST]:
+    """The names, and attributes of names, that a node uses without binding them itself."""
+    every = list(walk(node))
+    own = {n.arg for n in every if isinstance(n, ast.arg)}
+    own |= {n.id for n in every if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    named = [(n, n.value if isinstance(n, ast.Attribute) else n) for n in every if isinstance(n, (ast.Name, ast.Attribute))]
+    return [n for n, name in named if isinstance(name, ast.Name) and name.id not in own]
+
+
 def is_room(name: str, at: Module) -> bool:
     """Whether a name stands for a module of this package, as in `prompts.Deep`."""
     where, original = at.aliases.get(name, (None, ""))
@@ -260,7 +269,7 @@ def read_by(at: Module, unit: str) -> dict[str, str]:
             parts = [node.decorator_list, node.bases] if isinstance(node, ast.ClassDef) else [node]
             for part in (p for each in parts for p in (each if isinstance(each, list) else [each])):
                 called = {id(n.func) for n in walk(part) if isinstance(n, ast.Call)}
-                for name in walk(part):
+                for name in foreign_to(part):
                     target = defined(name, at)
                     if target is None or target[0].name.split(".")[0] in SILENT:
                         continue
@@ -303,8 +312,8 @@ def means_the_same(place: str, units: dict[str, str]) -> bool:
     known: dict[str, set] = {}
     for other, value in units.items():
         known.setdefault(other.split(":")[1], set()).add(value.partition("*")[0])
-    for node in (n for top in at.units[unit] if not isinstance(top, ast.ClassDef) for n in walk(top)):
-        target = defined(node, at) if isinstance(node, (ast.Name, ast.Attribute)) else None
+    for node in (n for top in at.units[unit] if not isinstance(top, ast.ClassDef) for n in foreign_to(top)):
+        target = defined(node, at)
         if target is not None and target[1] in known and hash_of(*target) not in known[target[1]]:
             return False
     return True

@@ -139,19 +139,6 @@ def remember(function: Callable) -> Callable:
     return wrapped
 
 
-def signed(function: Callable) -> Callable:
-    """Give what a function makes the attribute `made_by`: the code that made it, for records of its use."""
-
-    @functools.wraps(function)
-    def wrapped(*args, **kwargs):
-        with watching() as seen:
-            made = function(*args, **kwargs)
-        object.__setattr__(made, "made_by", seen)
-        return made
-
-    return wrapped
-
-
 def in_own_process(function: Callable, *args):
     """Call a function of a module in a new process, so that memory is its own; the watch sees what ran there."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
