@@ -1,21 +1,26 @@
-"""Records: found again, written whole, damaged ones refused."""
+"""Records: found again by what decided them, written whole, damaged and edited ones refused."""
 
 import errno
 import json
+import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
 
 import pytest
 
 import visprompt as vp
-from visprompt import records
-from visprompt.errors import BadInput
-from visprompt.records import read_record, write_whole
-from visprompt.renewing import renew
+from visprompt import listing, records, renewing, sweeps
+from visprompt.errors import BadInput, CannotWrite
+from visprompt.records import keeping, store
+from visprompt.sweeps import Bench, Lab, Run
+
+NANO = "vit_nano_patch4_24"
 
 
 def make(value=1.0, calls=None, **changes):
@@ -24,7 +29,33 @@ def make(value=1.0, calls=None, **changes):
             calls.append(1)
         return {"value": value}
 
-    return records.recorded("kind", {"a": 1, **changes}, compute, code=["errors"])
+    return records.recorded("kind", {"a": 1, **changes}, compute)
+
+
+def path_of(record, folder):
+    return folder / store.place(record.kind, record.settings, record.key)
+
+
+def outdated(record):
+    """The record as if other code had made it."""
+    old = replace(record, code=store.write_code({"tuning:fit": "0123456789ab"}))
+    return replace(old, id=store.digest(asdict(old)))
+
+
+def keep_as(record, stores):
+    path = path_of(record, stores[1])
+    store.write_whole(path, store.as_text(record))
+    units = store.read_code(stores[0] / "code" / f"{record.code}.json")
+    store.write_whole(stores[1] / "code" / f"{record.code}.json", store.code_text(units))
+    return path
+
+
+@pytest.fixture
+def lab(stores):
+    return Lab(Bench(changes={"epochs": 1}))
+
+
+SMALL = Run(NANO, "position", "linear-probe", train_size=40)
 
 
 def test_a_record_is_found_again_and_not_computed_twice(stores):
@@ -37,142 +68,347 @@ def test_a_record_is_found_again_and_not_computed_twice(stores):
 
 def test_kept_records_are_found(stores):
     record = make()
-    path = stores[0] / "kind" / f"{record.id}.json"
-    (stores[1] / "kind").mkdir(parents=True)
-    path.rename(stores[1] / "kind" / path.name)
+    keep_as(record, stores)
+    path_of(record, stores[0]).unlink()
     calls = []
     assert make(calls=calls) == record and not calls
     assert records.find_record(record.id) == record
 
 
-def test_changed_code_computes_again_and_the_old_record_says_so(stores, monkeypatch):
-    old = make()
-    monkeypatch.setattr(records, "fingerprint_code", lambda name: "other")
-    calls = []
-    assert make(calls=calls).id != old.id and calls
-    assert not records.is_current(old)
+def test_weights_decide_and_random_ones_are_known_by_their_seed(lab):
+    """A random and a pretrained start are two runs, whatever file is newer, and the look-up finds each."""
+    trained, drawn = lab.do(SMALL), lab.do(replace(SMALL, scratch=True))
+    assert drawn.weights == "random, seed 0" and len(trained.weights) == 12 and trained.key != drawn.key
+    for run, record in ((SMALL, trained), (replace(SMALL, scratch=True), drawn)):
+        for other in (trained, drawn):  # the file's time decides nothing
+            os.utime(path_of(other, records.stores()[0]))
+        assert lab.do(run, compute=False) == record == Lab(lab.bench).do(run)
 
 
-def test_looking_without_running_takes_an_older_record(stores, monkeypatch):
-    look = lambda: records.recorded("kind", {"a": 1}, None, code=["errors"], run=False)  # noqa: E731
-    assert look() is None
-    old = make()
-    monkeypatch.setattr(records, "fingerprint_code", lambda name: "other")
-    assert look() == old
+def test_an_older_record_is_shown_and_said_to_be_older_but_not_taken_for_a_run(lab, stores):
+    new = lab.do(SMALL)
+    old = outdated(new)
+    path_of(new, stores[0]).unlink()
+    keep_as(old, stores)
+    assert not records.is_current(old) and records.is_current(new)
+    assert lab.do(SMALL, compute=False) == old
+    assert {k: v for k, v in lab.do(SMALL).values.items() if k != "fit_seconds"} == {
+        k: v for k, v in new.values.items() if k != "fit_seconds"
+    }
+    assert lab.do(SMALL, compute=False) != old  # the current one wins, in whatever store
 
 
-def test_prose_does_not_change_a_fingerprint_and_code_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "PACKAGE", tmp_path)
-
-    def fingerprint(text):
-        records.fingerprint_code.cache_clear()
-        (tmp_path / "m.py").write_text(text)
-        return records.fingerprint_code("m")
-
-    base = fingerprint('"""a"""\ndef f():\n    """b"""\n    return 1\n')
-    assert base == fingerprint('"""other"""\ndef f():\n    """words"""\n    return 1  # why\n')
-    assert base != fingerprint('"""a"""\ndef f():\n    """b"""\n    return 2\n')
-    records.fingerprint_code.cache_clear()
+def test_looking_up_draws_no_images_and_builds_no_model(lab, monkeypatch):
+    record = lab.do(SMALL)
+    for name in ("load_task", "build_method"):
+        monkeypatch.setattr(sweeps, name, lambda *args, **more: pytest.fail("not needed to find a record"))
+    assert Lab(lab.bench).do(SMALL) == record == Lab(lab.bench).find(SMALL)
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"id": "x"}', '{"id": "x", "kind": "kind", "settings": {}, "values": {}}'])
-def test_a_damaged_record_is_named_with_the_remedy(stores, text):
+def test_a_record_found_by_settings_is_the_one_that_tune_finds(lab):
+    for run in (SMALL, replace(SMALL, method="vpt-deep", settings={"prompt_tokens": 3}, rate=0.01, prepared_on="texture")):
+        assert vp.tune(**lab.prepare(run)) == lab.find(run) is not None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    rank: int = 3
+    name: str = "a"
+
+
+def test_a_field_at_its_default_does_not_decide_the_key():
+    assert records.key_of("k", {"s": Chosen()}) == records.key_of("k", {"s": {}})
+    assert records.key_of("k", {"s": Chosen(rank=4)}) == records.key_of("k", {"s": {"rank": 4}})
+    assert records.spread({"s": Chosen(4)}) == ({"s": {"rank": 4, "name": "a"}}, {"s": {"rank": 4}})
+
+
+@pytest.mark.parametrize("change", [
+    {"values": {"value": 2.0}}, {"values": {"value": None}}, {"values": {}}, {"status": "failed"}, {"settings": {"a": 3}},
+    {"kind": "other"}, {"code": ""}, {"weights": "x"}, {"id": "0" * 12}, {"commit": "abc"}, {"seconds": 1e9},
+])  # fmt: skip
+def test_an_edited_record_is_refused(stores, change):
     record = make()
-    path = stores[0] / "kind" / f"{record.id}.json"
-    path.write_text(text)
-    with pytest.raises(BadInput, match=f"{record.id}.*damaged.*Delete that file"):
-        make()
+    path = path_of(record, stores[0])
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    for read in (make, lambda: store.read_record(path), lambda: records.all_records("kind")):
+        with pytest.raises(BadInput, match="damaged.*Delete that file"):
+            read()
     path.unlink()
     assert make().values == {"value": 1.0}
 
 
-def test_a_full_disk_leaves_nothing_half_written(stores, monkeypatch):
-    def full(*args):
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.mark.parametrize("value", [150, -1, float("nan"), "60", None, True])
+def test_an_accuracy_that_cannot_be_is_refused_though_its_id_is_right(stores, value):
+    wrong = store.new_record("tune", "k" * 12, {"method": "ap", "task": "t"}, {"test": value}, 0.0)
+    path = stores[0] / "tune" / "x.json"
+    store.write_whole(path, json.dumps(asdict(wrong)))
+    if value is not True:
+        with pytest.raises(BadInput, match="damaged"):
+            store.read_record(path)
 
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '{"id": "x"}', "\x00\x01", '{"id": ' + "[" * 2000])
+def test_a_damaged_record_is_named_with_the_remedy(stores, text):
+    path = path_of(make(), stores[0])
+    path.write_text(text)
+    with pytest.raises(BadInput, match=f"{path.stem}.*damaged.*Delete that file") as told:
+        make()
+    assert "\n" not in str(told.value)
+
+
+def test_a_pipe_in_a_records_place_does_not_hang(stores):
+    path = path_of(make(), stores[0])
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(BadInput, match="damaged"):
+        store.read_record(path)
+
+
+def test_a_list_of_code_that_was_edited_makes_no_record_current(lab, stores):
+    record = lab.do(SMALL)
+    path = stores[0] / "code" / f"{record.code}.json"
+    units = json.loads(path.read_text())
+    units.pop("tuning:fit")
+    path.write_text(json.dumps(units))
+    store.code_stands.cache_clear()
+    assert not records.is_current(record)
+
+
+def full(*args):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_leaves_nothing_half_written(stores, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(records.os, "fsync", full)
-        with pytest.raises(BadInput, match="No space left on device.*finished runs are kept"):
+        patch.setattr(store.os, "fsync", full)
+        with pytest.raises(CannotWrite, match="No space left on device.*finished runs are kept"):
             make()
     assert [p.name for p in stores[0].rglob("*") if p.is_file()] == []
     assert make().values == {"value": 1.0}
+
+
+def test_a_full_disk_stops_a_study_at_once(stores, monkeypatch):
+    done = []
+    monkeypatch.setattr(store.os, "fsync", full)
+    with pytest.raises(CannotWrite):
+        records.run_all([(str(i), lambda i=i: make(calls=done, i=i)) for i in range(12)], "test")
+    assert len(done) == 1
 
 
 def test_a_failed_run_leaves_its_failure_and_the_others_go_on(stores):
     def fail():
         raise FloatingPointError("the loss is nan")
 
-    jobs = [
-        ("bad", lambda: records.recorded("kind", {"b": 1}, fail, code=["errors"])),
-        ("good", make),
-    ]
+    jobs = [("bad", lambda: records.recorded("kind", {"b": 1}, fail)), ("good", make)]
     with pytest.raises(BadInput, match="1 of 2 runs failed.*bad: FloatingPointError: the loss is nan"):
         records.run_all(jobs, "test")
-    (failed,) = stores[0].rglob("*.failed.json")
+    (failed,) = stores[0].rglob("failed/kind/*.json")
     assert json.loads(failed.read_text())["error"] == "FloatingPointError: the loss is nan"
     assert make(calls=(calls := [])).values == {"value": 1.0} and not calls
-    records.recorded("kind", {"b": 1}, lambda: {"value": 2}, code=["errors"])
-    assert not list(stores[0].rglob("*.failed.json"))
+    records.recorded("kind", {"b": 1}, lambda: {"value": 2})
+    assert not list(stores[0].rglob("failed/kind/*.json"))
+
+
+def test_a_failure_on_bad_input_goes_when_the_run_succeeds(lab, stores, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps, "build_method", lambda *args, **more: (_ for _ in ()).throw(BadInput("mend me")))
+        with pytest.raises(BadInput, match="mend me"):
+            lab.do(SMALL)
+    assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
+    lab.do(SMALL)
+    assert not list(stores[0].rglob("failed/tune/*.json"))
 
 
 def test_nan_is_no_record(stores):
     with pytest.raises(ValueError, match="not JSON compliant"):
         make(float("nan"))
-    assert not [p for p in stores[0].rglob("*.json") if ".failed" not in p.name]
+    assert not list(store.files(stores[0]))
 
 
-def test_a_killed_run_leaves_whole_records_and_the_next_one_carries_on(tmp_path):
-    """A process that writes records is killed; every file it left is whole, and a second process goes on."""
-    script = (
-        "import time, sys; from visprompt import records\n"
-        "for i in range(40):\n"
-        "    records.recorded('k', {'i': i}, lambda: {'x': 'y' * 200_000}, code=['errors'])\n"
-        "    print(i, flush=True); time.sleep(0.02)\n"
-    )
-    environment = {**os.environ, "VISPROMPT_ROOT": str(tmp_path)}
-    run = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
-    run.stdout.readline()
-    time.sleep(0.3)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    left = list((tmp_path / "build" / "records" / "k").glob("*.json"))
-    assert 0 < len(left) < 40
-    assert all(records.read_record(path).values["x"] for path in left)
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0
-    assert len(list((tmp_path / "build" / "records" / "k").glob("*.json"))) == 40
+def test_the_same_run_again_replaces_its_record(stores):
+    first = make()
+    second = records.recorded("kind", {"a": 1}, lambda: {"value": 3.0}, run="again")
+    assert second.values == {"value": 3.0} and second.key == first.key
+    assert list(store.files(stores[0])) == [path_of(second, stores[0])]
 
 
-def test_outdated_kept_records_are_run_again(stores):
-    """Same settings, data and values; only the fingerprint of the code is today's."""
-    backbone, task = vp.load_backbone("vit_micro_patch4_24", "pretrained"), vp.load_task("digits", train_size=40)
-    model = vp.build_method("linear-probe", backbone, task.classes)
-    record = vp.tune(model, task, vp.Recipe(epochs=1), seed=3)
-    old = asdict(record) | {"id": record.id.split("-")[0] + "-0123456789ab"}
-    old["fingerprints"] = {**old["fingerprints"], "code": {**old["fingerprints"]["code"], "tuning": "older"}}
-    here, kept = (store / "tune" for store in stores)
-    write_whole(kept / f"{old['id']}.json", json.dumps(old))
-    (here / f"{record.id}.json").unlink()
-    assert renew("tune", "2/2") == 0
-    assert renew("tune") == 1
-    assert [path.stem for path in kept.iterdir()] == [record.id]
-    renewed = read_record(kept / f"{record.id}.json")
-    assert {k: v for k, v in renewed.values.items() if k != "fit_seconds"} == {
-        k: v for k, v in record.values.items() if k != "fit_seconds"
-    }
-    assert renew("tune") == 0
-    for wrong in (("plots",), ("tune", "3/2"), ("tune", "half")):
-        with pytest.raises(vp.BadInput, match="kind|1/2"):
-            renew(*wrong)
+KILLED = """
+import sys; from visprompt import records
+for i in range(int(sys.argv[1])):
+    records.recorded("k", {"i": i}, lambda: {"x": "y" * 200_000})
+    print(i, flush=True)
+"""
 
 
-def test_records_older_than_a_field_are_found_where_it_has_their_value(stores):
-    old = {"method": "ap", "recipe": {"epochs": 8}}
-    kept = records.recorded("tune", old, lambda: {"test": 1.0}, code=["errors"])
-    for augmentation, found in (("none", kept.id), ("crop and flip", None)):
-        new = {"method": "ap", "recipe": {"epochs": 8, "augmentation": augmentation}}
-        record = records.recorded("tune", new, dict, code=["errors"], run=False)
-        assert (record and record.id) == found
-    again = records.recorded("tune", {"method": "ap", "recipe": {"epochs": 8, "augmentation": "none"}},
-                             lambda: {"test": 2.0}, code=["errors"])  # fmt: skip
-    assert again.values == {"test": 2.0}  # a run that is asked for is done
+def test_killed_runs_leave_whole_records_and_the_next_one_carries_on(tmp_path, stores):
+    """Processes that write records are killed at random moments; what they left is whole, and the next goes on."""
+    chance, environment = random.Random(0), {**os.environ, "VISPROMPT_ROOT": str(tmp_path)}
+    told = -1
+    for _ in range(4):
+        run = subprocess.Popen([sys.executable, "-c", KILLED, "60"], env=environment, stdout=subprocess.PIPE, text=True)
+        told = max(told, int(run.stdout.readline() or -1))
+        time.sleep(chance.random() / 10)
+        run.send_signal(signal.SIGKILL)
+        told = max([told, *map(int, run.stdout.read().split())])
+        run.wait()
+        left = list(store.files(stores[0]))
+        assert all(store.read_record(path).values["x"] for path in left) and len(left) >= told + 1
+    done = subprocess.run([sys.executable, "-c", KILLED, "60"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and len(list(store.files(stores[0]))) == 60
+    store.sweep_parts(stores[0], age=-1)
+    assert not list(stores[0].rglob("*.part"))
+
+
+# Keeping
+
+
+@pytest.fixture
+def committed(monkeypatch):
+    """As if this were a clean checkout of a commit that the repository has."""
+    monkeypatch.setattr(store, "commit", lambda: "c" * 12)
+    monkeypatch.setattr(keeping, "is_known", lambda commit, known={}: commit == "c" * 12)
+
+
+def test_only_whole_records_of_a_committed_tree_are_kept(stores, monkeypatch, committed):
+    good = make()
+    monkeypatch.setattr(store, "commit", lambda: "c" * 12 + "+changes")
+    make(a=2)
+    monkeypatch.setattr(store, "commit", lambda: "d" * 12)  # a commit that is nowhere
+    make(a=3)
+    path = path_of(make(a=4), stores[0])
+    path.write_text(path.read_text()[:-40])
+    count, refused = keeping.keep()
+    assert count == 1 and sum(refused.values()) == 3 and refused["damaged"] == 1
+    assert [store.read_record(p) for p in store.files(stores[1])] == [good] and records.is_current(good)
+    path.unlink()
+    path_of(good, stores[0]).unlink()
+    (stores[0] / "code" / f"{good.code}.json").unlink()
+    assert records.is_current(records.find_record(good.id))  # its list of code was kept too
+
+
+def test_keeping_is_whole_or_not_at_all_and_mends_itself(stores, monkeypatch, committed):
+    for number in range(6):
+        make(a=number)
+    monkeypatch.setattr(store.os, "replace", lambda *args: full())
+    with pytest.raises(CannotWrite):
+        keeping.keep()
+    assert not list(stores[1].rglob("*.json"))
+    monkeypatch.undo()
+    monkeypatch.setattr(store, "ROOT", stores[0].parents[1])
+    monkeypatch.setattr(keeping, "is_known", lambda commit, known={}: True)
+    assert keeping.keep() == (6, Counter()) == keeping.keep()
+    half = next(store.files(stores[1]))
+    half.write_text(half.read_text()[:50])
+    with pytest.raises(BadInput, match="damaged"):
+        keeping.keep()
+
+
+def test_keeping_an_unknown_kind_is_refused(stores, committed):
+    make()
+    with pytest.raises(BadInput, match="no record of kind 'nosuch'.*there are: kind"):
+        keeping.keep("nosuch")
+
+
+def test_a_newer_run_takes_the_place_of_the_kept_one(lab, stores, committed):
+    new = lab.do(SMALL)
+    path = keep_as(outdated(new), stores)
+    keeping.keep("tune")
+    assert store.read_record(path) == new and list(store.files(stores[1], "tune")) == [path]
+
+
+# Renewing
+
+
+@pytest.fixture
+def kept_old(lab, stores, committed):
+    """Kept records of older code: from scratch, prepared on another task, and plain ones; and what they were."""
+    runs = [replace(SMALL, scratch=True), replace(SMALL, method="vpt-deep", prepared_on="texture", rate=0.01), SMALL,
+            replace(SMALL, seed=1)]  # fmt: skip
+    made = [lab.do(run) for run in runs]
+    for record in made:
+        keep_as(outdated(record), stores)
+        path_of(record, stores[0]).unlink()
+    return made
+
+
+def accuracies(folder):
+    return {r.key: (r.values["test"], r.weights, r.data) for r in map(store.read_record, store.files(folder, "tune"))}
+
+
+def test_outdated_kept_records_are_run_again_with_their_own_weights(kept_old, stores):
+    """A record from scratch stays one from scratch, and one prepared on another task too."""
+    assert not any(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
+    assert renewing.renew("tune") == 4 and renewing.renew("tune") == 0
+    assert accuracies(stores[1]) == {r.key: (r.values["test"], r.weights, r.data) for r in kept_old}
+    assert all(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
+
+
+def test_nothing_is_removed_before_its_successor_is_written(kept_old, stores, monkeypatch):
+    before = accuracies(stores[1])
+    monkeypatch.setattr(store.os, "fsync", full)
+    with pytest.raises(CannotWrite):
+        renewing.renew("tune")
+    assert accuracies(stores[1]) == before
+
+
+def test_two_parts_side_by_side_leave_none_and_one_part_twice_does_no_harm(kept_old, stores):
+    assert renewing.renew("tune", "1/2") + renewing.renew("tune", "2/2") == 4
+    assert renewing.renew("tune", "1/2") == 0
+    assert all(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
+
+
+def renew_there(root, part):
+    store.ROOT = root
+    keeping.is_known = lambda commit, known={}: True
+    store.commit = lambda: "c" * 12
+    renewing.renew("tune", part)
+
+
+def test_two_processes_may_renew_one_part(kept_old, stores, tmp_path):
+    context = multiprocessing.get_context("fork")
+    both = [context.Process(target=renew_there, args=(tmp_path, "1/1")) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
+    assert all(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
+
+
+def test_weights_that_are_not_here_are_asked_for(kept_old, stores):
+    path = next(p for p in store.files(stores[1], "tune") if "random" not in p.read_text())
+    record = store.read_record(path)
+    other = replace(record, weights="0123456789ab")
+    store.write_whole(path, store.as_text(replace(other, id=store.digest(asdict(other)))))
+    with pytest.raises(BadInput, match=f"1 could not be.*--weights {NANO}=FILE"):
+        renewing.renew("tune")
+
+
+@pytest.mark.parametrize("wrong", [("plots",), ("tune", "3/2"), ("tune", "half"), ("tune", "0/0")])
+def test_renewing_what_is_none_is_refused(wrong, stores):
+    with pytest.raises(BadInput, match="kind|1/2"):
+        renewing.renew(*wrong)
+
+
+def test_verifying_compares_and_says_when_the_threads_differ(lab, stores, committed):
+    record = lab.do(SMALL)
+    other = replace(record, values={**record.values, "test": 12.5}, hardware={**record.hardware, "threads": 9})
+    other = replace(other, id=store.digest(asdict(other)))
+    keep_as(other, stores)
+    (row,) = renewing.verify(3)
+    assert row["kept"] == 12.5 and row["now"] == record.values["test"]
+    assert row["difference"] == pytest.approx(row["now"] - 12.5) and "threads 9, here" in row["note"]
+
+
+# The list
+
+
+def test_records_are_listed_filtered_and_counted(lab, stores):
+    new, plain = lab.do(SMALL), lab.do(replace(SMALL, seed=2))
+    keep_as(outdated(plain), stores)
+    frame = listing.table("tune")
+    assert list(frame.columns) == list(listing.COLUMNS) and len(frame) == 3
+    assert listing.counts(frame) == {"tune": (2, 3)}
+    assert list(listing.table(outdated=True).store) == ["kept"]
+    assert set(listing.table("tune", task="position").id) >= {new.id} and not len(listing.table(task="nosuch"))
+    assert frame.rate.iloc[0] == new.settings["recipe"]["head_rate"]
