@@ -38,8 +38,9 @@ backbone = None  # plays the supervised ViT in place of the profile's; no other 
 weights = "pretrained"  # or a weights file
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
-studies = None  # names of data_manifests/studies.yaml to run here
-seeds = None  # run here
+studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
+# only where a backbone, tasks, methods or search is given
+seeds = None  # run and shown here
 kept_seeds = None  # shown where a record has them
 search = None  # search learning rates here
 data_dir = None  # folder of the tasks that are not embedded
