@@ -23,9 +23,9 @@
 # {cite}`bahng2022`. The paper's claim is that ResNets want it deep and ViTs want it shallow.
 #
 # **What this page can settle.** Parameters, operations and memory are counted on the papers' architectures
-# and hold exactly (`derived`). Accuracy is measured on small backbones and small tasks that this project made
-# (see [](../data.md) and [](../backbones.md)): those results are a `trend`, a direction and never a
-# reproduction. Whatever needs the paper's own weights and data says `not run`, with the command that runs it.
+# and hold exactly (`derived`). In the quick profile accuracy is measured on small backbones and small tasks that
+# this project made (see [](../data.md) and [](../backbones.md)): those results are a `trend`, a direction and never
+# a reproduction. Whatever needs the paper's own weights and data says `not run`, with the command that runs it.
 #
 # The methods compared here: **linear probe** (the head alone), **full fine-tuning**, **NORM-TUNE** (scale and
 # shift of every normalisation layer, {cite}`basu2023`), **VP** and **AP**. In all of them the head is trained too.
@@ -57,6 +57,7 @@ from IPython.display import HTML, display
 
 import visprompt as vp
 from visprompt import figures, manifests
+from visprompt.architectures import embedded
 from visprompt.counts import printed_counts
 from visprompt.errors import BadInput, choose
 from visprompt.methods import method_class
@@ -68,6 +69,7 @@ from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
 from visprompt.sweeps import Bench, Run, ap_rates, block_rates, difference, interval, rate_name, sweep
+from visprompt.tasks import embedded_tasks
 from visprompt.tuning import load_recipe
 
 _PROFILES = {
@@ -217,6 +219,11 @@ def seeds_of(rows):
     return f"{rows.seed.nunique()} seeds" if rows.seed.nunique() != 1 else "one seed"
 
 
+def shown_of(rows):
+    """What a cell of a table of accuracies shows."""
+    return f"mean ± standard deviation over {seeds_of(rows)}" if rows.seed.nunique() > 1 else seeds_of(rows)
+
+
 def has(*parts):
     """Whether all parts of a comparison were run; a narrowed notebook shows what it has."""
     return all(len(rows) for rows in parts)
@@ -231,15 +238,15 @@ def rerun(**parameters):
 
 
 METHOD_NAMES = figures.NAMES
-HOW = {
-    "quick": "Small backbones and tasks of this project; mean over seeds. A direction only.",
-    "paper": f"Backbones {', '.join(p.backbones)} on {', '.join(p.tasks)}; mean over seeds.",
-}[p.profile]
+HOW = f"Backbones {', '.join(p.backbones)} on {', '.join(dict.fromkeys([*p.tasks, *p.layer_tasks]))}; mean over seeds."
+if {*p.backbones} <= {*embedded()} and {*p.tasks, *p.layer_tasks} <= {*embedded_tasks()}:
+    HOW = "Small backbones and tasks of this project; mean over seeds. A direction only."
 EVIDENCE = "trend"  # other data or other weights than the paper's; nothing here is called a replication
 
 # %% [markdown]
-# **How the learning rates were chosen.** Five rates a method (of the head for the linear probe, which trains nothing
-# else), the same budget for all, on the task `position` with seed 0; the rate with the best validation accuracy was taken and used for all tasks and seeds
+# **How the quick profile's learning rates were chosen.** Five rates a method (of the head for the linear probe, which
+# trains nothing else), the same budget for all, on the task `position` with seed 0; the rate with the best validation
+# accuracy was taken and used for all tasks and seeds
 # (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a comparison of blocks at one
 # rate compares the rate as well. Validation has 200 images, so differences below three points decide nothing, and a
 # rate that suits `position` need not suit another task. These runs are kept records; they are not done again here.
@@ -418,7 +425,7 @@ page.judge("ap.figure-2.ap-parameters", rows.parameters[30] / 1e3, evidence="der
 page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived", records=[exact])
 
 # %% [markdown]
-# The accuracy by block, on the embedded ResNet. The best block is chosen on the validation split; the star marks it
+# The accuracy by block, on the ResNet of this run. The best block is chosen on the validation split; the star marks it
 # on the test accuracy. Choosing the block as well as the rate gives AP a larger search than the other methods have.
 
 
@@ -612,7 +619,8 @@ if vits and resnets:
         fig,
         evidence=EVIDENCE,
         records=[found],
-        how=f"Frozen embedded backbones on 400 test images of {p.layer_tasks[0]}; one pair of backbones, no seeds.",
+        how=f"Frozen {vits[0]} and {resnets[0]} on {min(found.settings['images'], len(task.test[1]))} test images of "
+        f"{p.layer_tasks[0]}; one pair of backbones, no seeds.",
         caption="(A) Similarity of the two networks' features by block. (B) How far each attention head looks (grey dots).",
         alt="A heat map of CKA between ViT blocks and ResNet blocks, and a curve of mean attention distance over the ViT's blocks.",
     )
@@ -700,17 +708,17 @@ page.not_run(
 #
 # In the paper AP has the best average of the four cheap methods on both backbones, over 4 points above VP on
 # ResNet-101 and 1.6 on ViT-Large; full fine-tuning stays ahead of all. The trend here uses the whole training split
-# of the embedded tasks, with AP at the paper's place.
+# of this run's tasks, with AP at the paper's place.
 #
 # Two things to know when reading it. The paper itself says (Section 6, limitations) that on compact models such as
-# ResNet-18 and ViT-Tiny AP improves on VP but not on NORM-TUNE; the embedded networks are far smaller still. And VP
-# has one learning rate, chosen on `position`: where VP falls below the linear probe on another task, that rate is
-# probably too high for it there; smaller ones were not tried on the other tasks.
+# ResNet-18 and ViT-Tiny AP improves on VP but not on NORM-TUNE; the quick profile's networks are far smaller still.
+# And there VP has one learning rate, chosen on `position`: where VP falls below the linear probe on another task, that
+# rate is probably too high for it there; smaller ones were not tried on the other tasks.
 
 
 # %% name="table-helpers" tags=["hide-input", "remove-output"]
 def accuracy_table(size=None):
-    """Mean ± standard deviation over seeds by backbone, method and task, and the mean over tasks."""
+    """Mean ± standard deviation over seeds by backbone, method and task, and the mean over tasks; see `spread`."""
     rows, used = [], []
     for name in p.backbones:
         for method in p.methods:
@@ -718,12 +726,10 @@ def accuracy_table(size=None):
             if not len(runs):
                 continue
             used += [*runs.record]
-            cells = runs.groupby("task").test.agg(["mean", "std"])
+            by_task = runs.groupby("task").test
             row = {"backbone": name, "method": METHOD_NAMES[method]}
-            row |= {
-                task: f"{cells['mean'][task]:.1f} ± {cells['std'][task]:.1f}" for task in p.tasks if task in cells.index
-            }
-            rows.append(row | {"mean": f"{cells['mean'].mean():.1f}"})
+            row |= {task: figures.spread(by_task.get_group(task)) for task in p.tasks if task in by_task.groups}
+            rows.append(row | {"mean": f"{by_task.mean().mean():.1f}"})
     return pd.DataFrame(rows).fillna("–"), used
 
 
@@ -764,7 +770,7 @@ page.show(
     evidence=EVIDENCE,
     how=HOW,
     records=used,
-    caption=f"Test accuracy in %, whole training split, mean ± standard deviation over {seeds_of(frame)}.",
+    caption=f"Test accuracy in %, whole training split, {shown_of(frame)}.",
 )
 judge_gains("ap.table-1")
 gaps, printed, cells = printed_gaps("ap.table-1")
@@ -965,7 +971,8 @@ page.not_run(
 # (ap.table-3)=
 # ## Table 3: Few-shot accuracy on VTAB-1K
 #
-# The paper repeats Table 1 with 1000 training images a task. Here "few" is a fifth of the training split.
+# The paper repeats Table 1 with 1000 training images a task. In the quick profile "few" is a fifth of the training
+# split.
 
 # %% name="ap.table-3" tags=["hide-input"]
 table, used = accuracy_table(p.few_shot)
@@ -975,7 +982,7 @@ page.show(
     evidence=EVIDENCE,
     how=HOW,
     records=used,
-    caption=f"Test accuracy in %, {p.few_shot} training images, mean ± standard deviation over {seeds_of(frame)}.",
+    caption=f"Test accuracy in %, {p.few_shot} training images, {shown_of(frame)}.",
 )
 judge_gains("ap.table-3", p.few_shot)
 gaps, *_ = printed_gaps("ap.table-3")
@@ -1240,7 +1247,7 @@ def compare_ap(artifact, variants, claims, caption):
     found = {label: part(name, "ap", task=tasks, **choice) for label, choice in variants.items()}
     used = [record for runs in found.values() for record in runs.record]
     table = pd.DataFrame([
-        {"variant": label, "entries": f"{runs.parameters.iloc[0]:,.0f}", "test accuracy, %": f"{runs.test.mean():.1f} ± {runs.groupby('seed').test.mean().std():.1f}"}
+        {"variant": label, "entries": f"{runs.parameters.iloc[0]:,.0f}", "test accuracy, %": figures.spread(runs.groupby("seed").test.mean())}
         for label, runs in found.items() if len(runs)
     ])  # fmt: skip
     page.show(artifact, table, evidence=EVIDENCE, how=HOW, records=used, caption=caption)
@@ -1259,7 +1266,7 @@ if vits and "ap" in p.methods:
         "ap.table-a3",
         {kind: {"kind": kind} for kind in ("add", "product", "concatenate")},
         {"add-over-product": ("add", "product"), "add-over-concatenate": ("add", "concatenate")},
-        f"Three ways to join prompt and activations at block {place[vits[0]]} of {vits[0]}, task {', '.join(p.layer_tasks)}; mean ± standard deviation over {seeds_of(frame)}.",
+        f"Three ways to join prompt and activations at block {place[vits[0]]} of {vits[0]}, task {', '.join(p.layer_tasks)}; {shown_of(frame)}.",
     )
 product = vp.build_method("ap", large, 10, kind="product")
 page.judge(
@@ -1288,7 +1295,7 @@ if vits and "ap" in p.methods:
         "ap.table-a4",
         {"AP": {}, "AP-3": {"block": [0, 1, 2]}, "AP-5": {"block": [0, 1, 2, 3, 4]}},
         {"three-blocks-gain-small": ("AP-3", "AP"), "five-blocks-gain-small": ("AP-5", "AP")},
-        f"Prompts on one block, on the first three and on the first five of {vits[0]}, task {', '.join(p.layer_tasks)}; mean ± standard deviation over {seeds_of(frame)}.",
+        f"Prompts on one block, on the first three and on the first five of {vits[0]}, task {', '.join(p.layer_tasks)}; {shown_of(frame)}.",
     )
 show_parameters("ap.table-a4")
 for words, count in (("three", 3), ("five", 5)):
@@ -1309,8 +1316,8 @@ page.not_run(
 # (ap.table-a5)=
 # ## Table A5: Re-initialised classification head
 #
-# The comparison of Table 4 again, with a fresh head. Here every head is fresh: the embedded tasks have other classes
-# than the source, so there is no pretrained head to start from.
+# The comparison of Table 4 again, with a fresh head. Here every head is fresh: the tasks have other classes than the
+# backbone's source, so there is no pretrained head to start from.
 
 # %% name="ap.table-a5" tags=["hide-input"]
 show_parameters("ap.table-a5")
@@ -1382,7 +1389,7 @@ page.not_run(
 # ## Figure A3: Share of training data (caption absent from the text)
 #
 # Accuracy of full fine-tuning, VP and AP with 10 to 100 % of the training data, on three large data sets. Here with
-# a fifth and with all of the embedded tasks' training split.
+# the few images of Table 3 and with all of the tasks' training split.
 
 # %% name="ap.figure-a3" tags=["hide-input"]
 shown = [method for method in ("full-finetune", "vp", "ap") if method in p.methods]

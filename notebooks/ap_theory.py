@@ -47,7 +47,7 @@ profile = "quick"
 device = "cpu"
 seeds = None  # list of trial seeds; give it or token_counts to judge a run of your own in place of the kept one
 token_counts = None  # list of P, two at least
-larger = False  # also run what is kept, some twenty minutes on one core; else the kept run is shown
+larger = False  # also run what is kept, some twenty minutes on one core; else the kept run is shown where there is one
 
 # %% tags=["hide-input", "remove-output"]
 from dataclasses import dataclass
@@ -159,28 +159,42 @@ def flow(layer, counts, goal="error", gamma=-0.5, run=True):
     )  # fmt: skip
 
 
-def kept(name, record):
-    if record is None:
-        raise BadInput(f"no record of {name!r} is kept. Run this notebook with -p larger True, some twenty minutes.")
-    return record
-
-
-runs = {}
+runs, absent = {}, set()
 for (name, layer), cells in progress(list(curves()), "AP toy model"):
-    chosen = list(range(16 if name == JUDGED else 8))
-    runs[name, layer] = kept(name, toy_record(cells, chosen, name == JUDGED, p.larger))
+    found = toy_record(cells, list(range(16 if name == JUDGED else 8)), name == JUDGED, p.larger)
+    if found is None:
+        absent.add(name)
+    else:
+        runs[name, layer] = found
 own = {
     layer: toy_record(toys(layer, sorted(p.token_counts or [8, 16, 24])), p.seeds or list(range(6)), True, True)
     for layer in progress([1, 2], "this run")
 }
-MAIN = "main"  # what is judged: the kept run, or one with parameters of your own
-runs |= {(MAIN, h): own[h] if p.seeds or p.token_counts else runs[JUDGED, h] for h in own}
+MAIN = "main"  # what is judged: the kept run, or one with parameters of your own; where neither is, this run is shown
+of_mine = bool(p.seeds or p.token_counts)
+runs |= {(MAIN, h): own[h] if of_mine else runs.get((JUDGED, h), own[h]) for h in own}
 flows = {
     (1, "error", g): flow(1, [8, 16, 32, 64, 128, 256], gamma=g)
     for g in progress([-0.9, -0.5, -0.1], "symmetric limit")
 }
 flows[1, "margin", -0.5] = flow(1, [8, 16, 32, 64], "margin")
-flows[2, "error", -0.5] = kept("symmetric limit", flow(2, COUNTS[2], run=p.larger))
+flows[2, "error", -0.5] = flow(2, COUNTS[2], run=p.larger)
+if flows[2, "error", -0.5] is None:
+    absent.add("symmetric limit")
+    flows[2, "error", -0.5] = flow(2, [8, 12, 16, 24])
+too_small = [] if of_mine else [own[h] for h in own if (JUDGED, h) not in runs]  # to judge a claim by
+too_small += [flows[2, "error", -0.5]] * ("symmetric limit" in absent)
+
+
+def have(artifact, what, *names):
+    """Whether the kept curves of these names are there; where not, `what` of the artifact is not run."""
+    if absent.isdisjoint(names):
+        return True
+    page.not_run(
+        artifact, why=f"{what}: no record of it is kept; it takes a part of some twenty minutes on one core.",
+        command='make notebook NAME=ap_theory ARGS="-p larger True"',
+    )  # fmt: skip
+    return False
 
 
 def of_cells(name, layer, field):
@@ -224,6 +238,8 @@ def local(fit):
 
 
 def judged(claim, fit, records, note=""):
+    """Judge a slope, but not by the small part that this run has where nothing is kept."""
+    if not any(record in too_small for record in records):
     page.judge(claim, fit["slope"], fit["low"], fit["high"], evidence="derived", records=records, note=note)
 
 
@@ -381,39 +397,50 @@ for layer in (1, 2):
     )  # fmt: skip
 shared = max(set(fits[1]["used"]) & set(fits[2]["used"]))
 one, two = (np.log([np.inf if v is None else v for v in trials(MAIN, h, "steps")[shared]]) for h in (1, 2))
-page.judge(
-    "ap.theorem-1.layer-2-needs-more", np.median(two) - np.median(one),
-    two.min() - one[np.isfinite(one)].max(), two[np.isfinite(two)].max() - one.min(), evidence="derived",
-    records=[*behind[1], *behind[2]], note=f"At P = {shared}; the interval spans the extreme trials of both layers.",
+apart = {
+    "slope": np.median(two) - np.median(one), "low": two.min() - one[np.isfinite(one)].max(),
+    "high": two[np.isfinite(two)].max() - one.min(),
+}  # fmt: skip
+judged(
+    "ap.theorem-1.layer-2-needs-more", apart, [*behind[1], *behind[2]],
+    f"At P = {shared}; the interval spans the extreme trials of both layers.",
 )  # fmt: skip
+if not of_mine:
+    have("ap.theorem-1", f"P up to {COUNTS[1][-1]} and {COUNTS[2][-1]}, 16 trials each", JUDGED, "symmetric limit")
 
 # %% [markdown]
-# This run against the kept one: the same seeds of the same settings.
+# This run, against the kept one where there is one: the same seeds of the same settings.
 
 # %% name="again" tags=["hide-input"]
 def agreement():
     for layer, record in own.items():
         for cell, found in zip(record.settings["cells"], record.values["cells"]):
+            row = {
+                "layer": layer, "P": cell["tokens"],
+                "median steps": f"{median(found['steps']):,.0f} ({len(found['steps'])} trials)",
+            }  # fmt: skip
+            if (JUDGED, layer) in runs:
             before = trials(JUDGED, layer, "steps").get(cell["tokens"], [])
             known = dict(zip(runs[JUDGED, layer].settings["seeds"], before))
             pairs = [(a, known[s]) for s, a in zip(record.settings["seeds"], found["steps"]) if s in known]
-            yield {
-                "layer": layer, "P": cell["tokens"],
-                "median steps": f"{median(found['steps']):,.0f} ({len(found['steps'])} trials)",
-                "in the kept run": f"{median(before):,.0f} ({len(before)} trials)" if before else "–",
-                "trials with the same number of steps": f"{sum(a == b for a, b in pairs)} of {len(pairs)}",
-            }  # fmt: skip
+                row["in the kept run"] = f"{median(before):,.0f} ({len(before)} trials)" if before else "–"
+                row["trials with the same number of steps"] = f"{sum(a == b for a, b in pairs)} of {len(pairs)}"
+            yield row
 
 
 made = [record for (name, _), record in runs.items() if name != MAIN]
+if made:
 display(Markdown(
     f"The kept run: {len(made)} curves, {sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials, "
-    f"{sum(r.seconds for r in made) / 60:.0f} minutes on one shared core ({made[0].hardware['cpu']}), {made[0].date}."
+        f"{sum(r.seconds for r in made) / 60:.0f} minutes on one shared core ({made[0].hardware['cpu']}), "
+        f"{made[0].date}."
 ))  # fmt: skip
+compared = [runs[JUDGED, h] for h in own if (JUDGED, h) in runs]
 page.present(
-    pd.DataFrame(agreement()).set_index("layer"), evidence="derived",
-    records=[*own.values(), *(runs[JUDGED, h] for h in own)], cell="again", how="Trained anew by this run.",
-    caption="This run and the kept one. Another machine rounds differently, and a long trial can then end elsewhere.",
+    pd.DataFrame(agreement()).fillna("–").set_index("layer"), evidence="derived", records=[*own.values(), *compared],
+    cell="again", how="Trained anew by this run.",
+    caption=f"This run{' and the kept one' if compared else ''}. Another machine rounds differently, and a long trial "
+    "can then end elsewhere.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -477,19 +504,22 @@ def at(tokens):
     return lambda cell: cell["tokens"] == tokens
 
 
-scans = {
-    ("1 / eta", h): scanned("step", h, lambda c: 1 / c["step"]) for h in (1, 2)
-} | {
-    ("1 + gamma", h): scanned("gamma", h, lambda c: 1 + c["gamma"], at(GAMMA_COUNTS[h][-1])) for h in (1, 2)
-} | {
-    ("1 - P sigma", 1): scanned("noise", 1, lambda c: 1 - c["noise"], lambda c: c["noise"] < 1),
-    ("1 + gamma from 0.5 on", 1): {
-        g: v for g, v in scanned("gamma", 1, lambda c: 1 + c["gamma"], at(GAMMA_COUNTS[1][-1])).items() if g >= 0.5
-    },
-    ("1 + gamma, P = 32", 1): scanned("gamma", 1, lambda c: 1 + c["gamma"], at(32)),
-    **{(f"1 + {name}, P = 32", 1): scanned(name, 1, lambda c: 1 + c["gamma"]) for name in WHY_GAMMA},
+def from_half_on(cell):
+    return at(GAMMA_COUNTS[1][-1])(cell) and 1 + cell["gamma"] >= 0.5
+
+
+SCANS = {  # quantity and layer -> curve, what it is in the settings, which of them
+    **{("1 / eta", h): ("step", lambda c: 1 / c["step"]) for h in (1, 2)},
+    **{("1 + gamma", h): ("gamma", lambda c: 1 + c["gamma"], at(GAMMA_COUNTS[h][-1])) for h in (1, 2)},
+    ("1 - P sigma", 1): ("noise", lambda c: 1 - c["noise"], lambda c: c["noise"] < 1),
+    ("1 + gamma from 0.5 on", 1): ("gamma", lambda c: 1 + c["gamma"], from_half_on),
+    ("1 + gamma, P = 32", 1): ("gamma", lambda c: 1 + c["gamma"], at(32)),
+    **{(f"1 + {name}, P = 32", 1): (name, lambda c: 1 + c["gamma"]) for name in WHY_GAMMA},
 }  # fmt: skip
-powers = {key: ap_limits.slope(values) for key, values in scans.items()}
+powers = {
+    (quantity, h): ap_limits.slope(scanned(name, h, *rest)) for (quantity, h), (name, *rest) in SCANS.items()
+    if (name, h) in runs
+}  # fmt: skip
 
 
 def printed(name, layer):
@@ -509,12 +539,13 @@ rows = [
 ]  # fmt: skip
 page.show(
     "ap.theorem-1", pd.DataFrame(rows).set_index("against"), evidence="derived",
-    records=[*behind[1], *behind[2], *(runs[name, 1] for name in WHY_GAMMA),
-             *(runs[name, h] for name in ("step", "gamma", "noise") for h in (1, 2))],
+    records=[*behind[1], *behind[2],
+             *(r for (name, _), r in runs.items() if name in ("step", "gamma", "noise", *WHY_GAMMA))],
     how="Slopes of log steps against the logarithm of each quantity.",
-    caption=f"Exponents of the number of iterations. Step size at P = {STEP_COUNT[1]} and {STEP_COUNT[2]}, gamma at "
-    f"P = {GAMMA_COUNTS[1][-1]} and {GAMMA_COUNTS[2][-1]}, noise below 1/P at P = {NOISE_COUNT[1]}.",
+    caption="Exponents of the number of iterations." + f" Step size at P = {STEP_COUNT[1]} and {STEP_COUNT[2]}, gamma "
+    f"at P = {GAMMA_COUNTS[1][-1]} and {GAMMA_COUNTS[2][-1]}, noise below 1/P at P = {NOISE_COUNT[1]}." * bool(powers),
 )  # fmt: skip
+have("ap.theorem-1", "Exponents of step size, gamma and noise", "step", "gamma", "noise", *WHY_GAMMA)
 
 # %% [markdown]
 # ### Which law the times follow
@@ -576,7 +607,8 @@ def reading_rows():
             continue
         steps = trials(name, layer, "steps")
         flat = [v for values in steps.values() for v in values]
-        same = {n: v for n, v in trials(JUDGED, layer, "steps").items() if n in steps}
+        judged_ones = trials(JUDGED, layer, "steps") if (JUDGED, layer) in runs else {}
+        same = {n: v for n, v in judged_ones.items() if n in steps}
         yield {
             "reading": name, "layer": layer, "P": ", ".join(map(str, steps)), "slope [95 %]": fitted(steps),
             "as judged, same P": fitted(same) if len(same) > 1 else "–",
@@ -600,6 +632,7 @@ page.show(
     how="Slopes of log steps against log P; side readings run half the trials, some to a lower cap.",
     caption="The same slope read in other ways. A trial at the cap counts as infinite in the median.",
 )  # fmt: skip
+have("ap.theorem-1", "The other readings", JUDGED, FIXED, *READINGS)
 
 # %% [markdown]
 # ### Noise within the condition and beyond it
@@ -646,13 +679,14 @@ def noise_figure():
     return fig
 
 
+if have("ap.theorem-1", "Steps against the noise", "noise", JUDGED, "sigma = 0.5 / P", FIXED):
 noisy_runs = [runs[name, h] for name in ("noise", JUDGED, "sigma = 0.5 / P", FIXED) for h in (1, 2)]
 page.show(
     "ap.theorem-1", noise_figure(), evidence="derived", records=noisy_runs,
-    how="Medians over eight trials; a triangle: half of them or more reached the cap, where it stands (right: filled "
-    "for the fixed sigma).",
-    caption="Steps against the noise. Left: at one P. Right: noise that shrinks with P as the bounds ask, and noise "
-    "that does not.",
+        how="Medians over eight trials; a triangle: half of them or more reached the cap, where it stands (right: "
+        "filled for the fixed sigma).",
+        caption="Steps against the noise. Left: at one P. Right: noise that shrinks with P as the bounds ask, and "
+        "noise that does not.",
     alt="Layer 1 hardly notices noise up to P sigma = 1 and fails beyond 2. Layer 2 slows down from P sigma = 0.25 "
     "and fails from 0.75. With a fixed sigma both fail as P grows.",
 )  # fmt: skip
@@ -674,12 +708,14 @@ def leaning(name):
     return median([abs(d[0] - d[1]) for d in trials(name, 2, "direction")[16]])
 
 
+def theorem_1_reading():
 lasting = [v for values in trials("zero error that lasts to 1.25 T", 2, "steps").values() for v in values]
 loud = scanned("noise", 2, lambda c: c["noise"])
-display(Markdown(
-    "**What to take from it.** To the first zero held-out error the second layer needs order-wise more samples than "
-    f"the first: exponents {interval(fits[1])} and {interval(fits[2])} where the theorem has {predicted[1]:.2f} and, "
-    f"over these P, {predicted[2]:.2f}. Where a measured exponent leaves the predicted one, and why:\n\n"
+    return Markdown(
+        "**What to take from it.** To the first zero held-out error the second layer needs order-wise more samples "
+        f"than the first: exponents {interval(fits[1])} and {interval(fits[2])} where the theorem has "
+        f"{predicted[1]:.2f} and, over these P, {predicted[2]:.2f}. Where a measured exponent leaves the predicted "
+        "one, and why:\n\n"
     f"- *Layer 1, constants.* The local slopes ({local(fits[1])}) lie above 1 and come down at large P. The "
     f"symmetric limit has the same bend ({local(limits[1])}): (1 + gamma) eta T / P rises from "
     f"{constant(limit_values(1)[8][0], 8):.1f} at P = 8 to {constant(limit_values(1)[256][0], 256):.1f} at 256, "
@@ -691,34 +727,40 @@ display(Markdown(
     f"P^{ap_limits.slope(limit_values(1, goal='margin'))['slope']:.2f} in the symmetric limit, towards P^2: A93 to "
     "A95 ask e^{Theta(1) k mu} >= 1, which holds at once, because the read-out's factor 1/4 is lost on the way.\n"
     "- *Layer 2, the route.* With one prompt for all tokens, as the expectations of A40 have it, the exponent is "
-    f"{pair_text('one prompt shared by all tokens', 2)} with one prompt a token (same P), and in the symmetric limit "
-    f"the local slope goes to {limits[2]['local'][-1]:.2f}. One prompt a token, which is what the paper trains, "
-    "leaves that path: tokens part into some that lean to e1 and others to e2, at a rate that has a closed form of "
-    "order eta/P^2 (Lemma 2 below). So the exponent agrees, by a route that the proof does not take.\n"
-    "- *Layer 2, the log factor.* Divided by P^2 log P the times are flatter than over P^2 or P^3. But the logarithm "
-    "is not the proof's: it stands for the number of e-foldings that the parting needs from a start that shrinks "
-    "with P, and for a rate whose constant still falls.\n"
+        f"{pair_text('one prompt shared by all tokens', 2)} with one prompt a token (same P), and in the symmetric "
+        f"limit the local slope goes to {limits[2]['local'][-1]:.2f}. One prompt a token, which is what the paper "
+        "trains, leaves that path: tokens part into some that lean to e1 and others to e2, at a rate that has a closed "
+        "form of order eta/P^2 (Lemma 2 below). So the exponent agrees, by a route that the proof does not take.\n"
+        "- *Layer 2, the log factor.* Divided by P^2 log P the times are flatter than over P^2 or P^3. But the "
+        "logarithm is not the proof's: it stands for the number of e-foldings that the parting needs from a start that "
+        "shrinks with P, and for a rate whose constant still falls.\n"
     f"- *Step size.* A quarter of it multiplies the steps by {ratio('a quarter of the step', 1, 16):.1f} (layer 1) "
     f"and {ratio('a quarter of the step', 2, 16):.1f} (layer 2) at P = 16, and the slopes are "
-    f"{pair_text('a quarter of the step', 1)} and {pair_text('a quarter of the step', 2)}: no artefact of the step.\n"
+        f"{pair_text('a quarter of the step', 1)} and {pair_text('a quarter of the step', 2)}: no artefact of the "
+        "step.\n"
     "- *Batch.* Four times the batch changes the steps at P = 16 by factors of "
     f"{ratio('four times the batch', 1, 16):.2f} and {ratio('four times the batch', 2, 16):.2f}, so N = B T grows "
-    "with B. The parting of the tokens is not made by the noise of small batches; it only takes its start from it.\n"
-    f"- *First or lasting.* The second-layer prompt loses its zero error again in {sum(v is None for v in lasting)} "
-    f"of {len(lasting)} trials within the cap.\n"
+        "with B. The parting of the tokens is not made by the noise of small batches; it only takes its start from "
+        "it.\n"
+        f"- *First or lasting.* The second-layer prompt loses its zero error again in "
+        f"{sum(v is None for v in lasting)} of {len(lasting)} trials within the cap.\n"
     "- *Freely drawn batches.* The difference of the e1 and e2 parts is then a random walk with little to restore "
     "it, and zero error at layer 2 comes when the walk happens to pass zero: there the difference is "
     f"{leaning('batches drawn freely'):.2f} (P = 16; {leaning(JUDGED):.2f} with balanced batches), and the tokens "
     f"have not parted (own share {median(trials('batches drawn freely', 2, 'own')[16]):.2f}, against "
     f"{median(trials(JUDGED, 2, 'own')[16]):.2f}). Early, lucky and with a wide scatter, it says nothing of "
     "learning. B >= Omega(1) at a fixed step leaves out the balance that the proof assumes.\n"
-    f"- *Noise.* Within the condition the first layer does not notice it up to P sigma = 1 at P = {NOISE_COUNT[1]}; "
-    f"at P = 8 it does. At the second, P = {NOISE_COUNT[2]}, going from P sigma = 0.1 to 0.5 multiplies the steps by "
-    f"{median(loud[0.5]) / median(loud[0.1]):.1f}, and at 0.75 {sum(v is None for v in loud[0.75])} of "
-    f"{len(loud[0.75])} trials miss the goal within the cap: the held-out noise is then of the size of the margin "
-    "that the prompt creates. Beyond the condition both fail: the first layer from P sigma = 2, and with a fixed "
-    "sigma both as P grows."
-))  # fmt: skip
+        f"- *Noise.* Within the condition the first layer does not notice it up to P sigma = 1 at P = "
+        f"{NOISE_COUNT[1]}; at P = 8 it does. At the second, P = {NOISE_COUNT[2]}, going from P sigma = 0.1 to 0.5 "
+        f"multiplies the steps by {median(loud[0.5]) / median(loud[0.1]):.1f}, and at 0.75 "
+        f"{sum(v is None for v in loud[0.75])} of {len(loud[0.75])} trials miss the goal within the cap: the held-out "
+        "noise is then of the size of the margin that the prompt creates. Beyond the condition both fail: the first "
+        "layer from P sigma = 2, and with a fixed sigma both as P grows."
+    )  # fmt: skip
+
+
+if absent.isdisjoint([*READINGS, JUDGED, "noise"]):
+    display(theorem_1_reading())
 
 # %% [markdown]
 # **What the theorem does not say.**
@@ -776,7 +818,10 @@ def lemma(artifact, layer):
         f"{artifact}.norm", ap_limits.slope(trials(MAIN, layer, "norm_sum")), behind[layer],
         "Sum over tokens of their norms: the one norm that is P for a prompt of size 1 a token (A82).",
     )  # fmt: skip
-    judged(f"{artifact}.step-exponent", powers["1 / eta", layer], [runs["step", layer]], f"At P = {STEP_COUNT[layer]}.")
+    if have(artifact, "Exponents of the step size and of 1 + gamma", "step", "gamma"):
+        judged(
+            f"{artifact}.step-exponent", powers["1 / eta", layer], [runs["step", layer]], f"At P = {STEP_COUNT[layer]}."
+        )
     judged(
         f"{artifact}.gamma-exponent", powers["1 + gamma", layer], [runs["gamma", layer]],
         f"{SETTLED} At P = {GAMMA_COUNTS[layer][-1]}, gamma from {GAMMAS[0]} to {GAMMAS[-1]}.",
@@ -845,12 +890,13 @@ page.judge(
     "ap.lemma-2.statement-matches-proof", 1 - (-1), evidence="derived",
     note="(1 - sigma)^-1 below the bar of A25 is an exponent of +1; the proof's last line has -1.",
 )  # fmt: skip
+if have("ap.lemma-2", "The exponent of the noise", "noise"):
 quiet, loud = (
     np.log([v or np.inf for v in scanned("noise", 2, lambda c: c["noise"])[c]]) for c in (0.1, 0.5)
 )
 page.judge(
-    "ap.lemma-2.noise", np.median(loud) - np.median(quiet), *np.quantile(loud - quiet, [0.25, 0.75], method="nearest"),
-    evidence="derived", records=[runs["noise", 2]],
+        "ap.lemma-2.noise", np.median(loud) - np.median(quiet),
+        *np.quantile(loud - quiet, [0.25, 0.75], method="nearest"), evidence="derived", records=[runs["noise", 2]],
     note="The interval spans the middle half of the eight trials, each against the same seed.",
 )  # fmt: skip
 
@@ -934,41 +980,46 @@ page.show(
 )  # fmt: skip
 
 # %% name="lemma-2-reading" tags=["hide-input"]
+def lemma_2_reading():
 ceilings = ", ".join(f"{ap_limits.layer_2_ceiling(n, 1.0):.2f} at P = {n}" for n in (COUNTS[2][0], COUNTS[2][-1]))
 sizes = list(medians(trials(MAIN, 2, "token_norm")).values())
 turns, rates = medians(foldings()), ap_limits.slope({n: [ap_limits.split_rate(n)] for n in fits[2]["used"]})
 owns = list(medians(trials(MAIN, 2, "own")).values())
 starts = [min(row[7] for row in found["trace"]) for found in runs[MAIN, 2].values["cells"]]
 gaps = [abs(r / ap_limits.split_rate(int(n)) - 1) for n, r in split.values["rates"].items()]
-display(Markdown(
+    return Markdown(
     "**What to take from it.** The first gradient and the direction are as predicted: e1 and e2 grow together, e3 "
-    "and e4 fall together. (The e3 term of A38 and A39 is absent: with gamma < 0 the noise cannot wake that neuron.) "
-    "The rest is not:\n\n"
+        "and e4 fall together. (The e3 term of A38 and A39 is absent: with gamma < 0 the noise cannot wake that "
+        "neuron.) The rest is not:\n\n"
     "- *Second stage.* With all four pairs active the gradients through the *values* cancel exactly (+1/(4P) from "
-    "v1, -1/(4P) from v2, on the same neurons), and only those through the attention scores are left, where A50 goes "
-    "on with 1/(4P). For what all tokens share they are of order 1/P^4: 1/P times the covariance of a sample's "
-    "features, of which one in P differs from the others, by 1/P. The measured speed falls as "
+        "v1, -1/(4P) from v2, on the same neurons), and only those through the attention scores are left, where A50 "
+        "goes on with 1/(4P). For what all tokens share they are of order 1/P^4: 1/P times the covariance of a "
+        "sample's features, of which one in P differs from the others, by 1/P. The measured speed falls as "
     f"P^{speeds['slope']:.2f}, with local slopes towards -4.\n"
-    f"- *What makes zero error* is that tokens part: at zero error {100 * min(owns):.0f} to {100 * max(owns):.0f} % "
-    "of the prompt's squared norm is not shared; some tokens lean to e1, others to e2 "
+        f"- *What makes zero error* is that tokens part: at zero error {100 * min(owns):.0f} to {100 * max(owns):.0f} "
+        "% of the prompt's squared norm is not shared; some tokens lean to e1, others to e2 "
     f"({100 * split.values['along']:.0f} % of a small difference lies along e1 - e2 at P = 16). The rate is r eta, "
     f"within {100 * max(gaps):.0f} % of the closed form, and zero error comes after {min(turns.values()):.0f} to "
     f"{max(turns.values()):.0f} e-foldings. Between P = {fits[2]['used'][0]} and {fits[2]['used'][-1]} the rate "
     f"falls as P^{rates['slope']:.2f}, towards P^-2; the number of e-foldings grows as "
-    f"P^{ap_limits.slope(foldings())['slope']:.2f}, the rest of {fits[2]['slope']:.2f}. It grows because tokens part "
-    f"from a smaller start: the own share of the median trial is {starts[0]:.0e} at its lowest at P = "
-    f"{fits[2]['used'][0]}, {starts[-1]:.0e} at P = {fits[2]['used'][-1]}. This points to P^2 times a logarithm, as "
-    "in the bound, by another route.\n"
+        f"P^{ap_limits.slope(foldings())['slope']:.2f}, the rest of {fits[2]['slope']:.2f}. It grows because tokens "
+        f"part from a smaller start: the own share of the median trial is {starts[0]:.0e} at its lowest at P = "
+        f"{fits[2]['used'][0]}, {starts[-1]:.0e} at P = {fits[2]['used'][-1]}. This points to P^2 times a logarithm, "
+        "as in the bound, by another route.\n"
     f"- *Norm.* A token's prompt has norm {min(sizes):.2f} to {max(sizes):.2f} at every P when the error reaches "
     "zero, so in no reading does the norm grow faster than P.\n"
-    "- *Attention* on the discriminative token is as good as without preference at zero error; A59 asks for P times "
-    "that. The proof's end point, y f >= 1/P in A60, cannot be reached with beta = 1: with all attention on the "
-    "discriminative token and equal e1 and e2 parts, P y f is at most P exp(beta^2) / (4 (exp(beta^2) + P - 1)), "
-    f"{ceilings}. The factor 1/4 of the read-out, constant in the bounds, decides it: exp(beta^2) > 4 would be "
-    "needed at large P. The hinge loss therefore never vanishes and the prompt goes on growing.\n"
+        "- *Attention* on the discriminative token is as good as without preference at zero error; A59 asks for P "
+        "times that. The proof's end point, y f >= 1/P in A60, cannot be reached with beta = 1: with all attention on "
+        "the discriminative token and equal e1 and e2 parts, P y f is at most P exp(beta^2) / (4 (exp(beta^2) + P - "
+        f"1)), {ceilings}. The factor 1/4 of the read-out, constant in the bounds, decides it: exp(beta^2) > 4 would "
+        "be needed at large P. The hinge loss therefore never vanishes and the prompt goes on growing.\n"
     "- *gamma* does not matter, as A25 has it: with gamma < 0 the first layer's ReLU silences the other background "
     "neuron."
-))  # fmt: skip
+    )  # fmt: skip
+
+
+if not too_small:
+    display(lemma_2_reading())
 
 # %% [markdown]
 # **What the lemma does not say.** It bounds the *expected* prompt (A40, A50), which is the same for all
@@ -996,6 +1047,7 @@ page.judge(
     "ap.lemma-3.statement-matches-proof", 1 - (-1), evidence="derived",
     note="(1 - P sigma)^-1 below the bar of A28 is an exponent of +1; the proof's last line has -1.",
 )  # fmt: skip
+if have("ap.lemma-3", "The exponent of the noise", "noise"):
 for claim in ("noise-statement", "noise-proof"):
     judged(
         f"ap.lemma-3.{claim}", powers["1 - P sigma", 1], [runs["noise", 1]],
@@ -1003,9 +1055,9 @@ for claim in ("noise-statement", "noise-proof"):
     )  # fmt: skip
 gone = {n: [-(1 + standard.gamma) * (d[2] + d[3]) / 2 for d in v] for n, v in trials(MAIN, 1, "direction").items()}
 last = gone[max(gone)]
-page.judge(
-    "ap.lemma-3.removes-background", np.median(last), min(last), max(last), evidence="derived", records=behind[1],
-    note=f"At P = {max(gone)}; the interval spans all trials. At P = {min(gone)} it is {median(gone[min(gone)]):.2f}.",
+judged(
+    "ap.lemma-3.removes-background", {"slope": np.median(last), "low": min(last), "high": max(last)}, behind[1],
+    f"At P = {max(gone)}; the interval spans all trials. At P = {min(gone)} it is {median(gone[min(gone)]):.2f}.",
 )  # fmt: skip
 
 
@@ -1049,6 +1101,7 @@ def gamma_figure():
     return fig
 
 
+if have("ap.lemma-3", "Steps against gamma", "gamma", *WHY_GAMMA):
 page.show(
     "ap.lemma-3", gamma_figure(), evidence="derived",
     records=[runs["gamma", 1], runs["gamma", 2], *(runs[n, 1] for n in WHY_GAMMA),
@@ -1060,6 +1113,7 @@ page.show(
 )  # fmt: skip
 
 # %% name="lemma-3-reading" tags=["hide-input"]
+def lemma_3_reading():
 end = flows[1, "error", -0.5].values["cells"][-1]
 most = GAMMA_COUNTS[1][-1]
 bend = {g: constant(limit_values(1, gamma=g)[most][0], most, g) for g in (-0.9, -0.1)}
@@ -1067,33 +1121,37 @@ lost = [v for n in GAMMA_COUNTS[1] for v in scanned("gamma", 1, lambda c: c["gam
 bent = ap_limits.slope({1 + g: limit_values(1, gamma=g)[most] for g in (-0.9, -0.5, -0.1)})
 careful = scanned("gamma, a quarter of the step", 1, lambda c: c["gamma"])[-0.9]
 own_at = {c["gamma"]: median(v) for c, v in of_cells("gamma", 1, "own") if c["tokens"] == most}
-display(Markdown(
+    return Markdown(
     "**What to take from it.** Direction and order of the norm are as the proof has them. The background parts "
     f"decide: in the symmetric limit at P = {end['tokens']} they stop at {end['direction'][2]:.2f}, just short of "
     "-1/(1 + gamma) = -2, where v3 and v4 no longer activate their neurons, while v1 and v2 are still at "
-    f"{end['direction'][0]:.2f}. So zero error at layer 1 comes from *removing the background*, as the paper's proof "
-    "idea says, and not from attention that moves to the discriminative token: its weight stays close to that "
-    "without preference.\n\n"
+        f"{end['direction'][0]:.2f}. So zero error at layer 1 comes from *removing the background*, as the paper's "
+        "proof idea says, and not from attention that moves to the discriminative token: its weight stays close to "
+        "that without preference.\n\n"
     "- *1 + gamma.* A prompt -k (v3 + v4) lowers what the background's neuron sees by k (1 + gamma) only, so the "
     "walk is 1/(1 + gamma) long at a speed of order eta/P. From gamma = -0.5 up the exponent is "
     f"{interval(powers['1 + gamma from 0.5 on', 1])} at P = {most}; over all gamma it is "
-    f"{interval(powers['1 + gamma', 1])}, with a median trial that depends on luck. Three things bend it near gamma "
-    f"= -1. *Constants:* in the symmetric limit (1 + gamma) eta T / P at this P is {bend[-0.9]:.0f} for gamma = -0.9 "
-    f"and {bend[-0.1]:.0f} for -0.1 (exponent {bent['slope']:.2f}); it tends to 32 for both, but later near -1. With "
-    f"one shared prompt SGD follows that (P = 32: {interval(powers['1 + gamma, one prompt shared, P = 32', 1])}). "
-    f"*Tokens part* here too: the own share at zero error is {own_at[-0.9]:.2f} at gamma = -0.9 and "
-    f"{own_at[-0.1]:.1g} at -0.1. *Step size:* with a quarter of it the exponent is "
-    f"{interval(powers['1 + gamma, a quarter of the step, P = 32', 1])}, flatter than the limit, against "
-    f"{interval(powers['1 + gamma, P = 32', 1])} at the same P with the judged one, at which some trials overshoot: "
-    f"{sum(v is None for v in lost)} of {len(lost)} at gamma = -0.9 reach the cap, and "
+        f"{interval(powers['1 + gamma', 1])}, with a median trial that depends on luck. Three things bend it near "
+        f"gamma = -1. *Constants:* in the symmetric limit (1 + gamma) eta T / P at this P is {bend[-0.9]:.0f} for "
+        f"gamma = -0.9 and {bend[-0.1]:.0f} for -0.1 (exponent {bent['slope']:.2f}); it tends to 32 for both, but "
+        f"later near -1. With one shared prompt SGD follows that (P = 32: "
+        f"{interval(powers['1 + gamma, one prompt shared, P = 32', 1])}). *Tokens part* here too: the own share at "
+        f"zero error is {own_at[-0.9]:.2f} at gamma = -0.9 and {own_at[-0.1]:.1g} at -0.1. *Step size:* with a quarter "
+        f"of it the exponent is {interval(powers['1 + gamma, a quarter of the step, P = 32', 1])}, flatter than the "
+        f"limit, against {interval(powers['1 + gamma, P = 32', 1])} at the same P with the judged one, at which some "
+        f"trials overshoot: {sum(v is None for v in lost)} of {len(lost)} at gamma = -0.9 reach the cap, and "
     f"{sum(v is None for v in careful)} of {len(careful)} with a quarter of the step.\n"
     "- *1 - P sigma* stands on opposite sides in A28 and in the proof's last line: noise cannot both help and "
     f"hinder. It does neither: the exponent is {interval(powers['1 - P sigma', 1])}.\n"
-    "- *The first gradient* at the discriminative token is e^{-beta^2} (v1 + (2 beta^2 - 1) v4) / (4P) for large P: "
-    "the part through the scores outweighs that through the values once beta^2 > 1/2, and A80's sign of v4 is then "
-    "wrong. It does not matter for the bound, since a token is discriminative in one sample of P only, and the "
-    "others' gradient is as A81 has it."
-))  # fmt: skip
+        "- *The first gradient* at the discriminative token is e^{-beta^2} (v1 + (2 beta^2 - 1) v4) / (4P) for large "
+        "P: the part through the scores outweighs that through the values once beta^2 > 1/2, and A80's sign of v4 is "
+        "then wrong. It does not matter for the bound, since a token is discriminative in one sample of P only, and "
+        "the others' gradient is as A81 has it."
+    )  # fmt: skip
+
+
+if absent.isdisjoint(["gamma", "noise", *WHY_GAMMA]):
+    display(lemma_3_reading())
 
 # %% [markdown]
 # **What the lemma does not say.** Where the time goes: half of it is the slide along the hinge's edge, which

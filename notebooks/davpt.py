@@ -25,10 +25,10 @@
 # **DA-VPT+** trains the biases of keys and values and the class token as well. [](methods.ipynb) has the equations,
 # Figures 1 and 2 and Theorem 1.
 #
-# **What this page can settle.** Parameters and sums hold exactly (`derived`). Accuracies come from small backbones
-# and small tasks (see [](../data.md) and [](../backbones.md)): they are a `trend`, a direction and never a
-# reproduction. The paper's own scale says `not run`, with the command. The text at hand has lost **all cells of all
-# tables**; what the running text says of them is all there is to compare with.
+# **What this page can settle.** Parameters and sums hold exactly (`derived`). In the quick profile accuracies come from
+# small backbones and small tasks (see [](../data.md) and [](../backbones.md)): they are a `trend`, a direction and
+# never a reproduction. The paper's own scale says `not run`, with the command. The text at hand has lost **all cells of
+# all tables**; what the running text says of them is all there is to compare with.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -37,8 +37,9 @@ backbone = None  # plays the supervised ViT in place of the profile's; no other 
 weights = "pretrained"  # or a weights file
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
-studies = None  # names of data_manifests/studies.yaml to run here
-seeds = None  # run here
+studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
+# only where a backbone, tasks, methods or search is given
+seeds = None  # run and shown here
 kept_seeds = None  # shown where a record has them
 search = None  # search learning rates here
 data_dir = None  # folder of the tasks that are not embedded
@@ -101,6 +102,12 @@ def not_here(artifact, why, study=None, **parameters):
         commands = [chapter.command(**({"studies": [study]} if study else {}))]
         commands += [chapter.command(**parameters)] if parameters else []
         page.not_run(artifact, why=why, command="\n".join(commands))
+
+
+def seen(record):
+    """How many test images a record of attention or guidance saw: its pool, or all where there are fewer."""
+    size = chapter.lab.backbone(record.settings["backbone"]).image_size
+    return min(record.settings["pool"], len(chapter.lab.task(record.settings["task"], size).test[1]))
 
 
 def fine(rows):
@@ -171,8 +178,8 @@ def many(number):
 # epochs of batches of 32, AdamW, a warm-up over the first tenth of the steps, then a cosine, no augmentation, and the
 # accuracy of the last epoch. For each cell of the benchmark three learning rates are tried, 0.2, 1 and 5 times the
 # method's own in `data_manifests/recipes.yaml`; the best on 200 validation images with seed 0 is taken for all seeds.
-# Every method has the same budget. The ablations take the rate that was found for their method. Seed 0 of three
-# methods on one task is run on this page; the rest are records that the project keeps.
+# Every method has the same budget. The ablations take the rate that was found for their method. In the quick profile
+# seed 0 of three methods on one task is run on this page; the rest are records that the project keeps.
 #
 # An accuracy on 200 validation images has a standard error of two to three points, so the choice of a rate is a
 # noisy one, and differences of a point say something only over several seeds and tasks.
@@ -277,11 +284,11 @@ for part in ("mae", "mocov3"):
 not_here("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets and the published weights.")
 
 # %% [markdown]
-# Two things set these runs apart from the paper's. A small backbone is cheap to tune whole and several embedded tasks
-# ask for what its pre-training threw away (place, turn), so full fine-tuning is a stronger baseline here than on a
-# large network that knows natural images. And the embedded masked autoencoder is read by the mean of its patches,
-# because its class token learned nothing: the loss between prompts and class token then guides a token that the head
-# does not see.
+# Two things set the quick profile's runs apart from the paper's. A small backbone is cheap to tune whole and several
+# embedded tasks ask for what its pre-training threw away (place, turn), so full fine-tuning is a stronger baseline here
+# than on a large network that knows natural images. And the embedded masked autoencoder is read by the mean of its
+# patches, because its class token learned nothing: the loss between prompts and class token then guides a token that
+# the head does not see.
 
 # %% [markdown]
 # (davpt.table-2)=
@@ -329,8 +336,8 @@ page.not_run(
 # highest, and a gain "over the VPT baseline by 1.80" for DA-VPT and DA-VPT+ together. The last cannot hold for both:
 # the mean of DA-VPT+ is further above VPT-Deep's published mean, as Section 4.2 itself says.
 #
-# **One embedded task stands in for five**: `flowers`, drawn blossoms in forty close classes with twenty training
-# images each. One task can show a direction for fine classes and nothing about birds, dogs and cars.
+# **In the quick profile one task stands in for five**: `flowers`, drawn blossoms in forty close classes with twenty
+# training images each. One task can show a direction for fine classes and nothing about birds, dogs and cars.
 
 # %% name="davpt.table-3" tags=["hide-input"]
 page.judge("davpt.table-3.gain-over-vpt", float(printed["fgvc-mean"]) - float(cells.fgvc_mean["VPT-Deep"]),
@@ -581,7 +588,7 @@ if attention:
     page.show(
         "davpt.figure-3", table.assign(seeds=matches.groupby("method").size()).reset_index(), evidence="trend",
         records=every,
-        how=f"Entropy and share over {every[0].settings['pool']} test images, agreement over "
+        how=f"Entropy and share over {seen(every[0])} test images, agreement over "
         f"{len(every[0].settings['images'])}; means over seeds.",
         caption="Attention in numbers: entropy of the class token's attention to patches (bits), the share of its "
         "attention that goes to prompts, and the correlation of prompts' maps with its own, in the last block.",
@@ -601,9 +608,9 @@ if attention:
 not_here("davpt.figure-3", "Maps of CUB-200-2011 on ViT-Base/16 need its images.", "davpt-parts")
 
 # %% [markdown]
-# With 36 patches a map has little room to be sparse, and these few images show a kind of picture, not a law. The
-# first loss compares a prompt's query with patches behind attention and not with their keys, so a prompt may match
-# its classes' patches in the loss without its attention moving to them.
+# With the quick profile's 36 patches a map has little room to be sparse, and few images show a kind of picture, not a
+# law. The first loss compares a prompt's query with patches behind attention and not with their keys, so a prompt may
+# match its classes' patches in the loss without its attention moving to them.
 
 # %% [markdown]
 # **Do guided prompts stand for their classes?** The idea that {ref}`Figure 1 <davpt.figure-1>` draws, measured in the
@@ -627,7 +634,7 @@ if len(guided):
     })  # fmt: skip
     page.present(
         table.reset_index(), evidence="trend", records=[*guided.record], cell="guidance",
-        how=f"{guided.record.iloc[0].settings['pool']} test images of {record_task}, last block; means over seeds.",
+        how=f"{seen(guided.record.iloc[0])} test images of {record_task}, last block; means over seeds.",
         caption="Prompts of the last block and the classes they stand for.",
     )  # fmt: skip
     by_seed = guided.set_index(["seed", "method"]).unstack()
@@ -738,10 +745,10 @@ not_here("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.", "dav
 # from "value" by rounding alone. What the paper finds for keys and values together is the values' doing.
 #
 # In the left panel a guided block that is not the last still has its prompts thrown away behind it; what differs is
-# whose patches the first loss compares with, and how much of the network lies behind. k-means here works on a few
-# dozen class means of the embedded width, which takes so little time that the call itself weighs in; on CUB it has
-# five times as many and twelve times as wide ones. It starts from the last centroids, so once classes stay where they
-# are it stops after one round.
+# whose patches the first loss compares with, and how much of the network lies behind. k-means in the quick profile
+# works on a few dozen class means of a small width, which takes so little time that the call itself weighs in; on CUB
+# it has five times as many and twelve times as wide ones. It starts from the last centroids, so once classes stay where
+# they are it stops after one round.
 
 # %% [markdown]
 # (davpt.figure-5)=
@@ -858,9 +865,9 @@ not_here("davpt.figure-6", "Maps of CUB-200-2011 need its images and the publish
 # ## Table 5: Data set specifications
 #
 # The paper's table lists its data sets and splits; only the caption is left. Below are the tasks that stand in for
-# them here; [](../data.md) shows their images. A count of names corrects one phrase: VTAB-1K has 19 *tasks*, as the
-# appendix says, on fewer data sets, since CLEVR, dSprites and SmallNORB give two each. Oxford Flowers is in FGVC and
-# in VTAB-1K.
+# them in the quick profile; [](../data.md) shows their images. A count of names corrects one phrase: VTAB-1K has 19
+# *tasks*, as the appendix says, on fewer data sets, since CLEVR, dSprites and SmallNORB give two each. Oxford Flowers
+# is in FGVC and in VTAB-1K.
 
 # %% name="davpt.table-5" tags=["hide-input"]
 taken = {part: names for part, names in chapter.cast.tasks.items() if part in ("benchmark", "pretraining", "fine")}

@@ -28,9 +28,10 @@
 # starts as CDC; salience is the mean over heads. The three drawings of the paper are on [](methods.ipynb), its
 # Table 8 and all its counts of parameters on [](cost.ipynb).
 #
-# **What this page can settle.** The paper's own arithmetic, exactly (`derived`). Its accuracies only as a `trend`:
-# small backbones and small tasks that this project made (see [](../data.md) and [](../backbones.md)) show a direction,
-# never a reproduction. What needs the paper's own weights and data says `not run`, with the command that runs it.
+# **What this page can settle.** The paper's own arithmetic, exactly (`derived`). Its accuracies only as a `trend`: the
+# quick profile's small backbones and tasks, which this project made (see [](../data.md) and [](../backbones.md)), show
+# a direction, never a reproduction. What needs the paper's own weights and data says `not run`, with the command that
+# runs it.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -39,8 +40,9 @@ backbone = None  # plays the supervised ViT in place of the profile's; no other 
 weights = "pretrained"  # or a weights file
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
-studies = None  # names of data_manifests/studies.yaml to run here
-seeds = None  # run here
+studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
+# only where a backbone, tasks, methods or search is given
+seeds = None  # run and shown here
 kept_seeds = None  # shown where a record has them
 search = None  # search learning rates here
 data_dir = None  # folder of the tasks that are not embedded
@@ -94,6 +96,17 @@ def rest(artifact, *names, why=SCALE):
         page.not_run(artifact, why=why, command=chapter.command(studies=list(names)))
     if p.profile == "paper" and not page.artifacts[artifact]["shows"]:
         page.not_run(artifact, why="The parameters of this run leave it out.", command=chapter.command())
+
+
+def backbones_of(rows):
+    """The backbones of some records, each once."""
+    return dict.fromkeys(record.settings["backbone"] for record in rows.record)
+
+
+def seen(record):
+    """How many test images a record of attention saw: its pool, or all where there are fewer."""
+    size = chapter.lab.backbone(record.settings["backbone"]).image_size
+    return min(record.settings["pool"], len(chapter.lab.task(record.settings["task"], size).test[1]))
 
 
 def judge(claim, frame, better, worse, note=""):
@@ -190,16 +203,16 @@ def of_vtab(*variants):
 # %% [markdown]
 # ## How the runs were made
 #
-# Recipe `quick` of `data_manifests/recipes.yaml`, the same for all methods but for the learning rate. **Rates** were
+# One recipe of `data_manifests/recipes.yaml`, the same for all methods but for the learning rate. **Rates** were
 # searched for every cell, that is every method on every task and backbone, with the same budget: 0.2, 1 and 5 times the
 # recipe's rate, with seed 0, taking the best accuracy on the 200 validation images. Variants that differ in one
 # setting from a method of the benchmark (parts, token numbers, sizes) take that method's rate. The search for CDC,
 # vanilla CDC and ProVP is their own. The reported accuracy is that of the last epoch on the test split.
 #
 # Two hundred validation images have a standard error of two to three points, so a search of three rates is coarse, and
-# a method may owe a point or two to its luck. The backbones have eight blocks and 36 patches. Ten prompt tokens, and
-# ten reinforced patches, are a far larger share here than on a ViT-B/16 with 196 patches. All this shows a trend, never
-# a reproduction.
+# a method may owe a point or two to its luck. The quick profile's backbones have eight blocks and 36 patches. Ten
+# prompt tokens, and ten reinforced patches, are a far larger share here than on a ViT-B/16 with 196 patches. All this
+# shows a trend, never a reproduction.
 #
 # This paper leaves rates and batch size out: its recipe in the paper profile searches around a rate of 1 with VPT's batch.
 
@@ -255,8 +268,8 @@ page.printed("ivpt.table-1", "Table 1 as printed")
 rest("ivpt.table-1", "benchmark")
 
 # %% [markdown]
-# Where full fine-tuning stands high here, mind that the embedded networks are small: training all of one on 800 images
-# is no great risk, whereas the paper's has some two hundred times as many weights for 1,000 images.
+# Where full fine-tuning stands high in the quick profile, mind that its networks are small: training all of one on 800
+# images is no great risk, whereas the paper's has some two hundred times as many weights for 1,000 images.
 
 # %% [markdown]
 # (ivpt.table-2)=
@@ -390,7 +403,7 @@ def show_noise(artifact, frame):
     lowest = frame.groupby(["task", "variant"]).seed.nunique().min()
     page.show(
         artifact, fig, evidence="trend", records=list({row.id: row for row in frame.record}.values()),
-        how=f"Small backbone and tasks of this project; mean and range over {lowest} seeds, one draw of noise a seed.",
+        how=f"{', '.join(backbones_of(frame))}; mean and range over {lowest} seeds, one draw of noise a seed.",
         caption="Loss of test accuracy against the same model without noise.",
         alt="Curves of the loss of accuracy over the strength of the noise, for CDC and for EXPRESS.",
     )  # fmt: skip
@@ -528,8 +541,8 @@ rest("ivpt.table-5", "benchmark", "sizes", why=SIZES_WHY)
 # ## Table 6: Other pre-trainings
 #
 # Backbones that were pretrained without labels: MoCo-v3 and MAE. The paper finds VPT weak there, Gate-VPT
-# ("GaPT" in the paper, {cite}`yoo2023`), made for such backbones, better, and iVPT better still. The embedded backbones
-# have one size and one source of pictures for all three pre-trainings.
+# ("GaPT" in the paper, {cite}`yoo2023`), made for such backbones, better, and iVPT better still. The quick
+# profile's backbones have one size and one source of pictures for all three pre-trainings.
 
 # %% name="ivpt.table-6" tags=["hide-input"]
 PARTS = {"supervised": "supervised", "mocov3": "MoCo-v3", "mae": "MAE"}
@@ -579,7 +592,7 @@ page.not_run(
 # ## Table 9: FGVC per data set
 #
 # Five fine-grained sets. iVPT has the best mean in the paper and, of the methods that train more than a head, the
-# fewest parameters. The embedded task `flowers` has forty close classes with twenty training images each.
+# fewest parameters. The quick profile's task `flowers` has forty close classes with twenty training images each.
 
 # %% name="ivpt.table-9" tags=["hide-input"]
 FINE = ["Full fine-tuning", "Linear probe", "VPT-Deep", "EXPRESS", "E2VPT", "iVPT"]
@@ -624,8 +637,8 @@ rest("ivpt.figure-6", "benchmark", "ivpt-structures", why=NOISE_SCALE)
 #
 # The paper shows where the class token looks in each block, for one image of three sets, and reads from it that iVPT
 # attends more tightly to what matters, and to all objects of a counting scene. One picture proves little, so here
-# the statement has a number beside it: the **entropy** of the class token's attention to patches, in bits, over 200
-# test images. Even attention over all patches has the logarithm of their number; one patch has 0.
+# the statement has a number beside it: the **entropy** of the class token's attention to patches, in bits, over
+# many test images. Even attention over all patches has the logarithm of their number; one patch has 0.
 
 # %% name="ivpt.figure-7" tags=["hide-input"]
 LOOKED_AT = {"quick": ["texture", "position", "count"], "paper": ["pets", "resisc45", "clevr_count"]}[p.profile]
@@ -654,7 +667,7 @@ def show_maps(maps):
         ax.set_xticks([]), ax.set_yticks([]), ax.grid(False)
     page.show(
         "ivpt.figure-7", fig, evidence="trend", records=[*first.record],
-        how="Small backbone and tasks of this project; one image, the first of the test split, and one seed.",
+        how=f"{', '.join(backbones_of(first))}; one image, the first of the test split, and one seed.",
         caption="The class token's attention to the patches by block, each map from 0 (dark) to its own maximum.",
         alt="Rows of small heat maps, one for each block, beside a test image, for VPT-Deep and iVPT on each task.",
     )  # fmt: skip
@@ -680,7 +693,8 @@ def show_entropy(maps):
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     page.show(
         "ivpt.figure-7", fig, evidence="trend", records=[*maps.record],
-        how=f"200 test images of {', '.join(dict.fromkeys(maps.task))}; mean and range, {maps.seed.nunique()} seeds.",
+        how=f"{' or '.join(map(str, sorted({*maps.record.map(seen)})))} test images of "
+        f"{', '.join(dict.fromkeys(maps.task))}; mean and range, {maps.seed.nunique()} seeds.",
         caption="Entropy of the class token's attention to patches, prompts left out; lower is more concentrated.",
         alt="Two curves of entropy over the blocks, for VPT-Deep and iVPT, below a dashed line for even attention.",
     )  # fmt: skip
@@ -830,7 +844,7 @@ prompt_parameters("ivpt.table-16", "vtab", "Table 1")
 # (ivpt.table-17)=
 # ## Table 17: Data set statistics
 #
-# The paper's data sets, as printed, and below them the embedded tasks that stand in for them in each group.
+# The paper's data sets, as printed, and below them the tasks that stand in for them in the quick profile.
 
 # %% name="ivpt.table-17" tags=["hide-input"]
 page.printed("ivpt.table-17", "Table 17 as printed")

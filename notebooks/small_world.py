@@ -119,7 +119,7 @@ if len(frame):
     frame = frame.drop_duplicates(["variant", "task", "seed"])
     order = [name for name in embedded_tasks() if (frame.task == name).any()]
     means = frame.groupby(["task", "variant"]).test.mean().unstack().reindex(order)
-    spread = frame.groupby(["task", "variant"]).test.agg(lambda v: f"{v.mean():.1f}" + (f" ± {v.std(ddof=1):.1f}" if len(v) > 1 else ""))
+    spread = frame.groupby(["task", "variant"]).test.agg(figures.spread)
     table = spread.unstack().reindex(order).fillna("–")
     table.insert(0, "group", [embedded_tasks()[name]["group"] for name in order])
     table.insert(1, "classes", [len(embedded_tasks()[name]["classes"]) for name in order])

@@ -22,11 +22,11 @@
 # The prototypes $C$ are cluster centres, pooled tokens or, what the paper uses after its ablation, tokens drawn at
 # random. Its claim is that this matters most after self-supervised pre-training, where VPT is weak.
 #
-# **What this page can settle.** Accuracy is measured on small backbones and small tasks that this project made
-# (see [](../data.md) and [](../backbones.md)): a `trend`, a direction, never a reproduction. What follows from the
-# printed cells alone is `derived`. The paper's own scale says `not run`, with the command that runs it. How long the
-# starts take is on the page about cost ({ref}`Table 1 <spt.table-1>`); {ref}`Figure 1 <spt.figure-1>` and
-# {ref}`Figure S2 <spt.figure-s2>`, the drawings, are on the page about the methods.
+# **What this page can settle.** In the quick profile accuracy is measured on small backbones and small tasks that
+# this project made (see [](../data.md) and [](../backbones.md)): a `trend`, a direction, never a reproduction. What
+# follows from the printed cells alone is `derived`. The paper's own scale says `not run`, with the command that runs
+# it. How long the starts take is on the page about cost ({ref}`Table 1 <spt.table-1>`); {ref}`Figure 1 <spt.figure-1>`
+# and {ref}`Figure S2 <spt.figure-s2>`, the drawings, are on the page about the methods.
 #
 # As in the paper, backbones of masked autoencoding (MAE) give the head the mean of the patches, since their class
 # token was never trained; the others give it the class token.
@@ -38,8 +38,9 @@ backbone = None  # plays the supervised ViT in place of the profile's; no other 
 weights = "pretrained"  # or a weights file
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
-studies = None  # names of data_manifests/studies.yaml to run here
-seeds = None  # run here
+studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
+# only where a backbone, tasks, methods or search is given
+seeds = None  # run and shown here
 kept_seeds = None  # shown where a record has them
 search = None  # search learning rates here
 data_dir = None  # folder of the tasks that are not embedded
@@ -83,9 +84,7 @@ PAIR = ["VPT-Deep", "SPT-Deep"]
 def spread(rows):
     """Mean over tasks and seeds with the standard deviation over seeds, as text."""
     by_seed = rows.groupby("seed").test.mean()
-    if not len(by_seed):
-        return "–"
-    return f"{by_seed.mean():.1f} ± {by_seed.std():.1f}" if len(by_seed) > 1 else f"{by_seed.mean():.1f}"
+    return figures.spread(by_seed) if len(by_seed) else "–"
 
 
 def paired(frame, better, worse):
@@ -154,8 +153,8 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 # of the same method at the usual ones, and other sizes of the backbone that of the middle size.
 #
 # **What to keep in mind.** 200 validation images have a standard error of two to three points, so a search decides
-# little between near rates; a single seed decides nothing. The backbones are small and saw drawn pictures. The number
-# of seeds stands below each table and figure.
+# little between near rates; a single seed decides nothing. The quick profile's backbones are small and saw drawn
+# pictures. The number of seeds stands below each table and figure.
 
 # %% name="recipe" tags=["hide-input"]
 recipe = load_recipe(p.profile, "spt-deep", True)
@@ -316,10 +315,10 @@ end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file."
 #   the head sees standardised features at a rate of its own.
 # * *The start is forgotten.* If the rate that validation picks is large beside the tokens (see the table of rates), the
 #   prompts soon stand elsewhere. Table 4 shows the start by itself: there the prompts stay as they began.
-# * *The tokens hold little.* An image has 36 patches, and a drawn picture is mostly ground. Tokens drawn at random are
-#   then near copies of each other, and as keys and values they give attention nothing new.
+# * *The tokens hold little.* An image of the quick profile has 36 patches, and a drawn picture is mostly ground. Tokens
+#   drawn at random are then near copies of each other, and as keys and values they give attention nothing new.
 # * *There is less to gain.* The prompts' own level of detail matters across twelve blocks of a network that saw a
-#   million photographs; eight blocks trained on drawings differ less from each other.
+#   million photographs; the quick profile's eight blocks trained on drawings differ less from each other.
 # * *The count differs.* The last epoch is reported here, and the paper does not say which epoch is. A best epoch on
 #   test images favours whatever fluctuates.
 
@@ -575,16 +574,17 @@ for task in amounts[:1]:
 end("spt.figure-4", "ImageNet-1K, 1 % to all of its 1.28 million images, ViT-B/16 of two pre-trainings.", "spt-amount")
 
 # %% [markdown]
-# The paper's largest amount has over a thousand images a class, ours a few dozen: where full fine-tuning does not
-# take over at the right end, the axis may simply be too short. The pre-training differs as well: the supervised
-# backbones of this project were taught classes of drawn shapes, which these tasks need more or less by their nature.
+# The paper's largest amount has over a thousand images a class, the quick profile's a few dozen: where full fine-tuning
+# does not take over at the right end, the axis may simply be too short. The pre-training differs as well: the quick
+# profile's supervised backbones were taught classes of drawn shapes, which these tasks need more or less by their
+# nature.
 
 # %% [markdown]
 # (spt.table-s1)=
 # ## Table S1: Data sets
 #
-# Classes and split sizes of the 24 tasks. Nothing is run. Beside them are the tasks that stand for them here; all
-# have 800 training images unless said, as VTAB-1k has.
+# Classes and split sizes of the 24 tasks. Nothing is run. Beside them are the tasks that stand for them in the quick
+# profile; all have 800 training images unless said, as VTAB-1k has.
 
 # %% name="spt.table-s1" tags=["hide-input"]
 entries = embedded_tasks()
@@ -596,7 +596,7 @@ table = pd.DataFrame([
     for name in used
 ])  # fmt: skip
 page.show("spt.table-s1", table, evidence="derived", how="From the description of the embedded tasks.",
-          caption="The embedded tasks that this page uses.")  # fmt: skip
+          caption="The embedded tasks that this page uses in the quick profile.")  # fmt: skip
 starred = manifests.published("spt.table-s1")
 starred = starred[starred.val.str.endswith("*")]
 train, val = (starred[name].str.strip("*").str.replace(",", "").astype(int) for name in ("train", "val"))

@@ -28,10 +28,31 @@ def test_profiles_fill_what_is_left_out():
     assert (paper.seeds, paper.search, paper.studies) == ([0, 1, 2, 3, 4], True, None)
 
 
+@pytest.mark.parametrize("given", [
+    {"tasks": ["position"]}, {"methods": ["vpt-deep"]}, {"backbone": "vit_nano_patch4_24"}, {"search": True},
+    {"seeds": [7], "tasks": ["position"]},
+])  # fmt: skip
+def test_a_narrowed_chapter_runs_its_studies(given):
+    assert ChapterParameters(**given).studies is None
+    assert ChapterParameters(**given, studies=[]).studies == []  # only shows what is kept
+
+
+def test_what_is_run_is_shown():
+    own = ChapterParameters(seeds=[7])
+    assert (own.studies, own.kept_seeds) == ([], [0, 1, 2, 3, 4, 7])  # the quick part with another seed
+    assert ChapterParameters(seeds=[7], kept_seeds=[1]).kept_seeds == [1]
+
+
+def test_tasks_without_studies_leave_their_runs(stores):
+    p = ChapterParameters(tasks=["position"], methods=["linear-probe"], epochs=1)
+    frame = Chapter(Page("spt", p), p, ["benchmark"], ["vpt-deep"]).rows("benchmark")
+    assert list(frame.variant) == ["Linear probe"] and list(frame.task) == ["position"] and list(frame.seed) == [0]
+
+
 @pytest.fixture
 def chapter(stores, monkeypatch):
     """A chapter of the quick profile on one task and two methods, without any run."""
-    p = ChapterParameters(tasks=["position"], methods=["linear-probe", "vpt-deep"])
+    p = ChapterParameters(tasks=["position"], methods=["linear-probe", "vpt-deep"], studies=[])
     return Chapter(Page("spt", p), p, ["benchmark"], ["vpt-deep"])
 
 

@@ -1,16 +1,26 @@
 """Parameters are checked, claims are judged by their interval, a page forgets no artifact."""
 
-from dataclasses import dataclass, replace
+import ast
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
+import jupytext
 import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
 import pandas as pd
+import papermill
 import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visprompt import manifests, notebook
+from visprompt import figures, manifests, notebook, records
+from visprompt.chapters import ChapterParameters
 from visprompt.errors import BadInput
+
+SMALL = Path(__file__).with_name("small_notebook.py")
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.py"))
 
 
 @dataclass(frozen=True)
@@ -23,14 +33,16 @@ class Settings(notebook.Parameters):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sede": [0]}, "unknown notebook parameter 'sede'. Did you mean 'seeds'"),
         ({"seeds": "0"}, "seeds must be"),
         ({"seeds": [0.5]}, "seeds must be"),
         ({"seeds": [True]}, "seeds must be"),
+        ({"seeds": "2024-13-45"}, "seeds must be"),
         ({"rate": "fast"}, "rate must be float"),
         ({"measure": 1}, "measure must be bool"),
         ({"profile": "papper"}, "Did you mean 'paper'"),
+        ({"profile": 3}, "profile must be str, not 3"),
         ({"device": "gpu"}, "unknown device"),
+        ({"device": "cuda:x"}, "torch finds no device 'cuda:x'"),
     ],
 )
 def test_a_wrong_parameter_is_refused(given, message):
@@ -38,8 +50,8 @@ def test_a_wrong_parameter_is_refused(given, message):
         notebook.read_parameters(Settings, given)
 
 
-def test_right_parameters_are_read_and_notebook_names_are_ignored():
-    namespace = {"In": [], "_1": 3, "pd": pd, "Settings": Settings, "seeds": [1, 2], "rate": 1, "get_ipython": len}
+def test_parameters_are_read_and_other_names_of_a_notebook_are_ignored():
+    namespace = {"In": [], "_1": 3, "pd": pd, "Settings": Settings, "p": 3, "seeds": [1, 2], "rate": 1, "open": len}
     assert notebook.read_parameters(Settings, namespace) == Settings(seeds=[1, 2], rate=1)
 
 
@@ -47,6 +59,161 @@ def test_text_from_the_command_line_is_read_as_a_list():
     assert notebook.read_parameters(Settings, {"seeds": "[0, 3]", "rate": "0.5"}) == Settings(seeds=[0, 3], rate=0.5)
     with pytest.raises(BadInput, match="seeds must be"):
         notebook.read_parameters(Settings, {"seeds": "[0"})
+
+
+@pytest.mark.parametrize(("cells", "name"), [
+    (["# Parameters\nsede = [0]\n"], "sede"),
+    (["profile = 'quick'\nsede = [0]", "import numpy as np", "x = 1"], "sede"),
+    (["profile = 'quick'", "# Parameters\nnp = 3\n"], "np"),
+    (["profile = 'quick'\nrates: float = 1", "# Parameters\nseeds = [0]\n"], "rates"),
+])  # fmt: skip
+def test_a_foreign_name_in_a_cell_of_parameters_is_refused(cells, name):
+    with pytest.raises(BadInput, match=f"unknown notebook parameter '{name}'"):
+        notebook.read_parameters(Settings, {}, cells)
+
+
+@pytest.mark.parametrize("cells", [
+    ["profile = 'quick'\nsede = [0]", "profile = 'quick'\nseeds = [0]"],  # mended and run again
+    ["# Parameters\nsede = [0]", "# Parameters\nseeds = [0]"],
+    ["profile = 'quick'", "for profile in ['quick']: x = 1", "%time x = 1", "profile, x = 'quick', 1"],
+    ["", "def profile():\n    return 1", "tables = 3", "profile[0] = 1\nx = 2"],
+])  # fmt: skip
+def test_other_cells_are_no_parameters(cells):
+    assert notebook.read_parameters(Settings, {"seeds": [0]}, cells) == Settings(seeds=[0])
+
+
+@pytest.fixture
+def shell():
+    """An IPython that runs cells in this process, as a kernel does."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    InteractiveShell.clear_instance()
+    yield InteractiveShell.instance()
+    InteractiveShell.clear_instance()
+
+
+def small_notebook(folder):
+    """The small notebook's parameters cell and setup cell as an ipynb."""
+    small = jupytext.read(SMALL)
+    small.cells = [cell for cell in small.cells if cell.cell_type == "code"][:2]
+    nbformat.write(small, folder / "small.ipynb")
+    return folder / "small.ipynb"
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"profil": "quick"}, "unknown notebook parameter 'profil'. Did you mean 'profile'"),
+    ({"np": 1}, "unknown notebook parameter 'np'"),
+    ({"pd": 1}, "unknown notebook parameter 'pd'"),
+    ({"open": 1}, "unknown notebook parameter 'open'"),
+    ({"_x": 1}, "unknown notebook parameter '_x'"),
+    ({"In": 1}, "unknown notebook parameter 'In'"),
+    ({"get_ipython": 1}, "unknown notebook parameter 'get_ipython'"),
+    ({"page": 1, "device": "cpu"}, "unknown notebook parameter 'page'"),
+    ({"device": 1}, "device must be str"),
+    ({"profile": "[0]"}, "profile '\\[0]'"),
+])  # fmt: skip
+def test_what_papermill_injects_is_checked(shell, stores, capsys, tmp_path, given, message):
+    small = papermill.iorw.load_notebook_node(str(small_notebook(tmp_path)))
+    small = papermill.parameterize.parameterize_notebook(small, given)
+    results = [shell.run_cell(cell.source, store_history=True) for cell in small.cells]
+    with pytest.raises(BadInput, match=message):
+        results[-1].raise_error()
+    shown = capsys.readouterr().out.strip()
+    assert shown.startswith("BadInput: ") and "\n" not in shown  # no traceback
+
+
+def test_the_setup_cell_runs_again_and_reads_a_changed_parameter(shell, stores, tmp_path):
+    parameters, setup = (cell.source for cell in nbformat.read(small_notebook(tmp_path), 4).cells)
+    for source in (parameters, setup, setup, parameters.replace("quick", "paper"), setup, setup):
+        shell.run_cell(source, store_history=True).raise_error()
+    assert shell.user_ns["settings"].profile == shell.user_ns["page"].profile == "paper"
+    shell.run_cell(parameters + "\nsede = [0]", store_history=True).raise_error()
+    with pytest.raises(BadInput, match="'sede'"):
+        shell.run_cell(setup, store_history=True).raise_error()
+    shell.run_cell(parameters, store_history=True).raise_error()
+    shell.run_cell(setup, store_history=True).raise_error()
+
+
+def test_papermill_itself_refuses_a_name_that_an_import_takes(tmp_path):
+    with pytest.raises(papermill.PapermillExecutionError, match="BadInput: unknown notebook parameter 'plt'"):
+        papermill.execute_notebook(small_notebook(tmp_path), None, {"plt": 3}, progress_bar=False)
+
+
+def cells_of(path):
+    """(parameters cell, all other code cells), as syntax trees."""
+    code = [cell for cell in jupytext.read(path).cells if cell.cell_type == "code"]
+    own = [cell for cell in code if "parameters" in cell.metadata.get("tags", [])]
+    assert len(own) == 1
+    return ast.parse(own[0].source), [ast.parse(cell.source) for cell in code if cell is not own[0]]
+
+
+def bound(nodes):
+    """The names that statements give to a notebook itself, not to a function or a comprehension in it."""
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).split(".")[0]
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            yield from bound(ast.iter_child_nodes(node))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_parameters_stay_what_they_are_until_the_setup_cell_runs_again(path):
+    parameters, others = cells_of(path)
+    names = notebook.assigned(ast.unparse(parameters))
+    assert names[:2] == ["profile", "device"]
+    assert not set(names) & {name for cell in others for name in bound(cell.body)}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_parameters_cell_has_all_parameters_and_nothing_else(path):
+    parameters, others = cells_of(path)
+    own = [node for cell in others for node in cell.body if isinstance(node, ast.ClassDef) and node.name == "Settings"]
+    wanted = [field.name for field in fields(notebook.Parameters)]
+    if own:
+        wanted += [line.target.id for line in own[0].body if isinstance(line, ast.AnnAssign)]
+    elif "ChapterParameters" in path.read_text():
+        wanted = [field.name for field in fields(ChapterParameters)]
+    assert sorted(notebook.assigned(ast.unparse(parameters))) == sorted(wanted)
+
+
+@pytest.mark.parametrize("name", ["ap_theory", "cost", "methods", "shallow_vit"])
+def test_a_notebooks_setup_can_run_again(name, stores):
+    code = [cell.source for cell in jupytext.read(NOTEBOOKS[0].with_stem(name)).cells if cell.cell_type == "code"][:2]
+    namespace = {"__name__": "__main__"}
+    for source in (*code, code[1], 'profile = "paper"', code[1]):
+        exec(source, namespace)
+    assert namespace["p"].profile == namespace["page"].profile == "paper"
+
+
+def test_a_mean_has_a_deviation_from_two_values_on():
+    assert figures.spread(pd.Series([61.26])) == "61.3"
+    assert figures.spread([60.0, 62.0]) == "61.0 ± 1.4"
+    assert figures.spread(np.array([60.0, 62.0, 64.0])) == "62.0 ± 2.0"
+
+
+def test_a_page_says_what_its_records_were_made_with(monkeypatch):
+    monkeypatch.setattr(records, "is_current", lambda record: record.id != "old")
+    monkeypatch.setattr(records, "versions", lambda: {"torch": "2.10.0+cpu", "timm": "1.0.20"})
+
+    def made(id, torch="2.10.0", timm="1.0.20"):
+        return records.Record(id, "test", {}, {}, {}, versions={"torch": torch, "timm": timm})
+
+    assert notebook.with_age("Counted.", ()) == "Counted."
+    assert notebook.with_age("Counted.", [made("a"), records.Record("b", "test", {}, {}, {})]) == "Counted."
+    assert notebook.with_age("Counted.", [made("old"), made("a"), made("a")]) == (
+        "Counted. 1 of 2 records were made by other code than today's."
+    )
+    assert notebook.with_age("Counted.", [made("a", "2.9.0+cu128"), made("b", "2.8.0"), made("c")]) == (
+        "Counted. 2 of 3 records were made with torch 2.8.0 or 2.9.0 (installed is 2.10.0)."
+    )
+    assert notebook.with_age("Counted.", [made("old", "2.9.0"), made("b", timm="1.0.3")]) == (
+        "Counted. 1 of 2 records were made by other code than today's. "
+        "2 of 2 records were made with torch 2.9.0 (installed is 2.10.0) and timm 1.0.3 (installed is 1.0.20)."
+    )
 
 
 def claim(direction, **fields):

@@ -30,7 +30,9 @@ class ChapterParameters(Parameters):
     weights: str | None = "pretrained"  # or a weights file, for all backbones
     tasks: list[str] | None = None  # none but these
     methods: list[str] | None = None  # slugs; no variants but theirs
-    studies: list[str] | None = None  # those that are run here; None: of quick none, of paper all of the chapter
+    # Those that are run here. None: all of the chapter, but in the quick profile only where backbone, tasks, methods or
+    # search is given; else its own small part alone.
+    studies: list[str] | None = None
     seeds: list[int] | None = None  # those that are run here
     kept_seeds: list[int] | None = None  # those that are shown where a record has them
     search: bool | None = None  # search learning rates here; None: only in the paper profile
@@ -40,9 +42,11 @@ class ChapterParameters(Parameters):
     def __post_init__(self):
         super().__post_init__()
         quick = self.profile == "quick"
+        narrowed = self.search or any(given is not None for given in (self.backbone, self.tasks, self.methods))
         defaults = {
-            "seeds": [0] if quick else [0, 1, 2, 3, 4], "kept_seeds": [0, 1, 2, 3, 4], "search": not quick,
-            "studies": [] if quick else None,
+            "seeds": [0] if quick else [0, 1, 2, 3, 4],
+            "kept_seeds": sorted({0, 1, 2, 3, 4, *(self.seeds or [])}),  # what is run is shown
+            "search": not quick, "studies": [] if quick and not narrowed else None,
         }  # fmt: skip
         for name, value in defaults.items():
             if getattr(self, name) is None:

@@ -7,6 +7,10 @@ from collections.abc import Iterable
 class BadInput(ValueError):
     """Something the user gave cannot be used; the message says what to give instead."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in a notebook: the message alone."""
+        return [f"BadInput: {self}"]
+
 
 def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
     """Return `given` when it is one of `allowed`.

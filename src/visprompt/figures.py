@@ -1,6 +1,9 @@
-"""The look of the plots, once."""
+"""The look of the plots and of a mean with its deviation, once."""
+
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import seaborn as sns
 
 # One colour a method on every page, distinguishable in the common colour-vision deficiencies.
@@ -55,3 +58,8 @@ def style() -> None:
         },
     )
     plt.rcParams["savefig.facecolor"] = "white"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation (n - 1) of some values, one decimal, as text; of one value there is no deviation."""
+    return f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else "")

@@ -1,15 +1,19 @@
 """What every notebook needs: parameters that are checked, and a page that remembers what it showed."""
 
+import ast
 import base64
 import html
 import io
 import math
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import pandas as pd
+import torch
 import yaml
+from IPython import get_ipython
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
@@ -20,7 +24,7 @@ from .errors import BadInput, choose
 
 EVIDENCE = ("derived", "measured", "trend", "replicated")
 RESULTS_MIME = "application/vnd.visprompt.results+json"
-IPYTHON_NAMES = {"In", "Out", "exit", "quit", "open", "get_ipython"}
+INJECTED = "# Parameters\n"  # how papermill begins the cell that it adds after the parameters cell
 
 
 @dataclass(frozen=True)
@@ -33,38 +37,76 @@ class Parameters:
     def __post_init__(self):
         choose("profile", self.profile, ["quick", "paper"])
         choose("device", self.device.split(":")[0], ["cpu", "cuda", "mps"])
+        if self.device != "cpu":
+            try:
+                torch.empty(0, device=self.device)
+            except (RuntimeError, AssertionError):  # torch asserts that it was built for the device
+                raise BadInput(f"torch finds no device {self.device!r} on this machine; give -p device cpu.") from None
 
 
-def read_parameters(settings: type, namespace: dict):
-    """Turn the variables of the parameters cell into `settings`, a frozen dataclass.
+def read_parameters(settings: type, namespace: dict, cells: Sequence[str] | None = None):
+    """Turn the parameters among a notebook's variables into `settings`, a frozen dataclass.
 
-    Papermill only logs a parameter that the notebook does not know; here it is an error.
+    Only the names of `settings` are read, so that the cell that calls this can run again. Papermill just logs a
+    parameter that the notebook does not know; here it is an error.
+
+    Args:
+        namespace: the notebook's `globals()`.
+        cells: sources of the cells run so far, oldest first; None: those that IPython remembers.
 
     Raises:
         BadInput: a name that `settings` lacks, or a value of the wrong type.
     """
-    known = {field.name for field in fields(settings)}
     hints = typing.get_type_hints(settings)
-    given = {
-        name: value
-        for name, value in namespace.items()
-        if not name.startswith("_")
-        and name not in IPYTHON_NAMES
-        and not isinstance(value, (types.ModuleType, type, types.FunctionType))
-    }
-    for name, value in given.items():
+    known = [field.name for field in fields(settings)]
+    for name in given_names(cells_run() if cells is None else cells):
         choose("notebook parameter", name, known)
+    given = {name: namespace[name] for name in known if name in namespace}
+    for name, value in given.items():
         if isinstance(value, str) and not fits(value, hints[name]):
             given[name] = value = parse(value)  # papermill -p seeds '[0]' hands over the text "[0]"
         require(f"parameter {name}", value, hints[name])
     return settings(**given)
 
 
+def cells_run() -> list[str]:
+    """The sources of the cells that IPython has run, oldest first; none outside of IPython."""
+    history = getattr(get_ipython(), "history_manager", None)
+    return list(history.input_hist_parsed) if history else []
+
+
+def given_names(cells: Sequence[str]) -> list[str]:
+    """The names that the newest parameters cell and papermill's newest injected cell assign.
+
+    The variables themselves do not tell: what papermill was given as `np` is a module after the next cell.
+    """
+    injected, own = [], []
+    for source in cells:
+        names = assigned(source)
+        if source.startswith(INJECTED):
+            injected = names
+        elif "profile" in names:
+            own = names
+    return [*own, *injected]
+
+
+def assigned(source: str) -> list[str]:
+    """The names that a cell of plain assignments assigns; none of any other cell."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return []
+    if not all(isinstance(node, (ast.Assign, ast.AnnAssign)) for node in body):
+        return []
+    targets = [target for node in body for target in getattr(node, "targets", None) or [node.target]]
+    return [target.id for target in targets] if all(isinstance(target, ast.Name) for target in targets) else []
+
+
 def parse(text: str):
     """A list or number written as text; the text itself when it is neither."""
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # yaml takes 2024-13-45 for a date
         return text
 
 
@@ -197,10 +239,28 @@ class Page:
         display({RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
 
 
-def with_age(how: str, records) -> str:
-    """How numbers came about, and how many of their records were made by other code than today's."""
+def with_age(how: str, records: Sequence[run_records.Record]) -> str:
+    """How numbers came about; how many of their records other code or other versions of torch or timm made."""
+    records = list({record.id: record for record in records}.values())
     old = sum(not run_records.is_current(record) for record in records)
-    return f"{how} {old} of {len(records)} records were made by other code than today's." if old else how
+    if old:
+        how = f"{how} {old} of {len(records)} records were made by other code than today's."
+    others, made = [], set()
+    for name in ("torch", "timm"):
+        installed = public(run_records.versions()[name])
+        found = {record.id: public(record.versions.get(name, installed)) for record in records}
+        found = {id: version for id, version in found.items() if version != installed}
+        if found:
+            others.append(f"{name} {' or '.join(sorted({*found.values()}))} (installed is {installed})")
+            made |= found.keys()
+    if others:
+        how = f"{how} {len(made)} of {len(records)} records were made with {' and '.join(others)}."
+    return how
+
+
+def public(version: str) -> str:
+    """A version without its build: 2.9.0 of 2.9.0+cpu."""
+    return version.split("+")[0]
 
 
 def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:

@@ -187,7 +187,10 @@ def module(name: str) -> Module | None:
     """A module of the package or a notebook, or None."""
     if name not in MODULES and name in paths():
         path = paths()[name]
-        MODULES[name] = parse(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+        try:
+            MODULES[name] = parse(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+        except (SyntaxError, ValueError):
+            MODULES[name] = Module(name)  # a file that says nothing, so that nothing of it stands
     return MODULES.get(name)
 
 
