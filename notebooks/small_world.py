@@ -164,4 +164,5 @@ if len(bench):
         })  # fmt: skip
     page.present(pd.DataFrame(rows), evidence="trend", cell="separation", how=chapter.how(tuned), records=[*tuned.record],
                  caption="Methods of the benchmark without the linear probe: mean test accuracy, in %.")  # fmt: skip
+chapter.show_left_out()
 page.close()
