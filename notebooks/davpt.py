@@ -584,7 +584,7 @@ if attention:
     page.show(
         "davpt.figure-3", table.assign(seeds=matches.groupby("method").size()).reset_index(), evidence="trend",
         records=every,
-        how=f"Entropy and share over {every[0].settings['pool']} test images, agreement over "
+        how=f"Entropy and share over {chapter.pooled(every[0])} test images, agreement over "
         f"{len(every[0].settings['images'])}; means over seeds.",
         caption="Attention in numbers: entropy of the class token's attention to patches (bits), the share of its "
         "attention that goes to prompts, and the correlation of prompts' maps with its own, in the last block.",
@@ -629,7 +629,7 @@ if len(guided):
     })  # fmt: skip
     page.present(
         table.reset_index(), evidence="trend", records=[*guided.record], cell="guidance",
-        how=f"{guided.record.iloc[0].settings['pool']} test images of {record_task}, last block; means over seeds.",
+        how=f"{chapter.pooled(guided.record.iloc[0])} test images of {record_task}, last block; means over seeds.",
         caption="Prompts of the last block and the classes they stand for.",
     )  # fmt: skip
     by_seed = guided.set_index(["seed", "method"]).unstack()

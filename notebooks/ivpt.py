@@ -331,7 +331,7 @@ NOISE = {
 
 
 def insight(function, study, variant, slug, wanted):
-    """The records of a measurement on a study's runs of one variant: columns task, variant, seed, record."""
+    """The records of a measurement on a study's runs of one variant: backbone, task, variant, seed, record."""
     only = chapter.cast.only_tasks
     names = tuple(name for name in wanted if not only or name in only)
     found = []
@@ -342,8 +342,8 @@ def insight(function, study, variant, slug, wanted):
         for run in cells:
             for seed in dict.fromkeys([*p.seeds, *p.kept_seeds]):
                 record = chapter.look(function, replace(run, seed=seed), compute=compute and seed in p.seeds)
-                found += [] if record is None else [(run.task, variant, seed, record)]
-    return pd.DataFrame(found, columns=["task", "variant", "seed", "record"])
+                found += [] if record is None else [(run.backbone, run.task, variant, seed, record)]
+    return pd.DataFrame(found, columns=["backbone", "task", "variant", "seed", "record"])
 
 
 def noise_of(artifact):
@@ -356,7 +356,7 @@ def noise_of(artifact):
         levels, values = row.record.values["levels"], row.record.values["accuracy"]
         for level, value in zip(levels, values, strict=True):
             found.append({**row, "level": level, "loss": values[0] - value})
-    return pd.DataFrame(found, columns=["task", "variant", "seed", "record", "level", "loss"])
+    return pd.DataFrame(found, columns=["backbone", "task", "variant", "seed", "record", "level", "loss"])
 
 
 def spared(frame, claim, artifact):
@@ -381,10 +381,9 @@ def show_noise(artifact, frame):
         ax.set(title=name, xlabel="noise (standard deviation)")
     axes[0][0].set_ylabel("loss of accuracy, points")
     axes[0][0].legend(loc="upper left")
-    lowest = frame.groupby(["task", "variant"]).seed.nunique().min()
     page.show(
         artifact, fig, evidence="trend", records=list({row.id: row for row in frame.record}.values()),
-        how=f"Small backbone and tasks of this project; mean and range over {lowest} seeds, one draw of noise a seed.",
+        how=f"{chapter.how(frame)} Mean and range over seeds, one draw of noise a seed.",
         caption="Loss of test accuracy against the same model without noise.",
         alt="Curves of the loss of accuracy over the strength of the noise, for CDC and for EXPRESS.",
     )  # fmt: skip
@@ -653,7 +652,7 @@ def show_maps(maps):
         ax.set_xticks([]), ax.set_yticks([]), ax.grid(False)
     page.show(
         "ivpt.figure-7", fig, evidence="trend", records=[*first.record],
-        how="Small backbone and tasks of this project; one image, the first of the test split, and one seed.",
+        how=f"{chapter.how(first)} One image, the first of the test split.",
         caption="The class token's attention to the patches by block, each map from 0 (dark) to its own maximum.",
         alt="Rows of small heat maps, one for each block, beside a test image, for VPT-Deep and iVPT on each task.",
     )  # fmt: skip
@@ -677,9 +676,10 @@ def show_entropy(maps):
     ax.axhline(np.log2(patches), color="#555555", lw=1, ls="--", label="even attention")
     ax.set(xlabel="block", ylabel="entropy, bits")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    pooled = {task: f"{chapter.pooled(rows.record.iloc[0])} of {task}" for task, rows in maps.groupby("task", sort=False)}
     page.show(
         "ivpt.figure-7", fig, evidence="trend", records=[*maps.record],
-        how=f"200 test images of {', '.join(dict.fromkeys(maps.task))}; mean and range, {maps.seed.nunique()} seeds.",
+        how=f"Test images: {', '.join(pooled.values())}; mean and range, {maps.seed.nunique()} seeds.",
         caption="Entropy of the class token's attention to patches, prompts left out; lower is more concentrated.",
         alt="Two curves of entropy over the blocks, for VPT-Deep and iVPT, below a dashed line for even attention.",
     )  # fmt: skip

@@ -83,7 +83,7 @@ def study(args) -> None:
     if failed:
         raise BadInput(" | ".join(failed))
     if not done:
-        raise BadInput(f"nothing to run: what was asked for has fewer cells than part {args.part} wants; give fewer parts.")
+        raise BadInput(f"nothing to run: there are fewer cells than part {args.part} wants; give fewer parts.")
 
 
 def keep(args) -> None:

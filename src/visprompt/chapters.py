@@ -174,7 +174,8 @@ class Chapter:
             return frame.iloc[:0]  # not run here; the artifact says so
         missing = [part for part in parts if part not in self.cast.backbones]
         if missing:
-            not_judged(claim, f"it is about {studies.listed(parts)}, and no backbone plays {studies.listed(missing)} here")
+            named = [studies.listed(names) for names in (parts, missing)]
+            not_judged(claim, f"it is about {named[0]}, and no backbone plays {named[1]} here")
             return frame.iloc[:0]
         rows, why = studies.whole(frame, variants, tasks, [self.cast.backbones[part] for part in parts])
         if why:
@@ -197,6 +198,11 @@ class Chapter:
         told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
         self.page.judge(claim, found.mean, found.low, found.high, evidence="trend", records=found.records,
                         note=f"{told}. {note}".strip())  # fmt: skip
+
+    def pooled(self, record: records.Record) -> int:
+        """Over how many test images a measurement is a mean: its pool, or all where the task has fewer."""
+        size = self.lab.backbone(record.settings["backbone"]).image_size
+        return min(record.settings["pool"], len(self.lab.task(record.settings["task"], size).test[1]))
 
     def data(self, used: Sequence[records.Record]) -> str:
         """The data of some records, as far as these know them."""
@@ -268,7 +274,7 @@ def near_chance(frame: pd.DataFrame) -> list[str]:
 
 
 def kept_rows(kind: str, **settings) -> list[records.Record]:
-    """The records of a kind with these settings that the project keeps; they may be of data that is not on this machine.
+    """The records of a kind with these settings that the project keeps, also of data that is not on this machine.
 
     Of those alike in settings, data and weights the one of today's code, else the one made last.
     """
@@ -278,4 +284,8 @@ def kept_rows(kind: str, **settings) -> list[records.Record]:
         if record.status == "done" and all(record.settings.get(key) == value for key, value in settings.items()):
             made = [record.settings, record.fingerprints["data"], record.fingerprints["weights"]]
             found.setdefault(json.dumps(made, sort_keys=True), []).append(record)
-    return [max(alike, key=lambda record: (records.is_current(record), record.date, record.id)) for alike in found.values()]
+
+    def rank(record):
+        return records.is_current(record), record.date, record.id
+
+    return [max(alike, key=rank) for alike in found.values()]

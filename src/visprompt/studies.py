@@ -28,7 +28,7 @@ class Cast:
     foreign: tuple[str, ...] = ()  # of only_tasks those that no study names: run in every part, and part of none
 
     def playing(self, part: str) -> list[str]:
-        """The tasks that are run for a part: its own, or, where there are foreign ones, those and what was asked for."""
+        """The tasks that are run for a part: its own, or, where there are foreign ones, what was asked for of both."""
         own = self.tasks[part]
         return [*(task for task in own if task in self.only_tasks), *self.foreign] if self.foreign else own
 
@@ -263,12 +263,15 @@ def whole(frame: pd.DataFrame, variants: Sequence[str], tasks: Sequence[str], ba
     rows = rows[rows.variant.isin(variants)]
     of_variant = rows.groupby("backbone").variant.nunique()
     backbones = list(backbones) or list(of_variant.index[of_variant == len(set(variants))])
-    there, about = set(zip(rows.backbone, rows.variant, rows.task)), listed(tasks)
-    lacking = [t for t in tasks if not backbones or any((b, v, t) not in there for b in backbones for v in variants)]
+    there = set(zip(rows.backbone, rows.variant, rows.task))
+    about = listed(tasks) + (f" on {listed(backbones)}" if len(backbones) > 1 else "")
+    asked = [(task, backbone) for task in tasks for backbone in backbones or [""]]
+    lacking = [(t, b) for t, b in asked if not backbones or any((b, v, t) not in there for v in variants)]
     if lacking:
-        missing = "none of it" if len(lacking) == len(tasks) else f"all but {listed(lacking)}"
+        names = [f"{task} on {backbone}" if len(backbones) > 1 else task for task, backbone in lacking]
+        missing = "none of it" if len(lacking) == len(asked) else f"not {listed(names)}"
         here = listed(dict.fromkeys(rows.task))
-        return rows.iloc[:0], f"it is about {about}; run here with all that it compares was {missing} (there is {here})"
+        return rows.iloc[:0], f"it is about {about}, and {missing} was run here with all that it compares (there is {here})"
     rows = rows[rows.task.isin(tasks) & rows.backbone.isin(backbones)]
     cells = rows.drop_duplicates(["seed", "backbone", "variant", "task"]).groupby("seed").size()
     seeds = cells.index[cells == len(backbones) * len(set(variants)) * len(set(tasks))]
@@ -338,7 +341,8 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     titles = []
     for run in frame.run:
         images = run.train_size and f"{run.train_size} training images"
-        titles.append(", ".join(filter(None, [run.backbone, images, run.prepared_on and f"prompts of {run.prepared_on}"])))
+        prompts = run.prepared_on and f"prompts of {run.prepared_on}"
+        titles.append(", ".join(filter(None, [run.backbone, images, prompts])))
     return {title: group_table(rows) for title, rows in frame.groupby(titles, sort=False)}
 
 
