@@ -240,7 +240,7 @@ def local(fit):
 def judged(claim, fit, records, note=""):
     """Judge a slope, but not by the small part that this run has where nothing is kept."""
     if not any(record in too_small for record in records):
-    page.judge(claim, fit["slope"], fit["low"], fit["high"], evidence="derived", records=records, note=note)
+        page.judge(claim, fit["slope"], fit["low"], fit["high"], evidence="derived", records=records, note=note)
 
 
 def plain_logs(axis, ticks):
@@ -420,9 +420,9 @@ def agreement():
                 "median steps": f"{median(found['steps']):,.0f} ({len(found['steps'])} trials)",
             }  # fmt: skip
             if (JUDGED, layer) in runs:
-            before = trials(JUDGED, layer, "steps").get(cell["tokens"], [])
-            known = dict(zip(runs[JUDGED, layer].settings["seeds"], before))
-            pairs = [(a, known[s]) for s, a in zip(record.settings["seeds"], found["steps"]) if s in known]
+                before = trials(JUDGED, layer, "steps").get(cell["tokens"], [])
+                known = dict(zip(runs[JUDGED, layer].settings["seeds"], before))
+                pairs = [(a, known[s]) for s, a in zip(record.settings["seeds"], found["steps"]) if s in known]
                 row["in the kept run"] = f"{median(before):,.0f} ({len(before)} trials)" if before else "–"
                 row["trials with the same number of steps"] = f"{sum(a == b for a, b in pairs)} of {len(pairs)}"
             yield row
@@ -430,11 +430,11 @@ def agreement():
 
 made = [record for (name, _), record in runs.items() if name != MAIN]
 if made:
-display(Markdown(
-    f"The kept run: {len(made)} curves, {sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials, "
+    display(Markdown(
+        f"The kept run: {len(made)} curves, {sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials, "
         f"{sum(r.seconds for r in made) / 60:.0f} minutes on one shared core ({made[0].hardware['cpu']}), "
         f"{made[0].date}."
-))  # fmt: skip
+    ))  # fmt: skip
 compared = [runs[JUDGED, h] for h in own if (JUDGED, h) in runs]
 page.present(
     pd.DataFrame(agreement()).fillna("–").set_index("layer"), evidence="derived", records=[*own.values(), *compared],
@@ -680,16 +680,16 @@ def noise_figure():
 
 
 if have("ap.theorem-1", "Steps against the noise", "noise", JUDGED, "sigma = 0.5 / P", FIXED):
-noisy_runs = [runs[name, h] for name in ("noise", JUDGED, "sigma = 0.5 / P", FIXED) for h in (1, 2)]
-page.show(
-    "ap.theorem-1", noise_figure(), evidence="derived", records=noisy_runs,
+    noisy_runs = [runs[name, h] for name in ("noise", JUDGED, "sigma = 0.5 / P", FIXED) for h in (1, 2)]
+    page.show(
+        "ap.theorem-1", noise_figure(), evidence="derived", records=noisy_runs,
         how="Medians over eight trials; a triangle: half of them or more reached the cap, where it stands (right: "
         "filled for the fixed sigma).",
         caption="Steps against the noise. Left: at one P. Right: noise that shrinks with P as the bounds ask, and "
         "noise that does not.",
-    alt="Layer 1 hardly notices noise up to P sigma = 1 and fails beyond 2. Layer 2 slows down from P sigma = 0.25 "
-    "and fails from 0.75. With a fixed sigma both fail as P grows.",
-)  # fmt: skip
+        alt="Layer 1 hardly notices noise up to P sigma = 1 and fails beyond 2. Layer 2 slows down from P sigma = 0.25 "
+        "and fails from 0.75. With a fixed sigma both fail as P grows.",
+    )  # fmt: skip
 
 # %% name="theorem-1-reading" tags=["hide-input"]
 def pair_text(name, layer):
@@ -709,24 +709,24 @@ def leaning(name):
 
 
 def theorem_1_reading():
-lasting = [v for values in trials("zero error that lasts to 1.25 T", 2, "steps").values() for v in values]
-loud = scanned("noise", 2, lambda c: c["noise"])
+    lasting = [v for values in trials("zero error that lasts to 1.25 T", 2, "steps").values() for v in values]
+    loud = scanned("noise", 2, lambda c: c["noise"])
     return Markdown(
         "**What to take from it.** To the first zero held-out error the second layer needs order-wise more samples "
         f"than the first: exponents {interval(fits[1])} and {interval(fits[2])} where the theorem has "
         f"{predicted[1]:.2f} and, over these P, {predicted[2]:.2f}. Where a measured exponent leaves the predicted "
         "one, and why:\n\n"
-    f"- *Layer 1, constants.* The local slopes ({local(fits[1])}) lie above 1 and come down at large P. The "
-    f"symmetric limit has the same bend ({local(limits[1])}): (1 + gamma) eta T / P rises from "
-    f"{constant(limit_values(1)[8][0], 8):.1f} at P = 8 to {constant(limit_values(1)[256][0], 256):.1f} at 256, "
-    "towards 32. Sixteen are the straight walk of the background parts to the hinge's edge, with two of four pairs "
-    "active; sixteen more the slide along it, where right and wrong pairs pull against each other over a distance "
-    "2/P at a speed of order eta/P^2. The hinge's margin 1/P makes that second half; the proof has only the first. "
-    "At P = 8 a step is coarse and trials scatter.\n"
-    "- *Layer 1, the proof's goal.* y f >= 1/P everywhere (A92) takes a time that grows as "
-    f"P^{ap_limits.slope(limit_values(1, goal='margin'))['slope']:.2f} in the symmetric limit, towards P^2: A93 to "
-    "A95 ask e^{Theta(1) k mu} >= 1, which holds at once, because the read-out's factor 1/4 is lost on the way.\n"
-    "- *Layer 2, the route.* With one prompt for all tokens, as the expectations of A40 have it, the exponent is "
+        f"- *Layer 1, constants.* The local slopes ({local(fits[1])}) lie above 1 and come down at large P. The "
+        f"symmetric limit has the same bend ({local(limits[1])}): (1 + gamma) eta T / P rises from "
+        f"{constant(limit_values(1)[8][0], 8):.1f} at P = 8 to {constant(limit_values(1)[256][0], 256):.1f} at 256, "
+        "towards 32. Sixteen are the straight walk of the background parts to the hinge's edge, with two of four pairs "
+        "active; sixteen more the slide along it, where right and wrong pairs pull against each other over a distance "
+        "2/P at a speed of order eta/P^2. The hinge's margin 1/P makes that second half; the proof has only the first. "
+        "At P = 8 a step is coarse and trials scatter.\n"
+        "- *Layer 1, the proof's goal.* y f >= 1/P everywhere (A92) takes a time that grows as "
+        f"P^{ap_limits.slope(limit_values(1, goal='margin'))['slope']:.2f} in the symmetric limit, towards P^2: A93 to "
+        "A95 ask e^{Theta(1) k mu} >= 1, which holds at once, because the read-out's factor 1/4 is lost on the way.\n"
+        "- *Layer 2, the route.* With one prompt for all tokens, as the expectations of A40 have it, the exponent is "
         f"{pair_text('one prompt shared by all tokens', 2)} with one prompt a token (same P), and in the symmetric "
         f"limit the local slope goes to {limits[2]['local'][-1]:.2f}. One prompt a token, which is what the paper "
         "trains, leaves that path: tokens part into some that lean to e1 and others to e2, at a rate that has a closed "
@@ -734,22 +734,22 @@ loud = scanned("noise", 2, lambda c: c["noise"])
         "- *Layer 2, the log factor.* Divided by P^2 log P the times are flatter than over P^2 or P^3. But the "
         "logarithm is not the proof's: it stands for the number of e-foldings that the parting needs from a start that "
         "shrinks with P, and for a rate whose constant still falls.\n"
-    f"- *Step size.* A quarter of it multiplies the steps by {ratio('a quarter of the step', 1, 16):.1f} (layer 1) "
-    f"and {ratio('a quarter of the step', 2, 16):.1f} (layer 2) at P = 16, and the slopes are "
+        f"- *Step size.* A quarter of it multiplies the steps by {ratio('a quarter of the step', 1, 16):.1f} (layer 1) "
+        f"and {ratio('a quarter of the step', 2, 16):.1f} (layer 2) at P = 16, and the slopes are "
         f"{pair_text('a quarter of the step', 1)} and {pair_text('a quarter of the step', 2)}: no artefact of the "
         "step.\n"
-    "- *Batch.* Four times the batch changes the steps at P = 16 by factors of "
-    f"{ratio('four times the batch', 1, 16):.2f} and {ratio('four times the batch', 2, 16):.2f}, so N = B T grows "
+        "- *Batch.* Four times the batch changes the steps at P = 16 by factors of "
+        f"{ratio('four times the batch', 1, 16):.2f} and {ratio('four times the batch', 2, 16):.2f}, so N = B T grows "
         "with B. The parting of the tokens is not made by the noise of small batches; it only takes its start from "
         "it.\n"
         f"- *First or lasting.* The second-layer prompt loses its zero error again in "
         f"{sum(v is None for v in lasting)} of {len(lasting)} trials within the cap.\n"
-    "- *Freely drawn batches.* The difference of the e1 and e2 parts is then a random walk with little to restore "
-    "it, and zero error at layer 2 comes when the walk happens to pass zero: there the difference is "
-    f"{leaning('batches drawn freely'):.2f} (P = 16; {leaning(JUDGED):.2f} with balanced batches), and the tokens "
-    f"have not parted (own share {median(trials('batches drawn freely', 2, 'own')[16]):.2f}, against "
-    f"{median(trials(JUDGED, 2, 'own')[16]):.2f}). Early, lucky and with a wide scatter, it says nothing of "
-    "learning. B >= Omega(1) at a fixed step leaves out the balance that the proof assumes.\n"
+        "- *Freely drawn batches.* The difference of the e1 and e2 parts is then a random walk with little to restore "
+        "it, and zero error at layer 2 comes when the walk happens to pass zero: there the difference is "
+        f"{leaning('batches drawn freely'):.2f} (P = 16; {leaning(JUDGED):.2f} with balanced batches), and the tokens "
+        f"have not parted (own share {median(trials('batches drawn freely', 2, 'own')[16]):.2f}, against "
+        f"{median(trials(JUDGED, 2, 'own')[16]):.2f}). Early, lucky and with a wide scatter, it says nothing of "
+        "learning. B >= Omega(1) at a fixed step leaves out the balance that the proof assumes.\n"
         f"- *Noise.* Within the condition the first layer does not notice it up to P sigma = 1 at P = "
         f"{NOISE_COUNT[1]}; at P = 8 it does. At the second, P = {NOISE_COUNT[2]}, going from P sigma = 0.1 to 0.5 "
         f"multiplies the steps by {median(loud[0.5]) / median(loud[0.1]):.1f}, and at 0.75 "
@@ -822,10 +822,10 @@ def lemma(artifact, layer):
         judged(
             f"{artifact}.step-exponent", powers["1 / eta", layer], [runs["step", layer]], f"At P = {STEP_COUNT[layer]}."
         )
-    judged(
-        f"{artifact}.gamma-exponent", powers["1 + gamma", layer], [runs["gamma", layer]],
-        f"{SETTLED} At P = {GAMMA_COUNTS[layer][-1]}, gamma from {GAMMAS[0]} to {GAMMAS[-1]}.",
-    )  # fmt: skip
+        judged(
+            f"{artifact}.gamma-exponent", powers["1 + gamma", layer], [runs["gamma", layer]],
+            f"{SETTLED} At P = {GAMMA_COUNTS[layer][-1]}, gamma from {GAMMAS[0]} to {GAMMAS[-1]}.",
+        )  # fmt: skip
     weights = {n: [w[layer - 1] for w in v] for n, v in trials(MAIN, layer, "attention").items()}
     ends = [median(weights[n]) for n in (min(weights), max(weights))]
     judged(
@@ -891,14 +891,14 @@ page.judge(
     note="(1 - sigma)^-1 below the bar of A25 is an exponent of +1; the proof's last line has -1.",
 )  # fmt: skip
 if have("ap.lemma-2", "The exponent of the noise", "noise"):
-quiet, loud = (
-    np.log([v or np.inf for v in scanned("noise", 2, lambda c: c["noise"])[c]]) for c in (0.1, 0.5)
-)
-page.judge(
+    quiet, loud = (
+        np.log([v or np.inf for v in scanned("noise", 2, lambda c: c["noise"])[c]]) for c in (0.1, 0.5)
+    )
+    page.judge(
         "ap.lemma-2.noise", np.median(loud) - np.median(quiet),
         *np.quantile(loud - quiet, [0.25, 0.75], method="nearest"), evidence="derived", records=[runs["noise", 2]],
-    note="The interval spans the middle half of the eight trials, each against the same seed.",
-)  # fmt: skip
+        note="The interval spans the middle half of the eight trials, each against the same seed.",
+    )  # fmt: skip
 
 
 def second_stage():
@@ -981,40 +981,40 @@ page.show(
 
 # %% name="lemma-2-reading" tags=["hide-input"]
 def lemma_2_reading():
-ceilings = ", ".join(f"{ap_limits.layer_2_ceiling(n, 1.0):.2f} at P = {n}" for n in (COUNTS[2][0], COUNTS[2][-1]))
-sizes = list(medians(trials(MAIN, 2, "token_norm")).values())
-turns, rates = medians(foldings()), ap_limits.slope({n: [ap_limits.split_rate(n)] for n in fits[2]["used"]})
-owns = list(medians(trials(MAIN, 2, "own")).values())
-starts = [min(row[7] for row in found["trace"]) for found in runs[MAIN, 2].values["cells"]]
-gaps = [abs(r / ap_limits.split_rate(int(n)) - 1) for n, r in split.values["rates"].items()]
+    ceilings = ", ".join(f"{ap_limits.layer_2_ceiling(n, 1.0):.2f} at P = {n}" for n in (COUNTS[2][0], COUNTS[2][-1]))
+    sizes = list(medians(trials(MAIN, 2, "token_norm")).values())
+    turns, rates = medians(foldings()), ap_limits.slope({n: [ap_limits.split_rate(n)] for n in fits[2]["used"]})
+    owns = list(medians(trials(MAIN, 2, "own")).values())
+    starts = [min(row[7] for row in found["trace"]) for found in runs[MAIN, 2].values["cells"]]
+    gaps = [abs(r / ap_limits.split_rate(int(n)) - 1) for n, r in split.values["rates"].items()]
     return Markdown(
-    "**What to take from it.** The first gradient and the direction are as predicted: e1 and e2 grow together, e3 "
+        "**What to take from it.** The first gradient and the direction are as predicted: e1 and e2 grow together, e3 "
         "and e4 fall together. (The e3 term of A38 and A39 is absent: with gamma < 0 the noise cannot wake that "
         "neuron.) The rest is not:\n\n"
-    "- *Second stage.* With all four pairs active the gradients through the *values* cancel exactly (+1/(4P) from "
+        "- *Second stage.* With all four pairs active the gradients through the *values* cancel exactly (+1/(4P) from "
         "v1, -1/(4P) from v2, on the same neurons), and only those through the attention scores are left, where A50 "
         "goes on with 1/(4P). For what all tokens share they are of order 1/P^4: 1/P times the covariance of a "
         "sample's features, of which one in P differs from the others, by 1/P. The measured speed falls as "
-    f"P^{speeds['slope']:.2f}, with local slopes towards -4.\n"
+        f"P^{speeds['slope']:.2f}, with local slopes towards -4.\n"
         f"- *What makes zero error* is that tokens part: at zero error {100 * min(owns):.0f} to {100 * max(owns):.0f} "
         "% of the prompt's squared norm is not shared; some tokens lean to e1, others to e2 "
-    f"({100 * split.values['along']:.0f} % of a small difference lies along e1 - e2 at P = 16). The rate is r eta, "
-    f"within {100 * max(gaps):.0f} % of the closed form, and zero error comes after {min(turns.values()):.0f} to "
-    f"{max(turns.values()):.0f} e-foldings. Between P = {fits[2]['used'][0]} and {fits[2]['used'][-1]} the rate "
-    f"falls as P^{rates['slope']:.2f}, towards P^-2; the number of e-foldings grows as "
+        f"({100 * split.values['along']:.0f} % of a small difference lies along e1 - e2 at P = 16). The rate is r eta, "
+        f"within {100 * max(gaps):.0f} % of the closed form, and zero error comes after {min(turns.values()):.0f} to "
+        f"{max(turns.values()):.0f} e-foldings. Between P = {fits[2]['used'][0]} and {fits[2]['used'][-1]} the rate "
+        f"falls as P^{rates['slope']:.2f}, towards P^-2; the number of e-foldings grows as "
         f"P^{ap_limits.slope(foldings())['slope']:.2f}, the rest of {fits[2]['slope']:.2f}. It grows because tokens "
         f"part from a smaller start: the own share of the median trial is {starts[0]:.0e} at its lowest at P = "
         f"{fits[2]['used'][0]}, {starts[-1]:.0e} at P = {fits[2]['used'][-1]}. This points to P^2 times a logarithm, "
         "as in the bound, by another route.\n"
-    f"- *Norm.* A token's prompt has norm {min(sizes):.2f} to {max(sizes):.2f} at every P when the error reaches "
-    "zero, so in no reading does the norm grow faster than P.\n"
+        f"- *Norm.* A token's prompt has norm {min(sizes):.2f} to {max(sizes):.2f} at every P when the error reaches "
+        "zero, so in no reading does the norm grow faster than P.\n"
         "- *Attention* on the discriminative token is as good as without preference at zero error; A59 asks for P "
         "times that. The proof's end point, y f >= 1/P in A60, cannot be reached with beta = 1: with all attention on "
         "the discriminative token and equal e1 and e2 parts, P y f is at most P exp(beta^2) / (4 (exp(beta^2) + P - "
         f"1)), {ceilings}. The factor 1/4 of the read-out, constant in the bounds, decides it: exp(beta^2) > 4 would "
         "be needed at large P. The hinge loss therefore never vanishes and the prompt goes on growing.\n"
-    "- *gamma* does not matter, as A25 has it: with gamma < 0 the first layer's ReLU silences the other background "
-    "neuron."
+        "- *gamma* does not matter, as A25 has it: with gamma < 0 the first layer's ReLU silences the other background "
+        "neuron."
     )  # fmt: skip
 
 
@@ -1048,11 +1048,11 @@ page.judge(
     note="(1 - P sigma)^-1 below the bar of A28 is an exponent of +1; the proof's last line has -1.",
 )  # fmt: skip
 if have("ap.lemma-3", "The exponent of the noise", "noise"):
-for claim in ("noise-statement", "noise-proof"):
-    judged(
-        f"ap.lemma-3.{claim}", powers["1 - P sigma", 1], [runs["noise", 1]],
-        f"P sigma from 0 to 0.9 at P = {NOISE_COUNT[1]}.",
-    )  # fmt: skip
+    for claim in ("noise-statement", "noise-proof"):
+        judged(
+            f"ap.lemma-3.{claim}", powers["1 - P sigma", 1], [runs["noise", 1]],
+            f"P sigma from 0 to 0.9 at P = {NOISE_COUNT[1]}.",
+        )  # fmt: skip
 gone = {n: [-(1 + standard.gamma) * (d[2] + d[3]) / 2 for d in v] for n, v in trials(MAIN, 1, "direction").items()}
 last = gone[max(gone)]
 judged(
@@ -1102,35 +1102,35 @@ def gamma_figure():
 
 
 if have("ap.lemma-3", "Steps against gamma", "gamma", *WHY_GAMMA):
-page.show(
-    "ap.lemma-3", gamma_figure(), evidence="derived",
-    records=[runs["gamma", 1], runs["gamma", 2], *(runs[n, 1] for n in WHY_GAMMA),
-             *(flows[1, "error", g] for g in (-0.9, -0.5, -0.1))],
-    how="Medians over eight SGD trials (points) and the symmetric limit (black).",
-    caption="Steps against 1 + gamma, with log-log slopes, and the constant that is left at layer 1.",
-    alt="Layer 1 needs fewer steps as 1 + gamma grows, with slope about -1; layer 2 does not depend on it. The "
-    "constant tends to 32 from below, from further below for gamma near -1.",
-)  # fmt: skip
+    page.show(
+        "ap.lemma-3", gamma_figure(), evidence="derived",
+        records=[runs["gamma", 1], runs["gamma", 2], *(runs[n, 1] for n in WHY_GAMMA),
+                 *(flows[1, "error", g] for g in (-0.9, -0.5, -0.1))],
+        how="Medians over eight SGD trials (points) and the symmetric limit (black).",
+        caption="Steps against 1 + gamma, with log-log slopes, and the constant that is left at layer 1.",
+        alt="Layer 1 needs fewer steps as 1 + gamma grows, with slope about -1; layer 2 does not depend on it. The "
+        "constant tends to 32 from below, from further below for gamma near -1.",
+    )  # fmt: skip
 
 # %% name="lemma-3-reading" tags=["hide-input"]
 def lemma_3_reading():
-end = flows[1, "error", -0.5].values["cells"][-1]
-most = GAMMA_COUNTS[1][-1]
-bend = {g: constant(limit_values(1, gamma=g)[most][0], most, g) for g in (-0.9, -0.1)}
-lost = [v for n in GAMMA_COUNTS[1] for v in scanned("gamma", 1, lambda c: c["gamma"], at(n))[-0.9]]
-bent = ap_limits.slope({1 + g: limit_values(1, gamma=g)[most] for g in (-0.9, -0.5, -0.1)})
-careful = scanned("gamma, a quarter of the step", 1, lambda c: c["gamma"])[-0.9]
-own_at = {c["gamma"]: median(v) for c, v in of_cells("gamma", 1, "own") if c["tokens"] == most}
+    end = flows[1, "error", -0.5].values["cells"][-1]
+    most = GAMMA_COUNTS[1][-1]
+    bend = {g: constant(limit_values(1, gamma=g)[most][0], most, g) for g in (-0.9, -0.1)}
+    lost = [v for n in GAMMA_COUNTS[1] for v in scanned("gamma", 1, lambda c: c["gamma"], at(n))[-0.9]]
+    bent = ap_limits.slope({1 + g: limit_values(1, gamma=g)[most] for g in (-0.9, -0.5, -0.1)})
+    careful = scanned("gamma, a quarter of the step", 1, lambda c: c["gamma"])[-0.9]
+    own_at = {c["gamma"]: median(v) for c, v in of_cells("gamma", 1, "own") if c["tokens"] == most}
     return Markdown(
-    "**What to take from it.** Direction and order of the norm are as the proof has them. The background parts "
-    f"decide: in the symmetric limit at P = {end['tokens']} they stop at {end['direction'][2]:.2f}, just short of "
-    "-1/(1 + gamma) = -2, where v3 and v4 no longer activate their neurons, while v1 and v2 are still at "
+        "**What to take from it.** Direction and order of the norm are as the proof has them. The background parts "
+        f"decide: in the symmetric limit at P = {end['tokens']} they stop at {end['direction'][2]:.2f}, just short of "
+        "-1/(1 + gamma) = -2, where v3 and v4 no longer activate their neurons, while v1 and v2 are still at "
         f"{end['direction'][0]:.2f}. So zero error at layer 1 comes from *removing the background*, as the paper's "
         "proof idea says, and not from attention that moves to the discriminative token: its weight stays close to "
         "that without preference.\n\n"
-    "- *1 + gamma.* A prompt -k (v3 + v4) lowers what the background's neuron sees by k (1 + gamma) only, so the "
-    "walk is 1/(1 + gamma) long at a speed of order eta/P. From gamma = -0.5 up the exponent is "
-    f"{interval(powers['1 + gamma from 0.5 on', 1])} at P = {most}; over all gamma it is "
+        "- *1 + gamma.* A prompt -k (v3 + v4) lowers what the background's neuron sees by k (1 + gamma) only, so the "
+        "walk is 1/(1 + gamma) long at a speed of order eta/P. From gamma = -0.5 up the exponent is "
+        f"{interval(powers['1 + gamma from 0.5 on', 1])} at P = {most}; over all gamma it is "
         f"{interval(powers['1 + gamma', 1])}, with a median trial that depends on luck. Three things bend it near "
         f"gamma = -1. *Constants:* in the symmetric limit (1 + gamma) eta T / P at this P is {bend[-0.9]:.0f} for "
         f"gamma = -0.9 and {bend[-0.1]:.0f} for -0.1 (exponent {bent['slope']:.2f}); it tends to 32 for both, but "
@@ -1140,9 +1140,9 @@ own_at = {c["gamma"]: median(v) for c, v in of_cells("gamma", 1, "own") if c["to
         f"of it the exponent is {interval(powers['1 + gamma, a quarter of the step, P = 32', 1])}, flatter than the "
         f"limit, against {interval(powers['1 + gamma, P = 32', 1])} at the same P with the judged one, at which some "
         f"trials overshoot: {sum(v is None for v in lost)} of {len(lost)} at gamma = -0.9 reach the cap, and "
-    f"{sum(v is None for v in careful)} of {len(careful)} with a quarter of the step.\n"
-    "- *1 - P sigma* stands on opposite sides in A28 and in the proof's last line: noise cannot both help and "
-    f"hinder. It does neither: the exponent is {interval(powers['1 - P sigma', 1])}.\n"
+        f"{sum(v is None for v in careful)} of {len(careful)} with a quarter of the step.\n"
+        "- *1 - P sigma* stands on opposite sides in A28 and in the proof's last line: noise cannot both help and "
+        f"hinder. It does neither: the exponent is {interval(powers['1 - P sigma', 1])}.\n"
         "- *The first gradient* at the discriminative token is e^{-beta^2} (v1 + (2 beta^2 - 1) v4) / (4P) for large "
         "P: the part through the scores outweighs that through the values once beta^2 > 1/2, and A80's sign of v4 is "
         "then wrong. It does not matter for the bound, since a token is discriminative in one sample of P only, and "

@@ -118,11 +118,13 @@ frame = chapter.rows("tasks", "benchmark", variants=["Linear probe", "Full fine-
 if len(frame):
     frame = frame.drop_duplicates(["variant", "task", "seed"])
     order = [name for name in embedded_tasks() if (frame.task == name).any()]
+    order += [name for name in dict.fromkeys(frame.task) if name not in order]
+    classes = [len(embedded_tasks()[name]["classes"]) if name in embedded_tasks() else np.nan for name in order]
     means = frame.groupby(["task", "variant"]).test.mean().unstack().reindex(order)
     spread = frame.groupby(["task", "variant"]).test.agg(figures.spread)
     table = spread.unstack().reindex(order).fillna("–")
-    table.insert(0, "group", [embedded_tasks()[name]["group"] for name in order])
-    table.insert(1, "classes", [len(embedded_tasks()[name]["classes"]) for name in order])
+    table.insert(0, "group", [grids.group_of(name) for name in order])
+    table.insert(1, "classes", ["–" if np.isnan(count) else f"{count}" for count in classes])
     page.present(
         table.rename_axis(None).rename_axis(None, axis=1), evidence="trend", cell="tasks", how=chapter.how(frame), records=[*frame.record],
         caption="Test accuracy in %, mean and standard deviation over the seeds that there are.",
@@ -131,9 +133,8 @@ if len(frame):
     for variant, mark, color in (("From scratch", "x", "#7f7f7f"), ("Linear probe", "o", "#0072b2"), ("Full fine-tuning", "s", "#222222")):
         if variant in means:
             ax.plot(means[variant], np.arange(len(order)), mark, color=color, label=variant, ls="none")
-    chance = [100 / len(embedded_tasks()[name]["classes"]) for name in order]
-    ax.plot(chance, np.arange(len(order)), "|", color="#d55e00", ms=12, label="chance", ls="none")
-    ax.set_yticks(np.arange(len(order)), [f"{name} ({embedded_tasks()[name]['group']})" for name in order])
+    ax.plot(100 / np.array(classes), np.arange(len(order)), "|", color="#d55e00", ms=12, label="chance", ls="none")
+    ax.set_yticks(np.arange(len(order)), [f"{name} ({grids.group_of(name)})" for name in order])
     ax.set(xlabel="test accuracy, %", xlim=(0, 100))
     ax.invert_yaxis()
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
@@ -164,4 +165,5 @@ if len(bench):
         })  # fmt: skip
     page.present(pd.DataFrame(rows), evidence="trend", cell="separation", how=chapter.how(tuned), records=[*tuned.record],
                  caption="Methods of the benchmark without the linear probe: mean test accuracy, in %.")  # fmt: skip
+chapter.show_left_out()
 page.close()

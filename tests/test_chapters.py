@@ -1,12 +1,20 @@
 """Chapters: their parameters are checked, narrowed and missing runs do not stop them, real images find their place."""
 
+import ast
+import json
+import types
+
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
-from visprompt import chapters
+from visprompt import chapters, records
 from visprompt.chapters import Chapter, ChapterParameters
 from visprompt.errors import BadInput
+from visprompt.manifests import ROOT
 from visprompt.notebook import Page
+from visprompt.sweeps import Run
 
 
 @pytest.mark.parametrize(("given", "message"), [
@@ -59,7 +67,7 @@ def chapter(stores, monkeypatch):
 def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
     frame = chapter.rows("benchmark", variants=["VPT-Deep"], tasks="benchmark", part="supervised")
     assert not len(frame) and {"variant", "task", "seed", "group"} <= set(frame.columns)
-    chapter.judge("spt.table-3.deep-over-vpt-deep", frame, "SPT-Deep", "VPT-Deep")
+    chapter.judge("spt.table-3.deep-over-vpt-deep", frame, "SPT-Deep", "VPT-Deep", on="fine")
     assert chapter.page.claims == {}
     chapter.paper_scale("spt.table-3", "Needs data.", "benchmark")
     command = chapter.page.artifacts["spt.table-3"]["not_run"]["command"]
@@ -77,23 +85,63 @@ def test_a_chapter_shows_each_run_once(chapter, stores):
     assert not len(chapter.rows("benchmark", part="mae"))
 
 
-def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, capsys):
+def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stores):
     chapter.real_images()
     assert "No such run is kept yet" in shown(monkeypatch, chapter)
     monkeypatch.setattr(chapters, "REAL", "vit_micro_patch4_24")
     lab = chapters.Lab(chapters.Bench(changes={"epochs": 1}))
     for seed in (0, 1):
-        lab.do(chapters.studies.Run("vit_micro_patch4_24", "position", "linear-probe", seed))
+        lab.do(Run("vit_micro_patch4_24", "position", "linear-probe", seed))
+    assert "No such run is kept yet" in shown(monkeypatch, chapter)  # one's own runs are not kept ones
+    stores[1].mkdir(parents=True)
+    (stores[0] / "tune").rename(stores[1] / "tune")
     page = shown(monkeypatch, chapter)
     assert "Linear probe" in page and "not VTAB-1k&#x27;s own" in page and "More of this" in page
+    assert "position (800 training images, resize none)" in page and "VTAB-style" not in page
 
 
-def shown(monkeypatch, chapter):
-    """The HTML that real_images displays."""
+def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkeypatch, stores):
+    """85.4 ± 3.0 was made of one run with 100 images and one with 200."""
+    monkeypatch.setattr(chapters, "REAL", "vit_micro_patch4_24")
+    base = {
+        "method": "vpt-deep", "method_settings": {"prompt_tokens": 2}, "backbone": "vit_micro_patch4_24", "task": "dtd10",
+        "normalisation": {"mean": [0.5] * 3, "std": [0.5] * 3}, "train_size": 100, "resize": "direct", "seed": 0,
+        "recipe": {"learning_rate": 0.01, "batch_size": 32, "epochs": 4},
+    }  # fmt: skip
+    other = {
+        "train_size": 200, "resize": "crop", "normalisation": {"mean": [0.4] * 3, "std": [0.5] * 3},
+        "recipe": {**base["recipe"], "batch_size": 64}, "method_settings": {"prompt_tokens": 3}, "prepared_on": "letters",
+    }  # fmt: skip
+    keep(stores, base, 80.0)
+    keep(stores, {**base, "seed": 1}, 84.0)
+    keep(stores, {**base, "recipe": {**base["recipe"], "learning_rate": 0.05}}, 99.0, val=10.0)  # worse on validation
+    for name, value in other.items():
+        keep(stores, {**base, name: value}, 20.0)
+    keep(stores, base, 20.0, data="other images")
+    keep(stores, base, 20.0, weights="other weights")
+    tables = []
+    monkeypatch.setattr(chapter.page, "present", lambda table, **_: tables.append(table))
+    chapter.real_images()
+    (table,) = tables
+    accuracies = table["test accuracy, %"].astype(str).tolist()
+    assert sorted(accuracies) == ["20.0"] * 8 + ["82.0 ± 2.8"]
+    assert table.seeds.sum() == 10 and table["training images"].tolist().count(200) == 1
+    assert {"batch", "settings", "data", "weights"} <= set(table.columns)  # what the rows differ in is shown
+
+
+def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
+    """A kept record of a run."""
+    name = records.short_hash([settings, data, weights])
+    record = records.Record(name, "tune", settings, {"code": {}, "data": data, "weights": weights}, {"test": test, "val": val})
+    records.write_whole(stores[1] / "tune" / f"{name}.json", json.dumps(vars(record)))
+
+
+def shown(monkeypatch, chapter, call=None):
+    """The HTML that a call displays, real_images unless told."""
     found = []
     for module in ("visprompt.chapters", "visprompt.notebook"):
         monkeypatch.setattr(f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", "")))
-    chapter.real_images()
+    (call or chapter.real_images)()
     return "".join(found)
 
 
@@ -101,3 +149,158 @@ def test_a_task_that_no_variant_learned_is_named():
     rows = [("letters", "a", 7.0), ("letters", "a", 7.8), ("position", "a", 30.0), ("letters", "b", 7.8), ("dtd10", "a", 1.0)]
     frame = pd.DataFrame([{"task": t, "backbone": b, "variant": "VPT-Deep", "test": v} for t, b, v in rows])
     assert chapters.near_chance(frame) == ["letters on a"]  # 26 classes: twice chance is 7.69
+
+
+def frame_of(tasks, backbones=("vit_micro_patch4_24",), variants=("SPT-Deep", "VPT-Deep"), seeds=(0, 1, 2)):
+    """Runs of variants on tasks, the first variant a point above the next."""
+    rows = [
+        {"backbone": backbone, "task": task, "variant": variant, "seed": seed, "train_size": 8, "test": 50.0 - place,
+         "group": chapters.group_of(task), "record": Kept()}
+        for backbone in backbones for task in tasks for place, variant in enumerate(variants) for seed in seeds
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+class Kept:
+    """Stands for a record that is current."""
+
+    id, fingerprints = "0" * 12, {"code": {}}
+
+
+@pytest.mark.parametrize(("profile", "tasks", "on", "why"), [
+    ("quick", ["flowers"], "fine", None),
+    ("quick", ["flowers", "holidays"], "fine", None),
+    ("quick", ["holidays"], "fine", "none of it was run"),
+    ("quick", ["dtd10"], "vtab", "there is dtd10"),
+    ("quick", ["position", "letters"], "vtab", "not texture was run"),
+    ("quick", ["position", "letters", "texture", "holidays"], "vtab", None),
+    ("paper", ["holidays"], "fine", "about cub_200_2011, nabirds, oxford_flowers and 2 more"),
+    ("paper", chapters.studies.cast("paper").tasks["vtab"][:18], "vtab", "not smallnorb_elevation was run"),
+    ("paper", chapters.studies.cast("paper").tasks["vtab"], "vtab", None),
+])  # fmt: skip
+def test_a_claim_is_judged_only_on_the_data_it_speaks_of(profile, tasks, on, why, stores, monkeypatch, tmp_path):
+    for task in tasks:
+        (tmp_path / task).mkdir()
+    p = ChapterParameters(profile=profile, tasks=tasks, data_dir=str(tmp_path), methods=["vpt-deep"], studies=["benchmark"])
+    chapter = Chapter(Page("spt", p), p, ["benchmark"], [])
+    claim = "spt.table-3.deep-over-vpt-deep"
+    frame = frame_of(tasks)
+    page = shown(monkeypatch, chapter, lambda: chapter.judge(claim, frame, "SPT-Deep", "VPT-Deep", on=on))
+    if why is None:
+        judged = chapter.page.claims[claim]
+        assert judged["estimate"] == 1.0 and "not judged" not in page
+        wanted = chapter.cast.tasks[on]
+        assert f"{len(wanted)} task" in judged["note"]  # a foreign task has no say
+    else:
+        assert claim not in chapter.page.claims and "not judged" in page and why in page and claim in page
+
+
+def test_a_mean_over_pretrainings_is_judged_when_all_are_there(chapter, monkeypatch):
+    names = chapter.cast.backbones
+    claim, parts = "spt.table-4.learned-over-uniform", ["supervised", "mae"]
+
+    def judge(frame):
+        return shown(monkeypatch, chapter, lambda: chapter.judge(claim, frame, "SPT-Deep", "VPT-Deep", on="ablation", parts=parts))
+
+    assert "not judged" in judge(frame_of(["position"])) and claim not in chapter.page.claims
+    chapter.cast = chapters.replace(chapter.cast, backbones={"supervised": names["supervised"]})
+    assert "no backbone plays mae here" in judge(frame_of(["position"]))
+    chapter.cast = chapters.replace(chapter.cast, backbones=names)
+    assert "not judged" not in judge(frame_of(["position"], [names[part] for part in parts]))
+    assert chapter.page.claims[claim]["estimate"] == 1.0
+
+
+def test_a_page_names_the_data_it_had(chapter):
+    frame = frame_of(["dtd10"], ["vit_tiny_patch16_224"])
+    for record in frame.record:
+        record.settings = {"task": "dtd10", "train_size": 400, "resize": "direct"}
+    told = chapter.how(frame)
+    assert "vit_tiny_patch16_224 on dtd10 (400 training images, resize direct)" in told and "Small" not in told
+    assert "Small" not in chapter.how(frame_of(["position"], ["vit_tiny_patch16_224"]).drop(columns="record"))
+
+
+def test_a_misspelt_task_of_a_chapter_is_refused(stores, tmp_path):
+    p = ChapterParameters(tasks=["positon"])
+    with pytest.raises(BadInput, match="unknown task .*'positon'. Did you mean 'position'"):
+        Chapter(Page("spt", p), p, ["benchmark"], [])
+
+
+@pytest.mark.parametrize(("name", "method", "own", "why"), [
+    ("spt", "vpt-deep", ["benchmark", "spt-amount"], "not 1281167"),
+    ("davpt", "da-vpt-plus", ["benchmark", "davpt-weights"], "guided_tokens must be 1 to 10"),
+])  # fmt: skip
+def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, own, why, stores, tmp_path, monkeypatch):
+    """On a folder of ten classes: what is looked up and cannot be run there is left out, and said."""
+    folder, generator = tmp_path / "ten", np.random.default_rng(0)
+    (folder / "images").mkdir(parents=True)
+    for label in range(10):
+        Image.fromarray(generator.integers(0, 256, (24, 24, 3), np.uint8)).save(folder / "images" / f"{label}.png")
+    for split in ("train800.txt", "val200.txt", "test.txt"):
+        (folder / split).write_text("".join(f"images/{label}.png {label}\n" for label in range(10)))
+    p = ChapterParameters(
+        profile="paper", data_dir=str(tmp_path), backbone="vit_micro_patch4_24", tasks=["ten"], studies=["benchmark"],
+        methods=[method], seeds=[0], search=False, epochs=1,
+    )  # fmt: skip
+    chapter = Chapter(Page(name, p), p, own, [])
+    frames = chapter.frames
+    assert list(frames["benchmark"].task) == ["ten"] and list(frames["benchmark"].group) == ["other"]
+    assert why in shown(monkeypatch, chapter, chapter.show_left_out)
+    chapter.judge(f"{name}.table-3.highest", chapter.rows("benchmark", tasks="fine"), "DA-VPT+", "VPT-Deep", on="fine")
+    assert chapter.page.claims == {}
+    p = chapters.replace(p, studies=own[1:])
+    with pytest.raises(BadInput, match=f"runs failed.*{why}"):
+        Chapter(Page(name, p), p, own, []).frames  # noqa: B018
+
+
+def part_of_a_notebook(name, *wanted, **namespace):
+    """The functions with these names that a notebook defines, with `namespace` for what they read."""
+    source = (ROOT / "notebooks" / f"{name}.py").read_text()
+    found = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name in wanted]
+    exec(compile(ast.Module(found, []), name, "exec"), namespace)
+    return types.SimpleNamespace(**namespace)
+
+
+@pytest.mark.parametrize(("task", "few_shot", "amounts"), [
+    ("position", 160, [80, 160, 320, 800]), ("position", 400, [200, 400, 800]), ("position", 800, [400, 800, 1600]),
+    ("count", 800, [400, 800]), ("count", 1000, [500, 800, 1000]),
+])  # fmt: skip
+def test_no_number_of_training_images_is_run_twice(task, few_shot, amounts):
+    """Twice 400 is all of 800 images. Position has more to draw from; where there are none, twice 800 is not tried."""
+    lab = chapters.Lab(chapters.Bench())
+    loaded = {"vit_micro_patch4_24": lab.backbone("vit_micro_patch4_24")}
+    p = types.SimpleNamespace(few_shot=few_shot, tasks=[], layer_tasks=[task], methods=["ap"])
+    cell = part_of_a_notebook(
+        "ap", "amounts", "runs_of", "variant", p=p, loaded=loaded, lab=lab, Run=Run, BadInput=BadInput,
+        is_vit={name: True for name in loaded}, place=dict.fromkeys(loaded, 2), variant_rates={},
+        rates={name: [0.1] * 8 for name in loaded}, sizes=[few_shot // 2, few_shot, 2 * few_shot],
+        method_class=None, embedded_tasks=chapters.embedded_tasks,
+    )  # fmt: skip
+    runs = [run for run in cell.runs_of("vit_micro_patch4_24", 0) if run.settings == {"block": 2}]
+    assert sorted(run.train_size or 800 for run in runs) == amounts
+
+
+def test_one_seed_has_no_deviation_in_the_tables_of_ap():
+    for tests, shown in (([50.0], "50.0"), ([50.0, 60.0], "55.0 ± 7.1")):
+        rows = pd.DataFrame({"task": "position", "test": tests, "seed": range(len(tests)), "record": "r", "parameters": 3})
+        p = types.SimpleNamespace(backbones=["b"], methods=["ap"], tasks=["position"], layer_tasks=["position"])
+        given = {"p": p, "part": lambda *_, rows=rows, **__: rows, "METHOD_NAMES": {"ap": "AP"}, "pd": pd, "np": np}
+        cell = part_of_a_notebook("ap", "accuracy_table", "deviation", **given)
+        assert cell.accuracy_table()[0].loc[0, "position"] == shown
+        tables = []
+        page = types.SimpleNamespace(show=lambda _, table, tables=tables, **__: tables.append(table))
+        given |= {"page": page, "vits": ["b"], "EVIDENCE": "trend", "HOW": ""}
+        part_of_a_notebook("ap", "compare_ap", "deviation", **given).compare_ap("ap.table-a3", {"add": {}}, {}, "")
+        assert tables[0].loc[0, "test accuracy, %"] == shown
+
+
+def test_a_claim_of_ap_is_not_judged_from_another_folder(monkeypatch):
+    rows = frame_of(["dtd10"])
+    told = []
+    cell = part_of_a_notebook(
+        "ap", "answers", "has", pd=pd, whole=chapters.studies.whole, ONE=["position"], not_judged=lambda *why: told.append(why)
+    )
+    assert cell.answers("ap.table-1.vit-ap-over-vp", rows, rows) is None and "there is dtd10" in told[0][1]
+    both = pd.concat([rows, frame_of(["position"])])
+    ap, vp = cell.answers("ap.table-1.vit-ap-over-vp", both, both)
+    assert set(ap.task) == {"position"} and len(ap) == len(vp) == 6 and len(told) == 1
+    assert cell.answers("ap.table-1.vit-ap-over-vp", both, rows.iloc[:0]) is None and len(told) == 1

@@ -111,8 +111,11 @@ def test_attention_maps_and_clustering_times(lab):
     assert len(times["seconds"]) == len(times["moved"]) == 3 and min(times["seconds"]) > 0
 
 
-def test_kept_rows_are_the_newest_of_each_setting(lab):
+def test_kept_rows_are_those_of_the_project(lab, stores):
     lab.do(FEW)
+    assert kept_rows("tune", backbone=MICRO) == []
+    stores[1].mkdir(parents=True)
+    (stores[0] / "tune").rename(stores[1] / "tune")
     (found,) = kept_rows("tune", backbone=MICRO)
     assert found.settings["train_size"] == 40 and kept_rows("tune", backbone="other") == []
 

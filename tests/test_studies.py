@@ -10,6 +10,7 @@ from PIL import Image
 import visprompt as vp
 from visprompt import studies as grids
 from visprompt import sweeps
+from visprompt.__main__ import main
 from visprompt.errors import BadInput
 from visprompt.sweeps import Bench, Lab, Run
 from visprompt.tasks import embedded_tasks
@@ -188,3 +189,117 @@ def test_group_tables_leave_out_what_lacks_a_task():
     assert table.loc["a", "structured"] == "45.0 ± 7.1" and table.loc["b", "structured"] == "–"
     assert list(table.columns) == ["structured", "mean", "seeds"]
     assert grids.task_table(frame).loc["b"].tolist() == ["40.0", "–"]
+
+
+def test_a_foreign_task_is_shown_in_a_group_of_its_own():
+    frame = frame_of({("a", "position"): [50, 60], ("a", "holidays"): [10, 20]})
+    table = grids.group_table(frame).set_index("method")
+    assert (table.loc["a", "structured"], table.loc["a", "other"]) == ("55.0 ± 7.1", "15.0 ± 7.1")
+    assert table.loc["a", "mean"] == "35.0 ± 7.1"
+    assert grids.group_table(frame_of({("a", "holidays"): [10]})).loc[0, "other"] == "10.0"  # one seed has no deviation
+
+
+def test_a_foreign_task_is_run_in_every_part_beside_what_was_asked_for_and_is_part_of_none():
+    cast = grids.cast("quick", tasks=["position", "holidays"], methods=["vpt-deep"])
+    assert [run.task for _, run, _ in grids.cells("benchmark", cast)] == ["position", "holidays"]
+    assert cast.tasks == grids.cast("quick").tasks and cast.playing("fine") == ["holidays"]
+    others = [run.prepared_on for _, run, _ in grids.cells("spt-other-task", grids.cast("quick", tasks=["holidays"]))]
+    assert set(others) == {"holidays"}
+
+
+def test_rows_answer_for_data_sets_only_when_all_are_there():
+    values = {(variant, task): [1, 2] for variant in "ab" for task in ("position", "letters", "holidays")}
+    values["a", "letters"] = [1]  # the second seed lacks a task
+    frame = frame_of(values)
+    rows, why = grids.whole(frame, ["a", "b"], ["position", "letters"])
+    assert why == "" and set(rows.task) == {"position", "letters"} and set(rows.seed) == {0} and len(rows) == 4
+    rows, why = grids.whole(frame, ["a", "b"], ["position", "texture"])
+    assert not len(rows) and "about position and texture, and not texture was run" in why
+    rows, why = grids.whole(frame[frame.task == "holidays"], ["a", "b"], ["position"])
+    assert not len(rows) and "none of it was run" in why and "(there is holidays)" in why
+    two = pd.concat([frame, frame[frame.task == "position"].assign(backbone="c")])
+    assert grids.whole(two, ["a", "b"], ["position"], ["b", "c"])[1] == ""
+    assert "on b and c, and not letters on c was run" in grids.whole(two, ["a", "b"], ["position", "letters"], ["b", "c"])[1]
+    late = frame_of({("a", "position"): [1], ("b", "position"): [1, 2]})
+    assert "no seed has all of it" in grids.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    ("--methods loraa", "unknown method 'loraa'. Did you mean 'lora'"),
+    ("--methods lora", "no method lora in any study; there is linear-probe,"),
+    ("benchmark --methods lora", "no method lora in benchmark; there is linear-probe, full-finetune, bias,"),
+    ("benchmark --methods vpt-deep cdc", "no method cdc in benchmark"),
+    ("--tasks positon", "(a folder of images also needs --data-dir) 'positon'. Did you mean 'position'"),
+    ("--data-dir . --tasks positon", "unknown task 'positon'. Did you mean 'position'"),
+    ("benchmark --tasks count", "no task count in benchmark; there is flowers, position, letters, texture."),
+    ("tasks davpt-parts --tasks position", "nothing to run of study davpt-parts: it has the tasks flowers and the methods vpt-"),
+    ("sizes --backbone vit_micro_patch4_24", "its backbones play smaller, larger, and only supervised is played"),
+    ("--part 3/2", "part must be written 1/2"),
+    ("sizes --part 99/99", "fewer cells than part 99/99"),
+    ("--seeds none", "--seeds takes whole numbers, such as 0 1 2, not 'none'"),
+    ("--seeds", "--seeds takes whole numbers, such as 0 1 2, not 'nothing'"),
+    ("benchmrk", "unknown study 'benchmrk'. Did you mean 'benchmark'"),
+])  # fmt: skip
+def test_what_leaves_no_cell_is_one_line_and_exit_2(words, message, stores, capsys):
+    assert main(["study", *words.split()]) == 2
+    out, error = capsys.readouterr()
+    assert message in error and error.count("\n") == 1 and not out
+    assert not list(stores[0].rglob("*.json"))
+
+
+def test_a_study_whose_runs_all_failed_names_them(stores, capsys, tmp_path):
+    (tmp_path / "empty").mkdir()
+    words = ["--tasks", "empty", "--data-dir", str(tmp_path), "--methods", "linear-probe"]
+    assert main(["study", "benchmark", *words]) == 2
+    out, error = capsys.readouterr()
+    assert "benchmark: 1 of 1 runs failed" in error and "train800.txt is missing" in error and not out
+
+
+def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
+    cells = [("b", None, None), ("c", 80, None), ("c", 200, "letters")]
+    frame = pd.concat([
+        frame_of({("a", "position"): [50 + place, 60 + place]}).assign(
+            run=[Run(backbone, "position", "ap", seed, size, prepared_on=other) for seed in (0, 1)]
+        ) for place, (backbone, size, other) in enumerate(cells)
+    ])  # fmt: skip
+    found = grids.tables(frame)
+    assert list(found) == ["b", "c, 80 training images", "c, 200 training images, prompts of letters"]
+    assert [table["mean"][0] for table in found.values()] == ["55.0 ± 7.1", "56.0 ± 7.1", "57.0 ± 7.1"]
+    assert main(["study", "pretraining", "--tasks", "position", "--methods", "linear-probe", "--epochs", "1"]) == 0
+    told = capsys.readouterr().out
+    assert [f"pretraining, {MICRO}.{name}: test accuracy" in told for name in ("mae", "mocov3")] == [True, True]
+
+
+def test_what_is_looked_up_need_not_be_possible_and_what_is_run_must(lab, stores):
+    """The two that stopped the paper profile: more images than there are, and more guided prompts than classes."""
+    cast = grids.cast("quick", backbone=MICRO, tasks=["digits"], methods=["da-vpt-plus"])
+    cast = grids.replace(cast, tasks={**cast.tasks, "ablation": ["digits"], "amount": ["digits"]}, profile="paper")
+    found = grids.study("davpt-weights", cast, lab, kept_seeds=[0, 1])
+    ((why, variants),) = found.attrs["left_out"].items()
+    assert not len(found) and "guided_tokens must be 1 to" in why and variants == ["guided prompts = 16"]
+    cast = grids.replace(cast, only_methods=("vpt-deep",))
+    found = grids.study("spt-amount", cast, lab, kept_seeds=[0, 1])
+    assert "vpt-deep on digits" in [*found.attrs["left_out"]][0] and "not 1281167" in [*found.attrs["left_out"]][0]
+    with pytest.raises(BadInput, match="1 of 1 runs failed.*vpt-deep on digits.*not 1281167"):
+        grids.study("spt-amount", cast, lab, seeds=[0])
+
+
+def test_a_damaged_record_is_no_impossible_run(lab, stores):
+    cast = grids.cast("quick", tasks=["position"], methods=["linear-probe"])
+    grids.study("benchmark", cast, lab, seeds=[0])
+    (path,) = stores[0].rglob("tune/*.json")
+    path.write_text("{}")
+    with pytest.raises(BadInput, match="damaged"):
+        grids.study("benchmark", cast, lab, kept_seeds=[0])
+
+
+def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
+    cast = grids.cast("quick", tasks=["position"], methods=["vpt-deep"])
+    cells = [Run(MICRO, "position", "vpt-deep", settings={"prompt_tokens": 2}, train_size=size) for size in (10**7, None)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grids, "cells", lambda *_: [(str(run.train_size), run, None) for run in cells])
+        with pytest.raises(BadInput, match="1 of 2 runs failed"):
+            grids.study("benchmark", cast, lab, seeds=[0], search=True)
+    rates = {json.loads(path.read_text())["settings"]["recipe"]["learning_rate"] for path in stores[0].rglob("tune/*.json")
+             if ".failed" not in path.name}  # fmt: skip
+    assert len(rates) == 3

@@ -54,26 +54,35 @@ def bench(args) -> None:
 
 def study(args) -> None:
     """Do the runs of a study of data_manifests/studies.yaml and print its means."""
-    from .studies import cast, group_table, studies, study
+    from .studies import cast, check_cells, share, studies, study, tables
     from .sweeps import Bench, Lab
 
+    try:
+        seeds = [int(seed) for seed in args.seeds]
+    except ValueError:
+        seeds = []
+    if not seeds:
+        raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds) or 'nothing'!r}.")
     names = args.names or list(studies())
-    for name in names:
-        choose("study", name, studies())
+    share(args.part)
     changes = {} if args.epochs is None else {"epochs": args.epochs}
+    actors, failed, done = cast(args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods), [], 0
+    check_cells(args.names, actors, args.data_dir)
     lab = Lab(Bench(args.recipe or args.profile, args.weights, args.data_dir, args.device, changes))
-    actors, failed = cast(args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods), []
     for name in names:
         try:
-            frame = study(name, actors, lab, seeds=args.seeds, part=args.part, search=args.search)
+            frame = study(name, actors, lab, seeds=seeds, part=args.part, search=args.search)
         except BadInput as error:
             failed.append(f"{name}: {error}")
             continue
-        if len(frame):
-            print(f"{name}, test accuracy in percent, standard deviation over seeds")
-            print(group_table(frame).to_string(index=False))
+        done += len(frame)
+        for title, table in tables(frame).items() if len(frame) else ():
+            print(f"{name}, {title}: test accuracy in percent, standard deviation over seeds")
+            print(table.to_string(index=False))
     if failed:
         raise BadInput(" | ".join(failed))
+    if not done:
+        raise BadInput(f"nothing to run: there are fewer cells than part {args.part} wants; give fewer parts.")
 
 
 def keep(args) -> None:
@@ -162,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     add(
         study,
         ("names", {"nargs": "*", "help": "studies; all of them unless given"}),
-        ("--seeds", {"type": int, "nargs": "+", "default": [0]}),
+        ("--seeds", {"nargs": "*", "default": ["0"]}),
         ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
         ("--part", {"default": "1/1", "help": "2/3 takes the second of every three cells"}),

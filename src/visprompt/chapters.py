@@ -2,21 +2,22 @@
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
 from IPython.display import HTML, display
 
-from . import records, studies
+from . import manifests, records, studies
+from .architectures import embedded
 from .errors import BadInput, choose
 from .figures import NAMES
 from .methods import METHODS
 from .notebook import Page, Parameters
 from .progress import progress
-from .sweeps import Bench, Lab
-from .tasks import embedded_tasks
+from .sweeps import Bench, Lab, Run
+from .tasks import embedded_tasks, group_of
 
 QUICK_TASK = "position"  # where the methods differ most
 REAL = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"  # a published ViT small enough for a processor
@@ -81,6 +82,8 @@ class Chapter:
         recipe = page.name if p.profile == "paper" and page.name in ("davpt", "ivpt", "spt") else p.profile
         self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes))
         self.cast = studies.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
+        studies.check_foreign(self.cast, p.data_dir)
         if p.profile == "quick" and p.backbone is None and p.tasks is None and p.methods is None:
             narrow = replace(self.cast, only_tasks=(QUICK_TASK,), only_methods=tuple(quick_methods))
             studies.study("benchmark", narrow, self.lab, seeds=p.seeds)
@@ -96,21 +99,43 @@ class Chapter:
         kept = [seed for seed in self.p.kept_seeds if not run or seed not in self.p.seeds]
         found = studies.study(name, self.cast, self.lab, seeds=self.p.seeds if run else (), kept_seeds=kept,
                               search=bool(run and self.p.search))  # fmt: skip
+        for why, variants in found.attrs["left_out"].items():
+            self.left_out.setdefault(why, []).extend(variants)
         if not len(found):
             return pd.DataFrame(columns=["variant", "task", "seed", "group", "backbone", "test", "record", "train_size"])
         return found.loc[~(found.variant + found.run.map(repr)).duplicated()]
+
+    def look(self, measurement: Callable, run: Run, compute: bool) -> records.Record | None:
+        """The record of a measurement of `insights` on a run, None too where the data at hand cannot carry the run.
+
+        Raises:
+            BadInput: with `compute`, whatever keeps it from being run.
+        """
+        if compute:
+            return measurement(run, self.lab)
+        record, why = studies.looked_up(lambda: measurement(run, self.lab, compute=False), run, self.lab)
+        if why:
+            self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))
+        return record
+
+    def show_left_out(self) -> None:
+        """Say what was looked up in vain because the data at hand cannot carry it, and why."""
+        told = [f"{studies.listed(dict.fromkeys(what))}: {why}" for why, what in self.left_out.items()]
+        if told:
+            rows = "".join(f"<li>{html.escape(line)}</li>" for line in told)
+            display(HTML(f'<div class="vp-notrun">Left out, because it is not possible here:<ul>{rows}</ul></div>'))
 
     def rows(self, *names: str, variants: Sequence[str] = (), tasks: str | None = None, part: str | None = None):
         """Rows of several studies together.
 
         Args:
             variants: these alone, in this order.
-            tasks: a list of tasks of studies.yaml, such as "vtab".
+            tasks: a list of tasks of studies.yaml, such as "vtab", and with it the foreign tasks that are run for it.
             part: the backbone's part, such as "mae".
         """
         frame = pd.concat([self.frames[name] for name in names if len(self.frames[name])] or [self.frames[names[0]]])
         if tasks is not None:
-            frame = frame[frame.task.isin(self.cast.tasks[tasks])]
+            frame = frame[frame.task.isin(self.cast.playing(tasks))]
         if part is not None:
             frame = frame[frame.backbone == self.cast.backbones.get(part)]
         if variants:
@@ -121,9 +146,10 @@ class Chapter:
         """How the numbers of some rows came about, in a sentence."""
         seeds = frame.groupby(["variant", "task"]).seed.nunique()
         counted = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
-        real = not set(frame.task) <= set(embedded_tasks())
-        kind = "" if real else "Small backbones and tasks of this project, a direction only. "
-        told = f"{kind}{', '.join(dict.fromkeys(frame.backbone))}; {counted} seed{'s' * (counted != '1')} a cell."
+        own = set(frame.task) <= set(embedded_tasks()) and set(frame.backbone) <= set(embedded())
+        kind = "Small backbones and tasks of this project, a direction only. " if own else ""
+        data = "" if own or "record" not in frame else f" on {self.data([*frame.record])}"
+        told = f"{kind}{', '.join(dict.fromkeys(frame.backbone))}{data}; {counted} seed{'s' * (counted != '1')} a cell."
         guessed = near_chance(frame) if "test" in frame else []  # records of what prompts look like carry no accuracy
         return f"{told} Near chance, so without a say: {', '.join(guessed)}." if guessed else told
 
@@ -138,39 +164,94 @@ class Chapter:
         if self.p.profile == "quick":
             self.page.not_run(artifact, why=why, command=self.command(**({"studies": list(names)} if names else {})))
 
-    def judge(self, claim: str, frame: pd.DataFrame, better: str, worse: str, note: str = "", scale: float = 1.0) -> None:
-        """Hold the paired difference of two variants, in points, against a claim; nothing where one was not run."""
-        try:
-            found = studies.gain(frame, better, worse)
-        except BadInput:
-            return  # one of them was not run here
+    def answers(self, claim: str, frame: pd.DataFrame, variants: Sequence[str], on: str | Sequence[str],
+                parts: Sequence[str] = ()) -> pd.DataFrame:  # fmt: skip
+        """The rows by which a claim may be judged; where there are none though all variants ran, the page says why.
+
+        Args:
+            variants: what the claim compares.
+            on: the data sets it speaks of, a list of studies.yaml such as "vtab" or names. Foreign tasks are none.
+            parts: the pre-trainings it is a mean over, such as "mae"; none: any.
+        """
+        tasks = self.cast.tasks[on] if isinstance(on, str) else list(on)
+        if not set(variants) <= set(frame.variant):
+            return frame.iloc[:0]  # not run here; the artifact says so
+        missing = [part for part in parts if part not in self.cast.backbones]
+        if missing:
+            named = [studies.listed(names) for names in (parts, missing)]
+            not_judged(claim, f"it is about {named[0]}, and no backbone plays {named[1]} here")
+            return frame.iloc[:0]
+        rows, why = studies.whole(frame, variants, tasks, [self.cast.backbones[part] for part in parts])
+        if why:
+            not_judged(claim, why)
+        return rows
+
+    def of_group(self, group: str, part: str = "vtab") -> list[str]:
+        """The tasks of a part that are in one of VTAB's groups."""
+        return [task for task in self.cast.tasks[part] if group_of(task) == group]
+
+    def judge(self, claim: str, frame: pd.DataFrame, better: str, worse: str, note: str = "", *,
+              on: str | Sequence[str], parts: Sequence[str] = ()) -> None:  # fmt: skip
+        """Hold the paired difference of two variants, in points, against a claim that `answers` lets be judged."""
+        rows = self.answers(claim, frame, [better, worse], on, parts)
+        if not len(rows):
+            return
+        found = studies.gain(rows, better, worse)
         tasks, seeds = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.tasks, "task"), (found.seeds, "seed")))
         told = f"{better} − {worse}, paired by seed: {tasks}, {seeds}, better on {found.better_tasks} of {tasks}"
         told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
         self.page.judge(claim, found.mean, found.low, found.high, evidence="trend", records=found.records,
                         note=f"{told}. {note}".strip())  # fmt: skip
 
+    def pooled(self, record: records.Record) -> int:
+        """Over how many test images a measurement is a mean: its pool, or all where the task has fewer."""
+        size = self.lab.backbone(record.settings["backbone"]).image_size
+        return min(record.settings["pool"], len(self.lab.task(record.settings["task"], size).test[1]))
+
+    def data(self, used: Sequence[records.Record]) -> str:
+        """The data of some records, as far as these know them."""
+        known = [record.settings for record in used]
+        told = [f"{s['task']} ({s['train_size']} training images, resize {s['resize']})" for s in known]
+        return ", ".join(dict.fromkeys(told))
 
     def real_images(self) -> None:
-        """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more."""
-        found = pd.DataFrame([
-            {"task": s["task"], "method": NAMES[s["method"]], "epochs": s["recipe"]["epochs"],
-             "training images": s["train_size"], "rate": s["recipe"]["learning_rate"], "seed": s["seed"],
-             "settings": json.dumps(s["method_settings"]), "test": r.values["test"], "val": r.values["val"], "record": r}
-            for r in kept_rows("tune", backbone=REAL) for s in [r.settings]
-        ])  # fmt: skip
-        rows, used = [], []
-        for _, part in found.groupby(["task", "method", "epochs", "settings"], sort=False) if len(found) else ():
-            tried = part[part.seed == part.seed.min()]
-            best = part[part.rate == tried.rate[tried.val.idxmax()]]
-            used += [*best.record]
-            deviation = f" ± {best.test.std(ddof=1):.1f}" if len(best) > 1 else ""
-            row = best.iloc[0][["task", "method", "epochs", "training images", "rate"]].to_dict()
-            rows.append({**row, "test accuracy, %": f"{best.test.mean():.1f}{deviation}", "seeds": len(best)})
+        """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more.
+
+        A row is a mean over seeds of runs that agree in everything else.
+        """
+        alike, rows, used = {}, [], []
+        kept = kept_rows("tune", backbone=REAL)
+        order = {slug: place for place, slug in enumerate(METHODS)}
+        for record in sorted(kept, key=lambda r: (r.settings["task"], order[r.settings["method"]], r.settings["seed"])):
+            searched = {rate_name(record.settings["method"]): None}
+            same = {**record.settings, "recipe": {**record.settings["recipe"], **searched}, "seed": None}
+            alike.setdefault(json.dumps([same, record.data, record.weights], sort_keys=True), []).append(record)
+        for part in alike.values():
+            field = rate_name(part[0].settings["method"])
+            tried = [record for record in part if record.settings["seed"] == part[0].settings["seed"]]
+            rate = max(tried, key=lambda record: record.values["val"]).settings["recipe"][field]
+            best = [record for record in part if record.settings["recipe"][field] == rate]
+            s, test = best[0].settings, pd.Series([record.values["test"] for record in best])
+            used += best
+            rows.append({
+                "task": s["task"], "method": NAMES[s["method"]],
+                "settings": ", ".join(f"{k} {v}" for k, v in s["method_settings"].items() if v is not None),
+                "epochs": s["recipe"]["epochs"], "batch": s["recipe"]["batch_size"], "training images": s["train_size"],
+                "data": best[0].data, "weights": best[0].weights, "rate": rate,
+                "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
+                "seeds": len(best),
+            })  # fmt: skip
         if rows:
+            table = pd.DataFrame(rows)
+            cells = table.groupby(["task", "method"])
+            plain = [name for name in ("settings", "batch", "data", "weights") if cells[name].nunique().max() == 1]
+            norms = [record.settings["normalisation"] for record in used]
+            pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
+            known = sorted(set(table.task) & set(studies.cast("paper").tasks["vtab"]))
+            whose = f"of {studies.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
             self.page.present(
-                pd.DataFrame(rows), evidence="trend", records=used, cell="real",
-                how=f"{REAL}, normalised with 0.5; splits in the style of VTAB-1k, not VTAB-1k's own.",
+                table.drop(columns=plain), evidence="trend", records=used, cell="real",
+                how=f"{REAL}, pixels of {'; '.join(pixels)}. Data by the records: {self.data(used)}; {whose}.",
                 caption="Kept runs on real images: mean and standard deviation over seeds.",
             )  # fmt: skip
         command = (
@@ -181,6 +262,15 @@ class Chapter:
         display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
 
 
+def not_judged(claim: str, why: str) -> None:
+    """Say on the page why a claim is not judged there."""
+    metric = manifests.claim(claim).metric.strip()
+    display(HTML(
+        f'<p class="vp-claim"><span class="vp-badge vp-not-run">not judged</span> {html.escape(metric)}: '
+        f"{html.escape(why)}. <code>{claim}</code></p>"
+    ))  # fmt: skip
+
+
 def near_chance(frame: pd.DataFrame) -> list[str]:
     """"task on backbone" wherever even the best variant's mean is below twice that of guessing; embedded tasks only."""
     known, found = embedded_tasks(), frame[frame.task.isin(embedded_tasks())]
@@ -189,12 +279,6 @@ def near_chance(frame: pd.DataFrame) -> list[str]:
 
 
 def kept_rows(kind: str, **settings) -> list[records.Record]:
-    """The records of a kind with these settings, the newest of each; they may be of data that is not on this machine."""
-    found = {}
-    for store in reversed(records.stores()):
-        for path in sorted(store.glob(f"{kind}/*.json"), key=lambda path: path.stat().st_mtime):
-            if ".failed" not in path.name:
-                record = records.read_record(path)
-                if all(record.settings.get(key) == value for key, value in settings.items()):
-                    found[json.dumps(record.settings, sort_keys=True)] = record
-    return list(found.values())
+    """The records of a kind with these settings that the project keeps, also of data that is not on this machine."""
+    kept = records.all_records(kind, of=records.stores()[1:])
+    return [record for record in kept if all(record.settings.get(key) == value for key, value in settings.items())]

@@ -5,7 +5,6 @@ import base64
 import html
 import io
 import math
-import types
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

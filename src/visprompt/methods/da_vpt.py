@@ -7,7 +7,6 @@ patches of its classes and away from others', the second does the same for class
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 from ..clustering import cosine_kmeans
