@@ -75,7 +75,7 @@ def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:
     if title is None:
         raise BadInput(f"notebooks/{name}.py has no text; begin it with a markdown cell '# Title'.")
     line = (
-        f'<p class="vp-source">Profile <strong>{profile}</strong>, commit <code>{results["commit"]}</code>. '
+        f'<p class="vp-source">Profile <strong>{profile}</strong>, commit {book_pages.code(str(results["commit"]))}. '
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
         f'<a href="../downloads/{name}.ipynb" download>executed notebook ({name}.ipynb)</a>.</p>'
     )

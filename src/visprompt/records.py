@@ -168,7 +168,7 @@ def read_record(path: Path) -> Record:
         BadInput: the file is no whole record.
     """
     try:
-        record = Record(**json.loads(path.read_text()))
+        record = Record(**json.loads(path.read_text(encoding="utf-8")))
         if record.id != path.name.split(".")[0]:
             raise ValueError(f"it holds {record.id}")
         return record
@@ -222,7 +222,7 @@ def short_hash(value) -> str:
 def fingerprint_code(module: str) -> str:
     """Hash of a module's syntax tree without docstrings, so that prose does not outdate a record."""
     path = PACKAGE.joinpath(*module.split(".")).with_suffix(".py")
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
