@@ -16,12 +16,19 @@ SHELL := /bin/bash
 BIN := .venv/bin
 READY := .venv/.ready
 export OMP_NUM_THREADS ?= 1
+# Recipes read what the user gave from the environment, where quotes and # have no meaning.
+export PROFILE DEVICE GPUS DATA CORES NAME ARGS
 # Two makes in one folder take turns; a killed one leaves no lock behind.
 TURN := $(if $(shell command -v flock),flock build/.turn,)
 WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make in this folder.";,)
 SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
-	--cores $(CORES) --resources gpu=$(GPUS) --rerun-incomplete --keep-going --quiet host \
-	--config profile=$(PROFILE) device=$(DEVICE) gpus=$(GPUS) data_dir="$(DATA)" --
+	--cores "$$CORES" --resources gpu="$$GPUS" --rerun-incomplete --keep-going --quiet host \
+	--config profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" --
+# What snakemake itself would refuse at length; the rest is checked in the Snakefile, for clusters too.
+CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || { echo "CORES is '$$CORES'; write a number, such as CORES=2"; exit 2; }; \
+	[[ "$$GPUS" =~ ^[0-9]+$$ ]] || { echo "GPUS is '$$GPUS'; write a number, such as GPUS=1"; exit 2; }; \
+	bash -nc "true $$ARGS" 2>/dev/null || \
+	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }
 
 .PHONY: help book test notebook bench lock pretrain clean
 
@@ -29,25 +36,26 @@ help:  ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 book: $(READY)  ## run what changed, build the website in build/site (PROFILE=paper DATA= DEVICE= GPUS= CORES=)
-	@$(SNAKEMAKE) build/site/index.html
+	@$(CHECK); $(SNAKEMAKE) build/site.done
 	@echo "Open build/site/index.html in a browser."
 
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
 	$(BIN)/python -m pytest -q $(TESTS)
 
 notebook: $(READY)  ## run one notebook into build/notebook, as in NAME=ap ARGS="-p seeds '[0]'"
-	@test -f "notebooks/$(NAME).py" || \
+	@[[ "$$NAME" != */* && -f "notebooks/$$NAME.py" ]] || \
 	  { echo "Write NAME=..., one of: $(patsubst notebooks/%.py,%,$(wildcard notebooks/*.py))"; exit 2; }
-	@$(SNAKEMAKE) build/ipynb/$(NAME).ipynb
+	@$(CHECK); $(SNAKEMAKE) "build/ipynb/$$NAME.ipynb"
 	@mkdir -p build/notebook
-	$(BIN)/papermill --cwd . build/ipynb/$(NAME).ipynb build/notebook/$(NAME).ipynb \
-	  -p profile $(PROFILE) -p device $(DEVICE) $(ARGS)
+	$(BIN)/papermill --cwd . "build/ipynb/$$NAME.ipynb" "build/notebook/$$NAME.ipynb" \
+	  -p profile "$$PROFILE" -p device "$$DEVICE" $(ARGS)
 
 bench: $(READY)  ## time the methods on this machine
+	@$(CHECK)
 	$(BIN)/python -m visprompt bench $(ARGS)
 
 pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; about two hours)
-	@for name in $(or $(NAME),$(BACKBONES)); do $(BIN)/python -m visprompt.pretraining $$name || exit 1; done
+	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visprompt.pretraining "$$name" || exit 1; done
 
 lock:  ## renew requirements.lock from pyproject.toml (needs the network)
 	rm -rf build/lock-venv && mkdir -p build
@@ -59,7 +67,8 @@ lock:  ## renew requirements.lock from pyproject.toml (needs the network)
 	mv build/requirements.lock requirements.lock
 
 clean:  ## remove what was built; the records of runs and .venv stay
-	rm -rf $(addprefix build/,ipynb slices running executed notebook pages jupyter-book site lock-venv)
+	rm -rf $(addprefix build/,ipynb slices running executed notebook pages jupyter-book site site.old site.done lock-venv \
+	  from-nothing)
 
 # The first Python of version 3.11 on this computer.
 python = $$(for p in python3.11 python3 python; do \

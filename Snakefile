@@ -5,27 +5,38 @@
 # again, finds the records that are still valid, and computes only the others.
 import json
 import os
+import re
+import sys
 from hashlib import sha256
 from pathlib import Path
 
 import yaml
 
-PROFILE = config.get("profile", "quick")
-DEVICE = config.get("device", "cpu")
-DATA_DIR = config.get("data_dir") or None
-if PROFILE not in ("quick", "paper"):
-    raise WorkflowError(f"profile is {PROFILE!r}; write profile=quick or profile=paper")
+PROFILE, DEVICE, CARDS = (str(config.get(*key)) for key in (("profile", "quick"), ("device", "cpu"), ("gpus", 1)))
+DATA_DIR = config.get("data_dir") or ""
+if isinstance(DATA_DIR, list):  # from make, since snakemake reads a bare 2024 as a number and "a #b" as "a"
+    DATA_DIR = DATA_DIR[0]
+DATA_DIR = os.path.expanduser(str(DATA_DIR))
+# Before anything runs; make names the same things in capitals.
+for name, given, right, write in (
+    ("profile", PROFILE, PROFILE in ("quick", "paper"), "quick or paper"),
+    ("device", DEVICE, re.fullmatch(r"cpu|mps|cuda(:\d+)?", DEVICE), "cpu, cuda or mps"),
+    ("gpus", CARDS, re.fullmatch(r"\d+", CARDS), "a number, such as 1"),
+    ("data folder", DATA_DIR, not DATA_DIR or os.path.isdir(DATA_DIR), "a folder that is there, in full or from this one"),
+):
+    if not right:
+        sys.exit(f"the {name} is {given!r}; write {write}")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two runs of one thread are faster than one of two
 # Freed memory stays with the process: fresh pages cost these small networks a tenth of their time (glibc only).
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**30))
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**32))
 os.environ["PATH"] = f"{workflow.basedir}/.venv/bin:{os.environ['PATH']}"  # on the machines of a cluster too
 
-with open("data_manifests/notebooks.yaml") as file:
+with open("data_manifests/notebooks.yaml", encoding="utf-8") as file:
     NOTEBOOKS = yaml.safe_load(file)
 SLICES = {name: (entry["slices"] or {}).get(PROFILE) or {} for name, entry in NOTEBOOKS.items()}
 GPUS = int(DEVICE.startswith("cuda"))
-CARDS = int(config.get("gpus", 1))
+CARDS = int(CARDS)
 
 MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
 SITE_ONLY = [f"src/visprompt/{name}.py" for name in ("book", "book_pages", "number_pages", "results", "sphinx_anchors", "__main__")]
@@ -37,6 +48,8 @@ MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weigh
 AUDITS = [path for path in MANIFESTS if path.endswith(("/audit.yaml", "/names.yaml"))]  # no notebook reads them
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
+STORES = ("build/records", "book/records")
+RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visprompt.notebook leaves them
 # The kept records as one word, since a list of them would bury the message of a run that fails.
 KEPT = sha256(repr(sorted((str(p), p.stat().st_size) for p in Path("book/records").rglob("*.json"))).encode()).hexdigest()
 
@@ -64,9 +77,39 @@ if DEVICE == "cuda" and CARDS > 1:
 def parameters(name: str, piece: str | None = None) -> str:
     """What papermill passes to a notebook, as JSON; the data folder only to notebooks that take one."""
     given = {"profile": PROFILE, "device": DEVICE}
-    if DATA_DIR and "\ndata_dir = " in Path(f"notebooks/{name}.py").read_text():
+    if DATA_DIR and "\ndata_dir = " in Path(f"notebooks/{name}.py").read_text(encoding="utf-8"):
         given["data_dir"] = DATA_DIR
-    return json.dumps({**given, **(SLICES[name][piece] if piece else {})})
+    return json.dumps({**given, **(SLICES[name][piece] if piece else {})}, ensure_ascii=False)
+
+
+def named(path: Path) -> set[str]:
+    """The records that the results of a notebook name; the site step speaks of one that cannot be read."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        results = [found for output in outputs if (found := output.get("data", {}).get(RESULTS_MIME))]
+        parts = [part for found in results for part in found["claims"].values()]
+        parts += [show for found in results for artifact in found["artifacts"].values() for show in artifact["shows"]]
+        return {record for part in parts for record in part["records"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def forget_what_is_gone() -> None:
+    """Remove notebooks whose records were removed, and the stamp of a site that was, so that both are made again."""
+    kept = [path.name for store in STORES for path in Path(store).rglob("*.json") if ".failed" not in path.name]
+    there = "\n".join(kept)
+    for folder in ("executed", "slices"):
+        for path in Path("build", folder, PROFILE).rglob("*.ipynb"):
+            if any(record not in there for record in named(path)):
+                print(f"Records of {path} are gone; it runs again.", file=sys.stderr)
+                path.unlink()
+    if not Path("build/site/index.html").exists():
+        Path("build/site.done").unlink(missing_ok=True)
+
+
+if workflow.is_main_process and not workflow.dryrun:
+    forget_what_is_gone()
 
 
 wildcard_constraints:
@@ -77,7 +120,7 @@ wildcard_constraints:
 rule all:
     default_target: True
     input:
-        "build/site/index.html",
+        "build/site.done",
 
 
 rule convert:
@@ -142,6 +185,7 @@ rule execute:
 
 
 rule site:
+    """Snakemake removes what a rule makes before it starts: hence a stamp, for the old site stands until the new one does."""
     input:
         expand("build/executed/{profile}/{name}.ipynb", profile=PROFILE, name=NOTEBOOKS),
         [module for module in MODULES if module.endswith("__.py") or module in SITE_ONLY],
@@ -150,7 +194,7 @@ rule site:
         "_config.yml",
         "_toc.yml",
     output:
-        "build/site/index.html",
+        touch("build/site.done"),
     message:
         "build the website"
     params:

@@ -47,6 +47,7 @@ search = False  # do the search for learning rates too, where it has no records 
 measure = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
 
 # %% tags=["hide-input", "remove-output"]
+import json
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -58,6 +59,7 @@ from IPython.display import HTML, display
 import visprompt as vp
 from visprompt import figures, manifests
 from visprompt.architectures import embedded
+from visprompt.chapters import not_judged
 from visprompt.counts import printed_counts
 from visprompt.errors import BadInput, choose
 from visprompt.methods import method_class
@@ -68,6 +70,7 @@ from visprompt.metrics.turns import speeds_in_turns
 from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
+from visprompt.studies import cast, whole
 from visprompt.sweeps import Bench, Lab, Run, ap_rates, block_rates, difference, interval, rate_name, sweep
 from visprompt.tasks import embedded_tasks
 from visprompt.tuning import load_recipe

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import visprompt as vp
 from visprompt import records
 from visprompt.methods import method_class
 

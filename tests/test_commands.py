@@ -1,14 +1,18 @@
 """The commands a user types: answers on stdout, mistakes as one line and a non-zero exit."""
 
+import io
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from visprompt import manifests
+from visprompt import auditing, manifests
 from visprompt.__main__ import main
+from visprompt.errors import BadInput
 from visprompt.manifests import ROOT
 
 BIN = Path(sys.executable).parent
@@ -51,6 +55,105 @@ def test_claims_are_one_a_line(capsys):
     assert len(lines) == len(manifests.claims("ap"))
     assert all(len(line.split("\t")) == 4 for line in lines)
     assert {line.split("\t")[3] for line in lines} <= {"agrees", "disagrees", "inconclusive", "not run"}
+
+
+def test_a_reader_that_stops_ends_the_command_in_silence(monkeypatch, capsys):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with monkeypatch.context() as patch, os.fdopen(writing, "w") as stream:
+        patch.setattr(sys, "stdout", stream)
+        assert main(["artifacts"]) == 141
+    assert capsys.readouterr().err == ""  # also when the stream is closed
+
+
+def test_a_full_disk_behind_the_answer_is_one_line(monkeypatch, capsys):
+    with monkeypatch.context() as patch, open("/dev/full", "w") as stream:
+        patch.setattr(sys, "stdout", stream)
+        assert main(["artifacts"]) == 2
+    assert capsys.readouterr().err == "visprompt: the answer: No space left on device. Mend that, or name another place.\n"
+
+
+def test_a_closed_stdout_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["artifacts"]) == 1
+    assert "standard output is closed" in capsys.readouterr().err
+
+
+def test_without_streams_nothing_is_raised(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["artifacts"]) == 1
+    assert main(["artifacts", "--paper", "app"]) == 2
+
+
+@pytest.fixture
+def quick_audit(monkeypatch):
+    """One finding in place of the hundreds, which take seconds."""
+    claim = next(claim for claim in manifests.claims("ap") if claim.direction == "equal" and "derived" in claim.settles)
+    finding = auditing.Finding("ap.mean", "ap", "", "Table 1", "mean", "a mean", "3 × 4", "12", "disagrees",
+                               claim=claim.id, estimate=claim.published + 2 * claim.tolerance + 1)  # fmt: skip
+    monkeypatch.setattr(auditing, "audit", lambda paper=None: pd.DataFrame([asdict(finding)]))
+
+
+def test_a_terminal_without_the_signs_gets_their_numbers(monkeypatch, quick_audit):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(["audit", "ap"]) == 0
+    stream.seek(0)
+    shown = stream.read()
+    assert "\\xd7" in shown and shown.isascii()
+
+
+def test_every_command_reads_its_files_in_a_plain_locale():
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    code = (
+        "from visprompt import auditing; from visprompt.__main__ import main\n"
+        "one = auditing.audit('shallowvit'); auditing.audit = lambda paper=None: one\n"  # all of them take a while
+        "print([main([word]) for word in ('audit', 'artifacts', 'claims')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env={**outside(), **plain}, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["[0, 0, 0]"], done.stderr
+
+
+@pytest.mark.parametrize(("error", "status", "message"), [
+    (KeyboardInterrupt(), 130, "visprompt: stopped; finished runs are kept"),
+    (PermissionError(13, "Permission denied", "/a folder"), 2, "visprompt: /a folder: Permission denied"),
+    (FileNotFoundError(2, "No such file or directory", "list.txt"), 2, "visprompt: list.txt: No such file"),
+])  # fmt: skip
+def test_what_a_command_meets_is_one_line(monkeypatch, capsys, error, status, message):
+    def met(paper):
+        raise error
+
+    monkeypatch.setattr(manifests, "artifacts", met)
+    assert main(["artifacts"]) == status
+    said = capsys.readouterr().err
+    assert said.startswith(message) and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("error", [KeyError("bug"), OSError("no file in it"), TypeError()])
+def test_a_bug_is_seen(monkeypatch, error):
+    def met(paper):
+        raise error
+
+    monkeypatch.setattr(manifests, "artifacts", met)
+    with pytest.raises(type(error)):
+        main(["artifacts"])
+
+
+def test_looking_needs_no_folder_to_write_to(stores, quick_audit, tmp_path, capsys):
+    (tmp_path / "build").write_text("no folder")
+    for words in (["claims", "--paper", "ap"], ["audit", "ap"], ["artifacts"], ["published", "ap.table-2"]):
+        assert main(words) == 0
+    assert "derived\tdisagrees" in capsys.readouterr().out  # what the audit says of claims
+    records = auditing.audit_records()
+    assert {record.id for record in records} == {""} and all(record.values["findings"] for record in records)
+
+
+def test_a_damaged_audit_is_still_named(stores, quick_audit):
+    record = auditing.audit_records()[0]
+    (stores[0] / "audit" / f"{record.id}.json").write_text("{")
+    with pytest.raises(BadInput, match=f"{record.id}.*damaged"):
+        auditing.audit_records()
 
 
 @pytest.fixture(scope="module")

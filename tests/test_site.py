@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -313,7 +314,8 @@ def test_weakest_evidence_counts(small):
 
 @pytest.mark.parametrize("damage, message", [
     ("skip", "did not run"), ("fail", "failed with ValueError"), ("profile", "ran with profile paper"),
-    ("unclosed", "page.close"), ("gone", "does not exist"), ("torn", "is no notebook"),
+    ("unclosed", "page.close"), ("gone", "does not exist"), ("torn", "is no notebook"), ("folder", "cannot be read"),
+    ("bytes", "is no notebook"), ("by hand", "did not write"), ("listed", "did not write"),
 ])  # fmt: skip
 def test_a_page_that_did_not_run_as_it_says_is_refused(small, tmp_path, damage, message):
     path = tmp_path / "ap_theory.ipynb"
@@ -329,10 +331,93 @@ def test_a_page_that_did_not_run_as_it_says_is_refused(small, tmp_path, damage, 
         results[book.RESULTS_MIME]["profile"] = "paper"
     elif damage == "unclosed":
         del results[book.RESULTS_MIME]
-    if damage != "gone":
+    elif damage == "by hand":
+        del results[book.RESULTS_MIME]["claims"]
+    elif damage == "listed":
+        results[book.RESULTS_MIME] = ["profile"]
+    if damage == "folder":
+        path.mkdir()
+    elif damage == "bytes":
+        path.write_bytes(b"\xff\xfe{")
+    elif damage != "gone":
         path.write_text(text[:500] if damage == "torn" else json.dumps(notebook))
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(BadInput, match=message) as told:
         book.read_notebook(path, "quick")
+    assert "\n" not in str(told.value)
+
+
+ATTACK = """x"onmouseover="a()' <script>a()</script>\n\n<img src=x onerror=a()>\n\n`</code>"""
+
+
+def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
+    """Ids, names, captions and settings with HTML and quotes in them are shown as they are, in texts and attributes."""
+    from markdown_it import MarkdownIt
+
+    paper, artifact = manifests.artifacts("ap").index[0].split(".")[0], manifests.artifacts("ap").index[0]
+    show = {"evidence": ATTACK, "how": ATTACK, "caption": ATTACK, "cell": ATTACK, "records": [ATTACK]}
+    entry = {"evidence": ATTACK, "shows": [show], "not_run": {"why": ATTACK, "command": ATTACK}, "notebook": ATTACK}
+    unseen = {"evidence": "not run", "shows": [], "not_run": None, "notebook": None}
+    claim = {"verdict": ATTACK, "note": ATTACK, "records": [ATTACK], "notebook": ATTACK, "evidence": ATTACK,
+             "estimate": 1.0, "low": None, "high": None}  # fmt: skip
+    finding = {"id": ATTACK, "paper": paper, "artifact": artifact, "where": ATTACK, "kind": "mean", "what": ATTACK,
+               "printed": ATTACK, "computed": ATTACK, "verdict": "disagrees", "reading": ATTACK, "cells": []}  # fmt: skip
+    results = {
+        "profile": "quick", "notebooks": {ATTACK: ATTACK}, "findings": [finding],
+        "artifacts": {id: entry if id == artifact else unseen for id in manifests.artifacts().index},
+        "claims": {claim_.id: claim for claim_ in manifests.claims()},
+    }  # fmt: skip
+    hostile = tmp_path / "data_manifests" / "backbones.yaml"
+    hostile.parent.mkdir()
+    hostile.write_text(yaml.safe_dump({ATTACK: {ATTACK: {ATTACK: [ATTACK, {ATTACK: ATTACK}]}}}))
+    (hostile.parent / "notebooks.yaml").write_text(yaml.safe_dump({ATTACK: {"title": ATTACK, "artifacts": []}}))
+    row = manifests.artifacts("ap").iloc[0].to_dict() | {"title": ATTACK, "number": ATTACK}
+    assert set(book.MAKERS) >= {"artifacts", "claims", "notebooks", "disagreements"}
+    made = {name: book.make(name, results, tmp_path) for name in ("evidence", "verdicts", "artifacts", "claims", "notebooks")}
+    made["findings"] = book.make(f"disagreements {paper}", results, tmp_path)
+    made["backbones"] = book.book_pages.manifest(hostile)
+    monkeypatch.setattr(manifests, "artifact", lambda id: row)
+    made["one claim"] = book.make(f"claims-of {paper}", results, tmp_path)
+    for name, text in made.items():
+        # as Markdown, because a blank line would end the HTML
+        page = parsed(MarkdownIt("commonmark").enable("table").render(text))
+        assert not page.find_all(["script", "img"]), name
+        strange = [(tag.name, key) for tag in page.find_all() for key in tag.attrs if key not in ATTRIBUTES]
+        assert not strange, name
+    assert "<script>a()</script>" in parsed(made["findings"]).get_text()
+
+
+ATTRIBUTES = {"class", "id", "href", "title", "style", "scope", "tabindex", "data-choices", "download"}
+
+
+def parsed(text: str):
+    from bs4 import BeautifulSoup
+
+    return BeautifulSoup(text, "html.parser")
+
+
+def test_no_caption_becomes_part_of_a_figure(monkeypatch):
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    from visprompt import notebook
+
+    monkeypatch.setattr(notebook.run_records, "is_current", lambda record: True)
+    shown, record = [], types.SimpleNamespace(id=ATTACK)
+    monkeypatch.setattr(notebook, "display", lambda thing, **more: shown.append(thing.data))
+    monkeypatch.setattr(notebook, "HTML", lambda text: types.SimpleNamespace(data=text))
+    page = notebook.Page("ap_theory", notebook.Parameters())
+    words = {"evidence": "trend", "how": ATTACK, "caption": ATTACK, "records": [record]}
+    page.present(pd.DataFrame({ATTACK: [ATTACK]}, index=[ATTACK]), **words)
+    page.show("ap.lemma-1", plt.figure(figsize=(1, 1)), alt=ATTACK, **words)
+    page.show("ap.lemma-1", {ATTACK: plt.figure(figsize=(1, 1)), "b": plt.figure(figsize=(1, 1))}, alt=ATTACK, **words)
+    page.not_run("ap.lemma-2", command=ATTACK, why=ATTACK)
+    allowed = ATTRIBUTES | {"alt", "src", "hidden", "border", "type", "min", "max", "step", "value", "autocomplete",
+                            "aria-label", "data-label"}  # fmt: skip
+    for text in shown:
+        found = parsed(text)
+        assert not found.find_all("script") and all(image["src"].startswith("data:") for image in found.find_all("img"))
+        assert {key for tag in found.find_all() for key in tag.attrs} <= allowed
+    assert len(shown) == 4 and ATTACK in parsed(shown[0]).get_text()
 
 
 def test_a_missing_record_stops_the_site(small, tmp_path):

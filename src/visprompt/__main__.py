@@ -1,6 +1,10 @@
 """The command line: `visprompt audit`, `claims`, `published`, `artifacts`, `bench`, `study`, `keep`, `renew`."""
 
 import argparse
+import contextlib
+import errno
+import io
+import os
 import sys
 
 from . import manifests
@@ -145,7 +149,58 @@ def files_of(words: list[str]) -> dict[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; a mistake in the input is one line on stderr and exit status 2."""
+    """Run one command; a mistake in the input is one line on stderr and exit status 2.
+
+    Also one line: Ctrl-C (status 130) and a file that cannot be read or written (2). A reader that stops, as `head`
+    does, ends the command in silence (141, as the shell counts it); a closed stdout is told at the end (1).
+    """
+    closed = sys.stdout is None
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
+        elif isinstance(getattr(sys, name), io.TextIOWrapper):
+            getattr(sys, name).reconfigure(errors="backslashreplace")  # a terminal without ± shows \xb1
+    args = parse(arguments)
+    try:
+        status = run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = 141
+        discard(sys.stdout, sys.stderr)
+    except OSError as error:
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        status = say(f"{error.filename or 'the answer'}: {error.strerror}. Mend that, or name another place.", 2)
+        discard(sys.stdout)
+    return status or (say("standard output is closed, so nothing was printed.", 1) if closed else 0)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command that was read and return its exit status."""
+    try:
+        args.run(args)
+    except BadInput as error:
+        return say(str(error), 2)
+    except KeyboardInterrupt:
+        return say("stopped; finished runs are kept, and the same command goes on from there.", 130)
+    return 0
+
+
+def discard(*streams: io.TextIOWrapper) -> None:
+    """Let nothing more be said there; Python would complain when it empties them at its end."""
+    for stream in streams:
+        with contextlib.suppress(io.UnsupportedOperation):  # a stream without a file has none to complain of
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def say(line: str, status: int) -> int:
+    """Print a line on stderr and return the exit status."""
+    print(f"visprompt: {line}", file=sys.stderr)
+    return status
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command and its options; what cannot be read ends the program with status 2."""
     parser = argparse.ArgumentParser(prog="visprompt", description="Visual Prompting, Reproduced")
     commands = parser.add_subparsers(dest="command", required=True)
 
@@ -196,13 +251,7 @@ def main(arguments: list[str] | None = None) -> int:
     )  # fmt: skip
     count = ("count", {"type": int, "nargs": "?", "default": 3, "help": "how many (3)"})
     add(verify, count, ("--seed", {"type": int, "default": 0, "help": "which few"}), files, folder)
-    args = parser.parse_args(arguments)
-    try:
-        args.run(args)
-    except BadInput as error:
-        print(f"visprompt: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@
 The repository root is not the source of the book, so that only what belongs on the site gets on it.
 """
 
+import ctypes
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -39,8 +41,8 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     # Not as `_static`: Jupyter Book would load every script it finds there, MathJax twice.
     shutil.copytree(root / "book" / "_static", pages / "static")
     for page in pages.glob("*.md"):
-        text = page.read_text()
-        page.write_text(MARKER.sub(lambda match: make(match[1], results, root), text))
+        text = page.read_text(encoding="utf-8")
+        page.write_text(MARKER.sub(lambda match: make(match[1], results, root), text), encoding="utf-8")
     for folder in ("notebooks", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
     for name in notebooks(root):
@@ -73,7 +75,7 @@ def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:
     if title is None:
         raise BadInput(f"notebooks/{name}.py has no text; begin it with a markdown cell '# Title'.")
     line = (
-        f'<p class="vp-source">Profile <strong>{profile}</strong>, commit <code>{results["commit"]}</code>. '
+        f'<p class="vp-source">Profile <strong>{profile}</strong>, commit {book_pages.code(str(results["commit"]))}. '
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
         f'<a href="../downloads/{name}.ipynb" download>executed notebook ({name}.ipynb)</a>.</p>'
     )
@@ -82,24 +84,64 @@ def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:
 
 
 def build(profile: str, root: Path | None = None) -> Path:
-    """Build the website of a profile into build/site and return that folder.
+    """Build the website of a profile into build/site and return that folder; until then the old site stands.
 
     Raises:
-        BadInput: as `assemble`, or Sphinx gave a warning or an error; its message stands above.
+        BadInput: as `assemble`; Sphinx gave a warning or an error, and its message stands above; or a file cannot
+            be read or written.
     """
     root = root or manifests.ROOT
-    pages = assemble(profile, root)
-    out = root / "build" / "jupyter-book"
-    shutil.rmtree(out, ignore_errors=True)
-    command = [sys.executable, "-c", START, "build", str(pages), "--path-output", str(out)]
-    command += ["--config", str(root / "_config.yml"), "--toc", str(root / "_toc.yml")]
-    done = subprocess.run([*command, "-W", "-n", "--keep-going"])
-    if done.returncode:
-        raise BadInput("the website was not built: mend the warnings above, which count as errors.")
-    site = root / "build" / "site"
-    shutil.rmtree(site, ignore_errors=True)
-    shutil.move(out / "_build" / "html", site)
+    site, work = root / "build" / "site", root / "build" / "jupyter-book"
+    # A folder a run: what is left of a run that was killed may still be writing into its own.
+    out = work / str(os.getpid())
+    try:
+        mend(site)
+        shutil.rmtree(work, ignore_errors=True)
+        command = [sys.executable, "-c", START, "build", str(assemble(profile, root)), "--path-output", str(out)]
+        command += ["--config", str(root / "_config.yml"), "--toc", str(root / "_toc.yml")]
+        done = subprocess.run([*command, "-W", "-n", "--keep-going"])
+        if done.returncode:
+            raise BadInput("the website was not built: mend the warnings above, which count as errors.")
+        replace(site, out / "_build" / "html")
+    except OSError as error:
+        raise BadInput(f"the website was not built: {told(error)}. Free some space or mend that, and run again.") from error
+    shutil.rmtree(work, ignore_errors=True)
     return site
+
+
+def told(error: OSError) -> str:
+    """What went wrong with which file, on one line; of many files the first."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        _, path, why = error.args[0][0]
+        return f"{path}: {why}"
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
+def replace(site: Path, new: Path) -> None:
+    """Put a finished site in the place of the old one, which may go on being read.
+
+    In one step where the system has one; else in two, and `mend` undoes the first where a kill comes between.
+    """
+    if site.exists() and not exchange(new, site):
+        os.rename(site, site.with_name("site.old"))
+    if not site.exists():
+        os.rename(new, site)
+    shutil.rmtree(site.with_name("site.old"), ignore_errors=True)
+
+
+def mend(site: Path) -> None:
+    """Put the old site back where a kill left none, and remove what is left of one that was replaced."""
+    old = site.with_name("site.old")
+    if old.exists() and not site.exists():
+        os.rename(old, site)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step, and return True; False where the system cannot."""
+    call = getattr(ctypes.CDLL(None), "renameat2", None)  # of Linux; Python has no name for it
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return call is not None and call(here, os.fsencode(one), here, os.fsencode(other), swap) == 0
 
 
 def main() -> None:

@@ -43,8 +43,13 @@ def bundle(artifact: str, results: dict, root: Path) -> dict:
 
 def badge(word: str | None) -> str:
     """One evidence or verdict word, coloured; the word itself carries the meaning."""
-    word = word or "not run"
+    word = html.escape(word or "not run")
     return f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
+
+
+def code(text: str) -> str:
+    """An id as HTML."""
+    return f"<code>{html.escape(text)}</code>"
 
 
 def table(
@@ -53,7 +58,7 @@ def table(
 ) -> str:  # fmt: skip
     """An HTML table from finished cells, in a box that scrolls sideways where it must.
 
-    No blank line inside: in Markdown that would end the HTML.
+    No blank line inside: in Markdown that would end the HTML, and what follows would be Markdown.
 
     Args:
         filterable: a text field above it leaves the rows with the typed words.
@@ -68,7 +73,7 @@ def table(
     lines += [f'<th scope="col">{cell}</th>' for cell in head] + ["</tr></thead>", "<tbody>"]
     for row in rows:
         lines.append(f"<tr>{''.join(map(table_cell, row))}</tr>")
-    return "\n".join([*lines, "</tbody></table></div>"])
+    return re.sub(r"\n\s*\n", "\n", "\n".join([*lines, "</tbody></table></div>"]))
 
 
 def table_cell(content: str) -> str:
@@ -86,8 +91,8 @@ def printed_name(row) -> str:
 def link(artifact: str, text: str, results: dict) -> str:
     """A link to an artifact's section, or the plain text where no notebook has it yet."""
     notebook = results["artifacts"][artifact]["notebook"]
-    text = html.escape(text)
-    return f'<a href="notebooks/{notebook}.html#{artifact}">{text}</a>' if notebook else text
+    text, target = html.escape(text), html.escape(f"notebooks/{notebook}.html#{artifact}")
+    return f'<a href="{target}">{text}</a>' if notebook else text
 
 
 def evidence(results: dict, root: Path) -> str:
@@ -126,14 +131,14 @@ def artifacts(results: dict, root: Path) -> str:
         how = "<br>".join(dict.fromkeys(html.escape(show["how"]) for show in entry["shows"]))
         if entry["not_run"]:
             how += f'{"<br>" if how else ""}<em>Not run:</em> {html.escape(entry["not_run"]["why"])} '
-            how += f'<code>{html.escape(" ".join(entry["not_run"]["command"].split()))}</code>'
+            how += code(" ".join(entry["not_run"]["command"].split()))
         if not entry["notebook"]:
             how = "No notebook speaks of it yet."
-        record = f' (<a href="records/{id}.json">record</a>)' if entry["notebook"] else ""
+        record = f' (<a href="records/{html.escape(id)}.json">record</a>)' if entry["notebook"] else ""
         short = html.escape(manifests.papers()[row["paper"]]["short"])
         name = link(id, printed_name(row), results)
         counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in VERDICTS if (n := judged.get(id, {}).get(word)))
-        rows.append([short, f"{name}{record}<br><code>{id}</code>", html.escape(row["title"]), words, counted, how])
+        rows.append([short, f"{name}{record}<br>{code(id)}", html.escape(row["title"]), words, counted, how])
     head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How"]
     return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 17, 10, 12, 37))
 
@@ -148,15 +153,15 @@ def claims(results: dict, root: Path, paper: str | None = None) -> str:
             estimate += " (no interval)"
         elif estimate and found["high"] > found["low"]:
             estimate += f" [{found['low']:.4g}, {found['high']:.4g}]"
-        record = f'<a href="records/{claim.artifact}.json">record</a>' if found["notebook"] else ""
+        record = f'<a href="records/{html.escape(claim.artifact)}.json">record</a>' if found["notebook"] else ""
         if found["records"] and not found["notebook"]:  # the audit answered it
             record = f'<a href="numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
         printed = f" Printed: {html.escape(claim.printed)}." if claim.printed else ""
         rows.append([
-            f"{manifests.papers()[claim.artifact.split('.')[0]]['short']}, "
+            f"{html.escape(manifests.papers()[claim.artifact.split('.')[0]]['short'])}, "
             + link(claim.artifact, printed_name(manifests.artifact(claim.artifact)), results),
             f'{html.escape(claim.metric)}.{printed} <span class="vp-how">{html.escape(claim.why)} '
-            f"{html.escape(found['note'])}</span><br><code>{claim.id}</code>",
+            f"{html.escape(found['note'])}</span><br>{code(claim.id)}",
             html.escape(condition(claim)), f"{estimate}<br>{record}", badge(found["verdict"]),
             badge(found["evidence"]) if found["evidence"] else "",
         ])  # fmt: skip
@@ -175,6 +180,7 @@ def notebooks(results: dict, root: Path) -> str:
     """The notebooks with their downloads."""
     rows = []
     for name, entry in manifests.load_yaml(root / "data_manifests" / "notebooks.yaml").items():
+        name = html.escape(name)
         rows.append([
             f'<a href="notebooks/{name}.html">{html.escape(entry["title"])}</a>',
             str(len(entry["artifacts"])),
@@ -218,10 +224,10 @@ def manifest(path: Path, extra=lambda group, name: "") -> str:
     """A manifest, group -> name -> fields: a heading a group, a small table a name, and what `extra` adds to it."""
     parts = []
     for group, entries in manifests.load_yaml(path).items():
-        parts.append(f"## {group.replace('_', ' ').capitalize()}\n")
+        parts.append(f"## {html.escape(group.replace('_', ' ').capitalize())}\n")
         for name, fields in entries.items():
-            rows = [[field.replace("_", " "), value(content)] for field, content in fields.items()]
-            parts.append(f"### {name}\n\n{extra(group, name)}\n\n{table(['Field', 'Value'], rows)}\n")
+            rows = [[html.escape(field.replace("_", " ")), value(content)] for field, content in fields.items()]
+            parts.append(f"### {html.escape(str(name))}\n\n{extra(group, name)}\n\n{table(['Field', 'Value'], rows)}\n")
     return "\n".join(parts)
 
 
@@ -240,7 +246,7 @@ def value(thing) -> str:
 def contributing(results: dict, root: Path) -> str:
     """CONTRIBUTING.md without its title, which the page has already."""
     path = root / "CONTRIBUTING.md"
-    return path.read_text().split("\n", 1)[1] if path.exists() else "See the repository."
+    return path.read_text(encoding="utf-8").split("\n", 1)[1] if path.exists() else "See the repository."
 
 
 def api(results: dict, root: Path) -> str:

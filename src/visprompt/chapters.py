@@ -16,7 +16,7 @@ from .figures import NAMES
 from .methods import METHODS
 from .notebook import Page, Parameters
 from .progress import progress
-from .sweeps import Bench, Lab, Run
+from .sweeps import Bench, Lab, Run, rate_name
 from .tasks import embedded_tasks, group_of
 
 QUICK_TASK = "position"  # where the methods differ most

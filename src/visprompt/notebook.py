@@ -167,7 +167,7 @@ class Page:
         """
         links = f'<a href="#cell-{cell}">source cell</a>' if cell else ""
         if records:
-            named = ", ".join(f"<code>{id}</code>" for id in ids(records))
+            named = ", ".join(f"<code>{html.escape(id)}</code>" for id in ids(records))
             links += f" <details><summary>records</summary>{named}</details>"
         display(HTML(figure_html(thing, caption, evidence, with_age(how, records), links, alt, escape)))
 

@@ -12,7 +12,7 @@ from . import manifests
 from .auditing import KINDS, VERDICTS
 from .auditing.cells import cells_of, numbers
 from .auditing.findings import row_name, table_name
-from .book_pages import badge, claims, link, table
+from .book_pages import badge, claims, code, link, table
 from .errors import BadInput
 
 SIGNS = {"agrees": "", "disagrees": "✗", "inconclusive": "?"}
@@ -83,7 +83,7 @@ def finding_table(found: list[dict], results: dict) -> str:
         )
         reading = f'<br><span class="vp-how">{html.escape(finding["reading"])}</span>' if finding["reading"] else ""
         rows.append([
-            f'<span id="{anchor(finding["id"])}">{where}</span><br><code>{finding["id"]}</code>', finding["kind"],
+            f'<span id="{anchor(finding["id"])}">{where}</span><br>{code(finding["id"])}', html.escape(finding["kind"]),
             html.escape(finding["what"]) + reading, html.escape(finding["printed"]), html.escape(finding["computed"]),
             badge(finding["verdict"]),
         ])  # fmt: skip
@@ -102,11 +102,11 @@ def tables(results: dict, root: Path, paper: str) -> str:
     for id, row in manifests.artifacts(paper).iterrows():
         if row["kind"] != "table":
             continue
-        parts.append(f"### {table_name(id)}: {row['title']}\n")
+        parts.append(f"### {table_name(id)}: {html.escape(row['title'])}\n")
         try:
             parts.append(marked(id, manifests.published(id), marks))
         except BadInput as lost:
-            parts.append(str(lost).split(": ", 1)[-1])
+            parts.append(html.escape(str(lost).split(": ", 1)[-1]))
     return "\n\n".join(parts)
 
 
@@ -157,7 +157,7 @@ def quotations(results: dict, root: Path) -> str:
         for f in results["findings"]
         if f["kind"] == "quoted" and len({cell[0].split(".")[0] for cell in f["cells"]}) > 1
     ]
-    short = {slug: paper["short"] for slug, paper in manifests.papers().items()}
+    short = {slug: html.escape(paper["short"]) for slug, paper in manifests.papers().items()}
     rows = []
     for finding in sorted(found, key=lambda finding: (VERDICTS.index(finding["verdict"]), finding["what"])):
         (here, *_), (there, row, column) = finding["cells"]
@@ -173,7 +173,7 @@ def quotations(results: dict, root: Path) -> str:
 def quotation_counts(results: dict, root: Path) -> str:
     """Who repeats whose numbers, and how often they are the same."""
     found = [f for f in results["findings"] if f["kind"] == "quoted"]
-    short = {slug: paper["short"] for slug, paper in manifests.papers().items()}
+    short = {slug: html.escape(paper["short"]) for slug, paper in manifests.papers().items()}
     count, off = Counter(), Counter()
     for finding in found:
         pair = tuple(short[cell[0].split(".")[0]] for cell in reversed(finding["cells"]))

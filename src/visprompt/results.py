@@ -36,7 +36,10 @@ def read_notebook(path: Path, profile: str) -> tuple[nbformat.NotebookNode, dict
     try:
         notebook = nbformat.read(path, as_version=4)
     except (ValueError, nbformat.reader.NotJSONError) as error:
-        raise BadInput(f"{path} is no notebook ({error}). Delete it. {again}") from error
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BadInput(f"{path} is no notebook ({why[:200]}). Delete it. {again}") from error
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}. Mend or delete it. {again}") from error
     results = None
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     for number, cell in enumerate(code, start=1):
@@ -50,6 +53,8 @@ def read_notebook(path: Path, profile: str) -> tuple[nbformat.NotebookNode, dict
             results = output.get("data", {}).get(RESULTS_MIME, results)
     if results is None:
         raise BadInput(f"notebook {path.stem} left no results; its last cell must be page.close(). {again}")
+    if not isinstance(results, dict) or not {"profile", "commit", "artifacts", "claims"} <= set(results):
+        raise BadInput(f"{path} holds results that page.close() did not write. Delete it. {again}")
     if results["profile"] != profile:
         raise BadInput(f"notebook {path.stem} ran with profile {results['profile']}, not {profile}. {again}")
     return notebook, results

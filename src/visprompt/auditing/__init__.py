@@ -8,13 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from functools import partial
 
 import pandas as pd
 
 from .. import manifests
 from ..counts import printed_counts
-from ..errors import BadInput, choose
+from ..errors import BadInput, CannotWrite, choose
 from ..records import Record, fingerprint_file, recorded, short_hash
 from .cells import cells_of, numbers, table
 from .findings import KINDS, VERDICTS, Finding, slug
@@ -48,18 +47,26 @@ def audit(paper: str | None = None) -> pd.DataFrame:
 def audit_records() -> list[Record]:
     """The record of each paper's audit, made where there is none; the data are the files of `data_manifests/papers`.
 
-    `values["findings"]` holds the fields of `Finding`.
+    `values["findings"]` holds the fields of `Finding`. Where records cannot be written, the id is empty.
     """
     folder = manifests.ROOT / "data_manifests" / "papers"
     files = {str(path.relative_to(folder)): fingerprint_file(path) for path in sorted(folder.rglob("*.*"))}
     data = short_hash(files)
+    return [audit_record(slug, data) for slug in manifests.papers()]
 
-    def compute(paper: str) -> dict:
-        return {"findings": json.loads(audit(paper).to_json(orient="records"))}
 
-    return [
-        recorded("audit", {"paper": slug}, partial(compute, slug), data=data) for slug in manifests.papers()
-    ]
+def audit_record(paper: str, data: str) -> Record:
+    """The record of one paper's audit."""
+    settings, found = {"paper": paper}, {}
+
+    def compute() -> dict:
+        found["findings"] = json.loads(audit(paper).to_json(orient="records"))
+        return found
+
+    try:
+        return recorded("audit", settings, compute, data=data)
+    except CannotWrite:  # a folder that can only be read is enough to look
+        return Record("", "", "audit", settings, data, "", "", found)
 
 
 def architecture() -> Iterable[Finding]:

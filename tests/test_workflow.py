@@ -1,0 +1,310 @@
+"""make and Snakemake around the notebooks: what they pass on, what they run again, and the site that never goes away."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from snakemake.cli import parse_config
+
+from visprompt import book
+from visprompt.errors import BadInput
+from visprompt.manifests import ROOT
+
+RESULTS = {"profile": "quick", "commit": "0", "claims": {}, "artifacts": {"a": {"shows": [{"records": ["1f-2e"]}]}}}
+NOTEBOOK = {"cells": [{"outputs": [{"data": {book.RESULTS_MIME: RESULTS}}]}]}
+# In place of the real ones: what runs is noted, and a notebook leaves the record that its results name.
+PROGRAMS = {
+    "jupytext": 'mkdir -p build/ipynb; touch "$5"',
+    "papermill": 'echo notebook >> ran; mkdir -p build/records/kind; echo {} > build/records/kind/1f-2e.json; cp done "${@: -1}"',
+    "python3": """if [[ $* != *visprompt.book* ]]; then exec PYTHON "$@"; fi
+        echo site >> ran; [ ! -e slow ] || sleep 60; [ ! -e wrong ] || exit 1; mkdir -p build/site; date +%N > build/site/index.html""",
+    "snakemake": 'exec PYTHON -m snakemake "$@"',
+}
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    """A repository with one notebook whose programs only pretend."""
+    root = tmp_path / "a root"
+    for folder in ("book/records", "notebooks", "data_manifests/weights", ".venv/bin"):
+        (root / folder).mkdir(parents=True)
+    (root / "src").symlink_to(ROOT / "src")
+    for name in ("backbones", "tasks", "recipes"):
+        (root / "data_manifests" / f"{name}.yaml").write_text("{}")
+    (root / "data_manifests" / "notebooks.yaml").write_text("one: {title: One, artifacts: [a], slices: {quick: {}}}\n")
+    (root / "notebooks" / "one.py").write_text("# %% [markdown]\n# # One ±\n\n# %%\ndata_dir = None\n", encoding="utf-8")
+    for name in ("Makefile", "Snakefile", "_config.yml", "_toc.yml", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
+    (root / "book" / "page.md").write_text("A page.")
+    (root / "done").write_text(json.dumps(NOTEBOOK))
+    for name, text in PROGRAMS.items():
+        program(root, name, text)
+    (root / ".venv" / ".ready").touch()
+    return root
+
+
+def program(root: Path, name: str, text: str) -> None:
+    """Put a shell program into the small repository's .venv."""
+    path = root / ".venv" / "bin" / name
+    path.write_text("#!/bin/bash\n" + text.replace("PYTHON", sys.executable) + "\n")
+    path.chmod(0o755)
+
+
+def make(root: Path, *words: str) -> subprocess.CompletedProcess:
+    """Run make there, without what an outer make may have exported."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "NAME", "ARGS", "DATA", "PROFILE")}
+    return subprocess.run(["make", *words], cwd=root, env=kept, capture_output=True, text=True)
+
+
+def ran(root: Path) -> list[str]:
+    """What has run since the last call."""
+    path = root / "ran"
+    lines = path.read_text().split() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+def test_the_old_site_stands_when_the_site_step_fails_or_is_killed(root):
+    done = make(root, "book")
+    assert done.returncode == 0, done.stderr
+    assert ran(root) == ["notebook", "site"]
+    index = root / "build" / "site" / "index.html"
+    first = index.read_text()
+
+    (root / "book" / "page.md").write_text("Another page.")
+    (root / "wrong").touch()
+    assert make(root, "book").returncode != 0 and ran(root) == ["site"]
+    assert index.read_text() == first
+    (root / "wrong").rename(root / "slow")
+    run = subprocess.Popen(["make", "book"], cwd=root, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (root / "ran").exists():
+        time.sleep(0.01)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    assert index.read_text() == first and ran(root) == ["site"]
+    (root / "slow").unlink()
+    assert make(root, "book").returncode == 0 and ran(root) == ["site"]
+    assert index.read_text() != first
+
+    shutil.rmtree(root / "build" / "site")  # somebody tidies up by hand
+    assert make(root, "book").returncode == 0 and ran(root) == ["site"] and index.exists()
+    assert make(root, "clean").returncode == 0
+    assert sorted(path.name for path in (root / "build").iterdir()) in ([".turn", "records"], ["records"])
+
+
+def test_a_notebook_whose_records_are_gone_runs_again(root):
+    assert make(root, "book").returncode == 0
+    ran(root)
+    shutil.rmtree(root / "build" / "records")
+    (root / "book" / "page.md").write_text("Another page.")
+    done = make(root, "book")
+    assert done.returncode == 0 and "one.ipynb are gone" in done.stderr
+    assert ran(root) == ["notebook", "site"]
+    assert make(root, "book").returncode == 0 and ran(root) == []
+
+
+def test_what_is_gone_is_known_from_the_files(root, monkeypatch):
+    """The functions of the Snakefile, without Snakemake: a record counts wherever it lies, a failed one does not."""
+    text = (ROOT / "Snakefile").read_text(encoding="utf-8")
+    text = text[text.index("def named(") : text.index("if workflow.is_main_process")]
+    names = {"json": json, "sys": sys, "Path": Path, "PROFILE": "quick", "RESULTS_MIME": book.RESULTS_MIME}
+    exec(text, names := {**names, "STORES": ("build/records", "book/records")})
+    monkeypatch.chdir(root)
+    path, kept = Path("build/executed/quick/one.ipynb"), Path("book/records/any/folder")
+    path.parent.mkdir(parents=True)
+    kept.mkdir(parents=True)
+    for file, stays in (
+        ("1f-2e.json", True), ("lora-seed0-1f-2e.json", True), ("1f-2e.failed.json", False), ("1f-2e.json.part", False),
+        ("1f-2f.json", False),
+    ):  # fmt: skip
+        (kept / file).touch()
+        shutil.copy("done", path)
+        names["forget_what_is_gone"]()
+        assert path.exists() == stays, file
+        (kept / file).unlink()
+    for damaged in ("", "[]", '{"cells": [1]}', "\x00", '{"cells": [{"outputs": null}]}'):  # the site step speaks of it
+        path.write_text(damaged)
+        names["forget_what_is_gone"]()
+        assert path.exists()
+
+
+@pytest.mark.parametrize("folder", ["a #b", "2024", "it's", 'say "x"', "007", "1e5", "true", "[a]", "ä: {b}", "back\\slash", ""])
+def test_a_data_folder_arrives_as_it_was_given(root, folder):
+    program(root, "snakemake", "exec PYTHON -c 'import json, sys; print(json.dumps(sys.argv[1:]))' \"$@\"")
+    done = make(root, "book", f"DATA={folder}", "PROFILE=paper", "CORES=3")
+    assert done.returncode == 0, done.stderr
+    words = json.loads(done.stdout.splitlines()[-2])
+    given = words[words.index("--config") + 1 : words.index("--")]
+    assert parse_config(given) == {"profile": "paper", "device": "cpu", "gpus": 1, "data_dir": [folder]}
+    assert words[words.index("--cores") + 1] == "3"
+
+
+def test_a_notebook_gets_the_data_folder(root):
+    folder = "it's a #folder ä"
+    (root / folder).mkdir()
+    program(root, "papermill", PROGRAMS["papermill"] + "; printf %s \"$4\" > given")
+    done = make(root, "book", f"DATA={folder}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((root / "given").read_text(encoding="utf-8"))["data_dir"] == folder
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["book", "PROFILE=nonsense"], "the profile is 'nonsense'; write quick or paper"),
+    (["book", "PROFILE=it's; false"], "write quick or paper"),
+    (["book", "DEVICE=gpu"], "the device is 'gpu'; write cpu, cuda or mps"),
+    (["book", "GPUS=x"], "GPUS is 'x'; write a number"),
+    (["book", "CORES=x"], "CORES is 'x'; write a number"),
+    (["book", "CORES=0"], "CORES is '0'; write a number"),
+    (["book", "DATA=no such folder"], "the data folder is 'no such folder'; write a folder that is there"),
+    (["book", "DATA=2024"], "the data folder is '2024'; write"),
+    (["book", "DATA=Makefile"], "the data folder is 'Makefile'; write"),
+    (["notebook", "NAME=it's"], "Write NAME=..., one of: one"),
+    (["notebook", 'NAME=a "b'], "Write NAME=..., one of: one"),
+    (["notebook", "NAME=one two"], "Write NAME=..., one of: one"),
+    (["notebook", "NAME=../notebooks/one"], "Write NAME=..., one of: one"),
+    (["notebook", "NAME=*"], "Write NAME=..., one of: one"),
+    (["notebook"], "Write NAME=..., one of: one"),
+    (["notebook", "NAME=one", "ARGS=-p seeds '[0]"], "ARGS cannot be read, perhaps for an odd quote; write"),
+    (["notebook", "NAME=one", "PROFILE=nonsense"], "write quick or paper"),
+    (["bench", 'ARGS=--models "x'], "ARGS cannot be read"),
+])  # fmt: skip
+def test_a_mistake_at_make_is_one_line(root, words, message):
+    done = make(root, *words)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip() and not line.startswith("make: ***")]
+    assert done.returncode == 2 and len(said) == 1 and message in said[0], done.stdout + done.stderr
+    assert not ran(root)
+
+
+def test_arguments_reach_papermill(root):
+    program(root, "papermill", 'printf "%s\\n" "$@" > given')
+    done = make(root, "notebook", "NAME=one", "ARGS=-p seeds '[0, 1]' -p tasks '[\"count\"]'")
+    assert done.returncode == 0, done.stderr
+    assert (root / "given").read_text().splitlines()[-6:] == ["-p", "seeds", "[0, 1]", "-p", "tasks", '["count"]']
+
+
+# --- the site step itself
+
+BUILDER = """import pathlib, sys, time
+pages, out = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[4]) / "_build" / "html"
+word = (pages / "word").read_text()
+out.mkdir(parents=True)
+for name in ("index", *range(20)):
+    (out / f"{name}.html").write_text(word)
+    time.sleep(0.001)
+sys.exit("wrong" in word)
+"""
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A function that builds a site of 21 pages that all hold one word, in some 0.1 s."""
+
+    def build(word: str) -> Path:
+        pages = tmp_path / "build" / "pages"
+        pages.mkdir(parents=True, exist_ok=True)
+        (pages / "word").write_text(word)
+        return book.build("quick", tmp_path)
+
+    monkeypatch.setattr(book, "assemble", lambda profile, root: root / "build" / "pages")
+    monkeypatch.setattr(book, "START", BUILDER)
+    return build
+
+
+def read(folder: Path) -> list[str]:
+    """The words on all pages of a site, which must be there."""
+    return [(folder / f"{name}.html").read_text() for name in ("index", *range(20))]
+
+
+def left(root: Path) -> set[str]:
+    return {path.name for path in (root / "build").iterdir()}
+
+
+@pytest.mark.parametrize("one_step", [True, False])
+def test_a_new_site_replaces_the_old_one(site, tmp_path, monkeypatch, one_step):
+    if not one_step:
+        monkeypatch.setattr(book, "exchange", lambda one, other: False)
+    elif not (tmp_path / "a").mkdir() and not (tmp_path / "b").mkdir() and not book.exchange(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("folders cannot be exchanged in one step here")
+    folder = site("first")
+    (folder / "stale.html").touch()
+    for word in ("second", "third"):
+        assert site(word) == folder == tmp_path / "build" / "site"
+        assert set(read(folder)) == {word}
+        assert left(tmp_path) == {"pages", "site"} and not (folder / "stale.html").exists()
+    with pytest.raises(BadInput, match="mend the warnings"):
+        site("wrong")
+    assert set(read(folder)) == {"third"}
+
+
+def test_a_kill_between_the_two_steps_is_mended_by_the_next_run(site, tmp_path, monkeypatch):
+    folder, rename = site("first"), os.rename
+    monkeypatch.setattr(book, "exchange", lambda one, other: False)
+
+    def killed(one, other):
+        if Path(other) == folder:
+            raise KeyboardInterrupt
+        rename(one, other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(book.os, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            site("second")
+    assert not folder.exists()
+    with pytest.raises(BadInput):  # it is there again before anything else is tried
+        site("wrong")
+    assert set(read(folder)) == {"first"}
+    site("third")
+    assert set(read(folder)) == {"third"} and left(tmp_path) == {"pages", "site"}
+
+
+def test_thirty_kills_of_the_site_step_leave_a_whole_site(site, tmp_path):
+    folder = site("0")
+    began = time.perf_counter()
+    site("1")
+    whole, moments = time.perf_counter() - began, random.Random(0)
+    children = []
+    for number in range(30):
+        child = os.fork()
+        if not child:
+            os.setsid()
+            try:
+                site(f"{number + 2}")
+            finally:
+                os._exit(0)
+        children.append(child)
+        until = time.perf_counter() + moments.uniform(0, 1.2) * whole
+        while time.perf_counter() < until:
+            assert all(word.isdigit() for word in read(folder))
+        os.kill(child, signal.SIGKILL)  # what it has started itself lives on for a moment, into the next run
+        os.waitpid(child, 0)
+        assert len(set(read(folder))) == 1
+    for child in children:
+        try:
+            os.killpg(child, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    site("last")
+    assert set(read(folder)) == {"last"} and left(tmp_path) == {"pages", "site"}
+
+
+def test_a_full_disk_is_one_line_and_the_old_site_stands(site, tmp_path, monkeypatch):
+    folder = site("first")
+    for error, said in (
+        (OSError(28, "No space left on device", "/some/page.md"), "/some/page.md: No space left on device"),
+        (shutil.Error([("/a", "/b", "[Errno 28] No space left on device"), ("/c", "/d", "x")]), "/b: .*No space left on device"),
+    ):
+
+        def full(profile, root, error=error):
+            raise error
+
+        monkeypatch.setattr(book, "assemble", full)
+        with pytest.raises(BadInput, match=said) as told:
+            site("second")
+        assert "\n" not in str(told.value) and set(read(folder)) == {"first"}
