@@ -25,7 +25,8 @@ SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
 	--cores "$$CORES" --resources gpu="$$GPUS" --rerun-incomplete --keep-going --quiet host \
 	--config profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" --
 # What snakemake itself would refuse at length; the rest is checked in the Snakefile, for clusters too.
-CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || { echo "CORES is '$$CORES'; write a number, such as CORES=2"; exit 2; }; \
+CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
+	{ echo "CORES is '$$CORES'; write a number, such as CORES=2"; exit 2; }; \
 	[[ "$$GPUS" =~ ^[0-9]+$$ ]] || { echo "GPUS is '$$GPUS'; write a number, such as GPUS=1"; exit 2; }; \
 	bash -nc "true $$ARGS" 2>/dev/null || \
 	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }

@@ -22,7 +22,7 @@ for name, given, right, write in (
     ("profile", PROFILE, PROFILE in ("quick", "paper"), "quick or paper"),
     ("device", DEVICE, re.fullmatch(r"cpu|mps|cuda(:\d+)?", DEVICE), "cpu, cuda or mps"),
     ("gpus", CARDS, re.fullmatch(r"\d+", CARDS), "a number, such as 1"),
-    ("data folder", DATA_DIR, not DATA_DIR or os.path.isdir(DATA_DIR), "a folder that is there, in full or from this one"),
+    ("data folder", DATA_DIR, not DATA_DIR or os.path.isdir(DATA_DIR), "a folder that is there, from / or from here"),
 ):
     if not right:
         sys.exit(f"the {name} is {given!r}; write {write}")
@@ -185,7 +185,7 @@ rule execute:
 
 
 rule site:
-    """Snakemake removes what a rule makes before it starts: hence a stamp, for the old site stands until the new one does."""
+    """Snakemake removes what a rule makes before it starts: hence a stamp, so that the old site stands meanwhile."""
     input:
         expand("build/executed/{profile}/{name}.ipynb", profile=PROFILE, name=NOTEBOOKS),
         [module for module in MODULES if module.endswith("__.py") or module in SITE_ONLY],

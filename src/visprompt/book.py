@@ -104,7 +104,7 @@ def build(profile: str, root: Path | None = None) -> Path:
             raise BadInput("the website was not built: mend the warnings above, which count as errors.")
         replace(site, out / "_build" / "html")
     except OSError as error:
-        raise BadInput(f"the website was not built: {told(error)}. Free some space or mend that, and run again.") from error
+        raise BadInput(f"the website was not built: {told(error)}. Free space or mend that, and run again.") from error
     shutil.rmtree(work, ignore_errors=True)
     return site
 
