@@ -19,6 +19,7 @@ EVERY = sorted(str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.yaml"))
 MUTATED = ("tasks.yaml", "backbones.yaml", "recipes.yaml", "studies.yaml", "notebooks.yaml", "papers/papers.yaml",
            "papers/names.yaml", "papers/counts.yaml", "papers/davpt/lost.yaml", "papers/shallowvit/claims.yaml",
            "papers/davpt/audit.yaml")  # fmt: skip
+AP = "ap.table-1 | ResNet-101 | AP"
 SAMPLE = 26  # mutations of each file that are tried
 NULLABLE = {"learning_rate", "head_rate", "padding", "block"}
 COLLECTIONS = (yaml.MappingNode, yaml.SequenceNode)
@@ -410,3 +411,33 @@ def test_what_a_study_says_can_be_built():
     assert len(wanted) > 70
     for run in wanted.values():
         build_method(run.method, vit, 100, **run.settings)
+
+
+def test_a_misspelt_part_runs_nothing_and_says_so(copy, monkeypatch, capsys):
+    """Not exit 0 without a word, as if there were nothing to do."""
+    from visprompt import studies
+    from visprompt.__main__ import main
+
+    monkeypatch.setattr(studies, "ROOT", copy.parent)
+    text = (copy / "studies.yaml").read_text().replace("backbones: [supervised]", "backbones: [supervized]", 1)
+    said = refused(copy, "studies.yaml", text, lambda path: studies.studies())
+    (copy / "studies.yaml").write_text(text)
+    try:
+        assert main(["study", "tasks"]) == 2
+    finally:
+        shutil.copy(SOURCE / "studies.yaml", copy)
+    assert capsys.readouterr().err == f"visprompt: {copy / 'studies.yaml'}{said}\n"
+
+
+@pytest.mark.parametrize("rule, words", [
+    ({"ratio": [f"{AP} | DTD", 0]}, "divides by a cell that is zero"),
+    ({"difference": [f"{AP} | CUB200, DTD", 1]}, "difference is of single cells"),
+    ({"largest": [f"{AP} | CUB200, DTD", f"{AP} | DTD"]}, "cannot be paired"),
+    ({"rank": {"row": f"{AP} | CUB200, DTD", "among": [f"{AP} | CUB200, DTD"]}}, "rank is of single cells"),
+    ("ap.table-1" + " | AP" * 30 + " | DTD", "name fewer"),
+])  # fmt: skip
+def test_rules_that_cannot_be_computed(rule, words):
+    from visprompt.auditing.operations import evaluate
+
+    with pytest.raises(BadInput, match=words):
+        evaluate(rule)

@@ -1,6 +1,6 @@
 """Read and check `data_manifests/`: the papers, their artifacts, printed cells and claims.
 
-Small text files written by hand; their schema is in `data_manifests/papers/README.md`.
+Small text files written by hand, explained in `data_manifests/papers/README.md`; `schemas` says what each may hold.
 """
 
 import copy

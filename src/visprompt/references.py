@@ -12,7 +12,7 @@ from .wording import Fault, refusal
 
 def known(path: tuple, kind: str, given: str, allowed: Iterable[str], key: str | None = None) -> Iterable[Fault]:
     """A fault where a name is none of those allowed."""
-    allowed = list(allowed)
+    allowed = list(dict.fromkeys(allowed))
     if given not in allowed:
         yield Fault(path, refusal(kind, given, allowed), key)
 
