@@ -39,10 +39,11 @@ def printed_counts() -> pd.DataFrame:
         mean multiply-adds, "ratio" or "%"), `printed`, `computed` (NaN for what is not of this package), `agrees`
         (True when `computed` rounds to `printed`; None when a setting is not stated) and `reading`, in words.
     """
-    rows = []
-    for group in manifests.load_yaml(manifests.ROOT / "data_manifests" / "papers" / "counts.yaml"):
+    rows, path = [], manifests.ROOT / "data_manifests" / "papers" / "counts.yaml"
+    for number, group in enumerate(manifests.load_yaml(path)):
         for source in group["sources"]:
-            rows += group_counts(group, source)
+            with manifests.located(path, number):
+                rows += group_counts(group, source)
     return pd.DataFrame(rows)
 
 

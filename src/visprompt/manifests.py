@@ -1,19 +1,21 @@
 """Read and check `data_manifests/`: the papers, their artifacts, printed cells and claims.
 
-Small text files written by hand; their schema is in `data_manifests/papers/README.md`.
+Small text files written by hand, explained in `data_manifests/papers/README.md`; `schemas` says what each may hold.
 """
 
 import copy
 import csv
 import functools
 import os
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from visprompt.errors import BadInput, choose
+from visprompt.validation import Source, validated
 
 # The repository root. An installed package lies elsewhere than the manifests, hence the variable.
 ROOT = Path(os.environ.get("VISPROMPT_ROOT") or Path(__file__).parents[2])
@@ -50,37 +52,36 @@ class Claim:
 
 
 def load_yaml(path: Path) -> dict | list:
-    """Return what the YAML file holds.
+    """Return what the YAML file holds, checked once against its schema (`schemas.SCHEMAS`, by the file's name).
 
     Raises:
-        BadInput: the file is missing, is not YAML, is empty, or names a key twice.
+        BadInput: the file is missing or damaged; the message names the line.
     """
+    return copy.deepcopy(_checked(Path(path), stamp(path)).content)  # what a caller changes is its own
+
+
+def stamp(path: Path) -> tuple | None:
+    """What changes with a file: time, size and the file itself; None where nothing can be read."""
     try:
-        content = _parsed(Path(path), Path(path).stat().st_mtime_ns)
-    except FileNotFoundError:
-        raise BadInput(f"{path} does not exist; restore it from the repository.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not readable YAML: {error}. Correct the line it names.") from error
-    if not isinstance(content, (dict, list)):
-        raise BadInput(f"{path} holds no list or mapping; write '[]' for an empty one.")
-    return copy.deepcopy(content)  # what a caller changes is its own
+        status = os.stat(path)
+    except OSError:
+        return None  # reading it says what is wrong
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(path: Path, changed: int) -> object:
-    """A file parsed once as long as it does not change: a chapter reads the same few thousands of times."""
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+def _checked(path: Path, stamp: tuple | None) -> Source:
+    """A file parsed and checked once as long as it does not change: a chapter reads the same few thousands of times."""
+    return validated(path)
 
 
-class _StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """A YAML loader that refuses a key given twice, which plain YAML drops in silence."""
-
-    def construct_mapping(self, node, deep=False):
-        keys = [key.value for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"{key!r} given twice", node.start_mark)
-        return super().construct_mapping(node, deep)
+@contextmanager
+def located(path: Path, *steps: str | int) -> Iterator[None]:
+    """What is refused within was asked for by this place of a YAML file; the message begins with file and line."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{_checked(path, stamp(path)).place(steps)}{error}") from error
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -93,6 +94,8 @@ def read_table(path: Path) -> pd.DataFrame:
             rows = list(csv.reader(file, strict=True))
     except FileNotFoundError:
         raise BadInput(f"{path} does not exist; restore it from the repository.") from None
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read ({error.strerror}); restore it from the repository.") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is not a readable table: {error}. Correct its quotes.") from error
     header = rows[0] if rows else []
@@ -106,12 +109,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
 def papers() -> dict[str, dict]:
     """Return slug -> {title, short, subject}; raises BadInput when `papers.yaml` is damaged."""
-    path = ROOT / "data_manifests" / "papers" / "papers.yaml"
-    content = load_yaml(path)
-    for slug, entry in content.items() if isinstance(content, dict) else [("?", None)]:
-        if not isinstance(entry, dict) or not {"title", "short", "subject"} <= set(entry):
-            raise BadInput(f"{path}: paper {slug!r} needs the keys title, short and subject.")
-    return content
+    return load_yaml(ROOT / "data_manifests" / "papers" / "papers.yaml")
 
 
 def artifacts(paper: str | None = None) -> pd.DataFrame:
@@ -120,12 +118,12 @@ def artifacts(paper: str | None = None) -> pd.DataFrame:
     Raises BadInput for an unknown paper or a damaged `artifacts.csv`.
     """
     path = ROOT / "data_manifests" / "artifacts.csv"
-    table = _artifacts(path, path.stat().st_mtime_ns if path.exists() else 0)
+    table = _artifacts(path, stamp(path))
     return table.copy() if paper is None else table[table["paper"] == choose("paper", paper, papers())]
 
 
 @functools.lru_cache(maxsize=8)
-def _artifacts(path: Path, changed: int) -> pd.DataFrame:
+def _artifacts(path: Path, stamp: tuple | None) -> pd.DataFrame:
     """`artifacts.csv`, read and checked once as long as it does not change."""
     table = read_table(path)
     if list(table.columns) != ["id", *ARTIFACT_COLUMNS]:
@@ -165,19 +163,12 @@ def published(artifact_id: str) -> pd.DataFrame:
 def claims(paper: str | None = None) -> list[Claim]:
     """Return the claims of one paper, or of all papers that have a `claims.yaml`, in file order.
 
-    Raises BadInput for an unknown paper or a damaged entry; the message names entry and field.
+    Raises BadInput for an unknown paper or a damaged entry; the message names line, entry and field.
     """
     files = {slug: ROOT / "data_manifests" / "papers" / slug / "claims.yaml" for slug in papers()}
     wanted = [s for s in files if files[s].exists()] if paper is None else [choose("paper", paper, files)]
-    known = set(artifacts().index)
-    found: dict[str, Claim] = {}
-    for path in (files[slug] for slug in wanted):
-        for position, entry in enumerate(load_yaml(path), start=1):
-            new = _claim(entry, f"{path}, entry {position}", known)
-            if new.id in found:
-                raise BadInput(f"{path}: claim {new.id!r} is given twice; rename one.")
-            found[new.id] = new
-    return list(found.values())
+    entries = [entry for slug in wanted for entry in load_yaml(files[slug])]
+    return [Claim(**{**entry, "settles": tuple(entry["settles"])}) for entry in entries]
 
 
 def claim(id: str) -> Claim:
@@ -185,29 +176,3 @@ def claim(id: str) -> Claim:
     slug = str(id).split(".")[0]
     found = {c.id: c for c in claims(slug if slug in papers() else None)}
     return found[choose("claim", id, found)]
-
-
-def _claim(entry: object, place: str, known: set[str]) -> Claim:
-    """Check one entry of a `claims.yaml` and return it; `place` begins the message of a refusal."""
-    if not isinstance(entry, dict):
-        raise BadInput(f"{place}: write a mapping with the fields of a claim.")
-    for name in entry:
-        choose(f"field in {place}:", name, [f.name for f in fields(Claim)])
-    place = f"{place} ({entry.get('id', 'without id')})"
-    missing = [f.name for f in fields(Claim) if f.default is MISSING and not entry.get(f.name)]
-    if missing:
-        raise BadInput(f"{place}: write the field {missing[0]!r}.")
-    for name in ("published", "margin", "tolerance"):
-        value = entry.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            raise BadInput(f"{place}: {name} is {value!r}; write a number (1.0e-6, not 1e-6).")
-    settles = entry["settles"] if isinstance(entry["settles"], list) else [entry["settles"]]
-    found = Claim(**{**entry, "settles": tuple(choose("evidence", s, EVIDENCE) for s in settles)})
-    choose(f"direction in {place}:", found.direction, DIRECTIONS)
-    if found.artifact not in known or not found.id.startswith(found.artifact + "."):
-        raise BadInput(f"{place}: the id must be '<artifact id>.<short slug>' of a known artifact.")
-    if found.direction == "equal" and (found.published is None or found.tolerance is None):
-        raise BadInput(f"{place}: direction 'equal' needs published and tolerance as numbers.")
-    if found.direction != "equal" and found.margin is None:
-        raise BadInput(f"{place}: direction {found.direction!r} needs a margin; write 0 for none.")
-    return found

@@ -130,6 +130,8 @@ def look_up(reference: str) -> list[Cell]:
     name, *keys, wanted = [part.strip() for part in str(reference).split(" | ")]
     frame = cells_of(name)
     rows, place = frame, f"{reference!r}"
+    if len(keys) > len(frame.columns):
+        raise BadInput(f"{place} has {len(keys)} keys, but {name} has {len(frame.columns)} columns; name fewer.")
     for position, key in enumerate(keys):
         column, value = frame.columns[position], key
         if "=" in key and key.split("=")[0] in frame.columns:

@@ -23,7 +23,14 @@ def evaluate(rule: dict | str | float) -> Amount | list[Amount] | None:
         rule = {**given, **rule}
     else:
         parts = [evaluate(part) for part in (given if isinstance(given, list) else [given])]
-    return None if any(part is None for part in parts) else OPERATIONS[name](parts, rule)
+    if any(part is None for part in parts):
+        return None
+    if name in SINGLE and any(isinstance(part, list) for part in parts):
+        raise BadInput(f"{name} is of single cells; name one column, or take its mean or sum.")
+    try:
+        return OPERATIONS[name](parts, rule)
+    except ZeroDivisionError:
+        raise BadInput(f"{name} divides by a cell that is zero; name another.") from None
 
 
 def flat(parts: list) -> list[Amount]:
@@ -41,6 +48,7 @@ def paired(parts: list) -> list[tuple[float, ...]]:
 
 def differences(parts: list) -> list[Amount]:
     """The differences of two rows, column by column."""
+    paired(parts)  # rows of unlike length are refused
     a, b = (part if isinstance(part, list) else [part] for part in parts)
     return [x - y for x, y in zip(a, b, strict=True)]
 
@@ -66,7 +74,9 @@ def best(parts: list, rule: dict) -> Amount:
 
 def rank(parts: list, rule: dict) -> Amount:
     """The place of the first among all; 1 is the highest, or the lowest."""
-    (values,) = paired(parts)
+    (values, *more) = paired(parts)
+    if more:
+        raise BadInput("rank is of single cells; name one column.")
     better = [v < values[0] if rule.get("lowest") else v > values[0] for v in values]
     return Amount(1 + sum(better))
 
@@ -77,6 +87,7 @@ def wins(parts: list, rule: dict) -> Amount:
     return Amount(sum(sign * (a - b) > 0 or (rule.get("ties", False) and a == b) for a, b in paired(parts)))
 
 
+SINGLE = ("difference", "relative", "share", "ratio")
 OPERATIONS = {
     "value": lambda parts, rule: parts[0],
     "difference": lambda parts, rule: parts[0] - parts[1],

@@ -10,7 +10,7 @@ from itertools import product
 import pandas as pd
 
 from .. import manifests
-from ..errors import BadInput, choose
+from ..errors import BadInput
 from .cells import Cell, cells_of, columns, numbers
 from .findings import EXACT, Finding, place, slug, where_is
 
@@ -34,8 +34,6 @@ def named_cells() -> pd.DataFrame:
         for part, (number, row) in product(
             parts if isinstance(parts, list) else [parts], enumerate(frame.to_dict("records"))
         ):
-            for field in part:
-                choose(f"field of {table} in names.yaml:", field, ["fixed", "rows", "columns", "where", "rename"])
             if any(row[column] != value for column, value in part.get("where", {}).items()):
                 continue
             fixed = {**part.get("fixed", {}), **{d: row[c] for d, c in part.get("rows", {}).items()}}
@@ -46,8 +44,6 @@ def named_cells() -> pd.DataFrame:
             wanted = wanted if isinstance(wanted, dict) else {c: c for w in wanted for c in columns(frame, w, table)}
             for column, name in wanted.items():
                 key = {**fixed, dimension: name}
-                for d in key:
-                    choose(f"dimension of {table} in names.yaml:", d, DIMENSIONS)
                 key = {d: aliases.get(d, {}).get(v, v) for d, v in key.items()}
                 cell = Cell(table, number, column, row[column])
                 rows.append({**dict.fromkeys(DIMENSIONS, ""), **key, "cell": cell, "artifact": table})

@@ -3,50 +3,44 @@
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from .. import manifests
 from ..errors import BadInput, choose
 from . import cells
 from .cells import Amount, Cell, cells_of, columns, look_up, numbers
-from .findings import EXACT, SENSES, Finding, judged, place, row_name, slug, table_name, where_is
-from .operations import OPERATIONS, evaluate
+from .findings import EXACT, Finding, judged, place, row_name, slug, table_name, where_is
+from .operations import evaluate
 
-RULES = {
-    "means": {"table", "column", "of", "where"},
-    "gains": {"table", "columns", "over", "within"},
-    "statements": {"id", "prose", "cell", "what", "artifact", "sense", "scale", "claim", "lower", "ties", "lowest"},
-    "settings": {"id", "what", "places", "artifact"},
-    "readings": None,
-}
+
+def file_of(paper: str) -> Path:
+    """Where the rules of a paper are."""
+    return manifests.ROOT / "data_manifests" / "papers" / paper / "audit.yaml"
 
 
 def rules(paper: str) -> dict:
     """What `audit.yaml` of a paper holds; empty where there is none.
 
     Raises:
-        BadInput: an unknown part or field.
+        BadInput: the file is damaged.
     """
-    path = manifests.ROOT / "data_manifests" / "papers" / paper / "audit.yaml"
-    content = manifests.load_yaml(path) if path.exists() else {}
-    for part, entries in content.items():
-        allowed = RULES[choose(f"part of {path}:", part, RULES)]
-        for entry in entries if allowed else ():
-            for field in entry:
-                choose(f"field in {path}, {entry.get('id', entry.get('table'))}:", field, {*allowed, *OPERATIONS})
-    return content
+    return manifests.load_yaml(file_of(paper)) if file_of(paper).exists() else {}
 
 
 def arithmetic(paper: str) -> Iterable[Finding]:
-    """What the rules of a paper find."""
+    """What the rules of a paper find.
+
+    Raises:
+        BadInput: a rule leads nowhere; the message begins with its file and line.
+    """
+    makers = {"means": mean_findings, "gains": gain_findings, "statements": statement, "settings": setting}
     given = rules(paper)
-    for rule in given.get("means", ()):
-        yield from mean_findings(paper, rule)
-    for rule in given.get("gains", ()):
-        yield from gain_findings(paper, rule)
-    for rule in given.get("statements", ()):
-        yield statement(paper, rule)
-    for rule in given.get("settings", ()):
-        yield setting(paper, rule)
+    for part, make in makers.items():
+        for number, rule in enumerate(given.get(part, ())):
+            with manifests.located(file_of(paper), part, number):
+                found = make(paper, rule)
+                found = [found] if isinstance(found, Finding) else list(found)
+            yield from found
 
 
 def mean_findings(paper: str, rule: dict) -> Iterable[Finding]:
@@ -106,22 +100,23 @@ def gain_findings(paper: str, rule: dict) -> Iterable[Finding]:
                     f"{rule['table']}: {rule['over']!r} names {len(base_rows)} rows; name the row's first cell."
                 )
             cell = Cell(rule["table"], row, column, frame.iloc[row][column])
-            base = numbers(frame.iloc[base_rows[0]][column])[0][0]
+            base = numbers(frame.iloc[base_rows[0]][column])
+            if not base:
+                raise BadInput(f"{rule['table']}: {rule['over']!r} prints no number in {column}; leave that column out.")
             id = f"{rule['table']}.gain.{slug(row_name(frame, row))}.{slug(column)}"
             where = f"{table_name(rule['table'])}, {row_name(frame, row)}, {column}"
             finding = Finding(id, paper, rule["table"], where, "gain", f"difference to {rule['over']}",
                               f"{found[1][0].value:g}", "", "inconclusive", cells=(place(cell),))  # fmt: skip
-            yield judged(finding, found[0][0] - base, "equal", found[1:2])
+            yield judged(finding, found[0][0] - base[0][0], "equal", found[1:2])
 
 
 def statement(paper: str, rule: dict) -> Finding:
     """A number of the text, or a cell, that follows from cells."""
     id = f"{paper}.text.{rule['id']}"
-    source = f"{paper}.prose | {rule['prose']} | value" if "prose" in rule else rule.get("cell")
-    operation = [name for name in OPERATIONS if name in rule]
-    if source is None or len(operation) != 1:
-        raise BadInput(f"{id}: write prose or cell, and one of {', '.join(OPERATIONS)}.")
-    (cell,) = look_up(source)
+    source = f"{paper}.prose | {rule['prose']} | value" if "prose" in rule else rule["cell"]
+    (cell, *more) = look_up(source)
+    if more:
+        raise BadInput(f"{id}: {source!r} leads to {1 + len(more)} cells; name one column.")
     artifact = rule.get("artifact", cell.table)
     choose(f"artifact in {id}:", artifact, manifests.artifacts().index)
     where = f"{table_name(cell.table)}, {row_name(cells_of(cell.table), cell.row)}, {cell.column}" if "cell" in rule else (
@@ -134,7 +129,7 @@ def statement(paper: str, rule: dict) -> Finding:
     if found is None:
         return replace(finding, reading="A cell that it needs is not printed.")
     several = [amount.times(rule.get("scale", 1)) for amount in (found if isinstance(found, list) else [found])]
-    return judged(finding, several, choose(f"sense in {id}:", rule.get("sense", "equal"), SENSES))
+    return judged(finding, several, rule.get("sense", "equal"))
 
 
 def setting(paper: str, rule: dict) -> Finding:

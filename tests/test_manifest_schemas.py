@@ -1,0 +1,443 @@
+"""Every YAML file of data_manifests/ is held against its schema: what is wrong is one line, with the file's line."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import small_vit
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from visprompt import counts, manifests, schemas
+from visprompt.auditing import audit
+from visprompt.errors import BadInput
+
+SOURCE = Path(__file__).parents[1] / "data_manifests"
+EVERY = sorted(str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.yaml"))
+MUTATED = ("tasks.yaml", "backbones.yaml", "recipes.yaml", "studies.yaml", "notebooks.yaml", "papers/papers.yaml",
+           "papers/names.yaml", "papers/counts.yaml", "papers/davpt/lost.yaml", "papers/shallowvit/claims.yaml",
+           "papers/davpt/audit.yaml")  # fmt: skip
+AP = "ap.table-1 | ResNet-101 | AP"
+SAMPLE = 26  # mutations of each file that are tried
+NULLABLE = {"learning_rate", "head_rate", "padding", "block"}
+COLLECTIONS = (yaml.MappingNode, yaml.SequenceNode)
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """The manifests of a repository of its own; tests that damage a file put it back."""
+    root = tmp_path_factory.mktemp("root")
+    shutil.copytree(SOURCE, root / "data_manifests", ignore=shutil.ignore_patterns("weights"))
+    (root / "notebooks").mkdir()
+    for path in (SOURCE.parent / "notebooks").glob("*.py"):
+        (root / "notebooks" / path.name).touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifests, "ROOT", root)
+        yield root / "data_manifests"
+
+
+def refused(copy, name: str, text: str | bytes, use=manifests.load_yaml) -> str:
+    """What is said when a file holds this text, without the file's name: one line."""
+    path = copy / name
+    before = path.read_bytes()
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    manifests._checked.cache_clear()  # a file system may give the same time to two writes
+    try:
+        with pytest.raises(BadInput) as caught:
+            use(path)
+    finally:
+        path.write_bytes(before)
+        manifests._checked.cache_clear()
+    said = str(caught.value)
+    assert said.startswith(str(path)) and "\n" not in said, said
+    return said.removeprefix(str(path))
+
+
+def pairs(node, path=()):
+    """Every value below a node, each once: (its path, its key or None, the value)."""
+    mapping = isinstance(node, yaml.MappingNode)
+    for place, child in enumerate(node.value):
+        key, value = child if mapping else (None, child)
+        step = key.value if mapping else place
+        if step == "<<":
+            continue
+        yield (*path, step), key, value
+        if isinstance(value, COLLECTIONS):
+            yield from pairs(value, (*path, step))
+
+
+def mutations(name: str) -> list:
+    """Parameters (file, text, line): the text with one value replaced by what can never stand there."""
+    text = (SOURCE / name).read_text(encoding="utf-8")
+    found, seen = [], set()
+    for path, key, value in pairs(yaml.compose(text, Loader=yaml.SafeLoader)):
+        start, end = value.start_mark.index, value.end_mark.index
+        free = name == "notebooks.yaml" and len(path) > 3  # parameters of a notebook
+        if id(value) in seen or "&" in text[start:end] or free:  # what an alias needs stays
+            continue
+        seen.add(id(value))
+        old = text[start:end]
+        tail = old[len(old.rstrip()):]
+        line = (value if key is None else key).start_mark.line + 1
+        if isinstance(value, COLLECTIONS):
+            new = ["1e-2", "~", "a text", ".nan", "2024-01-01"]
+        else:
+            new = [".nan", "{}", "-.inf", "[[]]", "true" if value.tag in NUMBERS else "2024-01-01"]
+            new += ["'1e-2'"] * (value.tag in NUMBERS) + ["~"] * (path[-1] not in NULLABLE)
+        if name == "papers/names.yaml" and path[-2:] == ("columns", "data"):
+            new = new[:2]
+        found += [(name, text[:start] + word + tail + text[end:], line, f"{path[-1]}={word}") for word in new]
+    step = len(found) / SAMPLE
+    chosen = [found[int(i * step)] for i in range(SAMPLE)] if len(found) > SAMPLE else found
+    return [pytest.param(*one[:3], id=f"{name} {one[2]} {one[3]}") for one in chosen]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_real_files_pass_and_each_has_a_schema(name):
+    assert Path(name).name in schemas.SCHEMAS
+    assert manifests.load_yaml(SOURCE / name)
+
+
+def test_schemas_are_json_schemas():
+    from jsonschema import Draft202012Validator
+
+    for make in schemas.SCHEMAS.values():
+        Draft202012Validator.check_schema(make())
+
+
+@pytest.mark.parametrize("name, text, line", [one for name in MUTATED for one in mutations(name)])
+def test_values_of_a_wrong_kind(copy, name, text, line):
+    said = refused(copy, name, text)
+    assert said.startswith(f", line {line}: "), said
+
+
+# file, text that stands there, what it becomes, words of the message; the line is that of the change's first letter
+DAMAGE = [
+    ("tasks.yaml", "embedded:", "embeded:", "Did you mean 'embedded'"),
+    ("tasks.yaml", "    nature: real", "    natur: real", "unknown key 'natur'. Did you mean 'nature'"),
+    ("tasks.yaml", "group: natural", "group: naturall", "unknown group 'naturall'. Did you mean 'natural'"),
+    ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 200]",
+     "a list of 2 is given; write a list of 3, each a whole number"),
+    ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 200, 798]", "add up to 1797"),
+    ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 0, 797]",
+     "0 is given; write a whole number of at least 1"),
+    ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 200.0, 797]", "200.0 is given; write a whole number"),
+    ("tasks.yaml", "seed: 11", "seed: -1", "at least 0"),
+    ("tasks.yaml", "image_size: 24", "image_size: 32", "32 is given; write 24"),
+    ("tasks.yaml", '["0", "1",', '["0", "0",', "'0' is given twice"),
+    ("tasks.yaml", '["0", "1",', '["0",', "9 names are given; write 10"),
+    ("tasks.yaml", '["0", "1",', '[0, "1",', "0 is given; write a text, in quotes"),
+    ("tasks.yaml", "  position:\n", "  positon:\n", "unknown drawing 'positon'. Did you mean 'position'"),
+    ("backbones.yaml", "timm_class: ResNet", "timm_class: Resnet", "Did you mean 'ResNet'"),
+    ("backbones.yaml", "patch_size: 4", "patch: 4", "unknown key 'patch'. Did you mean 'patch_size'"),
+    ("backbones.yaml", "patch_size: 4", "patch_size: 5", "a divisor of img_size, 24"),
+    ("backbones.yaml", "num_heads: 4", "num_heads: 5", "a divisor of embed_dim, 64"),
+    ("backbones.yaml", "img_size: 24", "img_size: 28", "as in image_size"),
+    ("backbones.yaml", "mean: [0.5, 0.5, 0.5]", "mean: [0.5, 0.5]", "write a list of 3, each a number"),
+    ("backbones.yaml", "std: [0.5, 0.5, 0.5]", "std: [0.5, 0, 0.5]", "0 is given; write a number above 0"),
+    ("backbones.yaml", "source_accuracy: 0.9915", "source_accuracy: 99.15", "at least 0 and of at most 1"),
+    ("backbones.yaml", "    weights: ", "    weight: ", "Did you mean 'weights'"),
+    ("backbones.yaml", "channels: [16, 32, 64, 128]", "channels: [16, 32, 64]", "a list of 4"),
+    ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rte: 0.1}", "Did you mean 'learning_rate'"),
+    ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rate: 1e-2}",
+     "vp > learning_rate: '1e-2' is given; write a number or null: 0.01 or 1.0e-2, since YAML reads 1e-2 as a text"),
+    ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rate: '0.1'}",
+     "write a number or null: 0.1, without quotes"),
+    ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rate: -0.1}", "must be above 0, not -0.1"),
+    ("recipes.yaml", "  common: {epochs: 8", "  common: {epochs: 0", "must be above 0"),
+    ("recipes.yaml", "standardise: false", "standardise: 'no'", "'no' is given; write true or false"),
+    ("recipes.yaml", "optimizer: sgd", "optimizer: sdg", "unknown optimizer 'sdg'. Did you mean 'sgd'"),
+    ("recipes.yaml", "warmup: 0.0", "warmup: 1.5", "0 to below 1"),
+    ("recipes.yaml", "    lora: ", "    loraa: ", "unknown key 'loraa'. Did you mean 'lora'"),
+    ("recipes.yaml", "resize: crop", "resize: croop", "Did you mean 'crop'"),
+    ("recipes.yaml", "vit: [0.01, 0.1,", "vit: [0.1,", "7 rates are given; write one for each block, [8]"),
+    ("recipes.yaml", "weight_decay: 0.01", "weight_decay: -0.01", "at least 0"),
+    ("recipes.yaml", "paper:\n", "papers:\n", "Did you mean 'paper'"),
+    ("studies.yaml", "profiles:", "profile:", "Did you mean 'profiles'"),
+    ("studies.yaml", "prompts: {deep: 10", "prompts: {dep: 10", "Did you mean 'deep'"),
+    ("studies.yaml", "      mocov3: vit", "      mocov33: vit",
+     "unknown part that no study names, 'mocov33'. Did you mean 'mocov3'"),
+    ("studies.yaml", "backbones: [mae, mocov3]", "backbones: [mae, mocov33]",
+     "unknown part 'mocov33'. Did you mean 'mocov3'"),
+    ("studies.yaml", "    tasks: every\n", "    tasks: evry\n", "Did you mean 'every'"),
+    ("studies.yaml", "prepared_on: four", "prepared_on: fore", "Did you mean 'four'"),
+    ("studies.yaml", "rate_of: iVPT", "rate_of: iVTP", "unknown variant of the benchmark 'iVTP'. Did you mean 'iVPT'"),
+    ("studies.yaml", "rate_of: true", "rate_of: false", "false is given; write true, none or the name of a variant"),
+    ("studies.yaml", "{method: bias}", "{method: bia}", "unknown method 'bia'. Did you mean 'bias'"),
+    ("studies.yaml", "{method: bias}", "{metod: bias}", "Did you mean 'method'"),
+    ("studies.yaml", "{method: provp, prompt_tokens: deep}", "{method: provp, prompt_token: deep}",
+     "Did you mean 'prompt_tokens'"),
+    ("studies.yaml", "{method: provp, prompt_tokens: deep}", "{method: provp, prompt_tokens: dep}",
+     "write a whole number or 'deep' or 'shallow'"),
+    ("studies.yaml", "frozen: true, rate_of: none}", "frozen: 'yes', rate_of: none}",
+     "'yes' is given; write true or false"),
+    ("studies.yaml", "biases: [query]", "biases: query", "'query' is given; write a list"),
+    ("studies.yaml", "blocks: da-vpt ", "blocks: davpt ", "Did you mean 'da-vpt'"),
+    ("studies.yaml", "quick: [80, 200, 800, 1600]", "quik: [80, 200, 800, 1600]", "Did you mean 'quick'"),
+    ("studies.yaml", "  benchmark:\n    title", "  benchmrk:\n    title", "Did you mean 'benchmark'"),
+    ("studies.yaml", "  benchmark:\n    title", "  benchmark:\n    titel", "Did you mean 'title'"),
+    ("notebooks.yaml", "ap_theory:", "ap_theri:", "unknown notebook 'ap_theri'. Did you mean 'ap_theory'"),
+    ("notebooks.yaml", "ap.lemma-1,", "ap.lema-1,", "Did you mean 'ap.lemma-1'"),
+    ("notebooks.yaml", "artifacts: [ap.lemma-1, ap.theorem-1", "artifacts: [ap.figure-2, ap.theorem-1",
+     "is given to ap_theory already"),
+    ("notebooks.yaml", "artifacts: [ap.lemma-1, ap.theorem-1", "artifacts: [ap.lemma-1, ap.lemma-1", "given twice"),
+    ("notebooks.yaml", "slices: {quick: {}, paper: {}}", "slices: {quik: {}, paper: {}}", "Did you mean 'quick'"),
+    ("notebooks.yaml", "  title: ", "  titel: ", "Did you mean 'title'"),
+    ("papers/papers.yaml", "  short: AP", "  shrt: AP", "Did you mean 'short'"),
+    ("papers/papers.yaml", "  short: AP", "  short: ' '", "' ' is given; write a text"),
+    ("papers/names.yaml", "  measure:\n", "  measur:\n", "Did you mean 'measure'"),
+    ("papers/names.yaml", "fixed: {measure: accuracy, backbone", "fixed: {measure: accuracy, backbon",
+     "Did you mean 'backbone'"),
+    ("papers/names.yaml", "  ivpt.table-11:", "  ivpt.table-111:", "Did you mean 'ivpt.table-11'"),
+    ("papers/names.yaml", "rows: {method: structure}", "rows: {method: structur}", "Did you mean 'structure'"),
+    ("papers/names.yaml", "{CIFAR100: CIFAR100", "{CIFAR10: CIFAR100", "Did you mean 'CIFAR100'"),
+    ("papers/names.yaml", "[CIFAR100 .. Group mean]", "[CIFAR100 .. Group men]", "Did you mean 'Group mean'"),
+    ("papers/names.yaml", "where: {setting: VPT baseline}", "where: {settin: VPT baseline}", "Did you mean 'setting'"),
+    ("papers/counts.yaml", "  table: ap.prose", "  tabel: ap.prose", "Did you mean 'table'"),
+    ("papers/counts.yaml", "table: ap.prose", "table: ap.table-22", "Did you mean 'ap.table-2'"),
+    ("papers/counts.yaml", "sources: [ap.figure-2]", "sources: [ap.figure-22]", "Did you mean 'ap.figure-2'"),
+    ("papers/counts.yaml", "column: parameters_m", "column: parameter_m", "Did you mean 'parameters_m'"),
+    ("papers/counts.yaml", "NORM-TUNE: {slug: norm-tune}", "NORMTUNE: {slug: norm-tune}",
+     "unknown row 'NORMTUNE'. Did you mean 'NORM-TUNE'"),
+    ("papers/counts.yaml", "NORM-TUNE: {slug: norm-tune}", "NORM-TUNE: {slug: normtune}", "Did you mean 'norm-tune'"),
+    ("papers/counts.yaml", "settings: {padding: 48}", "settings: {pading: 48}", "Did you mean 'padding'"),
+    ("papers/counts.yaml", "settings: {prompt_tokens: N}", "settings: {prompt_tokens: M}",
+     "write a whole number or 'N' or 'k'"),
+    ("papers/counts.yaml", "tasks: cifar-10", "tasks: cifar10", "Did you mean 'cifar-10'"),
+    ("papers/counts.yaml", "measure: together", "measure: togther", "Did you mean 'together'"),
+    ("papers/counts.yaml", "key: backbone", "key: backbon", "Did you mean 'backbone'"),
+    ("papers/counts.yaml", "decimals: 1", "decimals: -1", "at least 0"),
+    ("papers/davpt/lost.yaml", "table-7:", "7:", "the key '7' is no text to YAML; write it in quotes"),
+    ("papers/shallowvit/claims.yaml", "  metric:", "  metrik:", "Did you mean 'metric'"),
+    ("papers/shallowvit/claims.yaml", "margin: 0.001", "margin: .nan", "nan is given; write a number"),
+    ("papers/shallowvit/claims.yaml", "margin: 0.001", "margin: 1e-3", "write a number: 0.001 or 1.0e-3"),
+    ("papers/shallowvit/claims.yaml", "margin: 0.001", "margn: 0.001", "Did you mean 'margin'"),
+    ("papers/shallowvit/claims.yaml", "direction: less", "direction: lesser", "Did you mean 'less'"),
+    ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: [guessed]", "unknown evidence 'guessed'"),
+    ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: derived", "'derived' is given; write a list"),
+    ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: []",
+     "a list of 0 is given; write a list of at least 1"),
+    ("papers/shallowvit/claims.yaml", "artifact: shallowvit.theorem-1", "artifact: shallowvit.theorem-2",
+     "Write a known artifact"),
+    ("papers/shallowvit/claims.yaml", "artifact: shallowvit.theorem-1", "artifact: spt.table-1",
+     "unknown artifact of this paper"),
+    ("papers/shallowvit/claims.yaml", "tolerance: 0.5", "tolerance: -0.5", "at least 0"),
+    ("papers/shallowvit/claims.yaml", "id: shallowvit.theorem-1.noise", "id: noise",
+     "write 'shallowvit.theorem-1.<short slug>'"),
+    ("papers/shallowvit/claims.yaml", "id: shallowvit.theorem-1.noise", "id: shallowvit.theorem-1.loss-vanishes",
+     "given twice"),
+    ("papers/spt/audit.yaml", "statements:", "statement:", "Did you mean 'statements'"),
+    ("papers/spt/audit.yaml", "column: Mean Acc", "column: Mean Ac", "Did you mean 'Mean Acc'"),
+    ("papers/spt/audit.yaml", "[CUB-200-2011 .. Stanford Cars]", "[CUB-200-2011 .. Stanford Cas]",
+     "Did you mean 'Stanford Cars'"),
+    ("papers/spt/audit.yaml", "table: spt.table-2", "table: spt.table-22", "Did you mean 'spt.table-2'"),
+    ("papers/spt/audit.yaml", "sense: between", "sense: betwen", "Did you mean 'between'"),
+    ("papers/spt/audit.yaml", "    range: [", "    rang: [", "Did you mean 'range'"),
+    ("papers/spt/audit.yaml", "ties: true", "ties: 'yes'", "write true or false"),
+    ("papers/spt/audit.yaml", "id: gain-of-shallow", "id: gain-over-vpt", "given twice"),
+    ("papers/spt/audit.yaml", '["spt.table-2 | MAE | SPT-Deep | Mean Acc, Natural .. Structured"',
+     '["spt.table-2 SPT-Deep"',
+     "a reference 'artifact | row | column'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, old, new, words", DAMAGE, ids=lambda value: str(value)[:40].strip())
+def test_damage(copy, name, old, new, words):
+    text = (copy / name).read_text(encoding="utf-8")
+    before, found, after = text.partition(old)
+    assert found, f"{old!r} is not in {name}"
+    if words in ("given twice", "is given to ap_theory already"):  # said of the second of the two
+        at = None
+    else:
+        changed = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
+        at = (before + old[:changed]).count("\n") + 1
+    said = refused(copy, name, before + new + after)
+    assert words in said, said
+    if at is not None:
+        assert said.startswith(f", line {at}: "), said
+
+
+# a key that is left out is missed where its mapping begins
+DROPPED = [
+    ("tasks.yaml", "    seed: 12\n", "  position:\n", "'seed' is missing; the mapping needs the keys group, nature"),
+    ("backbones.yaml", "    log: weights/resnet_micro_24.json\n", "  resnet_micro_24:\n", "'log' is missing"),
+    ("recipes.yaml", "  common: {epochs: 100, batch_size: 128, warmup: 0.0, standardise: false}\n", "paper:\n",
+     "'common' is missing"),
+    ("studies.yaml", "    tasks: amount\n", "  spt-amount:\n", "'tasks' is missing"),
+    ("notebooks.yaml", "  artifacts: []\n", "small_world:\n", "'artifacts' is missing"),
+    ("papers/papers.yaml", "  short: SPT\n", "spt:\n", "the mapping needs the keys title, short and subject"),
+    ("papers/names.yaml", "    columns: {data: [CIFAR100 .. Group mean]}\n", "  ivpt.table-1:", "'columns' is missing"),
+    ("papers/counts.yaml", "  column: total_parameters\n", "- sources: [ap.table-a2]\n", "'column' is missing"),
+    ("papers/shallowvit/claims.yaml", "  margin: 0.001\n", "- id: shallowvit.theorem-1.loss-vanishes",
+     "needs a margin"),
+    ("papers/shallowvit/claims.yaml", "  tolerance: 0.5\n", "- id: shallowvit.theorem-1.sample-exponent",
+     "needs published and tolerance"),
+    ("papers/spt/audit.yaml", "    column: Mean Acc\n", "  - table: spt.table-2", "'column' is missing"),
+    ("papers/spt/audit.yaml", "    prose: gain-over-vpt\n", "  - id: gain-over-vpt", "as prose or as cell"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, old, where, words", DROPPED, ids=lambda value: str(value)[:40].strip())
+def test_dropped_keys(copy, name, old, where, words):
+    text = (copy / name).read_text(encoding="utf-8")
+    assert old in text and where in text
+    said = refused(copy, name, text.replace(old, "", 1))
+    assert said.startswith(f", line {text[: text.index(where)].count(chr(10)) + 1}: ") and words in said, said
+
+
+@pytest.mark.parametrize("text, line, words", [
+    (b"", 1, "no list or mapping"),
+    (b"# only a remark\n", 1, "no list or mapping"),
+    (b"a text\n", 1, "no list or mapping"),
+    (b"a: 1\nb: [1, 2\n", 3, "not readable YAML"),
+    (b"a:\n\tb: 1\n", 2, "indent with spaces, not with tabs"),
+    (b"a: 1\nb: caf\xe9\n", 2, "not readable as UTF-8"),
+    ("ab: é\n".encode("utf-16"), 1, "not readable as UTF-8"),
+    (b"a: 1\nb: \x00\n", 2, "not readable YAML"),
+    (b"a: 1\nb: 2\na: 3\n", 3, "'a' given twice"),
+    (b"a: &x [1, *x]\n", 1, "refers to itself"),
+    (b"a: *x\n", 1, "not readable YAML"),
+    (b"a: 1\n---\nb: 2\n", 2, "not readable YAML"),
+    (b"x: 1\na: !!python/object:os.system {}\n", 2, "not readable YAML"),
+    (b"[a, b]: 1\n", 1, "the key in brackets is no text"),
+    (b"yes: 1\n", 1, "'yes' is no text to YAML"),
+    (b"<<: 5\n", 1, "not readable YAML"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["papers/papers.yaml", "papers/davpt/claims.yaml"])
+def test_what_is_no_manifest_at_all(copy, name, text, line, words):
+    said = refused(copy, name, text)
+    assert said.startswith(f", line {line}: ") and words in said, said
+
+
+def test_impossible_dates_are_refused(copy):
+    assert "month must be in 1..12; write texts in quotes" in refused(copy, "papers/papers.yaml", b"a: 2024-13-45\n")
+
+
+@pytest.mark.parametrize("deep", ["[" * 100_000, "- " * 5_000, "a: " + "{b: " * 60 + "1" + "}" * 60])
+def test_deep_nesting_is_refused(copy, deep):
+    assert refused(copy, "papers/papers.yaml", deep) == ", line 1: nested more than 50 deep; write it flatter."
+
+
+def test_many_aliases_are_refused(copy):
+    """Ten lists of ten of the one before: 10**10 values when written out."""
+    lines = ["l0: &l0 [1, 1]", *(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 10)}]" for i in range(1, 11))]
+    assert "more than 100000 values" in refused(copy, "papers/papers.yaml", "\n".join(lines))
+
+
+def test_what_cannot_be_read(copy, tmp_path):
+    with pytest.raises(BadInput, match="does not exist; restore it"):
+        manifests.load_yaml(copy / "nothing.yaml")
+    with pytest.raises(BadInput, match="cannot be read .*directory"):
+        manifests.load_yaml(tmp_path)
+    with pytest.raises(BadInput, match="cannot be read .*directory"):
+        manifests.read_table(tmp_path)
+    (tmp_path / "loop.yaml").symlink_to(tmp_path / "loop.yaml")
+    with pytest.raises(BadInput, match="cannot be read"):
+        manifests.load_yaml(tmp_path / "loop.yaml")
+    if os.getuid():
+        (tmp_path / "tasks.yaml").write_text("embedded: {}")
+        (tmp_path / "tasks.yaml").chmod(0)
+        with pytest.raises(BadInput, match="cannot be read .*denied"):
+            manifests.load_yaml(tmp_path / "tasks.yaml")
+
+
+def test_a_changed_file_is_read_anew(copy):
+    """Even with the time of the old one, where its length or the file itself is another."""
+    path = copy / "papers" / "davpt" / "lost.yaml"
+    before, status = path.read_text(), path.stat()
+    assert manifests.load_yaml(path)["table-1"].startswith("Only the caption")
+    other = path.with_name("other")
+    other.write_text(before.replace("Only the caption", "Mere the caption"))
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    path.rename(path.with_name("old"))
+    other.rename(path)
+    assert path.stat().st_mtime_ns == status.st_mtime_ns and path.stat().st_size == status.st_size
+    assert manifests.load_yaml(path)["table-1"].startswith("Mere the caption")
+    path.unlink()
+    path.with_name("old").rename(path)
+
+
+def test_files_are_checked_once(copy, monkeypatch):
+    manifests._checked.cache_clear()
+    manifests.load_yaml(copy / "studies.yaml")["studies"].clear()
+    monkeypatch.setattr(manifests, "validated", lambda path: pytest.fail(f"{path} is checked again"))
+    assert manifests.load_yaml(copy / "studies.yaml")["studies"]  # and what a caller changes is its own
+
+
+@pytest.mark.parametrize("name, old, new, words", [
+    ("papers/spt/audit.yaml", '"spt.table-2 | MAE | SPT-Deep |', '"spt.table-2 | MAEE | SPT-Deep |',
+     "Did you mean 'MAE'"),
+    ("papers/spt/audit.yaml", "prose: wins-over-full", "prose: win-over-full", "Did you mean 'wins-over-full'"),
+    ("papers/counts.yaml", "settings: {block: 30}", "settings: {block: 3000}", "block"),
+])  # fmt: skip
+def test_references_are_located_when_they_are_followed(copy, name, old, new, words):
+    text = (copy / name).read_text(encoding="utf-8")
+    assert old in text
+    follow = (lambda path: audit("spt")) if "audit" in name else (lambda path: counts.printed_counts())
+    said = refused(copy, name, text.replace(old, new, 1), follow)
+    entry = max(text.rfind(mark, 0, text.index(old)) for mark in ("\n- ", "\n  - "))
+    assert said.startswith(f", line {text[: entry + 1].count(chr(10)) + 1}: ") and words in said, said
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.sampled_from(MUTATED), st.floats(0, 1), st.integers(0, 40), st.text(max_size=8))
+@example("recipes.yaml", 0.5, 0, "\t")
+def test_random_damage_gives_one_line_or_a_valid_file(copy, name, at, cut, put):
+    text = (SOURCE / name).read_text(encoding="utf-8")
+    start = int(at * len(text))
+    path = copy / name
+    path.write_bytes((text[:start] + put + text[start + cut :]).encode("utf-8", "surrogatepass"))
+    manifests._checked.cache_clear()
+    try:
+        manifests.load_yaml(path)
+    except BadInput as error:
+        assert str(error).startswith(str(path)) and "\n" not in str(error)
+    finally:
+        path.write_text(text, encoding="utf-8")
+        manifests._checked.cache_clear()
+
+
+def test_what_a_study_says_can_be_built():
+    """Every variant's settings are accepted by its method, on a small ViT of 4 blocks and 36 patches."""
+    from visprompt import studies
+    from visprompt.methods import build_method
+
+    vit = small_vit(size=24)
+    found = [run for name in studies.studies() for _, run, _ in studies.cells(name, studies.cast("quick"), vit.depth)]
+    wanted = {repr((run.method, run.settings)): run for run in found}
+    assert len(wanted) > 70
+    for run in wanted.values():
+        build_method(run.method, vit, 100, **run.settings)
+
+
+def test_a_misspelt_part_runs_nothing_and_says_so(copy, monkeypatch, capsys):
+    """Not exit 0 without a word, as if there were nothing to do."""
+    from visprompt import studies
+    from visprompt.__main__ import main
+
+    monkeypatch.setattr(studies, "ROOT", copy.parent)
+    text = (copy / "studies.yaml").read_text().replace("backbones: [supervised]", "backbones: [supervized]", 1)
+    said = refused(copy, "studies.yaml", text, lambda path: studies.studies())
+    (copy / "studies.yaml").write_text(text)
+    try:
+        assert main(["study", "tasks"]) == 2
+    finally:
+        shutil.copy(SOURCE / "studies.yaml", copy)
+    assert capsys.readouterr().err == f"visprompt: {copy / 'studies.yaml'}{said}\n"
+
+
+@pytest.mark.parametrize("rule, words", [
+    ({"ratio": [f"{AP} | DTD", 0]}, "divides by a cell that is zero"),
+    ({"difference": [f"{AP} | CUB200, DTD", 1]}, "difference is of single cells"),
+    ({"largest": [f"{AP} | CUB200, DTD", f"{AP} | DTD"]}, "cannot be paired"),
+    ({"rank": {"row": f"{AP} | CUB200, DTD", "among": [f"{AP} | CUB200, DTD"]}}, "rank is of single cells"),
+    ("ap.table-1" + " | AP" * 30 + " | DTD", "name fewer"),
+])  # fmt: skip
+def test_rules_that_cannot_be_computed(rule, words):
+    from visprompt.auditing.operations import evaluate
+
+    with pytest.raises(BadInput, match=words):
+        evaluate(rule)
