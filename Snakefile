@@ -50,8 +50,14 @@ SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "re
 
 STORES = ("build/records", "book/records")
 RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visprompt.notebook leaves them
+def ids(store: str) -> set:
+    """The ids of a folder's records, each of which stands for all that its record says."""
+    starts = (path.read_bytes()[:64] for path in Path(store).rglob("*.json") if path.is_file())
+    return {found[1].decode() for start in starts if (found := re.match(rb'\{\s*"id": "(\w+)"', start))}
+
+
 # The kept records as one word, since a list of them would bury the message of a run that fails.
-KEPT = sha256(repr(sorted((str(p), p.stat().st_size) for p in Path("book/records").rglob("*.json"))).encode()).hexdigest()
+KEPT = sha256(repr(sorted(ids("book/records"))).encode()).hexdigest()
 
 SHOWN = [module for module in MODULES if module not in SITE_ONLY]
 RUN = [module for module in SHOWN if module not in LOOKS_ONLY]
@@ -97,8 +103,7 @@ def named(path: Path) -> set[str]:
 
 def forget_what_is_gone() -> None:
     """Remove notebooks whose records were removed, and the stamp of a site that was, so that both are made again."""
-    kept = [path.name for store in STORES for path in Path(store).rglob("*.json") if ".failed" not in path.name]
-    there = "\n".join(kept)
+    there = set().union(*map(ids, STORES))
     for folder in ("executed", "slices"):
         for path in Path("build", folder, PROFILE).rglob("*.ipynb"):
             if any(record not in there for record in named(path)):

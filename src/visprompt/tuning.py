@@ -55,7 +55,7 @@ def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
     """
     recipes = load_yaml(ROOT / "data_manifests" / "recipes.yaml")
     recipe = recipes[choose("recipe", name, recipes)]
-    methods = recipe["vit" if is_vit else "resnet"]
+    methods = recipe[choose(f"kind of backbone in recipe {name}", "vit" if is_vit else "resnet", recipe)]
     return Recipe(**{**recipe["common"], **methods[choose(f"method of recipe {name}", slug, methods)], **changes})
 
 
