@@ -20,7 +20,7 @@ from visprompt.records import recorded
 
 settings = read_parameters(Parameters, globals())
 page = Page("ap_theory", settings)
-run = recorded("test", {"seed": 0}, lambda: {"distance": 0.25}, code=["errors"])
+run = recorded("test", {"seed": 0}, lambda: {"distance": 0.25})
 
 # %% [markdown]
 # (ap.lemma-1)=

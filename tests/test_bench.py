@@ -10,6 +10,7 @@ from visprompt.backbones import load_backbone
 from visprompt.metrics import pairs
 from visprompt.metrics.pairs import Side
 from visprompt.metrics.starts import time_starts
+from visprompt.records import store
 
 MICRO = "vit_micro_patch4_24"
 
@@ -60,7 +61,8 @@ def test_a_pair_is_counted_compared_and_kept(stores):
     assert record.values["difference"] < 1e-4
     assert record.values["first"]["macs"] < record.values["second"]["macs"]
     assert record.values["first"]["parameters"] == record.values["second"]["parameters"]
-    assert {"blocks", "methods.prompts", "methods.vpt_deep", "metrics.pairs"} <= set(record.fingerprints["code"])
+    units = store.read_code(stores[0] / "code" / f"{record.code}.json")
+    assert {"blocks:vit_block", "methods.prompts:Deep.extra", "metrics.pairs:training_step"} <= set(units)
     (row,) = bench.pair_rows(record)
     assert row["pair"] == pair.label and " to " in row["range"]
 
@@ -130,10 +132,10 @@ def test_the_command_prints_one_table_and_times_nothing_twice(two_jobs, stores, 
     assert main(two_jobs) == 0
     second = capsys.readouterr()
     assert second.out == first.out and "2 of 2 were timed before" in second.err
-    times = [path.stat().st_mtime_ns for path in sorted(stores[0].glob("bench/*.json"))]
+    times = [path.stat().st_mtime_ns for path in store.files(stores[0], "bench")]
     assert main([*two_jobs, "--again"]) == 0
     assert "timed before" not in capsys.readouterr().err
-    assert all(a < b for a, b in zip(times, [p.stat().st_mtime_ns for p in sorted(stores[0].glob("bench/*.json"))]))
+    assert all(a < b for a, b in zip(times, [p.stat().st_mtime_ns for p in store.files(stores[0], "bench")], strict=True))
     assert [record.settings["name"] for record in bench.kept_records()] == ["vpt-deep-100", "ivpt"]
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from visprompt import chapters, records
+from visprompt import chapters, figures, records
 from visprompt.chapters import Chapter, ChapterParameters
 from visprompt.errors import BadInput
 from visprompt.manifests import ROOT
@@ -131,9 +131,9 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
 
 def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
     """A kept record of a run."""
-    name = records.short_hash([settings, data, weights])
-    record = records.Record(name, "tune", settings, {"code": {}, "data": data, "weights": weights}, {"test": test, "val": val})
-    records.write_whole(stores[1] / "tune" / f"{name}.json", json.dumps(vars(record)))
+    key = records.key_of("tune", settings, data, weights)
+    record = records.store.new_record("tune", key, settings, {"test": test, "val": val}, 0.0, data=data, weights=weights)
+    records.write_whole(stores[1] / records.store.place("tune", settings, key), records.store.as_text(record))
 
 
 def shown(monkeypatch, chapter, call=None):
@@ -233,10 +233,11 @@ def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, 
     """On a folder of ten classes: what is looked up and cannot be run there is left out, and said."""
     folder, generator = tmp_path / "ten", np.random.default_rng(0)
     (folder / "images").mkdir(parents=True)
-    for label in range(10):
-        Image.fromarray(generator.integers(0, 256, (24, 24, 3), np.uint8)).save(folder / "images" / f"{label}.png")
     for split in ("train800.txt", "val200.txt", "test.txt"):
-        (folder / split).write_text("".join(f"images/{label}.png {label}\n" for label in range(10)))
+        names = [f"images/{split}{label}.png" for label in range(10)]
+        for name_of_image in names:
+            Image.fromarray(generator.integers(0, 256, (24, 24, 3), np.uint8)).save(folder / name_of_image)
+        (folder / split).write_text("".join(f"{image} {label}\n" for label, image in enumerate(names)))
     p = ChapterParameters(
         profile="paper", data_dir=str(tmp_path), backbone="vit_micro_patch4_24", tasks=["ten"], studies=["benchmark"],
         methods=[method], seeds=[0], search=False, epochs=1,
@@ -283,13 +284,13 @@ def test_one_seed_has_no_deviation_in_the_tables_of_ap():
     for tests, shown in (([50.0], "50.0"), ([50.0, 60.0], "55.0 ± 7.1")):
         rows = pd.DataFrame({"task": "position", "test": tests, "seed": range(len(tests)), "record": "r", "parameters": 3})
         p = types.SimpleNamespace(backbones=["b"], methods=["ap"], tasks=["position"], layer_tasks=["position"])
-        given = {"p": p, "part": lambda *_, rows=rows, **__: rows, "METHOD_NAMES": {"ap": "AP"}, "pd": pd, "np": np}
-        cell = part_of_a_notebook("ap", "accuracy_table", "deviation", **given)
+        given = {"p": p, "part": lambda *_, rows=rows, **__: rows, "METHOD_NAMES": {"ap": "AP"}, "pd": pd, "figures": figures}
+        cell = part_of_a_notebook("ap", "accuracy_table", **given)
         assert cell.accuracy_table()[0].loc[0, "position"] == shown
         tables = []
         page = types.SimpleNamespace(show=lambda _, table, tables=tables, **__: tables.append(table))
         given |= {"page": page, "vits": ["b"], "EVIDENCE": "trend", "HOW": ""}
-        part_of_a_notebook("ap", "compare_ap", "deviation", **given).compare_ap("ap.table-a3", {"add": {}}, {}, "")
+        part_of_a_notebook("ap", "compare_ap", **given).compare_ap("ap.table-a3", {"add": {}}, {}, "")
         assert tables[0].loc[0, "test accuracy, %"] == shown
 
 

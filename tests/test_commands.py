@@ -14,6 +14,7 @@ from visprompt import auditing, manifests
 from visprompt.__main__ import main
 from visprompt.errors import BadInput
 from visprompt.manifests import ROOT
+from visprompt.records import store
 
 BIN = Path(sys.executable).parent
 
@@ -150,9 +151,10 @@ def test_looking_needs_no_folder_to_write_to(stores, quick_audit, tmp_path, caps
 
 
 def test_a_damaged_audit_is_still_named(stores, quick_audit):
-    record = auditing.audit_records()[0]
-    (stores[0] / "audit" / f"{record.id}.json").write_text("{")
-    with pytest.raises(BadInput, match=f"{record.id}.*damaged"):
+    auditing.audit_records()
+    path = next(store.files(stores[0], "audit"))
+    path.write_text("{")
+    with pytest.raises(BadInput, match=f"{path.stem}.*damaged"):
         auditing.audit_records()
 
 
@@ -198,5 +200,5 @@ def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
         capture_output=True, text=True, cwd=tmp_path, env={**outside(), "VISPROMPT_ROOT": str(root)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(list((root / "build" / "records" / "tune").glob("*.json"))) == 2  # whole training split and few shots
+    assert len(list(store.files(root / "build" / "records", "tune"))) == 2  # whole training split and few shots
     assert "2/2" in done.stderr  # progress reaches the terminal from inside the kernel

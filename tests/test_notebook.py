@@ -200,10 +200,10 @@ def test_a_page_says_what_its_records_were_made_with(monkeypatch):
     monkeypatch.setattr(records, "versions", lambda: {"torch": "2.10.0+cpu", "timm": "1.0.20"})
 
     def made(id, torch="2.10.0", timm="1.0.20"):
-        return records.Record(id, "test", {}, {}, {}, versions={"torch": torch, "timm": timm})
+        return records.Record(id, "key", "test", {}, "", "", "", {}, versions={"torch": torch, "timm": timm})
 
     assert notebook.with_age("Counted.", ()) == "Counted."
-    assert notebook.with_age("Counted.", [made("a"), records.Record("b", "test", {}, {}, {})]) == "Counted."
+    assert notebook.with_age("Counted.", [made("a"), records.Record("b", "key", "test", {}, "", "", "", {})]) == "Counted."
     assert notebook.with_age("Counted.", [made("old"), made("a"), made("a")]) == (
         "Counted. 1 of 2 records were made by other code than today's."
     )

@@ -11,8 +11,8 @@ import visprompt as vp
 from visprompt.errors import BadInput
 from visprompt.metrics.attention import attention_distance, attention_weights
 from visprompt.metrics.similarity import linear_cka
-from visprompt.sweeps import interval
-from visprompt.sweeps import Bench, Facts, Lab, Run, at_best_rates
+from visprompt.records import store
+from visprompt.sweeps import Bench, Facts, Lab, Run, at_best_rates, interval
 from visprompt.tuning import Recipe, fit, load_recipe, tune
 
 QUICK = Recipe(epochs=3, batch_size=8)
@@ -109,7 +109,9 @@ def test_the_record_names_what_decides_it(vit, task, stores):
     record = tune(vp.build_method("ap", vit, 3, block=1), task, QUICK)
     assert record.settings["normalisation"] == {"mean": [0.5] * 3, "std": [0.5] * 3}
     assert record.settings["recipe"]["selection"] == "last epoch"
-    assert set(record.fingerprints["code"]) == {"backbones", "blocks", "methods.base", "methods.ap", "tuning"}
+    units = store.read_code(stores[0] / "code" / f"{record.code}.json")
+    rooms = {"backbones", "blocks", "chance", "methods.ap", "methods.base", "metrics.cost", "tasks", "tuning"}
+    assert {place.split(":")[0] for place in units} == rooms
     again = tune(vp.build_method("ap", vit, 3, block=1), task, QUICK)
     assert again == record
     assert tune(vp.build_method("ap", vit, 3, block=1), tiny_task(seed=5), QUICK).id != record.id

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -17,12 +18,13 @@ from visprompt import book
 from visprompt.errors import BadInput
 from visprompt.manifests import ROOT
 
-RESULTS = {"profile": "quick", "commit": "0", "claims": {}, "artifacts": {"a": {"shows": [{"records": ["1f-2e"]}]}}}
+RESULTS = {"profile": "quick", "commit": "0", "claims": {}, "artifacts": {"a": {"shows": [{"records": ["1f2e"]}]}}}
+RECORD = '{\n "id": "1f2e",\n "key": "k"\n}\n'
 NOTEBOOK = {"cells": [{"outputs": [{"data": {book.RESULTS_MIME: RESULTS}}]}]}
 # In place of the real ones: what runs is noted, and a notebook leaves the record that its results name.
 PROGRAMS = {
     "jupytext": 'mkdir -p build/ipynb; touch "$5"',
-    "papermill": """echo notebook >> ran; mkdir -p build/records/kind; echo {} > build/records/kind/1f-2e.json
+    "papermill": """echo notebook >> ran; mkdir -p build/records/kind; cp record build/records/kind/x.json
         cp done "${@: -1}"; """,
     "python3": """if [[ $* != *visprompt.book* ]]; then exec PYTHON "$@"; fi
         echo site >> ran; [ ! -e slow ] || sleep 60; [ ! -e wrong ] || exit 1
@@ -46,6 +48,7 @@ def root(tmp_path) -> Path:
         shutil.copy(ROOT / name, root)
     (root / "book" / "page.md").write_text("A page.")
     (root / "done").write_text(json.dumps(NOTEBOOK))
+    (root / "record").write_text(RECORD)
     for name, text in PROGRAMS.items():
         program(root, name, text)
     (root / ".venv" / ".ready").touch()
@@ -117,21 +120,23 @@ def test_a_notebook_whose_records_are_gone_runs_again(root):
 def test_what_is_gone_is_known_from_the_files(root, monkeypatch):
     """The functions of the Snakefile, without Snakemake: a record counts wherever it lies, a failed one does not."""
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
-    text = text[text.index("def named(") : text.index("if workflow.is_main_process")]
-    names = {"json": json, "sys": sys, "Path": Path, "PROFILE": "quick", "RESULTS_MIME": book.RESULTS_MIME}
+    text = text[text.index("def ids(") : text.index("# The kept records as one")] + text[
+        text.index("def named(") : text.index("if workflow.is_main_process")
+    ]
+    names = {"json": json, "re": re, "sys": sys, "Path": Path, "PROFILE": "quick", "RESULTS_MIME": book.RESULTS_MIME}
     exec(text, names := {**names, "STORES": ("build/records", "book/records")})
     monkeypatch.chdir(root)
     path, kept = Path("build/executed/quick/one.ipynb"), Path("book/records/any/folder")
     path.parent.mkdir(parents=True)
     kept.mkdir(parents=True)
-    for file, stays in (
-        ("1f-2e.json", True), ("lora-seed0-1f-2e.json", True), ("1f-2e.failed.json", False), ("1f-2e.json.part", False),
-        ("1f-2f.json", False),
+    for file, text, stays in (
+        ("x.json", RECORD, True), ("deeper.json", RECORD.replace("\n", ""), True), ("x.json.part", RECORD, False),
+        ("x.json", RECORD.replace("1f2e", "1f2f"), False), ("x.json", "{}", False), ("x.json", "", False),
     ):  # fmt: skip
-        (kept / file).touch()
+        (kept / file).write_text(text)
         shutil.copy("done", path)
         names["forget_what_is_gone"]()
-        assert path.exists() == stays, file
+        assert path.exists() == stays, (file, text)
         (kept / file).unlink()
     for damaged in ("", "[]", '{"cells": [1]}', "\x00", '{"cells": [{"outputs": null}]}'):  # the site step speaks of it
         path.write_text(damaged)

@@ -235,6 +235,8 @@ def study(name: str, cast: Cast, lab: Lab, *, seeds: Sequence[int] = (), kept_se
         for seed in kept_seeds:
             run = replace(run, seed=seed)
             record, why = looked_up(lambda run=run: lab.do(run, compute=False), run, lab)
+            if record is None and seed == kept_seeds[0]:
+                why = why or unable(run, lab)
             if why:  # the other seeds are not possible either
                 left_out.setdefault(why, []).append(variant)
                 break

@@ -1,5 +1,6 @@
 """Training steps that take turns in one process (A, B, A, B, …), and what they cost by counting."""
 
+import contextlib
 import copy
 import gc
 import time
@@ -64,16 +65,16 @@ def in_turns(actions: dict[str, Callable], repeats: int, device: str = "cpu", ca
             if gpu:
                 torch.cuda.synchronize()
                 torch.cuda.reset_peak_memory_stats()
-            if number == 0:
-                action()
-                continue
-            with unwatched():
+            with unwatched() if number else contextlib.nullcontext():  # the untimed round shows what runs
                 start = time.perf_counter()
                 for _ in range(calls):
                     action()
                 if gpu:
                     torch.cuda.synchronize()
-                found[name]["seconds"].append((time.perf_counter() - start) / calls)
+                seconds = (time.perf_counter() - start) / calls
+            if number == 0:
+                continue
+            found[name]["seconds"].append(seconds)
             if gpu:
                 peak = torch.cuda.max_memory_allocated() / 2**20
                 found[name]["peak_mb"] = round(max(peak, found[name]["peak_mb"] or 0), 1)
