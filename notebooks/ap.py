@@ -34,7 +34,7 @@
 profile = "quick"
 device = "cpu"
 backbones = None  # list of names; None: those of the profile
-weights = "pretrained"  # or a weights file, for all backbones
+weights = "pretrained"  # or a weights file, or [NAME=FILE, ...] for several backbones
 tasks = None
 layer_tasks = None  # tasks on which every block is tried
 methods = None
@@ -99,7 +99,7 @@ _METHODS = ["linear-probe", "full-finetune", "norm-tune", "vp", "ap"]
 @dataclass(frozen=True)
 class Settings(Parameters):
     backbones: list[str] | None = None
-    weights: str | None = "pretrained"
+    weights: str | list[str] | None = "pretrained"
     tasks: list[str] | None = None
     layer_tasks: list[str] | None = None
     methods: list[str] | None = None
@@ -132,7 +132,7 @@ page = Page("ap", p)
 figures.style()
 bench = Bench(
     recipe=p.profile, weights=p.weights, data_dir=p.data_dir, device=p.device,
-    changes={} if p.epochs is None else {"epochs": p.epochs},
+    changes={} if p.epochs is None else {"epochs": p.epochs}, profile=p.profile,
 )  # fmt: skip
 
 # %% [markdown]
@@ -146,7 +146,7 @@ bench = Bench(
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 lab = Lab(bench)
-loaded = {name: vp.load_backbone(name, p.weights, device=p.device) for name in p.backbones}
+loaded = {name: lab.backbone(name) for name in p.backbones}
 is_vit = {name: backbone.family != "resnet" for name, backbone in loaded.items()}  # a Swin is one here
 vits = [name for name in p.backbones if is_vit[name]]
 resnets = [name for name in p.backbones if not is_vit[name]]
@@ -391,7 +391,7 @@ draw_network(
 ax.set(xlim=(-1.6, 6.6), ylim=(-0.4, 2.7))
 ax.axis("off")
 
-small = vp.load_backbone(p.backbones[0], p.weights)
+small = lab.backbone(p.backbones[0])
 prompted = vp.build_method("vp", small, 10)
 images = torch.rand(4, 3, small.image_size, small.image_size, generator=torch.Generator().manual_seed(0))
 with torch.no_grad():

@@ -1,7 +1,6 @@
 """Chapters: their parameters are checked, narrowed and missing runs do not stop them, real images find their place."""
 
 import ast
-import json
 import types
 
 import numpy as np

@@ -257,7 +257,7 @@ WRONG = [None, True, "x", 2.5, 3, -1, [], ["x"], [2.5], {}, object(), float("nan
 @pytest.mark.parametrize("slug", METHODS)
 def test_no_setting_of_any_type_raises_anything_else(vit, slug):
     """A value is taken or refused in one line, whatever it is."""
-    names = [field.name for field in fields(importlib.import_module(f"visprompt.methods.{METHODS[slug]}").Settings)]
+    names = [field.name for field in fields(importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings)]
     for name, value in itertools.product(names, WRONG):
         try:
             vp.build_method(slug, vit, 3, **{name: value})

@@ -300,3 +300,28 @@ def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
             grids.study("benchmark", cast, lab, seeds=[0], search=True)
     rates = {record.settings["recipe"]["learning_rate"] for record in records.all_records("tune")}
     assert len(rates) == 3
+
+
+def test_a_weights_file_belongs_to_one_backbone(stores):
+    """One file for a sweep of several backbones would make rows of one out of the weights of another."""
+    file, other = (str(vp.architectures.weights_file(name)) for name in (f"{MICRO}.mae", MICRO))
+    one = Lab(Bench(weights=file))
+    assert one.backbone(f"{MICRO}.mae").fingerprint == vp.load_backbone(f"{MICRO}.mae", "pretrained").fingerprint
+    with pytest.raises(BadInput, match=f"given for {MICRO}.mae and would now serve {MICRO}.mocov3 too; name them"):
+        one.backbone(f"{MICRO}.mocov3")
+    assert one.backbone(MICRO, scratch=True).fingerprint == "random, seed 0"  # random weights need no file
+    for words in ([f"{MICRO}.mae={file}", f"{MICRO}={other}"], f"[{MICRO}.mae={file}, {MICRO}={other}]"):
+        several = Lab(Bench(weights=words))
+        assert several.weights_of(f"{MICRO}.mae") == file and several.weights_of(MICRO) == other
+        assert several.weights_of("vit_nano_patch4_24") == "pretrained"
+    for wrong, why in ((["x"], "NAME=FILE"), (["=x"], "NAME=FILE"), (["a=b", "a=c"], "twice")):
+        with pytest.raises(BadInput, match=why):
+            Lab(Bench(weights=wrong))
+
+
+def test_moco_has_a_name_that_weights_can_be_given_to(tmp_path):
+    name = grids.cast("paper").backbones["mocov3"]
+    plain = vp.load_backbone(name, device="meta")
+    assert plain.mean == (0.485, 0.456, 0.406) and vp.load_backbone("vit_base_patch16_224", device="meta").mean == (0.5,) * 3
+    with pytest.raises(BadInput, match=f"no address; give their file: weights {name}=FILE"):
+        vp.load_backbone(name, "pretrained")

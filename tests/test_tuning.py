@@ -137,6 +137,56 @@ def test_a_loss_that_is_no_number_is_an_error(vit, task):
         fit(vp.build_method("ap", vit, 3), task, Recipe(epochs=2, learning_rate=1e30, head_rate=1e30), seed=0)
 
 
+@pytest.mark.parametrize(("words", "told"), [
+    ({"lr": 0.1}, "Write learning_rate"), ({"learningrate": 0.1}, "Did you mean 'learning_rate'"), ({"wd": 0}, "Write weight_decay"),
+    ({"optimizer": "adamw"}, "Write 'adam'"), ({"optimizer": "adamm"}, "Did you mean 'adam'"), ({"epochs": "3"}, "must be int"),
+    ({"epochs": 2.5}, "must be int"), ({"epochs": True}, "must be int"), ({"learning_rate": "0.1"}, "must be float"),
+    ({"learning_rate": float("nan")}, "must be float"), ({"learning_rate": -1.0}, "above 0"), ({"head_rate": 0}, "above 0"),
+    ({"batch_size": 0}, "above 0"), ({"warmup": 1.0}, "share of the steps"), ({"weight_decay": -0.1}, "0 or more"),
+    ({"standardise": "no"}, "must be bool"), ({"selection": "best"}, "unknown selection"), ({"precision": "fp16"}, "bf16"),
+    ({"cache_gib": -1.0}, "0 or more"), ({"augmentation": None}, "must be str"),
+])  # fmt: skip
+def test_a_wrong_recipe_is_one_line_that_says_what_to_write(words, told):
+    with pytest.raises(vp.BadInput, match=told) as found:
+        Recipe(**words)
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("wrong", [{"model": None}, {"task": "position"}, {"recipe": {"epochs": 1}}, {"seed": "0"}, {"seed": True}])
+def test_tune_refuses_what_is_no_model_task_recipe_or_seed(wrong, vit, task, stores):
+    given = {"model": vp.build_method("ap", vit, 3), "task": task, "recipe": QUICK, "seed": 0, **wrong}
+    with pytest.raises(vp.BadInput, match=f"tune's {next(iter(wrong))} must be"):
+        tune(**given)
+
+
+def test_a_recipe_without_a_rate_takes_the_methods_own(stores):
+    """One rate for all methods left full fine-tuning at chance."""
+    backbone, task = vp.load_backbone("vit_micro_patch4_24", "pretrained"), vp.load_task("digits", train_size=400)
+    record = tune(vp.build_method("full-finetune", backbone, task.classes), task, Recipe(epochs=4))
+    assert record.settings["recipe"]["learning_rate"] == 0.0003 and record.values["test"] > 50  # chance is 10
+    probe = tune(vp.build_method("linear-probe", backbone, task.classes), task, Recipe(epochs=1))
+    assert probe.settings["recipe"]["learning_rate"] is None and probe.settings["recipe"]["head_rate"] == 0.02
+
+
+def test_the_same_batches_for_every_method_of_a_seed(vit, task, monkeypatch):
+    """What a method draws at its start or before training does not shift the order of the batches."""
+    seen = {}
+    for slug in ("linear-probe", "spt-deep", "da-vpt"):
+        model, orders = vp.build_method(slug, vit, 3), []
+        monkeypatch.setattr(model, "training_loss", lambda features, labels, orders=orders, plain=model.training_loss: (
+            orders.append(labels.tolist()) or plain(features, labels)))  # fmt: skip
+        fit(model, task, replace(QUICK, epochs=2), seed=3)
+        seen[slug] = orders
+    assert seen["linear-probe"] == seen["spt-deep"] == seen["da-vpt"] and len(seen["da-vpt"]) == len(seen["spt-deep"]) > 2
+
+
+def test_bf16_is_near_float32_and_keeps_float32_weights(vit, task):
+    model = vp.build_method("vpt-deep", vit, 3)
+    losses = [fit(model, task, replace(QUICK, precision=kind), 0)["loss"][0] for kind in ("float32", "bf16")]
+    assert losses[0] != losses[1] and losses[1] == pytest.approx(losses[0], abs=0.05)
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
 def test_bad_recipes_and_tasks(vit, task):
     with pytest.raises(vp.BadInput, match="epochs must be above 0"):
         Recipe(epochs=0)

@@ -1,4 +1,4 @@
-"""The command line: `visprompt audit`, `claims`, `published`, `artifacts`, `bench`, `study`, `keep`, `renew`."""
+"""The command line: `visprompt --help` lists the commands."""
 
 import argparse
 import contextlib
@@ -72,7 +72,8 @@ def study(args) -> None:
     changes = {} if args.epochs is None else {"epochs": args.epochs}
     actors, failed, done = cast(args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods), [], 0
     check_cells(args.names, actors, args.data_dir)
-    lab = Lab(Bench(args.recipe or args.profile, args.weights, args.data_dir, args.device, changes))
+    weights = args.weights[0] if len(args.weights) == 1 else args.weights
+    lab = Lab(Bench(args.recipe or args.profile, weights, args.data_dir, args.device, changes, args.profile))
     for name in names:
         try:
             frame = study(name, actors, lab, seeds=seeds, part=args.part, search=args.search)
@@ -104,6 +105,7 @@ def keep(args) -> None:
 def renew(args) -> None:
     """Run kept records of a kind again that older code made; --part 1/2 and 2/2 side by side."""
     from .renewing import renew
+    from .sweeps import files_of
 
     print(f"{renew(args.kind, args.part, files_of(args.weights), args.data_dir)} records of kind {args.kind} renewed")
 
@@ -130,22 +132,11 @@ def verify(args) -> None:
     import pandas as pd
 
     from .renewing import verify
+    from .sweeps import files_of
 
     rows = verify(args.count, args.seed, files_of(args.weights), args.data_dir)
     print(pd.DataFrame(rows).to_string(index=False))
     print(f"largest difference: {max(abs(row['difference']) for row in rows):g} points", file=sys.stderr)
-
-
-def files_of(words: list[str]) -> dict[str, str]:
-    """NAME=FILE words as a mapping.
-
-    Raises:
-        BadInput: a word is not written so.
-    """
-    for word in words:
-        if not all(word.partition("=")):
-            raise BadInput(f"weights are given as NAME=FILE, the backbone's name first, not {word!r}.")
-    return dict(word.split("=", 1) for word in words)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -235,7 +226,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),
         ("--backbone", {"help": "plays the supervised one, and no other is used"}),
-        ("--weights", {"default": "pretrained", "help": "a weights file for it"}),
+        ("--weights", {"nargs": "+", "default": ["pretrained"], "help": "a weights file for it, or NAME=FILE for several"}),
         ("--data-dir", {"help": "folder of the tasks that are not embedded"}),
         ("--device", {"default": "cpu", "help": "cpu or cuda"}),
     )

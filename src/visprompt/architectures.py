@@ -17,6 +17,11 @@ def embedded() -> dict[str, dict]:
     return load_yaml(ROOT / "data_manifests" / "backbones.yaml")["embedded"]
 
 
+def from_files() -> dict[str, dict]:
+    """Networks whose weights come as a file of their own, by name: timm's architecture and their normalisation."""
+    return load_yaml(ROOT / "data_manifests" / "backbones.yaml")["files"]
+
+
 def build_embedded(name: str, num_classes: int = 112) -> nn.Module:
     """An embedded backbone with random weights: images (B, 3, 24, 24) -> logits (B, num_classes).
 

@@ -202,9 +202,12 @@ def load_backbone(name: str, weights: str | Path | None = None, *, device: str |
             size, mean, std = entry["image_size"], entry["mean"], entry["std"]
         else:
             building = Seen()
-            model = timm_model(name, pretrained=weights == "pretrained" and not meta)
+            entry = architectures.from_files().get(name)
+            if entry and weights == "pretrained" and not meta:
+                raise BadInput(f"the weights of {name} have no address; give their file: weights {name}=FILE.")
+            model = timm_model(entry["timm"] if entry else name, pretrained=weights == "pretrained" and not meta)
             size = model.default_cfg["input_size"][-1]
-            mean, std = model.default_cfg["mean"], model.default_cfg["std"]
+            mean, std = (entry or model.default_cfg)["mean"], (entry or model.default_cfg)["std"]
     if not isinstance(model, tuple(FAMILIES.values())):
         raise BadInput(f"{name} is no backbone the block loop knows; give {ACCEPTED}.")
     file = architectures.weights_file(name) if name in embedded and weights == "pretrained" else weights

@@ -28,7 +28,7 @@ class ChapterParameters(Parameters):
     """What such a chapter takes. In the quick profile it runs its own methods on one task, and shows kept records."""
 
     backbone: str | None = None  # plays "supervised" in place of the profile's, and no other backbone is used
-    weights: str | None = "pretrained"  # or a weights file, for all backbones
+    weights: str | list[str] | None = "pretrained"  # or a file for the one backbone, or [NAME=FILE, ...]
     tasks: list[str] | None = None  # none but these
     methods: list[str] | None = None  # slugs; no variants but theirs
     # Those that are run here. None: all of the chapter, but in the quick profile only where backbone, tasks, methods or
@@ -80,7 +80,7 @@ class Chapter:
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         recipe = page.name if p.profile == "paper" and page.name in ("davpt", "ivpt", "spt") else p.profile
-        self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes))
+        self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
         self.cast = studies.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
         studies.check_foreign(self.cast, p.data_dir)

@@ -1096,7 +1096,7 @@ def settings_rows(slug: str) -> list[dict]:
     The reason is the comment behind a field; failing that, what the docstring of `Settings` says of it; failing that,
     the comment of the field above, which then speaks of both.
     """
-    module = importlib.import_module(f"visprompt.methods.{METHODS[choose('method', slug, METHODS)]}")
+    module = importlib.import_module(f"visprompt.methods.{choose('method', slug, METHODS).replace('-', '_')}")
     reasons = {}
     for kind in reversed(module.Settings.__mro__[:-1]):
         lines, first = inspect.getsourcelines(kind)

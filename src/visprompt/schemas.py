@@ -107,7 +107,8 @@ def backbones() -> dict:
         {"if": {"properties": {"timm_class": {"const": kind}}}, "then": {"properties": {"timm_kwargs": schema}}}
         for kind, schema in (("VisionTransformer", vit), ("ResNet", resnet))
     ]
-    return mapping({"embedded": named(whole)})
+    file = {"timm": TEXT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3)}
+    return mapping({"embedded": named(whole), "files": named(mapping(file), 0)})
 
 
 def recipes() -> dict:

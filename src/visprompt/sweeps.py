@@ -1,7 +1,8 @@
 """Many runs as one table, and what may be said of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,10 +44,11 @@ class Bench:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
-    weights: str | Mapping[str, str] | None = "pretrained"  # or a file, or backbone -> file; None: random
+    weights: str | Sequence[str] | None = "pretrained"  # or a file, or "NAME=FILE" for each backbone; None: random
     data_dir: str | None = None  # folder of the tasks that are not embedded
     device: str = "cpu"
     changes: dict = field(default_factory=dict)  # fields of the recipe that a notebook parameter overrides
+    profile: str = "quick"  # told in the records
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,36 @@ class Facts:
     settings: dict  # "task", "train_size", "resize" and "image_size", as `tuning.settings_of` takes them
 
 
+def named_files(weights: str | Sequence[str] | None) -> dict[str, str] | None:
+    """Backbone -> file, where weights name backbones; None where they do not."""
+    if isinstance(weights, str) and weights.startswith("["):  # a list as papermill -p hands it over
+        weights = [word.strip() for word in weights.strip("[] ").split(",")]
+    if isinstance(weights, str) and "=" in weights and not Path(weights).exists():
+        weights = [weights]
+    return None if weights is None or isinstance(weights, str) else files_of(weights)
+
+
+def files_of(words: Sequence[str]) -> dict[str, str]:
+    """Backbone -> file, of words NAME=FILE.
+
+    Raises:
+        BadInput: a word is not written so, or names a backbone again.
+    """
+    for word in words:
+        if not all(word.partition("=")):
+            raise BadInput(f"weights are given as NAME=FILE, the backbone's name first, not {word!r}.")
+    found = dict(word.split("=", 1) for word in words)
+    if len(found) < len(words):
+        raise BadInput(f"weights name a backbone twice: {' '.join(words)}. Give one file for each.")
+    return found
+
+
 class Lab:
     """Does runs; every backbone and every task is loaded once, and a look-up draws no images and builds no model."""
 
     def __init__(self, bench: Bench):
         self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
+        self.files = named_files(bench.weights)
         recipes = load_yaml(ROOT / "data_manifests" / "recipes.yaml")
         self.fine = recipes[choose("recipe", bench.recipe, recipes)].get("fine", {})
 
@@ -73,15 +100,15 @@ class Lab:
             BadInput: one file was given for two backbones.
         """
         weights = self.bench.weights
+        if self.files is not None:
+            return self.files.get(name, "pretrained")
         if weights is None or weights == "pretrained":
             return weights
-        if not isinstance(weights, str):
-            return weights.get(name, "pretrained")
         others = [other for other, scratch in self.backbones if other != name and not scratch]
         if others:
             raise BadInput(
                 f"weights {weights} were given for {others[0]} and would now serve {name} too; name them for each: "
-                f"{{{others[0]}: FILE, {name}: FILE}}."
+                f"{others[0]}=FILE {name}=FILE."
             )
         return weights
 
@@ -149,7 +176,7 @@ class Lab:
         """What a record of a run says beside what decided it."""
         drawn = run.task in embedded_tasks()
         return {
-            "recipe": self.bench.recipe, "data": "embedded" if drawn else str(self.bench.data_dir), "evidence": "trend",
+            "profile": self.bench.profile, "recipe": self.bench.recipe, "data": "embedded" if drawn else str(self.bench.data_dir), "evidence": "trend",
             "images": "of this project" if drawn else "from a folder",
         }  # fmt: skip
 

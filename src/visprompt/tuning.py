@@ -2,13 +2,15 @@
 
 import math
 import time
+import typing
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import torch
 
 from .chance import stream
+from .checks import require
 from .errors import BadInput, choose
 from .manifests import ROOT, load_yaml
 from .methods import TunedModel
@@ -18,9 +20,16 @@ from .records.watch import note
 from .tasks import Task, normalise
 
 
+HABITS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "adamw": "adam"}  # other codes' words
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """How a method is fitted. The four things that differ silently in this field are fields here or in the record."""
+    """How a method is fitted. The four things that differ silently in this field are fields here or in the record.
+
+    Raises:
+        BadInput: an unknown field, a value of the wrong type, or an impossible one.
+    """
 
     learning_rate: float | None = None  # of the method's parameters; None: the method's own of the quick recipe
     head_rate: float | None = 0.02  # on standardised features; a tenth leaves prompts below the linear probe; None: same
@@ -35,7 +44,22 @@ class Recipe:
     precision: str = "float32"  # "bf16" computes in it where autocast does; weights and their updates stay float32
     cache_gib: float = 2.0  # larger activations are recomputed batch by batch
 
+    def __new__(cls, *args, **given):
+        known = [f.name for f in fields(cls)]
+        for name in given:
+            if name not in known:
+                choose("recipe field", HABITS.get(name, name), known)
+                raise BadInput(f"unknown recipe field {name!r}. Write {HABITS[name]}.")
+        if len(args) > len(known):
+            raise BadInput(f"a recipe has {len(known)} fields; name each: Recipe({known[0]}=...).")
+        return super().__new__(cls)
+
     def __post_init__(self):
+        hints = typing.get_type_hints(type(self))
+        for f in fields(self):
+            require(f"recipe field {f.name}", getattr(self, f.name), hints[f.name])
+        if self.optimizer in HABITS:
+            raise BadInput(f"unknown optimizer {self.optimizer!r}. Write {HABITS[self.optimizer]!r}, which decays weights so.")
         choose("optimizer", self.optimizer, ["adam", "sgd"])
         choose("selection", self.selection, ["last epoch"])
         choose("augmentation", self.augmentation, ["none", "crop and flip"])
@@ -43,6 +67,9 @@ class Recipe:
         for name in ("learning_rate", "head_rate", "epochs", "batch_size"):
             if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:
                 raise BadInput(f"recipe field {name} must be above 0, not {getattr(self, name)}.")
+        for name in ("weight_decay", "cache_gib"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"recipe field {name} must be 0 or more, not {getattr(self, name)}.")
         if not 0 <= self.warmup < 1:
             raise BadInput(f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}.")
 
@@ -81,8 +108,12 @@ def tune(
         A record whose values are those of `fit`.
 
     Raises:
-        BadInput: labels outside the head, or images of another size than the backbone's.
+        BadInput: labels outside the head, images of another size than the backbone's, or something that is no model,
+            task, recipe or seed.
     """
+    for name, value, kind in (("model", model, TunedModel), ("task", task, Task), ("recipe", recipe, Recipe), ("seed", seed, int)):
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise BadInput(f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see its docstring.")
     recipe = settled(recipe, model.slug, model.source.family)
     return recorded(
         "tune", run_settings(model, task, recipe, seed, prepared_on),
