@@ -3,6 +3,7 @@
 import ast
 import copy
 import json
+import linecache
 import random
 import shutil
 import subprocess
@@ -309,6 +310,19 @@ def test_a_notebooks_cell_counts_as_code(stores, tmp_path):
     text = "from visprompt.records import recorded\nN = 3\nfound = recorded('k', {'a': 1}, lambda: {'x': N})\n"
     at = source.parse(text, "cell")
     assert watch.at_line(at, 3) == "found" and set(source.read_by(at, "found")) == {"cell:N"}
+
+
+def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch):
+    """As IPython runs it: a cell is a file of its own, which does not hold what other cells import."""
+    text = (source.NOTEBOOKS / "ap_theory.py").read_text()
+    cell = next(part for part in text.split("# %%") if "def gradient_cells" in part).split("\n", 1)[1]
+    file = "/tmp/ipykernel_1/2.py"
+    monkeypatch.setitem(linecache.cache, file, (len(cell), None, cell.splitlines(keepends=True), file))
+    codes = [c for c in compile(cell, file, "exec").co_consts if hasattr(c, "co_name") and c.co_name == "gradient_cells"]
+    assert watch.is_ours(codes[0]) and watch.unit_of(codes[0]) == ("notebooks.ap_theory", "gradient_cells")
+    seen = watch.Seen()
+    seen.codes[0] = codes[0]
+    assert "notebooks.ap_theory:gradient_cells" in seen.units() and source.stands(seen.units())
 
 
 def test_two_functions_under_one_name_are_two_runs(stores):

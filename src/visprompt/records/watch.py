@@ -1,5 +1,6 @@
 """Which code a run used, found by watching it run: functions, and the constants that they read."""
 
+import ast
 import functools
 import linecache
 import multiprocessing
@@ -217,17 +218,17 @@ def cell_unit(code: types.CodeType) -> tuple[str, str] | None:
     for name in (name for name in source.paths() if name.startswith("notebooks.")):
         there = source.module(name)
         for other in there.units:
-            if other == unit or (unit.startswith("statement") and other.startswith("statement")):
-                if bodies(there, other) & bodies(at, unit):
-                    return name, other
+            alike = other == unit or (unit.startswith("statement") and other.startswith("statement"))
+            if alike and written(there, other) & written(at, unit):
+                return name, other
     digest = source.hash_of(at, unit)
     CELLS[f"cell {digest}"] = at
     return f"cell {digest}", unit
 
 
-def bodies(at: source.Module, unit: str) -> set[str]:
-    """What each of the statements that bind a unit says."""
-    return {repr(source.said(node, at)) for node in at.units[unit]}
+def written(at: source.Module, unit: str) -> set[str]:
+    """Each of the statements that bind a unit, as it is written: a cell does not know what other cells import."""
+    return {ast.dump(node) for node in at.units[unit]}
 
 
 def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
