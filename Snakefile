@@ -135,6 +135,7 @@ rule convert:
         "build/ipynb/{name}.ipynb",
     message:
         "convert {input}"
+    priority: 2  # so that the slices can start
     shell:
         "jupytext --quiet --to ipynb --output {output} {input}"
 

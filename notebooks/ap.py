@@ -37,6 +37,7 @@ backbones = None  # list of names; None: those of the profile
 weights = "pretrained"  # or a weights file, or [NAME=FILE, ...] for several backbones
 tasks = None
 layer_tasks = None  # tasks on which every block is tried
+looked_up = None  # of the tasks, those that are shown where a record has them, and not run otherwise
 methods = None
 seeds = None
 kept_seeds = None  # seeds shown where a kept record has them, and not run otherwise
@@ -80,6 +81,7 @@ _PROFILES = {
         backbones=["vit_micro_patch4_24", "resnet_micro_24"],
         tasks=["position", "count", "texture"],
         layer_tasks=["position"],
+        looked_up=["texture"],
         seeds=[0],  # what fits into ten minutes on two cores
         kept_seeds=[1, 2, 3],
         few_shot=160,
@@ -88,6 +90,7 @@ _PROFILES = {
         backbones=["vit_large_patch16_224.augreg_in21k_ft_in1k", "resnet101.tv_in1k"],
         tasks=["oxford_iiit_pet", "dtd", "eurosat", "flowers102", "ucf101", "food101", "waterbirds"],
         layer_tasks=["oxford_iiit_pet"],
+        looked_up=[],
         seeds=[0, 1, 2, 3, 4],
         kept_seeds=[],
         few_shot=1000,
@@ -102,6 +105,7 @@ class Settings(Parameters):
     weights: str | list[str] | None = "pretrained"
     tasks: list[str] | None = None
     layer_tasks: list[str] | None = None
+    looked_up: list[str] | None = None
     methods: list[str] | None = None
     seeds: list[int] | None = None
     kept_seeds: list[int] | None = None
@@ -113,10 +117,11 @@ class Settings(Parameters):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, value in {**_PROFILES[self.profile], "methods": _METHODS}.items():
+        given = {"looked_up": []} if self.tasks is not None else {}  # tasks that are asked for are run
+        for name, value in {**_PROFILES[self.profile], "methods": _METHODS, **given}.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-            if getattr(self, name) == [] and name != "kept_seeds":
+            if getattr(self, name) == [] and name not in ("kept_seeds", "looked_up"):
                 raise BadInput(f"parameter {name} is an empty list; leave it out to take the profile's.")
         for method in self.methods:
             choose("method", method, vp.METHODS)
@@ -207,6 +212,10 @@ def runs_of(backbone, seed):
 sizes = [p.few_shot // 2, p.few_shot, 2 * p.few_shot]
 runs = [run for name in p.backbones for seed in p.seeds for run in runs_of(name, seed)]
 kept = [run for name in p.backbones for seed in p.kept_seeds for run in runs_of(name, seed)]
+if p.looked_up:  # with few images the others are looked up too
+    here = [r.task not in p.looked_up and (r.train_size is None or r.task in p.layer_tasks) for r in runs]
+    kept += [run for run, now in zip(runs, here, strict=True) if not now]
+    runs = [run for run, now in zip(runs, here, strict=True) if now]
 frame = sweep(runs, lab, "ap", kept=kept)
 frame = frame.reindex(columns=list(dict.fromkeys([*frame.columns, "block", "kind"])))  # there is no AP in every slice
 frame["kind"] = frame["kind"].where(frame["kind"].notna(), "add")

@@ -30,7 +30,6 @@ device = "cpu"
 # %% tags=["hide-input", "remove-output"]
 import html
 import statistics
-from dataclasses import asdict
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -44,7 +43,6 @@ from visprompt.metrics.pairs import Side
 from visprompt.metrics.turns import speeds_in_turns
 from visprompt.notebook import Page, Parameters, read_parameters
 from visprompt.progress import progress
-from visprompt.records import recorded
 from visprompt.sweeps import interval
 
 p = read_parameters(Parameters, globals())
@@ -200,21 +198,7 @@ if not used:
 # settings, which are listed on the page of methods; what is constant is cached.
 
 # %% name="memory" tags=["hide-input"]
-MEMORY_BATCH = 32
-
-
-def counted_memory(slug):
-    side = bench.BY_METHOD[slug]
-    chosen = {"what": "training memory", "backbone": bench.BASE, "side": asdict(side), "batch_size": MEMORY_BATCH}
-
-    def compute():
-        model = side.build(vp.load_backbone(bench.BASE, device="meta"))
-        return {"memory": training_memory(model, MEMORY_BATCH), "parameters": vp.count_parameters(model)["method"]}
-
-    return recorded("count", chosen, compute)
-
-
-memory = {slug: counted_memory(slug) for slug in progress(bench.BY_METHOD, "counting memory")}
+memory = {slug: bench.counted_memory(slug) for slug in progress(bench.BY_METHOD, "counting memory")}
 order = sorted(memory, key=lambda slug: memory[slug].values["memory"]["total"], reverse=True)
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 6.4), sharey=True, width_ratios=[3, 2])
 edge = [0.0] * len(order)
@@ -238,7 +222,7 @@ for ax in (left, right):
     ax.grid(axis="y", visible=False)
 page.present(
     fig, evidence="derived", records=list(memory.values()),
-    caption=f"Memory of a training step and trained parameters at {bench.BASE}, batch {MEMORY_BATCH}, float32.",
+    caption=f"Memory of a training step and trained parameters at {bench.BASE}, batch {bench.MEMORY_BATCH}, float32.",
     how="Counted on shapes; default settings of each method, 100 classes.",
     alt=f"Bars by method, from {NAMES[order[0]]} with most memory to {NAMES[order[-1]]} with least; beside them the "
         "trained parameters on a logarithmic axis.",

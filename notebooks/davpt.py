@@ -47,7 +47,7 @@ epochs = None
 
 # %% tags=["hide-input", "remove-output"]
 import statistics
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -58,9 +58,8 @@ from visprompt import bench, figures, guidance, insights, manifests, sweeps
 from visprompt import studies as grids
 from visprompt.chapters import Chapter, ChapterParameters
 from visprompt.counts import group_counts
-from visprompt.metrics.cost import count_parameters, training_memory
+from visprompt.metrics.cost import count_parameters
 from visprompt.notebook import Page, read_parameters
-from visprompt.records import recorded
 from visprompt.sweeps import interval
 from visprompt.tasks import embedded_tasks
 from visprompt.tuning import load_recipe
@@ -403,21 +402,6 @@ for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items()
 # inference DA-VPT is VPT-Deep with other prompts, and biases can be merged into the weights.
 
 # %% tags=["hide-input"]
-MEMORY_BATCH = 32  # as on the page of costs, so that both find the same record
-
-
-def counted_memory(slug):
-    """Counted bytes of a training step at ViT-Base/16."""
-    side = bench.BY_METHOD[slug]
-    chosen = {"what": "training memory", "backbone": bench.BASE, "side": asdict(side), "batch_size": MEMORY_BATCH}
-
-    def compute():
-        model = side.build(base)
-        return {"memory": training_memory(model, MEMORY_BATCH), "parameters": count_parameters(model)["method"]}
-
-    return recorded("count", chosen, compute)
-
-
 def timed(name):
     """The bench record at ViT-Base/16, from a GPU where there is one."""
     kept = [r for r in bench.kept_records() if r.settings["name"] == name]
@@ -425,7 +409,7 @@ def timed(name):
     return max(kept, key=lambda r: r.settings["device"] == "cuda", default=None)
 
 
-memory = {slug: counted_memory(slug) for slug in ("vpt-deep", "da-vpt", "da-vpt-plus")}
+memory = {slug: bench.counted_memory(slug) for slug in ("vpt-deep", "da-vpt", "da-vpt-plus")}
 size = {slug: record.values["memory"]["total"] for slug, record in memory.items()}
 before, after = (float(printed[f"latency-{when}"].split()[0]) for when in ("before", "after"))
 pair, every = timed("da-vpt"), timed("methods")
@@ -451,14 +435,14 @@ page.show(
     "davpt.table-4", pd.DataFrame(rows), evidence="measured" if used else "derived", records=[*used, *memory.values()],
     caption="Cost of a training step on ViT-Base/16, over VPT-Deep with as many prompts.",
     how=(f"Time: median and range of rounds in turns on {machines}, random weights. " if used else "")
-    + f"Memory counted at batch {MEMORY_BATCH}, float32; the printed latency is that of one RTX 4090.",
+    + f"Memory counted at batch {bench.MEMORY_BATCH}, float32; the printed latency is that of one RTX 4090.",
 )  # fmt: skip
 if "da-vpt-plus" in ratios:
     rises = [ratio - 1 for ratio in ratios["da-vpt-plus"][0]]
     page.judge("davpt.table-4.latency", *interval(rises), evidence="measured", records=[every],
                note=f"{every.settings['repeats']} rounds on {every.settings['machine']}.")  # fmt: skip
 page.judge("davpt.table-4.memory", size["da-vpt-plus"] / size["vpt-deep"] - 1, evidence="derived",
-           records=[*memory.values()], note=f"Counted at batch {MEMORY_BATCH}.")  # fmt: skip
+           records=[*memory.values()], note=f"Counted at batch {bench.MEMORY_BATCH}.")  # fmt: skip
 page.judge("davpt.table-4.bias-parameters", bias["computed"], evidence="derived", note=bias["reading"])
 not_here("davpt.table-4", "CUB-200-2011 and VTAB's Natural group need their images.", "davpt-parts")
 

@@ -17,7 +17,7 @@ import torch
 from .backbones import load_backbone
 from .errors import BadInput, choose
 from .methods import METHODS
-from .metrics.cost import count_flops
+from .metrics.cost import count_flops, count_parameters, training_memory
 from .metrics.pairs import Side, epochs_in_turns, machine, methods_in_turns, pair_in_turns
 from .metrics.starts import start_times
 from .progress import progress
@@ -35,6 +35,7 @@ SPT_POOL = 5400  # 90 % of CUB-200-2011's training images, which SPT's Table 1 i
 SPT_IMAGES = {"cpu": 16, "cuda": SPT_POOL}
 EMBEDDED = "vit_micro_patch4_24"
 PLAIN = "vpt-deep, concatenated"  # among the methods, each at its defaults with whatever is constant cached
+MEMORY_BATCH = 32  # images of the step whose memory is counted
 BY_METHOD = {slug: Side(slug, cached=True) for slug in METHODS}
 BY_METHOD[PLAIN] = Side("vpt-deep", {"form": "concatenate"}, trims=False)
 
@@ -165,6 +166,18 @@ def forward_macs(backbone: str, side: Side, batch_size: int) -> Record:
 
     def compute():
         return {"macs": count_flops(side.build(load_backbone(backbone, device="meta")), batch_size=batch_size)["macs"]}
+
+    return recorded("count", chosen, compute)
+
+
+def counted_memory(slug: str) -> Record:
+    """Record of what a training step of a method at BASE must hold, counted on shapes: "memory", "parameters"."""
+    side = BY_METHOD[slug]
+    chosen = {"what": "training memory", "backbone": BASE, "side": asdict(side), "batch_size": MEMORY_BATCH}
+
+    def compute():
+        model = side.build(load_backbone(BASE, device="meta"))
+        return {"memory": training_memory(model, MEMORY_BATCH), "parameters": count_parameters(model)["method"]}
 
     return recorded("count", chosen, compute)
 

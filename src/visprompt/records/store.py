@@ -86,11 +86,22 @@ def plain(name) -> str:
     return re.sub(r"[^\w.+-]+", "-", str(name)).strip(".")[:60] or "-"
 
 
-def write_record(record: Record) -> Path:
-    """File a record among this machine's own; it takes the place of the one with its key."""
+def write_record(record: Record, known: Record | None = None) -> Record | None:
+    """File a record among this machine's own, in the place of the one with its key.
+
+    Args:
+        known: the record that was there before the run.
+
+    Returns:
+        None, or the record that came there since, which then stays.
+    """
     path = stores()[0] / place(record.kind, record.settings, record.key)
+    if path.exists():
+        there = read_record(path)
+        if known is None or there.id != known.id:
+            return there
     write_whole(path, as_text(record))
-    return path
+    return None
 
 
 def as_text(record: Record) -> str:
