@@ -245,7 +245,7 @@ def test_coarser_and_alternative_numbers_are_the_same():
 
 
 def test_records_hold_the_findings(monkeypatch, tmp_path):
-    monkeypatch.setattr("visprompt.records.ROOT", tmp_path)
+    monkeypatch.setattr("visprompt.records.store.ROOT", tmp_path)
     found = audit_records()
     assert [record.settings["paper"] for record in found] == list(manifests.papers())
     assert {f["id"] for record in found for f in record.values["findings"]} == set(audit()["id"])
@@ -266,7 +266,7 @@ def test_the_command_prints_a_finding_a_line(capsys):
 def test_claims_as_a_frame(monkeypatch, tmp_path):
     from visprompt import claims
 
-    monkeypatch.setattr("visprompt.records.ROOT", tmp_path)
+    monkeypatch.setattr("visprompt.records.store.ROOT", tmp_path)
     frame = claims("ivpt")
     assert {"id", "artifact", "metric", "verdict", "evidence", "estimate"} <= set(frame.columns)
     assert len(frame) == len(manifests.claims("ivpt"))

@@ -224,7 +224,7 @@ def hashes(code: str) -> set[str]:
     for store in stores():
         units = read_code(store / "code" / f"{code}.json")
         if units is not None:
-            return {said.partition("*")[0] for said in units.values()}
+            return {said.rstrip("~").partition("*")[0] for said in units.values()}
     return set()
 
 
