@@ -93,7 +93,7 @@ def test_no_picture_is_another_with_a_new_title():
 @pytest.mark.parametrize("slug", vp.METHODS)
 def test_every_setting_has_its_default_and_a_reason(slug):
     rows = pictures.settings_rows(slug)
-    kind = importlib.import_module(f"visprompt.methods.{vp.METHODS[slug]}").Settings
+    kind = importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings
     assert [row["setting"] for row in rows] == [field.name for field in fields(kind)]
     for row in rows:
         assert eval(row["default"], {}) == getattr(kind(), row["setting"])

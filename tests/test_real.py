@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import visprompt as vp
-from visprompt.tuning import Recipe, fit
+from visprompt.tuning import Recipe
 
 REAL = Path(os.environ.get("VISPROMPT_REAL", "/nowhere"))
 WEIGHTS = REAL / "weights" / "vit_tiny_patch16_224.augreg_in21k_ft_in1k.safetensors"
@@ -35,7 +35,7 @@ def test_linear_probe_and_ap_on_real_textures(backbone):
     torch.set_num_threads(2)
     for slug, settings in (("linear-probe", {}), ("ap", {"block": 10})):
         model = vp.build_method(slug, backbone, task.classes, **settings)
-        values = fit(model, small, Recipe(epochs=5, batch_size=50), seed=0)
+        values = vp.fit(model, small, Recipe(epochs=5, batch_size=50), seed=0)
         assert values["test"] > 55, slug
     torch.set_num_threads(1)
 
@@ -58,6 +58,6 @@ def test_methods_learn_real_textures(backbone, slug):
     task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=40, image_size=224)
     small = type(task)(task.name, task.class_names, task.train, *(tuple(t[:40] for t in s) for s in (task.val, task.test)), task.resize)
     torch.set_num_threads(2)
-    values = fit(vp.build_method(slug, backbone, task.classes), small, Recipe(epochs=3, batch_size=10), seed=0)
+    values = vp.fit(vp.build_method(slug, backbone, task.classes), small, Recipe(epochs=3, batch_size=10), seed=0)
     torch.set_num_threads(1)
     assert values["loss"][-1] < values["loss"][0] and values["test"] > 20  # 40 images teach little; chance is a tenth

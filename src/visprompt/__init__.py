@@ -9,7 +9,8 @@ from .methods.saving import load_method, merged, save_method
 from .metrics.cost import count_flops, count_parameters
 from .results import claims
 from .tasks import load_task
-from .tuning import Recipe, fit, tune
+from .tuning import Recipe, tune
+from .tuning import fit_model as fit
 
 __all__ = [
     "METHODS", "BadInput", "Recipe", "artifacts", "audit", "build_method", "claims", "count_flops", "count_parameters",

@@ -9,6 +9,7 @@ from functools import partial
 
 import torch
 
+from . import architectures
 from .chance import stream
 from .checks import require
 from .errors import BadInput, choose
@@ -31,7 +32,7 @@ class Recipe:
         BadInput: an unknown field, a value of the wrong type, or an impossible one.
     """
 
-    learning_rate: float | None = None  # of the method's parameters; None: the method's own of the quick recipe
+    learning_rate: float | None = None  # of the method's parameters; None: the method's own (recipes.yaml)
     head_rate: float | None = 0.02  # on standardised features; a tenth leaves prompts below the linear probe; None: same
     optimizer: str = "adam"  # AP Section 6.1
     weight_decay: float = 0.0  # "without weight decay" (AP, Appendix A)
@@ -93,6 +94,21 @@ def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
     return replace(recipe, learning_rate=load_recipe("quick", slug, family != "resnet").learning_rate)
 
 
+def with_own_rate(recipe: Recipe, model: TunedModel) -> Recipe:
+    """The recipe; where it names no rate and the network is a published one, with the method's rate of recipe "paper".
+
+    The rates of recipe "quick", which `settled` takes, were chosen for the embedded networks.
+    """
+    if recipe.learning_rate is not None or model.slug == "linear-probe" or model.source.name in architectures.embedded():
+        return recipe
+    return replace(recipe, learning_rate=load_recipe("paper", model.slug, model.source.family != "resnet").learning_rate)
+
+
+def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
+    """`fit`, at the method's own rate where the recipe names none."""
+    return fit(model, task, with_own_rate(recipe, model), seed, **more)
+
+
 def tune(
     model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool = True, prepared_on: Task | None = None,
     about: dict | None = None,
@@ -114,7 +130,7 @@ def tune(
     for name, value, kind in (("model", model, TunedModel), ("task", task, Task), ("recipe", recipe, Recipe), ("seed", seed, int)):
         if not isinstance(value, kind) or isinstance(value, bool):
             raise BadInput(f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see its docstring.")
-    recipe = settled(recipe, model.slug, model.source.family)
+    recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
     return recorded(
         "tune", run_settings(model, task, recipe, seed, prepared_on),
         partial(fit, model, task, recipe, seed, prepared_on=prepared_on),
