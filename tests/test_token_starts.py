@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 import visprompt as vp
+from visprompt.chance import stream
 from visprompt.clustering import cosine_kmeans, streamed_kmeans
 from visprompt.tuning import Recipe, fit
 
@@ -142,9 +143,9 @@ def test_frozen_prompts_train_the_head_alone(backbone):
     again = vp.build_method("spt-deep", backbone, 3, prompt_tokens=4, frozen=True)
     from visprompt.tasks import normalise
 
-    task, generator = tiny_task(), torch.Generator().manual_seed(0)
+    task = tiny_task()
     pixels = normalise(task.train[0], backbone.mean, backbone.std)
-    again.method.prepare(backbone, pixels, task.train[1], generator)
+    again.method.prepare(backbone, pixels, task.train[1], stream(0, "preparation"))
     assert all(torch.equal(a, b) for a, b in zip(model.method.prompts, again.method.prompts, strict=True))
 
 
@@ -250,7 +251,7 @@ def test_gates_start_at_skip(backbone):
 BAD = [
     ("vpt-deep", dict(prompt_tokens=0), "1 or more"),
     ("vpt-deep", dict(prompt_tokens=-3), "1 or more"),
-    ("vpt-deep", dict(prompt_tokens=2.5), "whole number"),
+    ("vpt-deep", dict(prompt_tokens=2.5), "must be int, not 2.5"),
     ("vpt-deep", dict(block=4), "blocks 0 to 3"),
     ("vpt-deep", dict(block=()), "blocks 0 to 3"),
     ("vpt-shallow", dict(prompt_tokens=0), "1 or more"),
