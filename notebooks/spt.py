@@ -141,7 +141,7 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 #
 # Each run fits one method to one task with one seed and leaves a record. Every method has the same budget for its
 # learning rate: three rates a cell, 0.2, 1 and 5 times the recipe's, judged on the validation images with seed 0; the
-# best is kept for all seeds. A linear probe and frozen prompts have nothing to search. Ablations take the rate of the
+# best is kept for all seeds. A linear probe's rate is its head's; frozen prompts have none. Ablations take the rate of the
 # main runs: other starts that of SPT-Deep, the uniform start that of VPT-Deep, other lengths and amounts of data that
 # of the same method at the usual ones, and other sizes of the backbone that of the middle size.
 #
