@@ -164,7 +164,7 @@ DAMAGE = [
      "unknown part 'mocov33'. Did you mean 'mocov3'"),
     ("studies.yaml", "    tasks: every\n", "    tasks: evry\n", "Did you mean 'every'"),
     ("studies.yaml", "prepared_on: four", "prepared_on: fore", "Did you mean 'four'"),
-    ("studies.yaml", "rate_of: iVPT", "rate_of: iVTP", "unknown variant of the benchmark 'iVTP'. Did you mean 'iVPT'"),
+    ("studies.yaml", "rate_of: DA-VPT+", "rate_of: DA-VTP+", "unknown variant of the benchmark 'DA-VTP+'. Did you mean 'DA-VPT+'"),
     ("studies.yaml", "rate_of: true", "rate_of: false", "false is given; write true, none or the name of a variant"),
     ("studies.yaml", "{method: bias}", "{method: bia}", "unknown method 'bia'. Did you mean 'bias'"),
     ("studies.yaml", "{method: bias}", "{metod: bias}", "Did you mean 'method'"),
