@@ -362,14 +362,16 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
     finding = {"id": ATTACK, "paper": paper, "artifact": artifact, "where": ATTACK, "kind": "mean", "what": ATTACK,
                "printed": ATTACK, "computed": ATTACK, "verdict": "disagrees", "reading": ATTACK, "cells": []}  # fmt: skip
     results = {
-        "profile": "quick", "notebooks": {ATTACK: ATTACK}, "findings": [finding],
+        "profile": "quick", "notebooks": {"a": ATTACK}, "findings": [finding],
         "artifacts": {id: entry if id == artifact else unseen for id in manifests.artifacts().index},
         "claims": {claim_.id: claim for claim_ in manifests.claims()},
     }  # fmt: skip
-    hostile = tmp_path / "data_manifests" / "backbones.yaml"
+    hostile = tmp_path / "data_manifests" / "hostile.yaml"  # one without a schema
     hostile.parent.mkdir()
     hostile.write_text(yaml.safe_dump({ATTACK: {ATTACK: {ATTACK: [ATTACK, {ATTACK: ATTACK}]}}}))
-    (hostile.parent / "notebooks.yaml").write_text(yaml.safe_dump({ATTACK: {"title": ATTACK, "artifacts": []}}))
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "a.py").touch()
+    (hostile.parent / "notebooks.yaml").write_text(yaml.safe_dump({"a": {"title": ATTACK, "artifacts": [], "slices": {}}}))
     row = manifests.artifacts("ap").iloc[0].to_dict() | {"title": ATTACK, "number": ATTACK}
     assert set(book.MAKERS) >= {"artifacts", "claims", "notebooks", "disagreements"}
     made = {name: book.make(name, results, tmp_path) for name in ("evidence", "verdicts", "artifacts", "claims", "notebooks")}
@@ -402,7 +404,7 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
     from visprompt import notebook
 
     monkeypatch.setattr(notebook.run_records, "is_current", lambda record: True)
-    shown, record = [], types.SimpleNamespace(id=ATTACK)
+    shown, record = [], types.SimpleNamespace(id=ATTACK, versions={"torch": ATTACK})
     monkeypatch.setattr(notebook, "display", lambda thing, **more: shown.append(thing.data))
     monkeypatch.setattr(notebook, "HTML", lambda text: types.SimpleNamespace(data=text))
     page = notebook.Page("ap_theory", notebook.Parameters())

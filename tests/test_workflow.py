@@ -63,8 +63,8 @@ def program(root: Path, name: str, text: str) -> None:
 
 
 def make(root: Path, *words: str) -> subprocess.CompletedProcess:
-    """Run make there, without what an outer make may have exported."""
-    outer = ("MAKEFLAGS", "NAME", "ARGS", "DATA", "PROFILE", "DEVICE", "GPUS", "CORES")
+    """Run make there, without what an outer make exports, which would say that it enters a folder."""
+    outer = ("MAKEFLAGS", "MAKELEVEL", "NAME", "ARGS", "DATA", "PROFILE", "DEVICE", "GPUS", "CORES")
     kept = {key: value for key, value in os.environ.items() if key not in outer}
     return subprocess.run(["make", *words], cwd=root, env=kept, capture_output=True, text=True)
 
