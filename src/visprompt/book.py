@@ -47,10 +47,8 @@ def assemble(profile: str, root: Path | None = None) -> Path:
         (pages / folder).mkdir(parents=True)
     for name in notebooks(root):
         add_notebook(name, profile, root, pages)
-    for id, entry in results["artifacts"].items():
-        if entry["notebook"]:
-            bundle = book_pages.bundle(id, results, root)
-            (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, indent=1))
+    for id, bundle in book_pages.bundles(results):
+        (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, indent=1))
     number_pages.downloads(results, pages / "extra" / "downloads")
     return pages
 

@@ -5,7 +5,7 @@ import html
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,8 +22,21 @@ VERDICTS = ("agrees", "disagrees", "inconclusive", "not run")
 HIDDEN = {"__init__", "__main__", "sphinx_anchors", "book", "book_pages"}
 
 
-def bundle(artifact: str, results: dict, root: Path) -> dict:
-    """Everything behind one artifact: what the paper shows, what was shown, every record in full, claims."""
+def bundles(results: dict) -> Iterator[tuple[str, dict]]:
+    """For each artifact that a notebook shows, everything behind it: see `bundle`.
+
+    Raises:
+        BadInput: as `records.find_records`, which goes through the records once for all artifacts.
+    """
+    shown = {id: entry for id, entry in results["artifacts"].items() if entry["notebook"]}
+    parts = [show for entry in shown.values() for show in entry["shows"]] + [*results["claims"].values()]
+    found = records.find_records(id for part in parts for id in part["records"])
+    for artifact in shown:
+        yield artifact, bundle(artifact, results, found)
+
+
+def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> dict:
+    """What the paper shows of one artifact, what was shown, every record in full, claims."""
     entry = results["artifacts"][artifact]
     judged = {
         claim.id: {**asdict(claim), **results["claims"][claim.id]}
@@ -37,7 +50,7 @@ def bundle(artifact: str, results: dict, root: Path) -> dict:
         "commit": results["notebooks"][entry["notebook"]],
         "result": entry,
         "claims": judged,
-        "records": [asdict(record) for record in records.find_records(wanted).values()],
+        "records": [asdict(found[id]) for id in dict.fromkeys(wanted)],
     }
 
 
