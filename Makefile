@@ -56,7 +56,7 @@ bench: $(READY)  ## time the methods on this machine
 	$(BIN)/python -m visprompt bench $(ARGS)
 
 pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; about two hours)
-	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visprompt.pretraining "$$name" || exit 1; done
+	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visprompt.models.pretraining "$$name" || exit 1; done
 
 lock:  ## renew requirements.lock from pyproject.toml (needs the network)
 	rm -rf build/lock-venv && mkdir -p build

@@ -39,9 +39,8 @@ GPUS = int(DEVICE.startswith("cuda"))
 CARDS = int(CARDS)
 
 MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
-SITE_ONLY = [f"src/visprompt/{name}.py" for name in ("book", "book_pages", "number_pages", "results", "sphinx_anchors", "__main__")]
-SITE_ONLY += [path for path in MODULES if "/auditing/" in path]
-LOOKS_ONLY = [f"src/visprompt/{name}.py" for name in ("figures", "pictures")]
+SITE_ONLY = [path for path in MODULES if "/auditing/" in path or "/site/" in path or path.endswith("/__main__.py")]
+LOOKS_ONLY = [f"src/visprompt/pages/{name}.py" for name in ("plots", "diagrams")]
 WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
 PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
@@ -49,7 +48,7 @@ AUDITS = [path for path in MANIFESTS if path.endswith(("/audit.yaml", "/names.ya
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
 STORES = ("build/records", "book/records")
-RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visprompt.notebook leaves them
+RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visprompt.pages.page leaves them
 def ids(store: str) -> set:
     """The ids of a folder's records, each of which stands for all that its record says."""
     starts = (path.read_bytes()[:64] for path in Path(store).rglob("*.json") if path.is_file())
@@ -206,4 +205,4 @@ rule site:
     params:
         profile=PROFILE,
     shell:
-        "python3 -m visprompt.book {params.profile} 2>&1 | {NAMED} site"
+        "python3 -m visprompt.site.build {params.profile} 2>&1 | {NAMED} site"

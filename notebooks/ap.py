@@ -58,23 +58,27 @@ import torch
 from IPython.display import HTML, display
 
 import visprompt as vp
-from visprompt import figures, manifests
-from visprompt.architectures import embedded
-from visprompt.chapters import not_judged
-from visprompt.counts import printed_counts
+from visprompt import papers
+from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput, choose
+from visprompt.measure.attention import attention_distance
+from visprompt.measure.cost import count_flops, measured_cost, training_memory
+from visprompt.measure.counts import printed_counts
+from visprompt.measure.similarity import linear_cka
+from visprompt.measure.turns import speeds_in_turns
 from visprompt.methods import method_class
-from visprompt.metrics.attention import attention_distance
-from visprompt.metrics.cost import count_flops, count_parameters, measured_cost, training_memory
-from visprompt.metrics.similarity import linear_cka
-from visprompt.metrics.turns import speeds_in_turns
-from visprompt.notebook import Page, Parameters, read_parameters
+from visprompt.methods.parameters import count_parameters
+from visprompt.models.embedded import networks
+from visprompt.pages import plots
+from visprompt.pages.chapters import not_judged
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
-from visprompt.studies import cast, whole
-from visprompt.sweeps import Bench, Lab, Run, ap_rates, block_rates, difference, interval, rate_name, sweep
-from visprompt.tasks import embedded_tasks
-from visprompt.tuning import load_recipe
+from visprompt.studies.grids import cast, whole
+from visprompt.studies.statistics import difference, interval
+from visprompt.studies.sweeps import Bench, Lab, Run, ap_rates, block_rates, rate_name, sweep
+from visprompt.training.recipe import load_recipe
 
 _PROFILES = {
     "quick": dict(
@@ -134,7 +138,7 @@ class Settings(Parameters):
 
 p = read_parameters(Settings, globals())
 page = Page("ap", p)
-figures.style()
+plots.style()
 bench = Bench(
     recipe=p.profile, weights=p.weights, data_dir=p.data_dir, device=p.device,
     changes={} if p.epochs is None else {"epochs": p.epochs}, profile=p.profile,
@@ -286,8 +290,8 @@ def rerun(**parameters):
     )
 
 
-METHOD_NAMES = figures.NAMES
-SMALL = set(p.backbones) <= set(embedded()) and {*p.tasks, *p.layer_tasks} <= set(embedded_tasks())
+METHOD_NAMES = plots.NAMES
+SMALL = set(p.backbones) <= set(networks()) and {*p.tasks, *p.layer_tasks} <= set(embedded_tasks())
 HOW = f"{', '.join(p.backbones)} on {', '.join(dict.fromkeys([*p.tasks, *p.layer_tasks]))}; mean over seeds."
 HOW = f"Small backbones and tasks of this project, a direction only: {HOW}" if SMALL else HOW
 EVIDENCE = "trend"  # other data or other weights than the paper's; nothing here is called a replication
@@ -386,7 +390,7 @@ draw_network(
     ["image", "stem", "block 0", "block 1", "block 2", "…", "head"],
     0,
     1.6,
-    figures.PALETTE["vp"],
+    plots.PALETTE["vp"],
     "VP: δ has the image's shape, 3 × 224 × 224",
 )
 draw_network(
@@ -394,7 +398,7 @@ draw_network(
     ["image", "stem", "block 0", "block 1", "block 2", "…", "head"],
     3.5,
     0,
-    figures.PALETTE["ap"],
+    plots.PALETTE["ap"],
     f"AP: δ has the activations' shape, {tokens} × {width} (ViT-Large/16)",
 )
 ax.set(xlim=(-1.6, 6.6), ylim=(-0.4, 2.7))
@@ -449,14 +453,14 @@ exact = recorded(
 )  # fmt: skip
 rows = pd.DataFrame(exact.values["rows"])
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3))
-left.step(rows.block, rows.parameters / 1e3, where="mid", color=figures.PALETTE["ap"], label="AP")
-left.axhline(3 * 224 * 224 / 1e3, color=figures.PALETTE["vp"], ls="--", label="VP, every pixel")
+left.step(rows.block, rows.parameters / 1e3, where="mid", color=plots.PALETTE["ap"], label="AP")
+left.axhline(3 * 224 * 224 / 1e3, color=plots.PALETTE["vp"], ls="--", label="VP, every pixel")
 left.set(xlabel="block of ResNet-101 (0 to 32)", ylabel="prompt entries, thousands", yscale="log")
 left.set_yticks([100, 200, 400, 800], ["100", "200", "400", "800"])
 left.minorticks_off()
 left.legend()
-right.step(rows.block, 100 * rows.share, where="mid", color=figures.PALETTE["ap"], label="AP")
-right.axhline(100, color=figures.PALETTE["vp"], ls="--", label="VP")
+right.step(rows.block, 100 * rows.share, where="mid", color=plots.PALETTE["ap"], label="AP")
+right.axhline(100, color=plots.PALETTE["vp"], ls="--", label="VP")
 right.set(xlabel="block of ResNet-101 (0 to 32)", ylabel="training FLOPs, % of VP's", ylim=(0, 110))
 right.legend()
 page.show(
@@ -483,14 +487,14 @@ def layer_plot(ax, backbone, task):
     """Accuracy by block with the spread over seeds, the other methods as lines, a star on the block best on validation."""
     rows = layers(backbone, task)
     mean = rows.groupby("block").test.agg(["mean", "min", "max"])
-    ax.fill_between(mean.index, mean["min"], mean["max"], color=figures.PALETTE["ap"], alpha=0.2, lw=0)
-    ax.plot(mean.index, mean["mean"], "o-", color=figures.PALETTE["ap"], label="AP", ms=4)
+    ax.fill_between(mean.index, mean["min"], mean["max"], color=plots.PALETTE["ap"], alpha=0.2, lw=0)
+    ax.plot(mean.index, mean["mean"], "o-", color=plots.PALETTE["ap"], label="AP", ms=4)
     best = rows.groupby("block").val.mean().idxmax()
-    ax.plot(best, mean["mean"][best], "*", ms=16, color=figures.PALETTE["ap"], mec="black", mew=0.6)
+    ax.plot(best, mean["mean"][best], "*", ms=16, color=plots.PALETTE["ap"], mec="black", mew=0.6)
     for method in ("linear-probe", "norm-tune", "vp", "full-finetune"):
         other = part(backbone, method, task=task)
         if len(other):
-            ax.axhline(other.test.mean(), ls="--", lw=1.4, color=figures.PALETTE[method], label=METHOD_NAMES[method])
+            ax.axhline(other.test.mean(), ls="--", lw=1.4, color=plots.PALETTE[method], label=METHOD_NAMES[method])
     ax.set(xlabel="block with the prompt", ylabel="test accuracy, %")
     ax.set_xticks(list(mean.index))
     return best
@@ -625,7 +629,7 @@ def kept_features(backbone, images):
 
 def dissect(task_name, count=400):
     """CKA between what leaves the blocks, and the attention distance by block and head, in patches."""
-    from visprompt.tasks import normalise
+    from visprompt.data.tasks import normalise
 
     features, distance = {}, None
     for name in (vits[0], resnets[0]):
@@ -655,7 +659,7 @@ if vits and resnets:
     fig.colorbar(image, ax=left)
     blocks = np.arange(len(distance))
     right.plot(blocks, distance, ".", color="#999999")
-    right.plot(blocks, distance.mean(1), "o-", color=figures.PALETTE["ap"], label="mean of the heads")
+    right.plot(blocks, distance.mean(1), "o-", color=plots.PALETTE["ap"], label="mean of the heads")
     right.set(xlabel=f"block of {vits[0]}", ylabel="attention distance, patches", title="(B) attention distance")
     right.legend()
     page.show(
@@ -708,7 +712,7 @@ if vits and "ap" in p.methods:
     )
     used = used[~used.index.duplicated()]  # one of the sizes may be the whole split
     fig, ax = plt.subplots(figsize=(7, 3.2))
-    for block, color in ((shallow, figures.PALETTE["ap"]), (deep, figures.PALETTE["norm-tune"])):
+    for block, color in ((shallow, plots.PALETTE["ap"]), (deep, plots.PALETTE["norm-tune"])):
         line = used[used.block == block].groupby("train_size").test.agg(["mean", "min", "max"])
         ax.fill_between(line.index, line["min"], line["max"], color=color, alpha=0.2, lw=0)
         ax.plot(line.index, line["mean"], "o-", color=color, label=f"AP at block {block}")
@@ -764,7 +768,7 @@ def accuracy_table(size=None):
             used += [*runs.record]
             by_task = runs.groupby("task").test
             row = {"backbone": name, "method": METHOD_NAMES[method]}
-            row |= {task: figures.spread(by_task.get_group(task)) for task in p.tasks if task in by_task.groups}
+            row |= {task: plots.spread(by_task.get_group(task)) for task in p.tasks if task in by_task.groups}
             rows.append(row | {"mean": f"{by_task.mean().mean():.1f}"})
     return pd.DataFrame(rows).fillna("–"), used
 
@@ -793,7 +797,7 @@ def judge_gains(artifact, size=None):
 
 def printed_gaps(artifact):
     """How far each printed average is from the mean of its printed row, in points; and the table's cells as numbers."""
-    table = manifests.published(artifact)
+    table = papers.published(artifact)
     cells = table.drop(columns=["architecture", "method", "Average", "bold", "doubt"]).astype(float)
     return (table["Average"].astype(float) - cells.mean(axis=1)).abs(), table, cells
 
@@ -871,7 +875,7 @@ def counted_cost(name, slug, settings):
 LARGE = {"resnet": "resnet101", "vit": "vit_large_patch16_224"}
 FRAME = {"vp": {"padding": 48}}
 SHORT = {"full-finetune": "full", "linear-probe": "linear", "norm-tune": "norm", "vp": "vp", "ap": "ap"}
-printed = manifests.published("ap.table-2")
+printed = papers.published("ap.table-2")
 rows, counted = [], {}
 for word, name in progress(LARGE.items(), "counting Table 2"):
     printed_rows = printed[printed.architecture == {"resnet": "ResNet-101", "vit": "ViT-Large/16"}[word]]
@@ -1062,7 +1066,7 @@ CELLS = "From the printed cells."
 
 def groups(artifact):
     """The printed group accuracies of a PEFT table as numbers, methods as rows, and their mean over the 19 data sets."""
-    table = manifests.published(artifact).set_index("method").drop(index="Number of tasks")
+    table = papers.published(artifact).set_index("method").drop(index="Number of tasks")
     numbers = table[["FGVC", "VTAB", "Others"]].astype(float)
     return table, numbers.assign(mean=(numbers * [5, 9, 5]).sum(axis=1) / 19)
 
@@ -1141,7 +1145,7 @@ page.not_run(
 # AP is above VP on most of seven data sets for CLIP's ViT-B/32 and for Swin-B.
 
 # %% name="ap.table-5" tags=["hide-input"]
-printed = manifests.published("ap.table-5")
+printed = papers.published("ap.table-5")
 cells = printed.drop(columns=["architecture", "method", "doubt"]).astype(float)
 gains = cells[printed.method == "AP"].to_numpy() - cells[printed.method == "VP"].to_numpy()
 outside = int(((gains < 0.5) | (gains >= 6.5)).sum())
@@ -1179,7 +1183,7 @@ page.not_run(
 # held against each other: a data set that stands in both halves must have the same number of classes.
 
 # %% name="ap.table-a1" tags=["hide-input"]
-printed = manifests.published("ap.table-a1")
+printed = papers.published("ap.table-a1")
 alike = lambda name: (
     name.lower().replace("-", "").replace(" ", "").replace("patch", "").replace("oxfordflowers", "flowers102")
 )
@@ -1247,7 +1251,7 @@ page.not_run(
 # AP on ViT-B/16 beside VPT's own numbers, with total parameters as a multiple of the backbone.
 
 # %% name="ap.table-a2" tags=["hide-input"]
-cells = manifests.published("ap.table-a2").set_index("method").drop(columns=["total_parameters", "doubt"]).astype(float)
+cells = papers.published("ap.table-a2").set_index("method").drop(columns=["total_parameters", "doubt"]).astype(float)
 shallow, deep, ap_row = (cells.loc["VPT-SHALLOW"], cells.loc["VPT-DEEP"], cells.filter(like="AP", axis=0).iloc[-1])
 page.judge(
     "ap.table-a2.between-shallow-and-deep",
@@ -1283,7 +1287,7 @@ def compare_ap(artifact, variants, claims, caption):
     found = {label: part(name, "ap", task=tasks, **choice) for label, choice in variants.items()}
     used = [record for runs in found.values() for record in runs.record]
     table = pd.DataFrame([
-        {"variant": label, "entries": f"{runs.parameters.iloc[0]:,.0f}", "test accuracy, %": figures.spread(runs.groupby("seed").test.mean())}
+        {"variant": label, "entries": f"{runs.parameters.iloc[0]:,.0f}", "test accuracy, %": plots.spread(runs.groupby("seed").test.mean())}
         for label, runs in found.items() if len(runs)
     ])  # fmt: skip
     page.show(artifact, table, evidence=EVIDENCE, how=HOW, records=used, caption=caption)
@@ -1440,7 +1444,7 @@ if len(used) and len(shown) == 3:
     fig, ax = plt.subplots(figsize=(7, 3))
     for method in shown:
         line = used[used.method == method].groupby("train_size").test.mean()
-        ax.plot(line.index, line, "o-", color=figures.PALETTE[method], label=METHOD_NAMES[method])
+        ax.plot(line.index, line, "o-", color=plots.PALETTE[method], label=METHOD_NAMES[method])
     ax.set(xlabel="training images a task", ylabel="mean test accuracy, %")
     ax.set_xticks(sorted(used.train_size.unique()))
     ax.legend()

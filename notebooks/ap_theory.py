@@ -58,9 +58,10 @@ import pandas as pd
 from IPython.display import Markdown, display
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from visprompt import figures
 from visprompt.errors import BadInput
-from visprompt.notebook import Page, Parameters, read_parameters
+from visprompt.pages import plots
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
 from visprompt.theory import ap_limits, ap_toy, normalisation
@@ -86,7 +87,7 @@ class Settings(Parameters):
 
 p = read_parameters(Settings, globals())
 page = Page("ap_theory", p)
-figures.style()
+plots.style()
 COLOURS = {1: "#0072b2", 2: "#d55e00"}
 
 # %% [markdown]

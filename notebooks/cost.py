@@ -36,20 +36,23 @@ import pandas as pd
 from IPython.display import HTML, display
 
 import visprompt as vp
-from visprompt import bench, figures, manifests, pictures
-from visprompt.counts import printed_counts
-from visprompt.metrics.cost import training_memory
-from visprompt.metrics.pairs import Side
-from visprompt.metrics.turns import speeds_in_turns
-from visprompt.notebook import Page, Parameters, read_parameters
+from visprompt import manifests, papers, paths
+from visprompt.measure.cost import training_memory
+from visprompt.measure.counts import printed_counts
+from visprompt.measure.pairs import Side
+from visprompt.measure.turns import speeds_in_turns
+from visprompt.pages import diagrams, plots
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
-from visprompt.sweeps import interval
+from visprompt.studies import bench
+from visprompt.studies.statistics import interval
 
 p = read_parameters(Parameters, globals())
 page = Page("cost", p)
-figures.style()
-NAMES = {**pictures.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
-BLUE, ORANGE, GREY = figures.PALETTE["norm-tune"], figures.PALETTE["ap"], figures.PALETTE["linear-probe"]
+plots.style()
+NAMES = {**diagrams.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
+BLUE, ORANGE, GREY = plots.PALETTE["norm-tune"], plots.PALETTE["ap"], plots.PALETTE["linear-probe"]
 
 timed = bench.kept_records()
 machines = list(dict.fromkeys(record.settings["machine"] for record in timed))
@@ -159,7 +162,7 @@ left.legend(loc="lower right")
 used = []
 pairs = [r for r in timed if r.settings["name"] in {f"vpt-deep-{count}" for count in bench.AIMS}]
 groups = dict.fromkeys((r.settings["machine"], r.settings["backbone"]) for r in pairs)
-colors = [BLUE, figures.PALETTE["vp"], "#009e73", "#cc79a7"]
+colors = [BLUE, plots.PALETTE["vp"], "#009e73", "#cc79a7"]
 for number, (machine, model) in enumerate(groups):
     records = [r for name in bench.AIMS for r in of(machine, f"vpt-deep-{name}", model)]
     x = [r.settings["first"]["settings"]["prompt_tokens"] for r in records]
@@ -438,7 +441,7 @@ page.present(
 if not used:
     not_timed("AP's Table 2", 'make notebook NAME=ap ARGS="-p measure True"')
 
-prose = manifests.read_table(manifests.ROOT / "data_manifests" / "papers" / "davpt" / "prose.csv").set_index("id").value
+prose = manifests.read_table(paths.MANIFESTS / "papers" / "davpt" / "prose.csv").set_index("id").value
 before, after = (float(prose[f"latency-{name}"].split()[0]) for name in ("before", "after"))
 rows, used = [{"source": "DA-VPT, Section 4.3.1", "with": "all components", "over VPT": f"{after / before:.3f}"}], []
 record, methods = best("da-vpt"), best("methods")
@@ -509,7 +512,7 @@ if not any(r.settings["name"] == "methods" for r in timed):
 
 # %% name="counts" tags=["hide-input"]
 verdicts = counts.agrees.map(lambda agrees: {True: "agrees", False: "disagrees"}.get(agrees, "cannot be judged"))
-paper = counts.artifact.str.split(".").str[0].map({slug: entry["short"] for slug, entry in manifests.papers().items()})
+paper = counts.artifact.str.split(".").str[0].map({slug: entry["short"] for slug, entry in papers.papers().items()})
 table = counts.assign(verdict=verdicts, paper=paper)
 summary = pd.crosstab(table.paper, table.verdict).rename_axis(None, axis=1).reset_index()
 page.present(summary, evidence="derived", caption="Printed counts by paper.", how="Counted on shapes.")

@@ -46,7 +46,6 @@ data_dir = None  # folder of the tasks that are not embedded
 epochs = None
 
 # %% tags=["hide-input", "remove-output"]
-import statistics
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -54,19 +53,21 @@ import numpy as np
 import pandas as pd
 
 import visprompt as vp
-from visprompt import bench, figures, guidance, insights, manifests, sweeps
-from visprompt import studies as grids
-from visprompt.chapters import Chapter, ChapterParameters
-from visprompt.counts import group_counts
-from visprompt.metrics.cost import count_parameters
-from visprompt.notebook import Page, read_parameters
-from visprompt.sweeps import interval
-from visprompt.tasks import embedded_tasks
-from visprompt.tuning import load_recipe
+from visprompt import manifests, papers, paths
+from visprompt.data.tasks import embedded_tasks
+from visprompt.measure.counts import group_counts
+from visprompt.methods.parameters import count_parameters
+from visprompt.pages import plots
+from visprompt.pages.chapters import Chapter, ChapterParameters
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import read_parameters
+from visprompt.studies import bench, grids, guidance, insights, statistics, sweeps
+from visprompt.studies.statistics import interval
+from visprompt.training.recipe import load_recipe
 
 p = read_parameters(ChapterParameters, globals())
 page = Page("davpt", p)
-figures.style()
+plots.style()
 chapter = Chapter(
     page, p, own=["benchmark", "pretraining", "davpt-parts", "davpt-layers", "davpt-biases", "davpt-weights"],
     quick_methods=["vpt-deep", "da-vpt", "da-vpt-plus"],
@@ -81,7 +82,7 @@ PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
 PART_COLORS = {"supervised": BLUE, "mae": ORANGE, "mocov3": GREEN}
 POINTS = "test accuracy, %"
-printed = manifests.read_table(manifests.ROOT / "data_manifests/papers/davpt/prose.csv").set_index("id").value
+printed = manifests.read_table(paths.MANIFESTS / "papers/davpt/prose.csv").set_index("id").value
 measure = p.studies is None or "davpt-parts" in p.studies  # fit for attention maps and k-means times here
 
 
@@ -207,7 +208,7 @@ page.present(
 # same three baselines: if everybody used the same published numbers, all sums give the same DA-VPT+.
 
 # %% name="davpt.table-1" tags=["hide-input"]
-cells = manifests.published("spt.table-s4").set_index("method")
+cells = papers.published("spt.table-s4").set_index("method")
 rows = []
 for name, slug in {"Full": "full", "VPT-Deep": "vpt-deep", "E2VPT": "e2vpt"}.items():
     ends = ("-least", "-most") if slug == "full" else ("", "")  # of FGVC the least, of VTAB the most is supervised
@@ -232,7 +233,7 @@ page.judge("davpt.table-1.vtab-consistent", np.ptp(sums["DA-VPT+, VTAB-1K"]), ev
 
 found = {part: rows for part in PARTS if len(rows := methods_on(part))}
 if found:
-    table = pd.concat([grids.group_table(rows).assign(on=PARTS[part]) for part, rows in found.items()]).fillna("–")
+    table = pd.concat([statistics.group_table(rows).assign(on=PARTS[part]) for part, rows in found.items()]).fillna("–")
     table = table[["on", "method", *(name for name in table if name not in ("on", "method", "mean", "seeds")), "mean",
                    "seeds"]].rename(columns={"on": "pre-training"}).reset_index(drop=True)  # fmt: skip
     together = pd.concat(found.values())
@@ -291,7 +292,7 @@ not_here("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets an
 
 # %% name="davpt.table-2" tags=["hide-input"]
 counted = {}
-for group in manifests.load_yaml(manifests.ROOT / "data_manifests/papers/counts.yaml"):
+for group in manifests.load_yaml(paths.MANIFESTS / "papers/counts.yaml"):
     for source in group["sources"]:
         if source in ("davpt.table-2", "davpt.table-4"):
             counted[source] = group_counts(group, source)
@@ -335,7 +336,7 @@ base = vp.load_backbone(bench.BASE, device="meta")
 own = {name: count_parameters(vp.build_method(slug, base, 200))["method"] for name, slug in SHOWN.items()}
 rows = fine(methods_on("supervised"))
 if len(rows):
-    table = grids.group_table(rows, ["fine"]).drop(columns="mean")
+    table = statistics.group_table(rows, ["fine"]).drop(columns="mean")
     table = table.rename(columns={"fine": ", ".join(rows.task.unique())})
     table["trained here"] = [f"{rows[rows.variant == name].parameters.iloc[0]:,}" for name in table.method]
     table["trained, ViT-Base/16"] = [f"{own[name] / 1e6:.3f}M" for name in table.method]
@@ -424,8 +425,8 @@ for slug in ("da-vpt", "da-vpt-plus"):
     values = ratios.get(slug, ([], None))[0]
     added = memory[slug].values["parameters"] - memory["vpt-deep"].values["parameters"]
     rows.append({
-        "method": f"{figures.NAMES[slug]}, here",
-        "time over VPT-Deep": f"{statistics.median(values):.3f}" if values else "not timed",
+        "method": f"{plots.NAMES[slug]}, here",
+        "time over VPT-Deep": f"{np.median(values):.3f}" if values else "not timed",
         "range": f"{min(values):.3f} to {max(values):.3f}" if values else "–",
         "memory over VPT-Deep": f"{size[slug] / size['vpt-deep']:.3f}", "added parameters, M": f"{added / 1e6:.4f}",
     })  # fmt: skip
@@ -698,7 +699,7 @@ if times:
         caption="k-means, call by call: its time and how many classes it moved; thin lines are seeds.",
         alt="Left: milliseconds of each call of k-means. Right: classes that changed their prompt in it.",
     )  # fmt: skip
-    late = [statistics.mean(t[len(t) // 2 :]) / statistics.mean(t[:3]) for t in (r.values["seconds"] for r in times)]
+    late = [np.mean(t[len(t) // 2 :]) / np.mean(t[:3]) for t in (r.values["seconds"] for r in times)]
     judge_measured("davpt.figure-4.k-means-time", times, pd.Series(late, [*timed_by_seed]), many(len(late)))
 
 biases = chapter.rows("davpt-biases")
@@ -713,7 +714,7 @@ if len(biases):
             "key biases alone.",
         )  # fmt: skip
     page.show(
-        "davpt.figure-4", grids.task_table(biases).reset_index(names="biases"), evidence="trend",
+        "davpt.figure-4", statistics.task_table(biases).reset_index(names="biases"), evidence="trend",
         how=chapter.how(biases), records=[*biases.record],
         caption="The same as test accuracy in %. \"none\" is DA-VPT at its own learning rate.",
     )  # fmt: skip
@@ -878,7 +879,7 @@ rows = methods_on("supervised")
 rows = rows[rows.group != "fine"]
 if len(rows):
     page.show(
-        "davpt.table-7", grids.task_table(rows).reset_index(names="method"), evidence="trend", how=chapter.how(rows),
+        "davpt.table-7", statistics.task_table(rows).reset_index(names="method"), evidence="trend", how=chapter.how(rows),
         records=[*rows.record], caption="Test accuracy in % by task on the supervised backbone, mean over seeds.",
     )  # fmt: skip
     both = chapter.answers("davpt.table-7.most-tasks", rows, ["DA-VPT+", "VPT-Deep"], "vtab")

@@ -58,17 +58,20 @@ import pandas as pd
 import seaborn as sns
 
 import visprompt as vp
-from visprompt import counts, figures, insights, manifests
-from visprompt import studies as grids
-from visprompt.chapters import Chapter, ChapterParameters
-from visprompt.notebook import Page, read_parameters
-from visprompt.sweeps import interval
-from visprompt.tasks import embedded_tasks
-from visprompt.tuning import load_recipe
+from visprompt import papers
+from visprompt.data.tasks import embedded_tasks
+from visprompt.measure import counts
+from visprompt.pages import plots
+from visprompt.pages.chapters import Chapter, ChapterParameters
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import read_parameters
+from visprompt.studies import grids, insights, statistics
+from visprompt.studies.statistics import interval
+from visprompt.training.recipe import load_recipe
 
 p = read_parameters(ChapterParameters, globals())
 page = Page("ivpt", p)
-figures.style()
+plots.style()
 chapter = Chapter(
     page, p, own=["benchmark", "ivpt-structures", "ivpt-parts", "ivpt-tokens", "sizes", "pretraining"],
     quick_methods=["vpt-deep", "express", "ivpt"],
@@ -120,7 +123,7 @@ def gain_figure(frame, base, variants):
         by_task = (cells[name] - cells[base]).dropna().groupby("task").mean()
         for marker, (task, value) in zip(MARKERS, by_task.items(), strict=False):
             ax.plot(i - 0.15, value, marker, color="#8a8a8a", ms=6, label=task if name == shown[0] else None)
-        found = grids.gain(frame, name, base)
+        found = statistics.gain(frame, name, base)
         error = [[found.mean - found.low], [found.high - found.mean]] if np.isfinite(found.low) else None
         ax.errorbar(i + 0.1, found.mean, error, fmt="o", color=COLOURS[name], ms=8, capsize=4, lw=2)
     ax.axhline(0, color="#555555", lw=1)
@@ -158,7 +161,7 @@ def unit(text):
 def audit(artifact, means, labels):
     """Judge the printed means against the printed cells; `means` gives the parts of each, `labels` name a row."""
     off = []
-    for _, row in manifests.published(artifact).iterrows():
+    for _, row in papers.published(artifact).iterrows():
         for mean, columns in means.items():
             cells, printed = [row[column].split()[0] for column in columns], row[mean].split()[0]
             if "-" in [printed, *cells]:
@@ -233,9 +236,9 @@ LISTED = ["Full fine-tuning", "Linear probe", "BIAS", "VPT-Deep", "EXPRESS", "E2
 frame = chapter.rows("benchmark", variants=LISTED, tasks="benchmark", part="supervised")
 frame = frame[frame.group != "fine"]
 if len(frame):
-    table = with_parameters(grids.group_table(frame), frame)
+    table = with_parameters(statistics.group_table(frame), frame)
     trend("ivpt.table-1", table, frame, f"{BY_GROUP} Trained parameters in thousands.")
-    trend("ivpt.table-1", grids.task_table(frame), frame, "The same by task: test accuracy in %, mean over seeds.")
+    trend("ivpt.table-1", statistics.task_table(frame), frame, "The same by task: test accuracy in %, mean over seeds.")
 WORDS = {"full": "Full fine-tuning", "vpt": "VPT-Deep", "express": "EXPRESS", "e2vpt": "E2VPT", "bias": "BIAS"}
 for word, worse in WORDS.items():
     chapter.judge(f"ivpt.table-1.ivpt-over-{word}", frame, "iVPT", worse, on="vtab")
@@ -243,7 +246,7 @@ for group in ("natural", "specialized", "structured"):
     chapter.judge(f"ivpt.table-1.ivpt-over-vpt-{group}", frame, "iVPT", "VPT-Deep", on=chapter.of_group(group))
 chapter.judge("ivpt.table-1.full-over-linear", frame, "Full fine-tuning", "Linear probe", on="vtab")
 audit("ivpt.table-1", {**GROUP_MEANS, "Group mean": list(GROUP_MEANS)}, ["method"])
-printed = manifests.published("ivpt.table-1").set_index("method")["Group mean"].astype(float)
+printed = papers.published("ivpt.table-1").set_index("method")["Group mean"].astype(float)
 derive("ivpt.table-1.printed-best", int((printed.drop("iVPT") >= printed["iVPT"]).sum()))
 page.printed("ivpt.table-1", "Table 1 as printed")
 rest("ivpt.table-1", "benchmark")
@@ -264,7 +267,7 @@ rest("ivpt.table-1", "benchmark")
 STEPS = ["VPT-Deep", "CDC", "CDC + DA", "iVPT"]
 frame = of_vtab(*STEPS)
 if len(frame):
-    trend("ivpt.table-2", grids.group_table(frame), frame, f"{BY_GROUP} iVPT is CDC + DA + AR.")
+    trend("ivpt.table-2", statistics.group_table(frame), frame, f"{BY_GROUP} iVPT is CDC + DA + AR.")
     show_gains("ivpt.table-2", frame, "VPT-Deep", STEPS[1:], "the three steps")
 chapter.judge("ivpt.table-2.cdc-over-vpt", frame, "CDC", "VPT-Deep", on="vtab")
 chapter.judge("ivpt.table-2.da-over-cdc", frame, "CDC + DA", "CDC", note="DA has iVPT's learning rate, CDC its own.", on="vtab")
@@ -291,14 +294,14 @@ rest("ivpt.table-2", "benchmark", "ivpt-structures", "ivpt-parts")
 STRUCTURES = ["VPT-Deep", "ProVP", "EXPRESS", "Vanilla CDC", "CDC"]
 frame = of_vtab(*STRUCTURES)
 if len(frame):
-    trend("ivpt.table-3", grids.group_table(frame), frame)
+    trend("ivpt.table-3", statistics.group_table(frame), frame)
     show_gains("ivpt.table-3", frame, "VPT-Deep", STRUCTURES[1:], "four prompt structures")
 chapter.judge("ivpt.table-3.vpt-over-provp", frame, "VPT-Deep", "ProVP", on="vtab")
 chapter.judge("ivpt.table-3.express-over-vpt", frame, "EXPRESS", "VPT-Deep", on="vtab")
 chapter.judge("ivpt.table-3.vanilla-over-express", frame, "Vanilla CDC", "EXPRESS", on="vtab")
 chapter.judge("ivpt.table-3.cdc-over-vanilla", frame, "CDC", "Vanilla CDC", on="vtab")
 audit("ivpt.table-3", THREE, ["structure"])
-printed = manifests.published("ivpt.table-3").drop(columns=["structure", "Mean", "doubt"])
+printed = papers.published("ivpt.table-3").drop(columns=["structure", "Mean", "doubt"])
 wrong = sum(
     abs(float(value) - float(base) - {"↑": 1, "↓": -1}[sign] * float(gained)) > 1e-6
     for _, row in printed.iloc[1:].iterrows()
@@ -418,13 +421,13 @@ rest("ivpt.figure-4", "benchmark", "ivpt-structures", why=NOISE_SCALE)
 PLACES = {"CDC + DA": "none", "iVPT, AR on all tokens": "all", "iVPT": "top-k"}
 frame = of_vtab(*PLACES)
 if len(frame):
-    table = grids.group_table(frame)
+    table = statistics.group_table(frame)
     table.insert(0, "AR", table.method.map(PLACES))
     trend("ivpt.table-4", table, frame)
 chapter.judge("ivpt.table-4.top-k-over-none", frame, "iVPT", "CDC + DA", on="vtab")
 chapter.judge("ivpt.table-4.top-k-over-all", frame, "iVPT", "iVPT, AR on all tokens", on="vtab")
 audit("ivpt.table-4", THREE, ["setting"])
-printed = manifests.published("ivpt.table-4").set_index("setting")[THREE["Mean"]].astype(float)
+printed = papers.published("ivpt.table-4").set_index("setting")[THREE["Mean"]].astype(float)
 derive("ivpt.table-4.all-over-none-groups", int((printed.loc["All"] > printed.loc["None"]).sum()))
 page.printed("ivpt.table-4", "Table 4 as printed")
 rest("ivpt.table-4", "benchmark", "ivpt-parts")
@@ -513,7 +516,7 @@ PARTS = {"smaller": "smaller", "supervised": "as elsewhere", "larger": "larger"}
 sizes = by_part(PARTS, PAIR, ["benchmark", "sizes"], "sizes")
 if sizes:
     frame = pd.concat(sizes.values())
-    trend("ivpt.table-5", stacked(sizes, "backbone", grids.group_table), frame)
+    trend("ivpt.table-5", stacked(sizes, "backbone", statistics.group_table), frame)
 if "larger" in sizes:
     chapter.judge("ivpt.table-5.ivpt-over-vpt-larger", sizes["larger"], "iVPT", "VPT-Deep", on="sizes",
                   note="Rates of the middle size.")  # fmt: skip
@@ -535,7 +538,7 @@ PARTS = {"supervised": "supervised", "mocov3": "MoCo-v3", "mae": "MAE"}
 pre = by_part(PARTS, ["VPT-Deep", "Gate-VPT", "iVPT"], ["benchmark", "pretraining"], "pretraining")
 if pre:
     frame = pd.concat(pre.values())
-    trend("ivpt.table-6", stacked(pre, "pre-training", grids.group_table), frame)
+    trend("ivpt.table-6", stacked(pre, "pre-training", statistics.group_table), frame)
 for label, word in (("MoCo-v3", "mocov3"), ("MAE", "mae")):
     if label in pre:
         chapter.judge(f"ivpt.table-6.{word}-ivpt-over-vpt", pre[label], "iVPT", "VPT-Deep", on="pretraining")
@@ -584,7 +587,7 @@ page.not_run(
 FINE = ["Full fine-tuning", "Linear probe", "VPT-Deep", "EXPRESS", "E2VPT", "iVPT"]
 frame = chapter.rows("benchmark", variants=FINE, tasks="fine", part="supervised")
 if len(frame):
-    table = with_parameters(grids.group_table(frame, groups=()), frame)
+    table = with_parameters(statistics.group_table(frame, groups=()), frame)
     names = ", ".join(dict.fromkeys(frame.task))
     caption = f"Test accuracy in % on {names}, mean ± standard deviation over seeds. Trained parameters in thousands."
     trend("ivpt.table-9", table, frame, caption)
@@ -592,7 +595,7 @@ for word, worse in (("vpt", "VPT-Deep"), ("e2vpt", "E2VPT"), ("full", "Full fine
     chapter.judge(f"ivpt.table-9.ivpt-over-{word}", frame, "iVPT", worse, on="fine")
 FGVC = ["CUB-200", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford Cars"]
 audit("ivpt.table-9", {"Mean": FGVC}, ["method"])
-printed = manifests.published("ivpt.table-9").set_index("method").params_m.drop("Linear Probing")
+printed = papers.published("ivpt.table-9").set_index("method").params_m.drop("Linear Probing")
 printed = printed[printed != "-"].astype(float)
 derive("ivpt.table-9.fewest-parameters", int((printed < printed["iVPT"]).sum()))
 page.printed("ivpt.table-9", "Table 9 as printed")
@@ -716,7 +719,7 @@ rest("ivpt.figure-7", "benchmark", why=MAPS_WHY)
 def per_task(artifact, frame, labels, table=None):
     """The per-task form of a table, and the audit of the printed one."""
     if len(frame):
-        table = grids.task_table(frame) if table is None else table
+        table = statistics.task_table(frame) if table is None else table
         trend(artifact, table, frame, "Test accuracy in % by task, mean over seeds.")
     audit(artifact, PER_TASK, labels)
     page.printed(artifact, f"Table {artifact.rpartition('-')[2]} as printed")
@@ -734,7 +737,7 @@ rest("ivpt.table-10", "benchmark", "ivpt-structures", "ivpt-parts")
 
 # %% name="ivpt.table-11" tags=["hide-input"]
 per_task("ivpt.table-11", of_vtab(*STRUCTURES), ["structure"])
-printed = manifests.published("ivpt.table-11").set_index("structure")
+printed = papers.published("ivpt.table-11").set_index("structure")
 printed = printed[[*NATURAL, *SPECIALIZED, *STRUCTURED]].astype(float)
 below = [task for task in printed if printed.loc["(E) CDC", task] <= printed.loc["(D) Vanilla CDC", task]]
 derive("ivpt.table-11.cdc-over-vanilla-everywhere", len(below), f"Not above on {', '.join(below)}.")
@@ -758,7 +761,7 @@ rest("ivpt.table-12", "benchmark", "ivpt-parts")
 
 # %% name="ivpt.table-13" tags=["hide-input"]
 frame = pd.concat(sizes.values()) if sizes else pd.DataFrame()
-table = stacked(sizes, "backbone", grids.task_table) if sizes else None
+table = stacked(sizes, "backbone", statistics.task_table) if sizes else None
 per_task("ivpt.table-13", frame, ["backbone", "method"], table)
 rest("ivpt.table-13", "benchmark", "sizes", why=SIZES_WHY)
 
@@ -770,7 +773,7 @@ rest("ivpt.table-13", "benchmark", "sizes", why=SIZES_WHY)
 
 # %% name="ivpt.table-14" tags=["hide-input"]
 frame = pd.concat(pre.values()) if pre else pd.DataFrame()
-table = stacked(pre, "pre-training", grids.task_table) if pre else None
+table = stacked(pre, "pre-training", statistics.task_table) if pre else None
 per_task("ivpt.table-14", frame, ["pre_training", "method"], table)
 rest("ivpt.table-14", "benchmark", "pretraining", why=PRE_WHY)
 
@@ -791,7 +794,7 @@ BASE = "vit_base_patch16_224"
 
 def prompt_parameters(artifact, kind, printed_in):
     """N and k of each task with the parameters that follow; shows the table and judges its mean."""
-    table = manifests.published(artifact).set_index("hyper_parameter").drop(columns="doubt").astype(int)
+    table = papers.published(artifact).set_index("hyper_parameter").drop(columns="doubt").astype(int)
     width, rows = counts.meta(BASE).width, []
     for task, classes in zip(table.columns, counts.class_counts(kind), strict=True):
         n, k = int(table.loc["N", task]), int(table.loc["k", task])
@@ -847,7 +850,7 @@ page.show(
     "ivpt.table-17", pd.DataFrame(sorted(rows, key=lambda row: order.index(row["group"]))), evidence="derived",
     how="From data_manifests/tasks.yaml.", caption="The embedded tasks in VTAB's groups, and the fine-grained one.",
 )  # fmt: skip
-derive("ivpt.table-17.benchmarks", len(manifests.published("ivpt.table-17")), "19 of VTAB-1k, 5 of FGVC and ADE20K.")
+derive("ivpt.table-17.benchmarks", len(papers.published("ivpt.table-17")), "19 of VTAB-1k, 5 of FGVC and ADE20K.")
 
 # %% [markdown]
 # (ivpt.table-18)=
@@ -860,7 +863,7 @@ ARCHITECTURES = {
     "ViT-B/16": BASE, "ViT-L/16": "vit_large_patch16_224", "ViT-H/14": "vit_huge_patch14_224",
     "Swin-B": "swin_base_patch4_window7_224",
 }  # fmt: skip
-printed = manifests.published("ivpt.table-18").query("strategy == 'Supervised'").set_index("backbone")
+printed = papers.published("ivpt.table-18").query("strategy == 'Supervised'").set_index("backbone")
 rows, wrong = [], 0
 for name, architecture in ARCHITECTURES.items():
     width = vp.load_backbone(architecture, device="meta").shapes()[-1][-1]

@@ -34,18 +34,21 @@ import torch
 from IPython.display import HTML, display
 
 import visprompt as vp
-from visprompt import figures, pictures
-from visprompt.metrics import drawings
-from visprompt.metrics.cost import count_flops, count_parameters
-from visprompt.notebook import Page, Parameters, read_parameters
+from visprompt.measure import figure_claims
+from visprompt.measure.cost import count_flops
+from visprompt.methods.parameters import count_parameters
+from visprompt.pages import diagrams, plots
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
 from visprompt.theory.attention_shift import attention_change, draw, exponent, reweighting, rises
-from visprompt.tuning import load_recipe, tune
+from visprompt.training.fit import tune
+from visprompt.training.recipe import load_recipe
 
 p = read_parameters(Parameters, globals())
 page = Page("methods", p)
-figures.style()
+plots.style()
 torch.set_num_threads(1)
 
 BACKBONE, CLASSES, BATCH = "vit_base_patch16_224", 100, 64
@@ -91,13 +94,13 @@ def table(rows, caption, records=(), how=COUNTED, evidence="derived"):
 
 def picture(name, caption):
     """A picture that is no artifact of a paper; the cell that draws it has its name."""
-    page.present(pictures.draw(name), evidence="derived", how=DRAWN, caption=caption, alt=pictures.alt(name), cell=name)
+    page.present(diagrams.draw(name), evidence="derived", how=DRAWN, caption=caption, alt=diagrams.alt(name), cell=name)
 
 
 def counterpart(artifact, name, caption, records=(), how=DRAWN):
     """A picture that is the counterpart of a drawing in a paper."""
-    page.show(artifact, pictures.draw(name), evidence="derived", how=how, records=records, caption=caption,
-              alt=pictures.alt(name))  # fmt: skip
+    page.show(artifact, diagrams.draw(name), evidence="derived", how=how, records=records, caption=caption,
+              alt=diagrams.alt(name))  # fmt: skip
 
 
 def runs_on(slug):
@@ -125,7 +128,7 @@ def method(slug, caption, artifact=None):
         counterpart(artifact, slug, caption, [costs[slug]])
     else:
         picture(slug, caption)
-    table([line(slug)], f"Cost of {pictures.NAMES[slug]} with its default settings.", [costs[slug]])
+    table([line(slug)], f"Cost of {diagrams.NAMES[slug]} with its default settings.", [costs[slug]])
 
 
 # %% [markdown]
@@ -540,7 +543,7 @@ counterpart("spt.figure-s2", "spt.figure-s2", "Where prompts start: four strateg
 tiny = vp.load_backbone("vit_micro_patch4_24", "pretrained")
 held = recorded(
     "drawings", {"what": "starts of SPT-Deep", "backbone": tiny.name, "task": "position"},
-    lambda: drawings.token_starts(tiny, vp.load_task("position")), weights=tiny.fingerprint, made=[tiny],
+    lambda: figure_claims.token_starts(tiny, vp.load_task("position")), weights=tiny.fingerprint, made=[tiny],
 )  # fmt: skip
 for claim, name in {"1.prompts-are-patches": "distance", "1.only-prompts-and-head": "outside",
                     "s2.frozen-encoder": "encoder", "s2.only-head-trained": "frozen"}.items():  # fmt: skip
@@ -593,7 +596,7 @@ method("da-vpt", "DA-VPT: classes, their prompts, and the losses that tie them."
 # %% name="davpt-drawings" tags=["hide-input"]
 kept_busy = recorded(
     "drawings", {"what": "clusters of DA-VPT", "backbone": tiny.name, "task": "flowers"},
-    lambda: drawings.clusters(tiny, vp.load_task("flowers"), load_recipe("quick", "da-vpt", True)),
+    lambda: figure_claims.clusters(tiny, vp.load_task("flowers"), load_recipe("quick", "da-vpt", True)),
     weights=tiny.fingerprint, made=[tiny],
 )  # fmt: skip
 for claim, value in {"clusters": max(kept_busy.values["empty"]), "updates": kept_busy.values["updates"]}.items():
@@ -733,7 +736,7 @@ display(HTML(
 # %% name="summary" tags=["hide-input"]
 table(
     [
-        {"method": f'<a href="#method-{slug}">{pictures.NAMES[slug]}</a>', "slug": f"<code>{slug}</code>", "idea": idea,
+        {"method": f'<a href="#method-{slug}">{diagrams.NAMES[slug]}</a>', "slug": f"<code>{slug}</code>", "idea": idea,
          **line(slug)}
         for idea, slugs in IDEAS.items() for slug in slugs
     ],
@@ -747,10 +750,10 @@ table(
 # in it have nothing to choose. DA-VPT+ has all settings of DA-VPT as well.
 
 # %% name="settings" tags=["hide-input"]
-inherited = {row["setting"] for row in pictures.settings_rows("da-vpt")}
+inherited = {row["setting"] for row in diagrams.settings_rows("da-vpt")}
 table([
     {key: f"<code>{html.escape(value)}</code>" if key != "reason" else html.escape(value) for key, value in row.items()}
-    for slugs in IDEAS.values() for slug in slugs for row in pictures.settings_rows(slug)
+    for slugs in IDEAS.values() for slug in slugs for row in diagrams.settings_rows(slug)
     if slug != "da-vpt-plus" or row["setting"] not in inherited
 ], "Settings of the methods.", how="Read off the code.")  # fmt: skip
 

@@ -57,13 +57,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from visprompt import figures
-from visprompt.backbones import load_backbone
 from visprompt.errors import BadInput
-from visprompt.notebook import Page, Parameters, read_parameters
+from visprompt.models.backbones import load_backbone
+from visprompt.pages import plots
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
-from visprompt.sweeps import interval
+from visprompt.studies.statistics import interval
 from visprompt.theory import pasted_images, shallow_measures, shallow_training, shallow_vit
 
 _PROFILES = {
@@ -95,7 +96,7 @@ class Settings(Parameters):
 
 p = read_parameters(Settings, globals())
 page = Page("shallow_vit", p)
-figures.style()
+plots.style()
 BLUE, SKY, RED, ORANGE, GREEN, GREY = "#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "0.45"
 SHARES = _SHARES[p.profile]
 

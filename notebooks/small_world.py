@@ -40,16 +40,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from visprompt import figures
-from visprompt import studies as grids
-from visprompt.architectures import embedded, weights_file
-from visprompt.chapters import Chapter, ChapterParameters
-from visprompt.notebook import Page, read_parameters
-from visprompt.tasks import embedded_tasks
+from visprompt.data.tasks import embedded_tasks
+from visprompt.models.embedded import networks, weights_file
+from visprompt.pages import plots
+from visprompt.pages.chapters import Chapter, ChapterParameters
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import read_parameters
+from visprompt.studies import grids
 
 p = read_parameters(ChapterParameters, globals())
 page = Page("small_world", p)
-figures.style()
+plots.style()
 chapter = Chapter(page, p, own=["tasks", "benchmark"], quick_methods=["linear-probe"])
 
 # %% [markdown]
@@ -57,11 +58,11 @@ chapter = Chapter(page, p, own=["tasks", "benchmark"], quick_methods=["linear-pr
 #
 # All saw the same 60,000 drawn pictures. The masked autoencoders come first: supervised training and MoCo-v3 hardly
 # begin on such small ViTs from a random start, so both start from painted patches, the supervised ones to name 112
-# shapes, MoCo-v3 to tell pictures apart without a label. Their curves, from the logs beside the weights (`python -m visprompt.pretraining NAME` makes both
+# shapes, MoCo-v3 to tell pictures apart without a label. Their curves, from the logs beside the weights (`python -m visprompt.models.pretraining NAME` makes both
 # again):
 
 # %% name="curves" tags=["hide-input"]
-logs = {name: json.loads(weights_file(name).with_suffix(".json").read_text()) for name in embedded()}
+logs = {name: json.loads(weights_file(name).with_suffix(".json").read_text()) for name in networks()}
 STAGES = {"masked": "masked autoencoding", "contrastive": "MoCo-v3", "supervised": "supervised"}
 fig, axes = plt.subplots(1, 3, figsize=(7.4, 3.6))
 for ax, (stage, title) in zip(axes, STAGES.items(), strict=True):
@@ -91,7 +92,7 @@ def percent(value):
 
 rows = [
     {
-        "backbone": name, "width": embedded()[name]["timm_kwargs"].get("embed_dim", "–"),
+        "backbone": name, "width": networks()[name]["timm_kwargs"].get("embed_dim", "–"),
         "epochs: MAE / MoCo / labels": " / ".join(str(log["recipe"].get(k, 0)) for k in ("mae_epochs", "moco_epochs", "epochs")),
         "start": "MAE" if log["recipe"].get("init") else "random",
         "own head, %": percent(log["source_accuracy"]), "linear probe, %": percent(log.get("probe_accuracy")),
@@ -121,7 +122,7 @@ if len(frame):
     order += [name for name in dict.fromkeys(frame.task) if name not in order]
     classes = [len(embedded_tasks()[name]["classes"]) if name in embedded_tasks() else np.nan for name in order]
     means = frame.groupby(["task", "variant"]).test.mean().unstack().reindex(order)
-    spread = frame.groupby(["task", "variant"]).test.agg(figures.spread)
+    spread = frame.groupby(["task", "variant"]).test.agg(plots.spread)
     table = spread.unstack().reindex(order).fillna("–")
     table.insert(0, "group", [grids.group_of(name) for name in order])
     table.insert(1, "classes", ["–" if np.isnan(count) else f"{count}" for count in classes])

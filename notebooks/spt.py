@@ -55,17 +55,19 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.ticker import LogLocator
 
-from visprompt import figures, insights, manifests, sweeps
-from visprompt import studies as grids
-from visprompt.chapters import Chapter, ChapterParameters
-from visprompt.notebook import Page, read_parameters
-from visprompt.sweeps import difference, interval
-from visprompt.tasks import embedded_tasks
-from visprompt.tuning import load_recipe
+from visprompt import papers
+from visprompt.data.tasks import embedded_tasks
+from visprompt.pages import plots
+from visprompt.pages.chapters import Chapter, ChapterParameters
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import read_parameters
+from visprompt.studies import grids, insights, statistics, sweeps
+from visprompt.studies.statistics import difference, interval
+from visprompt.training.recipe import load_recipe
 
 p = read_parameters(ChapterParameters, globals())
 page = Page("spt", p)
-figures.style()
+plots.style()
 chapter = Chapter(
     page, p,
     own=["benchmark", "pretraining", "spt-starts", "spt-share", "spt-other-task", "spt-length", "spt-sizes", "sizes",
@@ -74,7 +76,7 @@ chapter = Chapter(
 )  # fmt: skip
 
 COLOURS = {
-    "Full fine-tuning": figures.PALETTE["full-finetune"],
+    "Full fine-tuning": plots.PALETTE["full-finetune"],
     **dict(zip(["VPT-Deep", "SPT-Deep"], sns.color_palette("colorblind"))),
 }
 PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}  # part of studies.yaml -> as printed
@@ -84,7 +86,7 @@ PAIR = ["VPT-Deep", "SPT-Deep"]
 def spread(rows):
     """Mean over tasks and seeds with the standard deviation over seeds, as text."""
     by_seed = rows.groupby("seed").test.mean()
-    return figures.spread(by_seed) if len(by_seed) else "–"
+    return plots.spread(by_seed) if len(by_seed) else "–"
 
 
 def judge_least(claim, leads, on, parts=(), note=""):
@@ -99,7 +101,7 @@ def judge_least(claim, leads, on, parts=(), note=""):
         rows[name] = chapter.answers(claim, frame, pair, on, parts)
         if not len(rows[name]):
             return
-    gains = {name: grids.gain(rows[name], *pair) for name, (_, *pair) in leads.items()}
+    gains = {name: statistics.gain(rows[name], *pair) for name, (_, *pair) in leads.items()}
     if not gains:
         return
     name, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
@@ -287,12 +289,12 @@ rivals = {"vpt": "VPT-Deep", "gate": "Gate-VPT", "full": "Full fine-tuning"}
 for part in ("mae", "mocov3"):
     frame = chapter.rows("pretraining", variants=COLUMNS, part=part)
     if len(frame):
-        show_table("spt.table-2", grids.group_table(frame), frame,
+        show_table("spt.table-2", statistics.group_table(frame), frame,
                    f"{PARTS[part]}: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
         for slug, rival in rivals.items():
             chapter.judge(f"spt.table-2.{part}-over-{slug}", frame, "SPT-Deep", rival, on="pretraining", parts=[part])
-cells = manifests.published("spt.table-2").set_index(["pretraining", "method"]).loc["MAE"]
-of_vtab = manifests.published("spt.table-s3").set_index(["pretraining", "method"]).loc["MAE"]
+cells = papers.published("spt.table-2").set_index(["pretraining", "method"]).loc["MAE"]
+of_vtab = papers.published("spt.table-s3").set_index(["pretraining", "method"]).loc["MAE"]
 VTAB = [name for name in of_vtab.columns if name not in ("bold", "doubt")]
 FGVC = ["CUB-200-2011", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford Cars"]
 wins = sum(int((t.loc["SPT-Deep", names].astype(float) > t.loc["Full", names].astype(float)).sum())
@@ -330,7 +332,7 @@ end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file."
 METHODS = ["Full fine-tuning", "Linear probe", "BIAS", "VPT-Shallow", "VPT-Deep", "E2VPT", "SPT-Shallow", "SPT-Deep"]
 frame = chapter.rows("benchmark", variants=METHODS, tasks="fine", part="supervised")
 if len(frame):
-    table = grids.group_table(frame).drop(columns="mean")
+    table = statistics.group_table(frame).drop(columns="mean")
     trained = frame.groupby("variant").parameters.first()
     table.insert(1, "parameters without head", [f"{trained[name]:,}" for name in table.method])
     show_table("spt.table-3", table, frame, f"{', '.join(frame.task.unique())}, supervised: test accuracy in %, mean ± "
@@ -600,7 +602,7 @@ table = pd.DataFrame([
 ])  # fmt: skip
 page.show("spt.table-s1", table, evidence="derived", how="From the description of the embedded tasks.",
           caption="The embedded tasks that this page uses in the quick profile.")  # fmt: skip
-starred = manifests.published("spt.table-s1")
+starred = papers.published("spt.table-s1")
 starred = starred[starred.val.str.endswith("*")]
 train, val = (starred[name].str.strip("*").str.replace(",", "").astype(int) for name in ("train", "val"))
 page.judge("spt.table-s1.val-share", (100 * val / (train + val) - 10).abs().max(), evidence="derived",
@@ -748,17 +750,17 @@ frame = chapter.rows("benchmark", "pretraining", variants=["Full fine-tuning", "
 for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.cast.backbones.get(part)]
     if len(rows):
-        show_table("spt.table-s3", grids.task_table(rows), rows,
+        show_table("spt.table-s3", statistics.task_table(rows), rows,
                    f"Pre-training {name}: test accuracy in %, mean over seeds.")  # fmt: skip
 chapter.judge("spt.table-s3.supervised-over-full", frame, "SPT-Deep", "Full fine-tuning", note="Without fine-grained.",
               on="vtab", parts=["supervised"])  # fmt: skip
 chapter.judge("spt.table-s3.deep-over-shallow", frame, "SPT-Deep", "SPT-Shallow", on="vtab",
               note="A task that several backbones have counts as one, with their mean.")  # fmt: skip
-printed = manifests.published("spt.table-s3").set_index(["pretraining", "method"])
+printed = papers.published("spt.table-s3").set_index(["pretraining", "method"])
 GROUPS = {"Natural": VTAB[:7], "Specialized": VTAB[7:11], "Structured": VTAB[11:]}
 means = pd.DataFrame({group: printed[names].astype(float).mean(axis=1) for group, names in GROUPS.items()})
-two = manifests.published("spt.table-2").set_index(["pretraining", "method"])[[*GROUPS]].astype(float)
-four = manifests.published("spt.table-s4").set_index("method")[[*GROUPS]].astype(float)
+two = papers.published("spt.table-2").set_index(["pretraining", "method"])[[*GROUPS]].astype(float)
+four = papers.published("spt.table-s4").set_index("method")[[*GROUPS]].astype(float)
 four.index = pd.MultiIndex.from_product([["supervised"], four.index])
 again = pd.concat([two, four]).rename_axis(means.index.names)
 off = means - again.loc[means.index]
@@ -777,7 +779,7 @@ end("spt.table-s3", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.
 # %% name="spt.table-s4" tags=["hide-input"]
 frame = chapter.rows("benchmark", variants=METHODS, part="supervised")
 if len(frame):
-    show_table("spt.table-s4", grids.group_table(frame), frame,
+    show_table("spt.table-s4", statistics.group_table(frame), frame,
                "Supervised pre-training: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
     chapter.judge("spt.table-s4.deep-over-vpt-deep", frame, "SPT-Deep", "VPT-Deep", on="benchmark")
     chapter.judge("spt.table-s4.shallow-over-vpt-shallow", frame, "SPT-Shallow", "VPT-Shallow", on="benchmark")

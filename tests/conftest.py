@@ -18,7 +18,7 @@ def vit():
 def small_vit(pool="token", width=16, heads=2, size=16, depth=4, class_token=None, **more):
     from timm.models.vision_transformer import VisionTransformer
 
-    from visprompt.backbones import Backbone
+    from visprompt.models.backbones import Backbone
 
     torch.manual_seed(0)
     model = VisionTransformer(
@@ -38,7 +38,7 @@ def swin():
     """A tiny Swin with random weights: two stages of two blocks, windows of 4 x 4 on 32 pixels."""
     from timm.models.swin_transformer import SwinTransformer
 
-    from visprompt.backbones import Backbone
+    from visprompt.models.backbones import Backbone
 
     torch.manual_seed(0)
     model = SwinTransformer(
@@ -52,7 +52,7 @@ def resnet():
     """A tiny ResNet with random weights and BatchNorm statistics that are not the trivial ones."""
     from timm.models.resnet import BasicBlock, ResNet
 
-    from visprompt.backbones import Backbone
+    from visprompt.models.backbones import Backbone
 
     torch.manual_seed(0)
     model = ResNet(BasicBlock, [1, 1, 1, 1], channels=(4, 8, 8, 16), num_classes=0)
@@ -77,7 +77,7 @@ def carries(slug, family):
 
 def tiny_task(size=16, classes=3, per_split=(24, 12, 12), seed=0):
     """Images whose mean colour tells the class."""
-    from visprompt.tasks import Task
+    from visprompt.data.tasks import Task
 
     generator = torch.Generator().manual_seed(seed)
 

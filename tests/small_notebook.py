@@ -15,7 +15,8 @@ profile = "quick"
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from visprompt.notebook import Page, Parameters, read_parameters
+from visprompt.pages.page import Page
+from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.records import recorded
 
 settings = read_parameters(Parameters, globals())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visprompt import manifests
+from visprompt import manifests, papers, paths
 from visprompt.__main__ import main
 from visprompt.auditing import audit, audit_records
 from visprompt.auditing.cells import Amount, cells_of, look_up, mean, numbers, table
@@ -16,7 +16,7 @@ from visprompt.auditing.operations import evaluate
 from visprompt.auditing.quoted import quotations, same
 from visprompt.auditing.rules import arithmetic, mean_findings, rules
 from visprompt.errors import BadInput
-from visprompt.manifests import ROOT
+from visprompt.paths import ROOT
 
 PAPERS = ROOT / "data_manifests" / "papers"
 
@@ -34,9 +34,11 @@ def copy(tmp_path, monkeypatch):
     """A copy of the manifests that a test may change; returns its `papers`."""
     target = tmp_path / "data_manifests"
     target.mkdir()
-    shutil.copy(ROOT / "data_manifests" / "artifacts.csv", target)
+    for path in PAPERS.parent.glob("*.*"):
+        shutil.copy(path, target)
     shutil.copytree(PAPERS, target / "papers")
-    monkeypatch.setattr(manifests, "ROOT", tmp_path)
+    (target / "weights").symlink_to(PAPERS.parent / "weights")
+    monkeypatch.setattr(paths, "MANIFESTS", tmp_path / "data_manifests")
     return target / "papers"
 
 
@@ -156,7 +158,7 @@ def test_damaged_rules(copy, text, message):
 def test_every_finding_has_its_words():
     """All papers: ids once, every verdict and kind known, and a disagreement that has a number prints what it should be."""
     found = audit()
-    assert found["id"].is_unique and set(found["paper"]) == set(manifests.papers())
+    assert found["id"].is_unique and set(found["paper"]) == set(papers.papers())
     assert (found[["id", "where", "what", "printed"]] != "").all(axis=None)
     off = found[(found["verdict"] == "disagrees")]
     assert (off["computed"] != "").all() and 100 < len(off) < len(found) / 5
@@ -169,13 +171,13 @@ def test_every_finding_has_its_words():
 
 
 def test_every_artifact_has_a_claim():
-    with_claims = {claim.artifact for claim in manifests.claims()}
-    assert set(manifests.artifacts().index) == with_claims
+    with_claims = {claim.artifact for claim in papers.claims()}
+    assert set(papers.artifacts().index) == with_claims
 
 
 def averaged() -> list[tuple[str, dict]]:
     """Every rule that recomputes a mean, with its paper."""
-    return [(paper, rule) for paper in manifests.papers() for rule in rules(paper).get("means", ())]
+    return [(paper, rule) for paper in papers.papers() for rule in rules(paper).get("means", ())]
 
 
 def parts_of(rule: dict) -> list[tuple[int, str]]:
@@ -247,7 +249,7 @@ def test_coarser_and_alternative_numbers_are_the_same():
 def test_records_hold_the_findings(monkeypatch, tmp_path):
     monkeypatch.setattr("visprompt.records.store.ROOT", tmp_path)
     found = audit_records()
-    assert [record.settings["paper"] for record in found] == list(manifests.papers())
+    assert [record.settings["paper"] for record in found] == list(papers.papers())
     assert {f["id"] for record in found for f in record.values["findings"]} == set(audit()["id"])
     assert [record.id for record in audit_records()] == [record.id for record in found]
 
@@ -269,7 +271,7 @@ def test_claims_as_a_frame(monkeypatch, tmp_path):
     monkeypatch.setattr("visprompt.records.store.ROOT", tmp_path)
     frame = claims("ivpt")
     assert {"id", "artifact", "metric", "verdict", "evidence", "estimate"} <= set(frame.columns)
-    assert len(frame) == len(manifests.claims("ivpt"))
+    assert len(frame) == len(papers.claims("ivpt"))
     assert set(claims("ivpt", "agrees")["verdict"]) <= {"agrees"}
     with pytest.raises(BadInput, match="Did you mean 'ivpt'"):
         claims("ivptt")

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 import visprompt as vp
-from visprompt.backbones import Backbone
-from visprompt.tuning import Recipe, fit, tune
+from visprompt.models.backbones import Backbone
+from visprompt.training.fit import fit, tune
+from visprompt.training.recipe import Recipe
 
 MICRO = "vit_micro_patch4_24"
 RECIPE = Recipe(epochs=1, batch_size=8)

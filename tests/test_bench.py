@@ -4,13 +4,13 @@ import pytest
 import torch
 
 import visprompt as vp
-from visprompt import bench
 from visprompt.__main__ import main
-from visprompt.backbones import load_backbone
-from visprompt.metrics import pairs
-from visprompt.metrics.pairs import Side
-from visprompt.metrics.starts import time_starts
+from visprompt.measure import pairs
+from visprompt.measure.pairs import Side
+from visprompt.measure.starts import time_starts
+from visprompt.models.backbones import load_backbone
 from visprompt.records import store
+from visprompt.studies import bench
 
 MICRO = "vit_micro_patch4_24"
 

@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from visprompt import chapters, figures, records
-from visprompt.chapters import Chapter, ChapterParameters
+from visprompt import records
 from visprompt.errors import BadInput
-from visprompt.manifests import ROOT
-from visprompt.notebook import Page
-from visprompt.sweeps import Run
+from visprompt.pages import chapters, plots
+from visprompt.pages.chapters import Chapter, ChapterParameters
+from visprompt.pages.page import Page
+from visprompt.paths import ROOT
+from visprompt.studies.sweeps import Run
 
 
 @pytest.mark.parametrize(("given", "message"), [
@@ -76,7 +77,7 @@ def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
 def test_a_chapter_shows_each_run_once(chapter, stores):
     chapter.p = ChapterParameters(tasks=["position"], methods=["linear-probe"], studies=["benchmark"], seeds=[0], epochs=1)
     chapter.lab = chapters.Lab(chapters.Bench(changes={"epochs": 1}))
-    chapter.cast = chapters.studies.cast("quick", tasks=["position"], methods=["linear-probe"])
+    chapter.cast = chapters.grids.cast("quick", tasks=["position"], methods=["linear-probe"])
     frame = chapter.rows("benchmark")
     assert list(frame.variant) == ["Linear probe"] and list(frame.seed) == [0]
     assert "vit_micro_patch4_24; 1 seed a cell" in chapter.how(frame)
@@ -138,7 +139,7 @@ def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
 def shown(monkeypatch, chapter, call=None):
     """The HTML that a call displays, real_images unless told."""
     found = []
-    for module in ("visprompt.chapters", "visprompt.notebook"):
+    for module in ("visprompt.pages.chapters", "visprompt.pages.page"):
         monkeypatch.setattr(f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", "")))
     (call or chapter.real_images)()
     return "".join(found)
@@ -174,8 +175,8 @@ class Kept:
     ("quick", ["position", "letters"], "vtab", "not texture was run"),
     ("quick", ["position", "letters", "texture", "holidays"], "vtab", None),
     ("paper", ["holidays"], "fine", "about cub_200_2011, nabirds, oxford_flowers and 2 more"),
-    ("paper", chapters.studies.cast("paper").tasks["vtab"][:18], "vtab", "not smallnorb_elevation was run"),
-    ("paper", chapters.studies.cast("paper").tasks["vtab"], "vtab", None),
+    ("paper", chapters.grids.cast("paper").tasks["vtab"][:18], "vtab", "not smallnorb_elevation was run"),
+    ("paper", chapters.grids.cast("paper").tasks["vtab"], "vtab", None),
 ])  # fmt: skip
 def test_a_claim_is_judged_only_on_the_data_it_speaks_of(profile, tasks, on, why, stores, monkeypatch, tmp_path):
     for task in tasks:
@@ -283,7 +284,7 @@ def test_one_seed_has_no_deviation_in_the_tables_of_ap():
     for tests, shown in (([50.0], "50.0"), ([50.0, 60.0], "55.0 ± 7.1")):
         rows = pd.DataFrame({"task": "position", "test": tests, "seed": range(len(tests)), "record": "r", "parameters": 3})
         p = types.SimpleNamespace(backbones=["b"], methods=["ap"], tasks=["position"], layer_tasks=["position"])
-        given = {"p": p, "part": lambda *_, rows=rows, **__: rows, "METHOD_NAMES": {"ap": "AP"}, "pd": pd, "figures": figures}
+        given = {"p": p, "part": lambda *_, rows=rows, **__: rows, "METHOD_NAMES": {"ap": "AP"}, "pd": pd, "plots": plots}
         cell = part_of_a_notebook("ap", "accuracy_table", **given)
         assert cell.accuracy_table()[0].loc[0, "position"] == shown
         tables = []
@@ -297,7 +298,7 @@ def test_a_claim_of_ap_is_not_judged_from_another_folder(monkeypatch):
     rows = frame_of(["dtd10"])
     told = []
     cell = part_of_a_notebook(
-        "ap", "answers", "has", pd=pd, whole=chapters.studies.whole, ONE=["position"], not_judged=lambda *why: told.append(why)
+        "ap", "answers", "has", pd=pd, whole=chapters.grids.whole, ONE=["position"], not_judged=lambda *why: told.append(why)
     )
     assert cell.answers("ap.table-1.vit-ap-over-vp", rows, rows) is None and "there is dtd10" in told[0][1]
     both = pd.concat([rows, frame_of(["position"])])

@@ -328,6 +328,6 @@ def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch):
 def test_two_functions_under_one_name_are_two_runs(stores):
     first = records.recorded("k", {"a": 1}, lambda: {"x": 1})
     assert records.recorded("k", {"a": 1}, lambda: {"x": 2}) == first  # a test's code is nobody's
-    units = {"tuning:tune": source.hash_of(source.module("tuning"), "tune")}
+    units = {"training.fit:tune": source.hash_of(source.module("training.fit"), "tune")}
     store.write_code(units)
     assert not records.made_with(first, vp.load_task) and sys.version_info[:2] == (3, 11)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from visprompt import auditing, manifests
+from visprompt import auditing, papers
 from visprompt.__main__ import main
 from visprompt.errors import BadInput
-from visprompt.manifests import ROOT
+from visprompt.paths import ROOT
 from visprompt.records import store
 
 BIN = Path(sys.executable).parent
@@ -53,7 +53,7 @@ def test_a_mistake_is_one_line_and_exit_2(capsys, words, message):
 def test_claims_are_one_a_line(capsys):
     assert main(["claims", "--paper", "ap"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(manifests.claims("ap"))
+    assert len(lines) == len(papers.claims("ap"))
     assert all(len(line.split("\t")) == 4 for line in lines)
     assert {line.split("\t")[3] for line in lines} <= {"agrees", "disagrees", "inconclusive", "not run"}
 
@@ -90,7 +90,7 @@ def test_without_streams_nothing_is_raised(monkeypatch):
 @pytest.fixture
 def quick_audit(monkeypatch):
     """One finding in place of the hundreds, which take seconds."""
-    claim = next(claim for claim in manifests.claims("ap") if claim.direction == "equal" and "derived" in claim.settles)
+    claim = next(claim for claim in papers.claims("ap") if claim.direction == "equal" and "derived" in claim.settles)
     finding = auditing.Finding("ap.mean", "ap", "", "Table 1", "mean", "a mean", "3 × 4", "12", "disagrees",
                                claim=claim.id, estimate=claim.published + 2 * claim.tolerance + 1)  # fmt: skip
     monkeypatch.setattr(auditing, "audit", lambda paper=None: pd.DataFrame([asdict(finding)]))
@@ -125,7 +125,7 @@ def test_what_a_command_meets_is_one_line(monkeypatch, capsys, error, status, me
     def met(paper):
         raise error
 
-    monkeypatch.setattr(manifests, "artifacts", met)
+    monkeypatch.setattr(papers, "artifacts", met)
     assert main(["artifacts"]) == status
     said = capsys.readouterr().err
     assert said.startswith(message) and said.count("\n") == 1
@@ -136,7 +136,7 @@ def test_a_bug_is_seen(monkeypatch, error):
     def met(paper):
         raise error
 
-    monkeypatch.setattr(manifests, "artifacts", met)
+    monkeypatch.setattr(papers, "artifacts", met)
     with pytest.raises(type(error)):
         main(["artifacts"])
 

@@ -462,7 +462,7 @@ def test_timms_variants_are_carried(name):
     """Registers, layer scale, pre-norm (CLIP's image tower), patch 14: the opened block is timm's block."""
     import timm as library
 
-    from visprompt.backbones import Backbone
+    from visprompt.models.backbones import Backbone
 
     torch.manual_seed(0)
     small = dict(embed_dim=24, depth=3, num_heads=3, img_size=28 if "14" in name else 32, num_classes=0)

@@ -2,9 +2,9 @@
 
 from conftest import small_vit, tiny_task
 
+from visprompt.measure.figure_claims import clusters, token_starts
 from visprompt.methods.da_vpt import Method
-from visprompt.metrics.drawings import clusters, token_starts
-from visprompt.tuning import Recipe
+from visprompt.training.recipe import Recipe
 
 
 def test_starts_of_spt():

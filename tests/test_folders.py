@@ -15,9 +15,9 @@ import torch
 from PIL import Image
 
 from visprompt.__main__ import main
+from visprompt.data.folders import LISTS
+from visprompt.data.tasks import load_task
 from visprompt.errors import BadInput
-from visprompt.folders import LISTS
-from visprompt.tasks import load_task
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import visprompt as vp
-from visprompt import guidance, insights
-from visprompt.chapters import kept_rows
 from visprompt.errors import BadInput
-from visprompt.metrics.attention import prompt_attention
-from visprompt.metrics.similarity import normalised_mutual_information
-from visprompt.sweeps import Bench, Lab, Run
+from visprompt.measure.attention import prompt_attention
+from visprompt.measure.similarity import normalised_mutual_information
+from visprompt.pages.chapters import kept_rows
+from visprompt.studies import guidance, insights
+from visprompt.studies.sweeps import Bench, Lab, Run
 
 MICRO = "vit_micro_patch4_24"
 FEW = Run(MICRO, "digits", "vpt-deep", settings={"prompt_tokens": 3}, train_size=40)

@@ -18,9 +18,9 @@ import pytest
 from test_records import SMALL, keep_as, lab, make, outdated, path_of  # noqa: F401
 from test_studies import lab as few_images  # noqa: F401
 
-from visprompt import records, renewing
-from visprompt import studies as grids
+from visprompt import records
 from visprompt.records import keeping, store
+from visprompt.studies import grids, renewing
 
 KILLS = int(os.environ.get("VISPROMPT_KILLS", 4))
 CAST = {"tasks": ["position"], "methods": ["linear-probe", "bias", "vpt-deep"]}

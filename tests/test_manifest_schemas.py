@@ -10,9 +10,11 @@ from conftest import small_vit
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from visprompt import counts, manifests, schemas
+from visprompt import manifests, paths
 from visprompt.auditing import audit
 from visprompt.errors import BadInput
+from visprompt.manifests import validation
+from visprompt.measure import counts
 
 SOURCE = Path(__file__).parents[1] / "data_manifests"
 EVERY = sorted(str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.yaml"))
@@ -35,7 +37,7 @@ def copy(tmp_path_factory):
     for path in (SOURCE.parent / "notebooks").glob("*.py"):
         (root / "notebooks" / path.name).touch()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manifests, "ROOT", root)
+        patch.setattr(paths, "MANIFESTS", root / "data_manifests")
         yield root / "data_manifests"
 
 
@@ -97,15 +99,15 @@ def mutations(name: str) -> list:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_real_files_pass_and_each_has_a_schema(name):
-    assert Path(name).name in schemas.SCHEMAS
+    assert validation.rules_of(Path(name).name)[0]
     assert manifests.load_yaml(SOURCE / name)
 
 
 def test_schemas_are_json_schemas():
     from jsonschema import Draft202012Validator
 
-    for make in schemas.SCHEMAS.values():
-        Draft202012Validator.check_schema(make())
+    for name in validation.OWNERS:
+        Draft202012Validator.check_schema(validation.rules_of(f"{name}.yaml")[0]())
 
 
 @pytest.mark.parametrize("name, text, line", [one for name in MUTATED for one in mutations(name)])
@@ -402,11 +404,11 @@ def test_random_damage_gives_one_line_or_a_valid_file(copy, name, at, cut, put):
 
 def test_what_a_study_says_can_be_built():
     """Every variant's settings are accepted by its method, on a small ViT of 4 blocks and 36 patches."""
-    from visprompt import studies
     from visprompt.methods import build_method
+    from visprompt.studies import grids
 
     vit = small_vit(size=24)
-    found = [run for name in studies.studies() for _, run, _ in studies.cells(name, studies.cast("quick"), vit.depth)]
+    found = [run for name in grids.studies() for _, run, _ in grids.cells(name, grids.cast("quick"), vit.depth)]
     wanted = {repr((run.method, run.settings)): run for run in found}
     assert len(wanted) > 70
     for run in wanted.values():
@@ -415,12 +417,12 @@ def test_what_a_study_says_can_be_built():
 
 def test_a_misspelt_part_runs_nothing_and_says_so(copy, monkeypatch, capsys):
     """Not exit 0 without a word, as if there were nothing to do."""
-    from visprompt import studies
     from visprompt.__main__ import main
+    from visprompt.studies import grids
 
-    monkeypatch.setattr(studies, "ROOT", copy.parent)
+    monkeypatch.setattr(paths, "MANIFESTS", copy)
     text = (copy / "studies.yaml").read_text().replace("backbones: [supervised]", "backbones: [supervized]", 1)
-    said = refused(copy, "studies.yaml", text, lambda path: studies.studies())
+    said = refused(copy, "studies.yaml", text, lambda path: grids.studies())
     (copy / "studies.yaml").write_text(text)
     try:
         assert main(["study", "tasks"]) == 2

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from visprompt import manifests
+from visprompt import manifests, papers, paths
 from visprompt.errors import BadInput
 
 # rows and columns of every copied table of paper `ap`, counted on the page (columns with `doubt`, `bold`)
@@ -42,12 +42,12 @@ CUT_AVERAGES = {
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
     """A copy of the manifests that a test may damage; returns its `papers/ap` folder."""
-    source = manifests.ROOT / "data_manifests"
+    source = paths.MANIFESTS
     target = tmp_path / "data_manifests"
     target.mkdir()
     shutil.copy(source / "artifacts.csv", target)
     shutil.copytree(source / "papers", target / "papers")
-    monkeypatch.setattr(manifests, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "MANIFESTS", tmp_path / "data_manifests")
     return target / "papers" / "ap"
 
 
@@ -58,15 +58,15 @@ def replace(path, old, new):
 
 
 def test_five_papers_and_their_artifacts():
-    assert list(manifests.papers()) == ["ap", "davpt", "shallowvit", "ivpt", "spt"]
-    assert set(manifests.artifacts()["paper"]) == set(manifests.papers())
-    assert len(manifests.artifacts("ap")) == 28
-    assert manifests.artifact("ap.table-a1")["number"] == "A1"
+    assert list(papers.papers()) == ["ap", "davpt", "shallowvit", "ivpt", "spt"]
+    assert set(papers.artifacts()["paper"]) == set(papers.papers())
+    assert len(papers.artifacts("ap")) == 28
+    assert papers.artifact("ap.table-a1")["number"] == "A1"
 
 
 @pytest.mark.parametrize("id, shape", [*((f"ap.{name}", shape) for name, shape in SHAPES.items()), *OTHER_SHAPES.items()])
 def test_shape_and_strings(id, shape):
-    table = manifests.published(id)
+    table = papers.published(id)
     assert table.shape == shape
     assert table.columns[-1] == "doubt"
     assert table.map(lambda cell: isinstance(cell, str)).all(axis=None)
@@ -74,16 +74,16 @@ def test_shape_and_strings(id, shape):
 
 @pytest.mark.parametrize("name", ["table-1", "table-3"])
 def test_accuracies_are_printed_with_two_digits(name):
-    cells = manifests.published(f"ap.{name}").iloc[:, 2:22]
+    cells = papers.published(f"ap.{name}").iloc[:, 2:22]
     assert cells.map(lambda cell: bool(re.fullmatch(r"\d\d\.\d\d", cell))).all(axis=None)
 
 
 def test_every_table_is_copied_or_lost():
     cells = 0
-    for id, row in manifests.artifacts().iterrows():
+    for id, row in papers.artifacts().iterrows():
         if row["kind"] == "table":
             try:
-                table = manifests.published(id).drop(columns=["doubt", "bold"], errors="ignore")
+                table = papers.published(id).drop(columns=["doubt", "bold"], errors="ignore")
             except BadInput as error:
                 assert "lost the cells" in str(error), id
                 continue
@@ -92,22 +92,22 @@ def test_every_table_is_copied_or_lost():
 
 
 def test_every_table_of_ap_is_copied_or_lost():
-    for id, row in manifests.artifacts("ap").iterrows():
+    for id, row in papers.artifacts("ap").iterrows():
         if row["kind"] != "table":
             with pytest.raises(BadInput, match="prints no cells"):
-                manifests.published(id)
+                papers.published(id)
         elif id != "ap.table-a8":
             assert id.removeprefix("ap.") in SHAPES
     with pytest.raises(BadInput, match="lost the cells"):
-        manifests.published("ap.table-a8")
+        papers.published("ap.table-a8")
     with pytest.raises(BadInput, match="Did you mean 'ap.table-a7'"):
-        manifests.published("ap.table-a77")
+        papers.published("ap.table-a77")
 
 
 @pytest.mark.parametrize("id", ["ap.table-1", "ap.table-3"])
 def test_printed_averages(id):
     """Each average is the rounded mean of its row, or is in one of the two lists above."""
-    for _, row in manifests.published(id).iterrows():
+    for _, row in papers.published(id).iterrows():
         cells = [Decimal(cell) for cell in row.iloc[2:21]]
         excess = sum(cells) / 19 - Decimal(row["Average"])
         key = (id, row["architecture"], row["method"])
@@ -121,7 +121,7 @@ def test_printed_averages(id):
 
 def test_bold_marks_the_best_of_four_where_it_is_set():
     for id in ("ap.table-1", "ap.table-3"):
-        for _, group in manifests.published(id).groupby("architecture"):
+        for _, group in papers.published(id).groupby("architecture"):
             cheap = group[group["method"] != "FULL-FINETUNE"]
             for _, row in cheap.iterrows():
                 for column in filter(None, row["bold"].split("; ")):
@@ -130,10 +130,10 @@ def test_bold_marks_the_best_of_four_where_it_is_set():
 
 def test_groups_of_table_4_follow_from_table_1():
     """Seven of the nine group means hold; one is cut off, and LINEAR-PROBE on VTAB is far off."""
-    cells = manifests.published("ap.table-1")
+    cells = papers.published("ap.table-1")
     cells = cells[cells["architecture"] == "ViT-Large/16"].set_index("method").iloc[:, 1:20].astype(float)
     groups = {"FGVC": slice(0, 5), "VTAB": slice(5, 14), "Others": slice(14, 19)}
-    printed = manifests.published("ap.table-4").set_index("method")
+    printed = papers.published("ap.table-4").set_index("method")
     off = {
         (method, group)
         for method in ("FULL-FINETUNE", "LINEAR-PROBE", "AP")
@@ -144,44 +144,44 @@ def test_groups_of_table_4_follow_from_table_1():
 
 
 def test_prose_is_short_and_unique():
-    table = manifests.read_table(manifests.ROOT / "data_manifests/papers/ap/prose.csv")
+    table = manifests.read_table(paths.MANIFESTS / "papers/ap/prose.csv")
     assert list(table.columns) == ["id", "where", "quote", "value"]
     assert table["id"].is_unique and (table != "").all(axis=None)
     assert table["quote"].str.split().str.len().max() <= 12
 
 
 def test_every_artifact_of_ap_has_a_claim():
-    assert {c.artifact for c in manifests.claims("ap")} == set(manifests.artifacts("ap").index)
+    assert {c.artifact for c in papers.claims("ap")} == set(papers.artifacts("ap").index)
 
 
 def test_claims_fit_their_tables():
     for arch, full in (("resnet", "ResNet-101"), ("vit", "ViT-Large/16")):
         for number in ("1", "3"):
-            table = manifests.published(f"ap.table-{number}").query("architecture == @full")
+            table = papers.published(f"ap.table-{number}").query("architecture == @full")
             mean = table.set_index("method")["Average"].astype(float)
-            claim = manifests.claim(f"ap.table-{number}.{arch}-ap-over-vp")
+            claim = papers.claim(f"ap.table-{number}.{arch}-ap-over-vp")
             assert claim.published == pytest.approx(mean["AP"] - mean["VP"], abs=1e-6)
-        table = manifests.published("ap.table-2").query("architecture == @full").set_index("method")
+        table = papers.published("ap.table-2").query("architecture == @full").set_index("method")
         for slug, method in (("full", "FULL-FINETUNE"), ("norm", "NORM-TUNE"), ("ap", "AP")):
-            claim = manifests.claim(f"ap.table-2.{arch}-{slug}-parameters")
+            claim = papers.claim(f"ap.table-2.{arch}-{slug}-parameters")
             assert claim.printed == table.loc[method, "parameters_m"]
             digits = len(claim.printed.split(".")[1])
             assert claim.tolerance == pytest.approx(0.5 * 10**-digits)
 
 
 def test_published_gains_have_the_sign_of_their_direction():
-    for c in manifests.claims():
+    for c in papers.claims():
         if c.direction != "equal" and c.published is not None:
             assert (c.published > c.margin) == (c.direction == "greater"), c.id
 
 
 def test_unknown_names_get_the_nearest():
     with pytest.raises(BadInput, match="Did you mean 'ap.lemma-1'"):
-        manifests.artifact("ap.lema-1")
+        papers.artifact("ap.lema-1")
     with pytest.raises(BadInput, match="Did you mean 'ap.lemma-1.after'"):
-        manifests.claim("ap.lemma-1.aftr")
+        papers.claim("ap.lemma-1.aftr")
     with pytest.raises(BadInput, match="Did you mean 'spt'"):
-        manifests.artifacts("sptt")
+        papers.artifacts("sptt")
 
 
 @pytest.mark.parametrize("old, new, message", [
@@ -199,7 +199,7 @@ def test_unknown_names_get_the_nearest():
 def test_damaged_claims(copy, old, new, message):
     replace(copy / "claims.yaml", old, new)
     with pytest.raises(BadInput, match=message):
-        manifests.claims("ap")
+        papers.claims("ap")
 
 
 @pytest.mark.parametrize("old, new, message", [
@@ -213,24 +213,24 @@ def test_damaged_table(copy, old, new, message):
     path = copy / "table-2.csv"
     replace(path, old, new)
     with pytest.raises(BadInput, match=message):
-        manifests.published("ap.table-2")
+        papers.published("ap.table-2")
 
 
 def test_missing_and_empty_files(copy):
     (copy / "table-2.csv").unlink()
     with pytest.raises(BadInput, match="not transcribed yet"):
-        manifests.published("ap.table-2")
+        papers.published("ap.table-2")
     (copy / "claims.yaml").write_text("")
     with pytest.raises(BadInput, match="no list or mapping"):
-        manifests.claims("ap")
+        papers.claims("ap")
     (copy / "claims.yaml").unlink()
     with pytest.raises(BadInput, match="does not exist"):
-        manifests.claims("ap")
-    assert manifests.claims() == [] or all(c.artifact.split(".")[0] != "ap" for c in manifests.claims())
+        papers.claims("ap")
+    assert papers.claims() == [] or all(c.artifact.split(".")[0] != "ap" for c in papers.claims())
     replace(copy.parent / "papers.yaml", "  short: AP\n", "")
     with pytest.raises(BadInput, match="needs the keys"):
-        manifests.papers()
+        papers.papers()
     table = copy.parent.parent / "artifacts.csv"
     replace(table, "scale_needed", "scale")
     with pytest.raises(BadInput, match="columns must be"):
-        manifests.artifacts()
+        papers.artifacts()

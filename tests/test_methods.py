@@ -14,9 +14,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import visprompt as vp
-from visprompt.backbones import FAMILIES, to_meta
+from visprompt.measure.cost import count_flops, training_memory
 from visprompt.methods import METHODS
-from visprompt.metrics.cost import count_flops, count_parameters, training_memory
+from visprompt.methods.parameters import count_parameters
+from visprompt.models.backbones import FAMILIES, to_meta
 
 
 def images_for(backbone, batch=2, seed=0):

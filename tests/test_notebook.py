@@ -15,16 +15,19 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visprompt import figures, manifests, notebook, records
-from visprompt.chapters import ChapterParameters
+from visprompt import manifests, papers, paths, records
 from visprompt.errors import BadInput
+from visprompt.pages import page as page_module
+from visprompt.pages import parameters as parameters_module
+from visprompt.pages import plots
+from visprompt.pages.chapters import ChapterParameters
 
 SMALL = Path(__file__).with_name("small_notebook.py")
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.py"))
 
 
 @dataclass(frozen=True)
-class Settings(notebook.Parameters):
+class Settings(parameters_module.Parameters):
     seeds: list[int] | None = None
     rate: float = 0.1
     measure: bool = False
@@ -47,18 +50,18 @@ class Settings(notebook.Parameters):
 )
 def test_a_wrong_parameter_is_refused(given, message):
     with pytest.raises(BadInput, match=message):
-        notebook.read_parameters(Settings, given)
+        parameters_module.read_parameters(Settings, given)
 
 
 def test_parameters_are_read_and_other_names_of_a_notebook_are_ignored():
     namespace = {"In": [], "_1": 3, "pd": pd, "Settings": Settings, "p": 3, "seeds": [1, 2], "rate": 1, "open": len}
-    assert notebook.read_parameters(Settings, namespace) == Settings(seeds=[1, 2], rate=1)
+    assert parameters_module.read_parameters(Settings, namespace) == Settings(seeds=[1, 2], rate=1)
 
 
 def test_text_from_the_command_line_is_read_as_a_list():
-    assert notebook.read_parameters(Settings, {"seeds": "[0, 3]", "rate": "0.5"}) == Settings(seeds=[0, 3], rate=0.5)
+    assert parameters_module.read_parameters(Settings, {"seeds": "[0, 3]", "rate": "0.5"}) == Settings(seeds=[0, 3], rate=0.5)
     with pytest.raises(BadInput, match="seeds must be"):
-        notebook.read_parameters(Settings, {"seeds": "[0"})
+        parameters_module.read_parameters(Settings, {"seeds": "[0"})
 
 
 @pytest.mark.parametrize(("cells", "name"), [
@@ -69,7 +72,7 @@ def test_text_from_the_command_line_is_read_as_a_list():
 ])  # fmt: skip
 def test_a_foreign_name_in_a_cell_of_parameters_is_refused(cells, name):
     with pytest.raises(BadInput, match=f"unknown notebook parameter '{name}'"):
-        notebook.read_parameters(Settings, {}, cells)
+        parameters_module.read_parameters(Settings, {}, cells)
 
 
 @pytest.mark.parametrize("cells", [
@@ -79,7 +82,7 @@ def test_a_foreign_name_in_a_cell_of_parameters_is_refused(cells, name):
     ["", "def profile():\n    return 1", "tables = 3", "profile[0] = 1\nx = 2"],
 ])  # fmt: skip
 def test_other_cells_are_no_parameters(cells):
-    assert notebook.read_parameters(Settings, {"seeds": [0]}, cells) == Settings(seeds=[0])
+    assert parameters_module.read_parameters(Settings, {"seeds": [0]}, cells) == Settings(seeds=[0])
 
 
 @pytest.fixture
@@ -163,7 +166,7 @@ def bound(nodes):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_parameters_stay_what_they_are_until_the_setup_cell_runs_again(path):
     parameters, others = cells_of(path)
-    names = notebook.assigned(ast.unparse(parameters))
+    names = parameters_module.assigned(ast.unparse(parameters))
     assert names[:2] == ["profile", "device"]
     assert not set(names) & {name for cell in others for name in bound(cell.body)}
 
@@ -172,12 +175,12 @@ def test_parameters_stay_what_they_are_until_the_setup_cell_runs_again(path):
 def test_a_parameters_cell_has_all_parameters_and_nothing_else(path):
     parameters, others = cells_of(path)
     own = [node for cell in others for node in cell.body if isinstance(node, ast.ClassDef) and node.name == "Settings"]
-    wanted = [field.name for field in fields(notebook.Parameters)]
+    wanted = [field.name for field in fields(parameters_module.Parameters)]
     if own:
         wanted += [line.target.id for line in own[0].body if isinstance(line, ast.AnnAssign)]
     elif "ChapterParameters" in path.read_text():
         wanted = [field.name for field in fields(ChapterParameters)]
-    assert sorted(notebook.assigned(ast.unparse(parameters))) == sorted(wanted)
+    assert sorted(parameters_module.assigned(ast.unparse(parameters))) == sorted(wanted)
 
 
 @pytest.mark.parametrize("name", ["ap_theory", "cost", "methods", "shallow_vit"])
@@ -190,9 +193,9 @@ def test_a_notebooks_setup_can_run_again(name, stores):
 
 
 def test_a_mean_has_a_deviation_from_two_values_on():
-    assert figures.spread(pd.Series([61.26])) == "61.3"
-    assert figures.spread([60.0, 62.0]) == "61.0 ± 1.4"
-    assert figures.spread(np.array([60.0, 62.0, 64.0])) == "62.0 ± 2.0"
+    assert plots.spread(pd.Series([61.26])) == "61.3"
+    assert plots.spread([60.0, 62.0]) == "61.0 ± 1.4"
+    assert plots.spread(np.array([60.0, 62.0, 64.0])) == "62.0 ± 2.0"
 
 
 def test_a_page_says_what_its_records_were_made_with(monkeypatch):
@@ -202,30 +205,30 @@ def test_a_page_says_what_its_records_were_made_with(monkeypatch):
     def made(id, torch="2.10.0", timm="1.0.20"):
         return records.Record(id, "key", "test", {}, "", "", "", {}, versions={"torch": torch, "timm": timm})
 
-    assert notebook.with_age("Counted.", ()) == "Counted."
-    assert notebook.with_age("Counted.", [made("a"), records.Record("b", "key", "test", {}, "", "", "", {})]) == "Counted."
-    assert notebook.with_age("Counted.", [made("old"), made("a"), made("a")]) == (
+    assert page_module.with_age("Counted.", ()) == "Counted."
+    assert page_module.with_age("Counted.", [made("a"), records.Record("b", "key", "test", {}, "", "", "", {})]) == "Counted."
+    assert page_module.with_age("Counted.", [made("old"), made("a"), made("a")]) == (
         "Counted. 1 of 2 records were made by other code than today's."
     )
-    assert notebook.with_age("Counted.", [made("a", "2.9.0+cu128"), made("b", "2.8.0"), made("c")]) == (
+    assert page_module.with_age("Counted.", [made("a", "2.9.0+cu128"), made("b", "2.8.0"), made("c")]) == (
         "Counted. 2 of 3 records were made with torch 2.8.0 or 2.9.0 (installed is 2.10.0)."
     )
-    assert notebook.with_age("Counted.", [made("old", "2.9.0"), made("b", timm="1.0.3")]) == (
+    assert page_module.with_age("Counted.", [made("old", "2.9.0"), made("b", timm="1.0.3")]) == (
         "Counted. 1 of 2 records were made by other code than today's. "
         "2 of 2 records were made with torch 2.9.0 (installed is 2.10.0) and timm 1.0.3 (installed is 1.0.20)."
     )
 
 
 def claim(direction, **fields):
-    base = manifests.Claim("ap.table-1.x", "ap.table-1", "Table 1", "gain", direction, "why", ("trend",))
+    base = papers.Claim("ap.table-1.x", "ap.table-1", "Table 1", "gain", direction, "why", ("trend",))
     return replace(base, **fields)
 
 
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-5, 5))
 def test_greater_and_less_are_mirror_images(middle, half, margin):
     low, high = middle - half, middle + half
-    up = notebook.verdict(claim("greater", margin=margin), low, high)
-    assert up == notebook.verdict(claim("less", margin=-margin), -high, -low)
+    up = page_module.verdict(claim("greater", margin=margin), low, high)
+    assert up == page_module.verdict(claim("less", margin=-margin), -high, -low)
     assert (up == "agrees") == (low > margin)
     assert (up == "disagrees") == (high < margin)
 
@@ -233,7 +236,7 @@ def test_greater_and_less_are_mirror_images(middle, half, margin):
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-5, 5), st.floats(0, 3))
 def test_equal_wants_the_interval_inside(middle, half, published, tolerance):
     low, high = middle - half, middle + half
-    found = notebook.verdict(claim("equal", published=published, tolerance=tolerance), low, high)
+    found = page_module.verdict(claim("equal", published=published, tolerance=tolerance), low, high)
     inside = published - tolerance <= low and high <= published + tolerance
     apart = high < published - tolerance or low > published + tolerance
     assert found == ("agrees" if inside else "disagrees" if apart else "inconclusive")
@@ -241,7 +244,7 @@ def test_equal_wants_the_interval_inside(middle, half, published, tolerance):
 
 @pytest.fixture
 def page(capsys):
-    return notebook.Page("ap_theory", Settings())
+    return page_module.Page("ap_theory", Settings())
 
 
 def test_a_page_refuses_what_is_not_its_own(page):
@@ -261,7 +264,7 @@ def test_a_page_refuses_what_is_not_its_own(page):
 def test_a_slider_shows_its_middle_picture_until_a_script_runs():
     pictures = {f"P = {n}": plt.figure(figsize=(1, 1)) for n in (8, 16, 32)}
     numbers = [picture.number for picture in pictures.values()]
-    text = notebook.figure_html(pictures, "Time & <P>", "derived", "counted", "", "a line")
+    text = page_module.figure_html(pictures, "Time & <P>", "derived", "counted", "", "a line")
     box = BeautifulSoup(text, "html.parser").select_one("figure .vp-slices")
     assert [image["alt"] for image in box.find_all("img")] == [f"{label}: a line" for label in pictures]
     assert [image["data-label"] for image in box.find_all("img") if not image.has_attr("hidden")] == ["P = 16"]
@@ -270,9 +273,9 @@ def test_a_slider_shows_its_middle_picture_until_a_script_runs():
     assert slider["aria-label"] == "Slider: Time & <P>" and slider.find_parent("label").has_attr("hidden")
     assert not any(map(plt.fignum_exists, numbers))
     with pytest.raises(BadInput, match="two pictures or more"):
-        notebook.figure_html({"P = 8": plt.figure()}, "c", "derived", "counted", "", "a line")
+        page_module.figure_html({"P = 8": plt.figure()}, "c", "derived", "counted", "", "a line")
     with pytest.raises(BadInput, match="needs alt="):
-        notebook.figure_html({"a": plt.figure(), "b": plt.figure()}, "c", "derived", "counted", "", None)
+        page_module.figure_html({"a": plt.figure(), "b": plt.figure()}, "c", "derived", "counted", "", None)
     plt.close("all")
 
 
@@ -286,7 +289,7 @@ def test_a_page_does_not_close_with_an_artifact_forgotten(page):
 
 
 def test_every_artifact_has_one_notebook_at_most():
-    notebooks = manifests.load_yaml(manifests.ROOT / "data_manifests" / "notebooks.yaml")
+    notebooks = manifests.load_yaml(paths.MANIFESTS / "notebooks.yaml")
     listed = [id for entry in notebooks.values() for id in entry["artifacts"]]
-    assert len(listed) == len(set(listed)) and set(listed) <= set(manifests.artifacts().index)
-    assert {id for id in listed if id.startswith("ap.")} == set(manifests.artifacts("ap").index)  # the finished paper
+    assert len(listed) == len(set(listed)) and set(listed) <= set(papers.artifacts().index)
+    assert {id for id in listed if id.startswith("ap.")} == set(papers.artifacts("ap").index)  # the finished paper

@@ -9,8 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 import visprompt as vp
-from visprompt import pictures
 from visprompt.errors import BadInput
+from visprompt.pages import diagrams
 
 # Counterparts of the papers' own drawings, and two pictures that explain the rest.
 OTHERS = ["vit", "davpt.figure-1", "ivpt.figure-1", "ivpt.figure-3", "spt.figure-s2", "keys-and-values"]
@@ -18,7 +18,7 @@ OTHERS = ["vit", "davpt.figure-1", "ivpt.figure-1", "ivpt.figure-3", "spt.figure
 
 def drawn(name):
     """A figure with its renderer, and the words on it with the rectangles they take, in pixels."""
-    figure = pictures.draw(name)
+    figure = diagrams.draw(name)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     words = [text for text in figure.axes[0].texts if text.get_text()]
@@ -33,25 +33,25 @@ def share(first, second):
 
 
 def test_every_method_has_a_picture_with_words_for_who_cannot_see_it():
-    assert set(pictures.RECIPES) == {*vp.METHODS, *OTHERS}
-    texts = [pictures.alt(name) for name in pictures.RECIPES]
+    assert set(diagrams.RECIPES) == {*vp.METHODS, *OTHERS}
+    texts = [diagrams.alt(name) for name in diagrams.RECIPES]
     assert len(set(texts)) == len(texts)
     assert all(len(text) > 60 and text.endswith(".") and "\n" not in text for text in texts)
-    assert set(pictures.NAMES) >= set(vp.METHODS)
+    assert set(diagrams.NAMES) >= set(vp.METHODS)
 
 
 def test_an_unknown_picture_is_refused():
     with pytest.raises(BadInput, match="Did you mean 'lora'"):
-        pictures.draw("lorra")
+        diagrams.draw("lorra")
     with pytest.raises(BadInput, match="unknown method"):
-        pictures.settings_rows("vit")
+        diagrams.settings_rows("vit")
 
 
 @pytest.mark.parametrize("name", [*vp.METHODS, *OTHERS])
 def test_no_word_meets_another_or_leaves_the_canvas(name):
     figure, _, words = drawn(name)
     page = figure.bbox
-    assert figure.get_figwidth() == pictures.WIDTH
+    assert figure.get_figwidth() == diagrams.WIDTH
     for index, (text, box) in enumerate(words):
         assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1, text
         for other, its in words[index + 1 :]:
@@ -77,8 +77,8 @@ def test_every_word_lies_in_a_box_or_beside_it(name):
 def test_no_picture_is_another_with_a_new_title():
     """Pixels of two pictures of one size differ in more than their words."""
     arrays = {}
-    for name in pictures.RECIPES:
-        figure = pictures.draw(name)
+    for name in diagrams.RECIPES:
+        figure = diagrams.draw(name)
         for text in figure.axes[0].texts:
             text.set_visible(False)
         canvas = FigureCanvasAgg(figure)
@@ -92,7 +92,7 @@ def test_no_picture_is_another_with_a_new_title():
 
 @pytest.mark.parametrize("slug", vp.METHODS)
 def test_every_setting_has_its_default_and_a_reason(slug):
-    rows = pictures.settings_rows(slug)
+    rows = diagrams.settings_rows(slug)
     kind = importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings
     assert [row["setting"] for row in rows] == [field.name for field in fields(kind)]
     for row in rows:

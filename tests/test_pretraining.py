@@ -9,12 +9,12 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from visprompt import objectives, pretraining
-from visprompt.architectures import build_embedded, embedded, weights_file
-from visprompt.drawing import SOURCE_CLASSES, draw
+from visprompt.data.drawing import SOURCE_CLASSES, draw
 from visprompt.errors import BadInput
+from visprompt.models import objectives, pretraining
+from visprompt.models.embedded import build_embedded, networks, weights_file
 
-NAMES = sorted(embedded())
+NAMES = sorted(networks())
 
 
 def test_every_embedded_backbone_has_a_recipe():
@@ -52,7 +52,7 @@ def test_report_is_of_this_recipe(name):
     with safe_open(path, "pt") as file:
         note = file.metadata()
     assert json.loads(note["recipe"]) == report["recipe"]
-    entry = embedded()[name]
+    entry = networks()[name]
     for key in ("source_accuracy", "probe_accuracy"):
         assert entry.get(key) == report.get(key)
     assert entry["mean"] == [report["recipe"]["mean"]] * 3 and entry["std"] == [report["recipe"]["std"]] * 3
@@ -68,7 +68,7 @@ def test_source_accuracy_is_reached_on_new_pictures(name):
     images, labels = draw("source", count, seed=987)
     images, labels = torch.from_numpy(images.transpose(0, 3, 1, 2)), torch.from_numpy(labels)
     got = pretraining.accuracy(model, images, labels, recipe)
-    stated = embedded()[name]["source_accuracy"]
+    stated = networks()[name]["source_accuracy"]
     error = np.sqrt(stated * (1 - stated) * (1 / count + 1 / recipe.held_out))
     assert abs(got - stated) < 4 * error
     assert stated > 0.7 or "nano" in name  # the quality that the chapters rely on; chance is below 0.01

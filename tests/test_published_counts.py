@@ -6,8 +6,8 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from visprompt import manifests
-from visprompt.counts import count, number, printed_counts
+from visprompt import manifests, papers, paths
+from visprompt.measure.counts import count, number, printed_counts
 
 LARGE, BASE, RESNET = "vit_large_patch16_224", "vit_base_patch16_224", "resnet101"
 AP_TABLES = ["4", "a3", "a4", "a5", "a6", "a7"]  # ViT-Large/16, one column of parameters
@@ -70,17 +70,17 @@ def test_rows_are_complete():
         "id", "artifact", "where", "method", "unit", "printed", "computed", "agrees", "reading",
     ]  # fmt: skip
     assert table["id"].is_unique and (table[["where", "method", "reading"]] != "").all(axis=None)
-    known = [*manifests.artifacts().index, "spt.prose"]
+    known = [*papers.artifacts().index, "spt.prose"]
     assert table["artifact"].isin(known).all()
     assert set(table["unit"]) == {"M parameters", "GFLOPs", "ratio", "%"}
     inside = table[~table["id"].str.contains(r"\.text-|prose", regex=True)]
     for artifact in inside["artifact"].unique():
-        cells = manifests.published(artifact)
+        cells = papers.published(artifact)
         cells = cells[[name for name in NUMBERS if name in cells.columns]].stack()
         printed = sorted(float(cell.rstrip("×")) for cell in cells if cell not in ("", "-"))
         assert printed == sorted(inside.loc[inside["artifact"] == artifact, "printed"]), artifact
     for paper, ids in (("ivpt", 6), ("spt", 8), ("davpt", 2)):
-        prose = manifests.read_table(manifests.ROOT / f"data_manifests/papers/{paper}/prose.csv")
+        prose = manifests.read_table(paths.MANIFESTS / f"papers/{paper}/prose.csv")
         units = prose["value"].str.contains(r"[MG%×]")  # accuracies are printed bare, and times are no counts
         prose = prose[units & ~prose["id"].str.startswith("latency")]
         assert len(prose) == ids and set(prose["id"]) <= set(table["method"])
@@ -91,10 +91,10 @@ def test_printed_is_the_cell():
     for id, row in counts().iterrows():
         if ".text-" in id or ".prose" in id:
             paper = row["artifact"].split(".")[0]
-            prose = manifests.read_table(manifests.ROOT / f"data_manifests/papers/{paper}/prose.csv").set_index("id")
+            prose = manifests.read_table(paths.MANIFESTS / f"papers/{paper}/prose.csv").set_index("id")
             assert number(prose.loc[row["method"], "value"])[0] == row["printed"]
             continue
-        cells = manifests.published(row["artifact"])
+        cells = papers.published(row["artifact"])
         key = "backbone" if row["artifact"] == "ivpt.table-18" else "method"
         mine = cells.loc[cells[key] == row["method"], [name for name in NUMBERS if name in cells.columns]].stack()
         assert row["printed"] in [float(cell.rstrip("×")) for cell in mine if cell not in ("", "-")], id
@@ -193,20 +193,20 @@ def test_operations_of_table_8():
 
 def test_classes_of_the_benchmarks():
     """iVPT's Table 17 and SPT's Table S1 count the same classes, and the printed heads follow from them."""
-    tables = [manifests.published(id) for id in ("ivpt.table-17", "spt.table-s1")]
+    tables = [papers.published(id) for id in ("ivpt.table-17", "spt.table-s1")]
     ours, theirs = ({row["dataset"].replace("-", ""): row["classes"] for _, row in t.iterrows()} for t in tables)
     assert ours.pop("ADE20k") == "150"
     assert ours == theirs and len(ours) == 24
     kinds = tables[1].groupby("description")["classes"].agg(lambda column: column.astype(int).sum())
     assert [kinds[name] for name in ("Natural (7)", "Specialized (4)", "Structured (8)")] == [795, 62, 83]
     assert rounds_to(VTAB, "0.04") and rounds_to(FGVC, "0.18")
-    chosen = manifests.published("ivpt.table-16").set_index("hyper_parameter").drop(columns="doubt").astype(int)
+    chosen = papers.published("ivpt.table-16").set_index("hyper_parameter").drop(columns="doubt").astype(int)
     assert list(chosen.sum(axis=1)) == [745, 414] and (chosen.loc["N"] ** 2).sum() == 67_625
 
 
 def test_copied_averages():
     """The means of the copied tables hold, but for one, which is marked."""
-    table = manifests.published("ivpt.table-1").set_index("method")
+    table = papers.published("ivpt.table-1").set_index("method")
     groups = {"Natural mean": slice(0, 7), "Specialized mean": slice(8, 12), "Structured mean": slice(13, 21)}
     full = table[table["SVHN"] != "-"]
     for name, where in groups.items():
@@ -214,7 +214,7 @@ def test_copied_averages():
     off = (table[list(groups)].astype(float).mean(axis=1) - table["Group mean"].astype(float)).abs() > 0.0501
     assert list(table.index[off]) == ["Full fine-tuning"] and table.loc[off, "doubt"].str.contains("68.90").all()
     for id, first in (("ivpt.table-9", "CUB-200"), ("spt.table-3", "CUB-200")):
-        table = manifests.published(id).set_index("method")
+        table = papers.published(id).set_index("method")
         place = table.columns.get_loc(first)
         table = table[(table.iloc[:, place : place + 5] != "-").all(axis=1)]
         means = table.iloc[:, place : place + 5].astype(float).mean(axis=1)

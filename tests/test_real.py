@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import visprompt as vp
-from visprompt.tuning import Recipe
+from visprompt.training.recipe import Recipe
 
 REAL = Path(os.environ.get("VISPROMPT_REAL", "/nowhere"))
 WEIGHTS = REAL / "weights" / "vit_tiny_patch16_224.augreg_in21k_ft_in1k.safetensors"

@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass, replace
 import pytest
 
 import visprompt as vp
-from visprompt import listing, records, renewing, sweeps
+from visprompt import records
 from visprompt.errors import BadInput, CannotWrite
-from visprompt.records import keeping, store
-from visprompt.sweeps import Bench, Lab, Run
+from visprompt.records import keeping, listing, store
+from visprompt.studies import renewing, sweeps
+from visprompt.studies.sweeps import Bench, Lab, Run
 
 NANO = "vit_nano_patch4_24"
 
@@ -38,7 +39,7 @@ def path_of(record, folder):
 
 def outdated(record):
     """The record as if other code had made it."""
-    old = replace(record, code=store.write_code({"tuning:fit": "0123456789ab"}))
+    old = replace(record, code=store.write_code({"training.fit:fit": "0123456789ab"}))
     return replace(old, id=store.digest(asdict(old)))
 
 
@@ -168,7 +169,7 @@ def test_a_list_of_code_that_was_edited_makes_no_record_current(lab, stores):
     record = lab.do(SMALL)
     path = stores[0] / "code" / f"{record.code}.json"
     units = json.loads(path.read_text())
-    units.pop("tuning:fit")
+    units.pop("training.fit:fit")
     path.write_text(json.dumps(units))
     store.code_stands.cache_clear()
     assert not records.is_current(record)

@@ -17,8 +17,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 import pytest
 import yaml
 
-from visprompt import book, manifests
+from visprompt import manifests, papers
 from visprompt.errors import BadInput
+from visprompt.site import build
 
 ROOT = Path(__file__).parents[1]
 REAL = ROOT / "build" / "site"
@@ -70,7 +71,7 @@ def small(tmp_path_factory) -> Path:
     for command in (
         ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, "notebooks/ap_theory.py"],
         ["-m", "papermill", "--no-progress-bar", ipynb, done / "ap_theory.ipynb", "-p", "profile", "quick"],
-        ["-m", "visprompt.book", "quick"],
+        ["-m", "visprompt.site.build", "quick"],
     ):
         ran = call(*command, root=root)
         assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
@@ -169,7 +170,7 @@ def test_filter_leaves_the_rows_with_the_words(site, browser):
     tab = browser.new_page()
     tab.goto((site / "status.html").as_uri())
     whole = tab.locator(".vp-filterable tbody tr:visible").count()
-    assert whole == len(manifests.artifacts())
+    assert whole == len(papers.artifacts())
     tab.fill(".vp-filter input", "ap lemma-2")
     assert tab.locator(".vp-filterable tbody tr:visible").count() == 1
     tab.close()
@@ -179,7 +180,7 @@ def test_lists_beside_the_filter_pick_rows(site, browser):
     tab = browser.new_page()
     tab.goto((site / "status.html").as_uri())
     tab.select_option('select[aria-label="Paper"]', "SPT")
-    assert tab.locator(".vp-filterable tbody tr:visible").count() == len(manifests.artifacts("spt"))
+    assert tab.locator(".vp-filterable tbody tr:visible").count() == len(papers.artifacts("spt"))
     tab.select_option('select[aria-label="Evidence"]', label="not run")
     assert tab.locator(".vp-filterable tbody tr:visible .vp-not-run").count() >= (
         tab.locator(".vp-filterable tbody tr:visible").count()
@@ -214,8 +215,8 @@ def test_a_marked_cell_leads_to_its_finding(site, browser):
 
 def test_everything_can_be_downloaded(site):
     whole = json.loads((site / "downloads" / "everything.json").read_text())
-    assert {row["id"] for row in whole["artifacts"]} == set(manifests.artifacts().index)
-    assert {row["id"] for row in whole["claims"]} == {claim.id for claim in manifests.claims()}
+    assert {row["id"] for row in whole["artifacts"]} == set(papers.artifacts().index)
+    assert {row["id"] for row in whole["claims"]} == {claim.id for claim in papers.claims()}
     cells = [row["printed"] for row in whole["cells"] if row["artifact"] == "ap.table-1" and row["row"] == "ResNet-101 AP"]
     assert cells[:2] == ["ResNet-101", "AP"] and "69.42" in cells
     for name, rows in whole.items():
@@ -298,12 +299,12 @@ def test_front_page_counts_add_up(small):
     for rows in tables:
         for row in rows:
             assert int(row[1]) == sum(map(int, row[2:]))
-    total = len(manifests.artifacts("ap"))
+    total = len(papers.artifacts("ap"))
     assert tables[0][0] == ["AP", str(total), "0", "0", "1", "0", str(total - 1)]  # Lemma 1, derived and a trend
 
 
 def test_weakest_evidence_counts(small):
-    found = book.read_results("quick", small)
+    found = build.read_results("quick", small)
     assert found["artifacts"]["ap.lemma-1"]["evidence"] == "trend"  # shown as derived and as a trend
     assert found["artifacts"]["ap.theorem-1"]["evidence"] == "not run"
     assert found["artifacts"]["spt.table-1"]["notebook"] is None
@@ -328,13 +329,13 @@ def test_a_page_that_did_not_run_as_it_says_is_refused(small, tmp_path, damage, 
     elif damage == "fail":
         code[2]["outputs"] = [{"output_type": "error", "ename": "ValueError", "evalue": "x", "traceback": []}]
     elif damage == "profile":
-        results[book.RESULTS_MIME]["profile"] = "paper"
+        results[build.RESULTS_MIME]["profile"] = "paper"
     elif damage == "unclosed":
-        del results[book.RESULTS_MIME]
+        del results[build.RESULTS_MIME]
     elif damage == "by hand":
-        del results[book.RESULTS_MIME]["claims"]
+        del results[build.RESULTS_MIME]["claims"]
     elif damage == "listed":
-        results[book.RESULTS_MIME] = ["profile"]
+        results[build.RESULTS_MIME] = ["profile"]
     if damage == "folder":
         path.mkdir()
     elif damage == "bytes":
@@ -342,7 +343,7 @@ def test_a_page_that_did_not_run_as_it_says_is_refused(small, tmp_path, damage, 
     elif damage != "gone":
         path.write_text(text[:500] if damage == "torn" else json.dumps(notebook))
     with pytest.raises(BadInput, match=message) as told:
-        book.read_notebook(path, "quick")
+        build.read_notebook(path, "quick")
     assert "\n" not in str(told.value)
 
 
@@ -353,7 +354,7 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
     """Ids, names, captions and settings with HTML and quotes in them are shown as they are, in texts and attributes."""
     from markdown_it import MarkdownIt
 
-    paper, artifact = manifests.artifacts("ap").index[0].split(".")[0], manifests.artifacts("ap").index[0]
+    paper, artifact = papers.artifacts("ap").index[0].split(".")[0], papers.artifacts("ap").index[0]
     show = {"evidence": ATTACK, "how": ATTACK, "caption": ATTACK, "cell": ATTACK, "records": [ATTACK]}
     entry = {"evidence": ATTACK, "shows": [show], "not_run": {"why": ATTACK, "command": ATTACK}, "notebook": ATTACK}
     unseen = {"evidence": "not run", "shows": [], "not_run": None, "notebook": None}
@@ -363,8 +364,8 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
                "printed": ATTACK, "computed": ATTACK, "verdict": "disagrees", "reading": ATTACK, "cells": []}  # fmt: skip
     results = {
         "profile": "quick", "notebooks": {"a": ATTACK}, "findings": [finding],
-        "artifacts": {id: entry if id == artifact else unseen for id in manifests.artifacts().index},
-        "claims": {claim_.id: claim for claim_ in manifests.claims()},
+        "artifacts": {id: entry if id == artifact else unseen for id in papers.artifacts().index},
+        "claims": {claim_.id: claim for claim_ in papers.claims()},
     }  # fmt: skip
     hostile = tmp_path / "data_manifests" / "hostile.yaml"  # one without a schema
     hostile.parent.mkdir()
@@ -372,13 +373,13 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "a.py").touch()
     (hostile.parent / "notebooks.yaml").write_text(yaml.safe_dump({"a": {"title": ATTACK, "artifacts": [], "slices": {}}}))
-    row = manifests.artifacts("ap").iloc[0].to_dict() | {"title": ATTACK, "number": ATTACK}
-    assert set(book.MAKERS) >= {"artifacts", "claims", "notebooks", "disagreements"}
-    made = {name: book.make(name, results, tmp_path) for name in ("evidence", "verdicts", "artifacts", "claims", "notebooks")}
-    made["findings"] = book.make(f"disagreements {paper}", results, tmp_path)
-    made["backbones"] = book.book_pages.manifest(hostile)
-    monkeypatch.setattr(manifests, "artifact", lambda id: row)
-    made["one claim"] = book.make(f"claims-of {paper}", results, tmp_path)
+    row = papers.artifacts("ap").iloc[0].to_dict() | {"title": ATTACK, "number": ATTACK}
+    assert set(build.MAKERS) >= {"artifacts", "claims", "notebooks", "disagreements"}
+    made = {name: build.make(name, results, tmp_path) for name in ("evidence", "verdicts", "artifacts", "claims", "notebooks")}
+    made["findings"] = build.make(f"disagreements {paper}", results, tmp_path)
+    made["backbones"] = build.book_pages.manifest(hostile)
+    monkeypatch.setattr(papers, "artifact", lambda id: row)
+    made["one claim"] = build.make(f"claims-of {paper}", results, tmp_path)
     for name, text in made.items():
         # as Markdown, because a blank line would end the HTML
         page = parsed(MarkdownIt("commonmark").enable("table").render(text))
@@ -401,13 +402,14 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
     import matplotlib.pyplot as plt
     import pandas as pd
 
-    from visprompt import notebook
+    from visprompt.pages import page as page_module
+    from visprompt.pages import parameters
 
-    monkeypatch.setattr(notebook.run_records, "is_current", lambda record: True)
+    monkeypatch.setattr(page_module.run_records, "is_current", lambda record: True)
     shown, record = [], types.SimpleNamespace(id=ATTACK, versions={"torch": ATTACK})
-    monkeypatch.setattr(notebook, "display", lambda thing, **more: shown.append(thing.data))
-    monkeypatch.setattr(notebook, "HTML", lambda text: types.SimpleNamespace(data=text))
-    page = notebook.Page("ap_theory", notebook.Parameters())
+    monkeypatch.setattr(page_module, "display", lambda thing, **more: shown.append(thing.data))
+    monkeypatch.setattr(page_module, "HTML", lambda text: types.SimpleNamespace(data=text))
+    page = page_module.Page("ap_theory", parameters.Parameters())
     words = {"evidence": "trend", "how": ATTACK, "caption": ATTACK, "records": [record]}
     page.present(pd.DataFrame({ATTACK: [ATTACK]}, index=[ATTACK]), **words)
     page.show("ap.lemma-1", plt.figure(figsize=(1, 1)), alt=ATTACK, **words)
@@ -426,7 +428,7 @@ def test_a_missing_record_stops_the_site(small, tmp_path):
     root = tmp_path / "root"
     shutil.copytree(small, root, symlinks=True, ignore=shutil.ignore_patterns("jupyter-book", "site"))
     shutil.rmtree(root / "build" / "records")
-    ran = call("-m", "visprompt.book", "quick", root=root)
+    ran = call("-m", "visprompt.site.build", "quick", root=root)
     assert ran.returncode != 0 and "no record" in ran.stderr
 
 
@@ -437,5 +439,5 @@ def test_a_broken_reference_stops_the_site(small, tmp_path):
     (root / "_toc.yml").write_text(contents.replace("  - file: api\n", ""))  # it is slow
     with open(root / "book" / "data.md", "a") as file:
         file.write("\n{ref}`no-such-label`\n")
-    ran = call("-m", "visprompt.book", "quick", root=root)
+    ran = call("-m", "visprompt.site.build", "quick", root=root)
     assert ran.returncode != 0 and "no-such-label" in ran.stdout + ran.stderr

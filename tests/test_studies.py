@@ -8,12 +8,13 @@ import pytest
 from PIL import Image
 
 import visprompt as vp
-from visprompt import records, sweeps
-from visprompt import studies as grids
+from visprompt import records
 from visprompt.__main__ import main
+from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput
-from visprompt.sweeps import Bench, Lab, Run
-from visprompt.tasks import embedded_tasks
+from visprompt.models import embedded
+from visprompt.studies import grids, statistics, sweeps
+from visprompt.studies.sweeps import Bench, Lab, Run
 
 MICRO = "vit_micro_patch4_24"
 
@@ -153,7 +154,7 @@ def test_a_loss_that_is_no_number_leaves_a_record_and_the_others_go_on(lab, stor
 
 
 def test_a_checkpoint_of_another_architecture_fails_its_runs_alone(lab, stores):
-    other = Lab(Bench(weights=str(vp.architectures.weights_file("resnet_micro_24"))))
+    other = Lab(Bench(weights=str(embedded.weights_file("resnet_micro_24"))))
     with pytest.raises(BadInput, match="1 of 1 runs failed.*is of another architecture than vit_micro_patch4_24"):
         sweeps.sweep([Run(MICRO, "position", "linear-probe")], other, "test")
     assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
@@ -172,29 +173,29 @@ def frame_of(values):
 def test_a_gain_is_paired_by_task_and_seed():
     frame = frame_of({("a", "position"): [50, 60, 70], ("b", "position"): [48, 57, 66],
                       ("a", "letters"): [20, 20, 20], ("b", "letters"): [21, 22, 23]})  # fmt: skip
-    found = grids.gain(frame, "a", "b")
+    found = statistics.gain(frame, "a", "b")
     by_seed = np.array([(2 - 1) / 2, (3 - 2) / 2, (4 - 3) / 2])
     assert (found.mean, found.low, found.high) == pytest.approx((by_seed.mean(), 0.5, 0.5))
     assert (found.tasks, found.seeds, found.better_tasks) == (2, 3, 1) and len(found.records) == 12
     assert np.isnan(found.p_tasks)
     with pytest.raises(BadInput, match="both a and c"):
-        grids.gain(frame, "a", "c")
+        statistics.gain(frame, "a", "c")
 
 
 def test_group_tables_leave_out_what_lacks_a_task():
     frame = frame_of({("a", "position"): [50, 60], ("b", "position"): [40, 40], ("a", "count"): [30, 40]})
-    table = grids.group_table(frame).set_index("method")
+    table = statistics.group_table(frame).set_index("method")
     assert table.loc["a", "structured"] == "45.0 ± 7.1" and table.loc["b", "structured"] == "–"
     assert list(table.columns) == ["structured", "mean", "seeds"]
-    assert grids.task_table(frame).loc["b"].tolist() == ["40.0", "–"]
+    assert statistics.task_table(frame).loc["b"].tolist() == ["40.0", "–"]
 
 
 def test_a_foreign_task_is_shown_in_a_group_of_its_own():
     frame = frame_of({("a", "position"): [50, 60], ("a", "holidays"): [10, 20]})
-    table = grids.group_table(frame).set_index("method")
+    table = statistics.group_table(frame).set_index("method")
     assert (table.loc["a", "structured"], table.loc["a", "other"]) == ("55.0 ± 7.1", "15.0 ± 7.1")
     assert table.loc["a", "mean"] == "35.0 ± 7.1"
-    assert grids.group_table(frame_of({("a", "holidays"): [10]})).loc[0, "other"] == "10.0"  # one seed has no deviation
+    assert statistics.group_table(frame_of({("a", "holidays"): [10]})).loc[0, "other"] == "10.0"  # one seed has no deviation
 
 
 def test_a_foreign_task_is_run_in_every_part_beside_what_was_asked_for_and_is_part_of_none():
@@ -260,7 +261,7 @@ def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
             run=[Run(backbone, "position", "ap", seed, size, prepared_on=other) for seed in (0, 1)]
         ) for place, (backbone, size, other) in enumerate(cells)
     ])  # fmt: skip
-    found = grids.tables(frame)
+    found = statistics.tables(frame)
     assert list(found) == ["b", "c, 80 training images", "c, 200 training images, prompts of letters"]
     assert [table["mean"][0] for table in found.values()] == ["55.0 ± 7.1", "56.0 ± 7.1", "57.0 ± 7.1"]
     assert main(["study", "pretraining", "--tasks", "position", "--methods", "linear-probe", "--epochs", "1"]) == 0
@@ -304,7 +305,7 @@ def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
 
 def test_a_weights_file_belongs_to_one_backbone(stores):
     """One file for a sweep of several backbones would make rows of one out of the weights of another."""
-    file, other = (str(vp.architectures.weights_file(name)) for name in (f"{MICRO}.mae", MICRO))
+    file, other = (str(embedded.weights_file(name)) for name in (f"{MICRO}.mae", MICRO))
     one = Lab(Bench(weights=file))
     assert one.backbone(f"{MICRO}.mae").fingerprint == vp.load_backbone(f"{MICRO}.mae", "pretrained").fingerprint
     with pytest.raises(BadInput, match=f"given for {MICRO}.mae and would now serve {MICRO}.mocov3 too; name them"):

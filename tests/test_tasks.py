@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from visprompt import drawing, outlines, targets
+from visprompt.data import drawing, outlines, targets
+from visprompt.data.tasks import balanced_order, embedded_tasks, load_task, normalise
 from visprompt.errors import BadInput
-from visprompt.tasks import balanced_order, embedded_tasks, load_task, normalise
 
 DRAWN = sorted(set(drawing.DRAWERS) - {"source"})
 
@@ -198,7 +198,7 @@ def test_splits_are_disjoint(tasks):
 
 
 def test_source_and_targets_have_their_own_seeds():
-    from visprompt.pretraining import RECIPES
+    from visprompt.models.pretraining import RECIPES
 
     assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 1 + len(embedded_tasks())
 

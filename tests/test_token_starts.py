@@ -9,8 +9,9 @@ from sklearn.cluster import KMeans
 
 import visprompt as vp
 from visprompt.chance import stream
-from visprompt.clustering import cosine_kmeans, streamed_kmeans
-from visprompt.tuning import Recipe, fit
+from visprompt.methods.clustering import cosine_kmeans, streamed_kmeans
+from visprompt.training.fit import fit
+from visprompt.training.recipe import Recipe
 
 RECIPE = Recipe(epochs=2, batch_size=8)
 
@@ -141,7 +142,7 @@ def test_frozen_prompts_train_the_head_alone(backbone):
     assert vp.count_parameters(model)["method"] == 0
     fit(model, tiny_task(), RECIPE, seed=0)
     again = vp.build_method("spt-deep", backbone, 3, prompt_tokens=4, frozen=True)
-    from visprompt.tasks import normalise
+    from visprompt.data.tasks import normalise
 
     task = tiny_task()
     pixels = normalise(task.train[0], backbone.mean, backbone.std)
@@ -162,7 +163,7 @@ def test_clusters_of_classes_are_kmeans_over_class_means(backbone):
     """Before training: cosine k-means over class means of the frozen features; every prompt has classes."""
     task = tiny_task(classes=3)
     model = vp.build_method("da-vpt", backbone, 3, guided_tokens=2)
-    from visprompt.tasks import normalise
+    from visprompt.data.tasks import normalise
 
     pixels = normalise(task.train[0], backbone.mean, backbone.std)
     model.method.prepare(backbone, pixels, task.train[1], torch.Generator().manual_seed(0))

@@ -9,11 +9,13 @@ from safetensors.torch import save_file
 
 import visprompt as vp
 from visprompt.errors import BadInput
-from visprompt.metrics.attention import attention_distance, attention_weights
-from visprompt.metrics.similarity import linear_cka
+from visprompt.measure.attention import attention_distance, attention_weights
+from visprompt.measure.similarity import linear_cka
 from visprompt.records import store
-from visprompt.sweeps import Bench, Facts, Lab, Run, at_best_rates, interval
-from visprompt.tuning import Recipe, fit, load_recipe, tune
+from visprompt.studies.statistics import interval
+from visprompt.studies.sweeps import Bench, Facts, Lab, Run, at_best_rates
+from visprompt.training.fit import fit, tune
+from visprompt.training.recipe import Recipe, load_recipe
 
 QUICK = Recipe(epochs=3, batch_size=8)
 
@@ -31,9 +33,9 @@ def test_cached_training_is_uncached_training(vit, task, slug, settings):
 
 
 def test_runs_share_activations_and_the_oldest_go_first(vit, task, monkeypatch):
-    from visprompt import tuning
+    from visprompt.training import fit
 
-    monkeypatch.setattr(tuning, "SHARED", tuning.Shared())
+    monkeypatch.setattr(fit, "SHARED", fit.Shared())
     calls = []
     below = vp.build_method("ap", vit, 3, block=2).__class__.below
     monkeypatch.setattr("visprompt.methods.base.TunedModel.below", lambda self, x: calls.append(len(x)) or below(self, x))
@@ -44,7 +46,7 @@ def test_runs_share_activations_and_the_oldest_go_first(vit, task, monkeypatch):
     other = tiny_task(seed=1)
     fit(vp.build_method("ap", vit, 3, block=2), other, QUICK, seed=0)
     assert len(calls) == 2 * seen
-    shared = tuning.Shared()
+    shared = fit.Shared()
     parts = [shared.get((i,), lambda i=i: torch.full((1000,), float(i)), gib=8500 / 2**30) for i in range(3)]
     assert list(shared.kept) == [(1,), (2,)] and [float(part[0]) for part in parts] == [0, 1, 2]
 
@@ -245,7 +247,7 @@ def test_attention_weights_reproduce_the_block(vit):
 
 
 def test_attention_distance_of_uniform_and_local_attention(vit, monkeypatch):
-    from visprompt.metrics import attention
+    from visprompt.measure import attention
 
     images = torch.zeros(1, 3, 16, 16)
     for weights, expected in ((torch.full((1, 2, 17, 17), 1 / 17), None), (torch.eye(17).expand(1, 2, 17, 17) + 1e-9, 0.0)):

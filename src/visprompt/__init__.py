@@ -1,18 +1,30 @@
-"""Visual Prompting, Reproduced: visual prompt tuning on one block loop, and the records of what it gave."""
+"""Visual Prompting, Reproduced: visual prompt tuning on one block loop, and the records of what it gave.
 
-from .auditing import audit
-from .backbones import load_backbone
-from .errors import BadInput
-from .manifests import artifacts, published
-from .methods import METHODS, build_method
-from .methods.saving import load_method, merged, save_method
-from .metrics.cost import count_flops, count_parameters
-from .results import claims
-from .tasks import load_task
-from .tuning import Recipe, tune
-from .tuning import fit_model as fit
+The rooms, each of which imports only those before it: `errors`, `progress`, `checks`, `chance`, `paths`, `words`;
+`manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`, `measure`, `theory`, `auditing`, `studies`,
+`pages`, `site`.
+"""
 
-__all__ = [
-    "METHODS", "BadInput", "Recipe", "artifacts", "audit", "build_method", "claims", "count_flops", "count_parameters",
-    "fit", "load_backbone", "load_method", "load_task", "merged", "published", "save_method", "tune",
-]  # fmt: skip
+import importlib
+
+HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first asked for
+    "METHODS": "methods", "build_method": "methods", "BadInput": "errors", "Recipe": "training.recipe",
+    "artifacts": "papers", "published": "papers", "audit": "auditing", "claims": "site.results",
+    "count_flops": "measure.cost", "count_parameters": "methods.parameters", "fit": "training.fit",
+    "load_backbone": "models.backbones", "load_method": "methods.saving", "merged": "methods.saving",
+    "save_method": "methods.saving", "load_task": "data.tasks", "tune": "training.fit",
+}  # fmt: skip
+RENAMED = {"fit": "fit_model"}
+__all__ = sorted(HOMES)
+
+
+def __getattr__(name: str):
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f".{HOMES[name]}", __name__), RENAMED.get(name, name))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *HOMES})

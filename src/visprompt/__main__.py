@@ -7,13 +7,12 @@ import io
 import os
 import sys
 
-from . import manifests
 from .errors import BadInput, choose
 
 
 def claims(args) -> None:
     """One claim a line: id, artifact, evidence, verdict; `not run` where neither a notebook nor the audit answers it."""
-    from .results import claims
+    from .site.results import claims
 
     for row in claims(args.paper, args.verdict, args.profile).itertuples():
         print(f"{row.id}\t{row.artifact}\t{row.evidence if isinstance(row.evidence, str) else '-'}\t{row.verdict}")
@@ -21,7 +20,8 @@ def claims(args) -> None:
 
 def audit(args) -> None:
     """The papers' own arithmetic, one finding a line: id, where printed, printed, recomputed, verdict."""
-    from .auditing import VERDICTS, audit
+    from .auditing import audit
+    from .words import VERDICTS
 
     if args.verdict:
         choose("verdict", args.verdict, VERDICTS)
@@ -33,19 +33,23 @@ def audit(args) -> None:
 
 def published(args) -> None:
     """A table as the paper prints it."""
-    print(manifests.published(args.artifact).to_string(index=False))
+    from . import papers
+
+    print(papers.published(args.artifact).to_string(index=False))
 
 
 def artifacts(args) -> None:
     """The tables, figures and theorems of the papers."""
-    for id, row in manifests.artifacts(args.paper).iterrows():
+    from . import papers
+
+    for id, row in papers.artifacts(args.paper).iterrows():
         print(f"{id}\t{row['kind']} {row['number']}\t{row['title']}")
 
 
 def bench(args) -> None:
     """Ratios of fast forms to plain ones, each pair timed in turns in one process."""
-    from .bench import MODELS, bench, rows
-    from .metrics.pairs import machine
+    from .measure.pairs import machine
+    from .studies.bench import MODELS, bench, rows
 
     models = args.models or MODELS.get(args.device.split(":")[0], [])
     found, failed = bench(models, args.device, args.batch_size, args.repeats, args.again)
@@ -58,8 +62,9 @@ def bench(args) -> None:
 
 def study(args) -> None:
     """Do the runs of a study of data_manifests/studies.yaml and print its means."""
-    from .studies import cast, check_cells, share, studies, study, tables
-    from .sweeps import Bench, Lab
+    from .studies.grids import cast, check_cells, share, studies, study
+    from .studies.statistics import tables
+    from .studies.sweeps import Bench, Lab
 
     try:
         seeds = [int(seed) for seed in args.seeds]
@@ -104,15 +109,15 @@ def keep(args) -> None:
 
 def renew(args) -> None:
     """Run kept records of a kind again that older code made; --part 1/2 and 2/2 side by side."""
-    from .renewing import renew
-    from .sweeps import files_of
+    from .studies.renewing import renew
+    from .studies.sweeps import files_of
 
     print(f"{renew(args.kind, args.part, files_of(args.weights), args.data_dir)} records of kind {args.kind} renewed")
 
 
 def runs(args) -> None:
     """The records that there are, as a table; --format csv or json for programs."""
-    from .listing import counts, table
+    from .records.listing import counts, table
 
     frame = table(args.kind, method=args.method, task=args.task, backbone=args.backbone, outdated=args.outdated)
     if args.format == "csv":
@@ -131,8 +136,8 @@ def verify(args) -> None:
     """Run a random few of the kept records of training again and say how far they are off."""
     import pandas as pd
 
-    from .renewing import verify
-    from .sweeps import files_of
+    from .studies.renewing import verify
+    from .studies.sweeps import files_of
 
     rows = verify(args.count, args.seed, files_of(args.weights), args.data_dir)
     print(pd.DataFrame(rows).to_string(index=False))

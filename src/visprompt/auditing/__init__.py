@@ -11,16 +11,16 @@ from dataclasses import asdict, replace
 
 import pandas as pd
 
-from .. import manifests
-from ..counts import printed_counts
+from .. import papers, paths
 from ..errors import BadInput, CannotWrite, choose
+from ..measure.counts import printed_counts
 from ..records import Record, fingerprint_file, recorded, short_hash
 from .cells import cells_of, numbers, table
-from .findings import KINDS, VERDICTS, Finding, slug
+from .findings import KINDS, Finding, slug
 from .quoted import quotations
 from .rules import arithmetic, rules
 
-__all__ = ["KINDS", "VERDICTS", "Finding", "audit", "audit_records"]
+__all__ = ["KINDS", "Finding", "audit", "audit_records"]
 COUNTED = re.compile("param|gflops")  # columns of counts
 
 
@@ -31,7 +31,7 @@ def audit(paper: str | None = None) -> pd.DataFrame:
         BadInput: unknown paper, or a rule that leads nowhere.
     """
     table.cache_clear()  # the files may have changed
-    wanted = manifests.papers() if paper is None else [choose("paper", paper, manifests.papers())]
+    wanted = papers.papers() if paper is None else [choose("paper", paper, papers.papers())]
     found = [finding for slug in wanted for finding in arithmetic(slug)]
     found += [finding for finding in [*quotations(), *architecture()] if finding.paper in wanted]
     twice = [id for id, count in Counter(finding.id for finding in found).items() if count > 1]
@@ -49,10 +49,10 @@ def audit_records() -> list[Record]:
 
     `values["findings"]` holds the fields of `Finding`. Where records cannot be written, the id is empty.
     """
-    folder = manifests.ROOT / "data_manifests" / "papers"
+    folder = paths.MANIFESTS / "papers"
     files = {str(path.relative_to(folder)): fingerprint_file(path) for path in sorted(folder.rglob("*.*"))}
     data = short_hash(files)
-    return [audit_record(slug, data) for slug in manifests.papers()]
+    return [audit_record(slug, data) for slug in papers.papers()]
 
 
 def audit_record(paper: str, data: str) -> Record:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import pandas as pd
 
-from .. import manifests
+from .. import manifests, papers, paths
 from ..errors import BadInput, choose
 
 NUMBER = re.compile(r"[-+−]?\d+(?:,\d{3})*(?:\.\d+)?")
@@ -95,14 +95,14 @@ def table(name: str, root: str = "") -> pd.DataFrame:
     """
     paper, _, kind = name.partition(".")
     if kind == "prose":
-        choose("paper", paper, manifests.papers())
-        return manifests.read_table(manifests.ROOT / "data_manifests" / "papers" / paper / "prose.csv")
-    return manifests.published(name)
+        choose("paper", paper, papers.papers())
+        return manifests.read_table(paths.MANIFESTS / "papers" / paper / "prose.csv")
+    return papers.published(name)
 
 
 def cells_of(name: str) -> pd.DataFrame:
     """`table`, read once for each place that manifests may lie in."""
-    return table(name, str(manifests.ROOT))
+    return table(name, str(paths.MANIFESTS))
 
 
 def columns(frame: pd.DataFrame, text: str, place: str) -> list[str]:

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from .. import manifests
+from .. import papers
 from ..errors import BadInput
 from .cells import Amount, Cell, cells_of, numbers
 
 KINDS = ("mean", "gain", "statement", "setting", "quoted", "parameters", "operations")
-VERDICTS = ("disagrees", "inconclusive", "agrees")
 SENSES = ("equal", "at least", "above", "at most", "below", "about", "between")
 ABOUT = 0.1  # "about" and "approximately" grant a tenth
 EXACT = 1e-9  # float noise
@@ -29,7 +28,7 @@ class Finding:
     what: str  # what was recomputed
     printed: str
     computed: str
-    verdict: str  # one of VERDICTS
+    verdict: str  # one of `words.VERDICTS`
     reading: str = ""  # the likely explanation
     claim: str = ""  # the claim that this answers
     estimate: float | None = None  # the computed value as a number
@@ -51,7 +50,7 @@ def row_name(frame: pd.DataFrame, row: int) -> str:
 
 def table_name(artifact: str) -> str:
     """ "Table A3" of "ap.table-a3"."""
-    row = manifests.artifact(artifact)
+    row = papers.artifact(artifact)
     return f"{row['kind'].capitalize()} {row['number']}"
 
 
@@ -59,8 +58,8 @@ def where_is(cell: Cell) -> str:
     """Where a cell stands, in a reader's words."""
     if cell.table.endswith(".prose"):
         paper, row = cell.table.split(".")[0], cells_of(cell.table).iloc[cell.row]
-        return f"{manifests.papers()[paper]['short']}, {row['where']}"
-    short = manifests.papers()[cell.table.split(".")[0]]["short"]
+        return f"{papers.papers()[paper]['short']}, {row['where']}"
+    short = papers.papers()[cell.table.split(".")[0]]["short"]
     return f"{short}, {table_name(cell.table)}, {row_name(cells_of(cell.table), cell.row)}, {cell.column}"
 
 

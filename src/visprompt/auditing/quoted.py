@@ -9,7 +9,7 @@ from itertools import product
 
 import pandas as pd
 
-from .. import manifests
+from .. import manifests, paths
 from ..errors import BadInput
 from .cells import Cell, cells_of, columns, numbers
 from .findings import EXACT, Finding, place, slug, where_is
@@ -23,7 +23,7 @@ def named_cells() -> pd.DataFrame:
     Raises:
         BadInput: an unknown dimension, column or artifact.
     """
-    content = manifests.load_yaml(manifests.ROOT / "data_manifests" / "papers" / "names.yaml")
+    content = manifests.load_yaml(paths.MANIFESTS / "papers" / "names.yaml")
     aliases = {
         dimension: {alias: name for name, others in names.items() for alias in (name, *others)}
         for dimension, names in content["names"].items()

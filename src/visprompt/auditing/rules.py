@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from .. import manifests
+from .. import manifests, papers, paths
 from ..errors import BadInput, choose
 from . import cells
 from .cells import Amount, Cell, cells_of, columns, look_up, numbers
@@ -15,7 +15,7 @@ from .operations import evaluate
 
 def file_of(paper: str) -> Path:
     """Where the rules of a paper are."""
-    return manifests.ROOT / "data_manifests" / "papers" / paper / "audit.yaml"
+    return paths.MANIFESTS / "papers" / paper / "audit.yaml"
 
 
 def rules(paper: str) -> dict:
@@ -118,13 +118,13 @@ def statement(paper: str, rule: dict) -> Finding:
     if more:
         raise BadInput(f"{id}: {source!r} leads to {1 + len(more)} cells; name one column.")
     artifact = rule.get("artifact", cell.table)
-    choose(f"artifact in {id}:", artifact, manifests.artifacts().index)
+    choose(f"artifact in {id}:", artifact, papers.artifacts().index)
     where = f"{table_name(cell.table)}, {row_name(cells_of(cell.table), cell.row)}, {cell.column}" if "cell" in rule else (
         cells_of(f"{paper}.prose").iloc[cell.row]["where"])  # fmt: skip
     finding = Finding(id, paper, artifact, where, "statement", rule["what"], cell.text, "", "inconclusive",
                       claim=rule.get("claim", ""), cells=(place(cell),) if "cell" in rule else ())  # fmt: skip
     if rule.get("claim"):
-        manifests.claim(rule["claim"])
+        papers.claim(rule["claim"])
     found = evaluate(rule)
     if found is None:
         return replace(finding, reading="A cell that it needs is not printed.")
@@ -137,7 +137,7 @@ def setting(paper: str, rule: dict) -> Finding:
     found = [look_up(reference)[0] for reference in rule["places"]]
     said = [f"{cell.text} ({where_is(cell)})" for cell in found]
     values = {float(c.text.replace(",", "")) if re.fullmatch(r"[\d,.]+", c.text) else c.text for c in found}
-    choose(f"artifact in {rule['id']}:", rule["artifact"], manifests.artifacts().index)
+    choose(f"artifact in {rule['id']}:", rule["artifact"], papers.artifacts().index)
     return Finding(f"{paper}.setting.{rule['id']}", paper, rule["artifact"], where_is(found[0]), "setting", rule["what"],
                    said[0], "; ".join(said[1:]), "agrees" if len(values) == 1 else "disagrees",
                    cells=tuple(place(cell) for cell in found if not cell.table.endswith("prose")))  # fmt: skip

@@ -1,5 +1,6 @@
 """The methods: one short file each, all on the one block loop of `backbones`."""
 
+import functools
 import importlib
 import sys
 import typing
@@ -7,9 +8,9 @@ from dataclasses import fields
 
 import torch
 
-from ..backbones import Backbone
 from ..checks import require
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
 from ..records import watching
 from .base import Method, TunedModel, device_of
 
@@ -29,6 +30,12 @@ def method_class(slug: str) -> type[Method]:
     """
     name = choose("method", slug, METHODS).replace("-", "_")
     return importlib.import_module(f".{name}", __name__).Method
+
+
+@functools.cache
+def names() -> dict[str, str]:
+    """Slug -> the method's name, as its module's docstring begins with it."""
+    return {slug: sys.modules[method_class(slug).__module__].__doc__.split(":")[0] for slug in METHODS}
 
 
 def settings_of(slug: str, **settings):

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ..backbones import Backbone
-from ..blocks import Hooks
 from ..chance import stream
 from ..errors import BadInput
+from ..models.backbones import Backbone
+from ..models.blocks import Hooks
 
 
 class Method(Hooks, nn.Module):

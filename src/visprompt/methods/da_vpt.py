@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from ..clustering import cosine_kmeans
 from ..errors import BadInput, choose
 from . import prompts
+from .clustering import cosine_kmeans
 
 
 @dataclass(frozen=True)

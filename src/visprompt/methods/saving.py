@@ -11,9 +11,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from ..backbones import Backbone
 from ..checks import require
 from ..errors import BadInput
+from ..models.backbones import Backbone
 from .base import TunedModel
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from ..backbones import Backbone
-from ..blocks import Hooks
-from ..clustering import streamed_kmeans
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import Hooks
+from .clustering import streamed_kmeans
 from .prompts import uniform_
 
 STRATEGIES = ["random", "mean", "max", "k-means", "uniform"]

@@ -12,10 +12,21 @@ from dataclasses import fields, is_dataclass
 from ..errors import BadInput, CannotWrite
 from ..progress import progress
 from . import source, store, watch
-from .store import (
-    Record, all_records, commit, find_record, find_records, fingerprint_file, hardware, is_current, read_record,
-    short_hash, stores, versions, write_whole,
-)  # fmt: skip
+from .store import (  # fmt: skip
+    Record,
+    all_records,
+    commit,
+    find_record,
+    find_records,
+    fingerprint_file,
+    hardware,
+    is_current,
+    read_record,
+    short_hash,
+    stores,
+    versions,
+    write_whole,
+)
 from .watch import in_own_process, remember, unwatched, watching
 
 __all__ = [

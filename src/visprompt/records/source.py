@@ -16,7 +16,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1]
 NOTEBOOKS = Path(os.environ.get("VISPROMPT_ROOT") or PACKAGE.parents[1]) / "notebooks"
 NAME = PACKAGE.name
-SILENT = ("errors", "checks", "progress", "manifests", "records", "__main__")  # rooms that decide no value
+# rooms, and modules of rooms, that decide no value
+SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest")
 NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
 LAYOUT = {"type_comment", "type_params", "returns", "annotation", "kind", "ctx", "simple", "type_ignores"}
 
@@ -158,6 +159,11 @@ def foreign_to(node: ast.AST) -> list[ast.AST]:
     return [n for n, name in named if isinstance(name, ast.Name) and name.id not in own]
 
 
+def is_silent_module(name: str) -> bool:
+    """Whether what a module does decides no value."""
+    return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-1:]
+
+
 def is_room(name: str, at: Module) -> bool:
     """Whether a name stands for a module of this package, as in `prompts.Deep`."""
     where, original = at.aliases.get(name, (None, ""))
@@ -274,7 +280,7 @@ def read_by(at: Module, unit: str) -> dict[str, str]:
                 called = {id(n.func) for n in walk(part) if isinstance(n, ast.Call)}
                 for name in foreign_to(part):
                     target = defined(name, at)
-                    if target is None or target[0].name.split(".")[0] in SILENT:
+                    if target is None or is_silent_module(target[0].name):
                         continue
                     there, original = target
                     if there.name.startswith("notebooks.") and original in NOT_READ:

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ..errors import BadInput, CannotWrite
-from ..manifests import ROOT
+from ..paths import ROOT
 from . import source
 
 

@@ -60,7 +60,6 @@ KNOWN: dict[int, tuple] = {}  # id of a code object -> it, whether it is ours, w
 IMPORTING: list = []  # frames of modules of ours that are being imported: what they run once decides no value
 CELLS: dict[str, source.Module] = {}  # cells of a notebook that stand in no file of the tree
 ROOT = f"{source.PACKAGE}/"
-HIDDEN = tuple(f"{ROOT}{name}" for name in source.SILENT)
 
 
 def hook(frame, event, arg) -> None:
@@ -88,7 +87,7 @@ def is_ours(code: types.CodeType) -> bool:
     """Whether a code object is of this package or of a notebook's cell."""
     name = code.co_filename
     if name.startswith(ROOT):
-        return not name.startswith(HIDDEN)
+        return not source.is_silent_module(name[len(ROOT) :].removesuffix(".py").replace("/", "."))
     return "ipykernel" in name or name.startswith("<ipython-input")
 
 
@@ -240,7 +239,7 @@ def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
             continue
         name = each.__module__.removeprefix(source.NAME).lstrip(".")
         at = source.module(name)
-        if at is None or each.__qualname__ not in at.units or name.split(".")[0] in source.SILENT:
+        if at is None or each.__qualname__ not in at.units or source.is_silent_module(name):
             continue
         yield name, each.__qualname__
         for unit in at.units:

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from visprompt.errors import BadInput, choose
-
+from ..errors import BadInput, choose
 from .ap_toy import SIGNS, Settings, _attend, assemble, directions, forward, gradient, own_share, patterns
 
 

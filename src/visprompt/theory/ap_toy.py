@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from visprompt.errors import BadInput, choose
+from ..errors import BadInput, choose
 
 SIGNS = (1.0, -1.0, 1.0, -1.0)  # read-out of the neurons e1..e4, Appendix C.3
 BLOCK = 32  # steps whose data are drawn together; part of what a seed means

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from visprompt.errors import BadInput
+from ..errors import BadInput
 
 
 def batch_norm(z: Tensor, scale: Tensor, shift: Tensor, eps: float = 0.0) -> Tensor:

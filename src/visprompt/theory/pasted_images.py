@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from visprompt.backbones import Backbone, load_backbone
-from visprompt.errors import BadInput, choose
-from visprompt.tasks import Split, Task, balanced_order, load_task, normalise
+from ..data.tasks import Split, Task, balanced_order, load_task, normalise
+from ..errors import BadInput, choose
+from ..models.backbones import Backbone, load_backbone
 
 DEPTH = 5  # blocks of a backbone that are used: as many as the paper's ViT has
 

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from visprompt.errors import BadInput
-
+from ..errors import BadInput
 from .shallow_vit import Settings, attend, draw, initial
 
 

@@ -7,8 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from visprompt.errors import BadInput
-
+from ..errors import BadInput
 from .shallow_vit import Settings, draw, gradients, initial, on_relevant
 
 MEMORY = 32 * 2**20  # bytes of a chunk on a processor, near the size of its caches: there larger ones are slower

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from visprompt.errors import BadInput, choose
+from ..errors import BadInput, choose
 
 NAMES = ("query", "key", "value", "hidden")  # W_Q, W_K, W_V, W_O
 LABELS = {2: [[1], [-1]], 4: [[1, 1], [1, -1], [-1, 1], [-1, -1]]}  # one row a class: Section 2 and G.1

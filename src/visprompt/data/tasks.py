@@ -1,0 +1,197 @@
+"""Tasks: images and labels in three splits, embedded ones and those in `folders`."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .. import paths
+from ..errors import BadInput, choose
+from ..manifests import load_yaml
+from .folders import check_name, read_folder, shown, task_folder
+from .targets import pictures
+
+Split = tuple[torch.Tensor, torch.Tensor]
+SPLITS = ("train", "val", "test")
+RESIZES = ("direct", "crop")
+LARGEST = 1024  # pixels of a side: far above any backbone's, far below what no memory holds
+
+# VTAB's groups of the papers' tasks; an embedded task has its own in tasks.yaml
+GROUPS = {
+    "natural": ["caltech101", "cifar100", "dtd", "dtd10", "flowers102", "pets", "svhn", "sun397"],
+    "specialized": ["patch_camelyon", "eurosat", "resisc45", "retinopathy"],
+    "structured": ["clevr_count", "clevr_distance", "dmlab", "kitti", "dsprites_location", "dsprites_orientation",
+                   "smallnorb_azimuth", "smallnorb_elevation"],
+    "fine": ["cub_200_2011", "nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"],
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A classification task. Each split is images (N, 3, S, S) uint8 and labels (N,) int64, from 0."""
+
+    name: str
+    class_names: tuple[str, ...]
+    train: Split
+    val: Split
+    test: Split
+    resize: str  # how pictures came to their size: "none", "direct" or "crop"
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @property
+    def size(self) -> int:
+        """Pixels of a side."""
+        return self.train[0].shape[-1]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hex digits over name, shapes and bytes of all splits."""
+        digest = hashlib.sha256(self.name.encode())
+        for images, labels in (self.train, self.val, self.test):
+            digest.update(str(tuple(images.shape)).encode())
+            digest.update(images.numpy().tobytes())
+            digest.update(labels.numpy().tobytes())
+        return digest.hexdigest()[:12]
+
+
+def embedded_tasks() -> dict[str, dict]:
+    """The embedded tasks' descriptions by name, from data_manifests/tasks.yaml."""
+    return load_yaml(paths.MANIFESTS / "tasks.yaml")["embedded"]
+
+
+def group_of(task: str) -> str:
+    """VTAB's group of a task, "fine" for a fine-grained one, "other" for a folder that no paper names."""
+    if task in embedded_tasks():
+        return embedded_tasks()[task]["group"]
+    return next((group for group, tasks in GROUPS.items() if task in tasks), "other")
+
+
+Statistic = float | Sequence[float]
+
+
+def normalise(images: torch.Tensor, mean: Statistic, std: Statistic) -> torch.Tensor:
+    """Bytes (B, 3, H, W) -> floats (B, 3, H, W), (x / 255 - mean) / std, one value or one a channel."""
+    mean, std = (torch.as_tensor(v, dtype=torch.float32).reshape(-1, 1, 1) for v in (mean, std))
+    return (images.float() / 255 - mean.to(images.device)) / std.to(images.device)
+
+
+def load_task(
+    name: str, data_dir: str | Path | None = None, train_size: int | None = None, *,
+    image_size: int | None = None, resize: str = "direct",
+) -> Task:  # fmt: skip
+    """Load an embedded task, or the folder data_dir/name.
+
+    Args:
+        name: an embedded task (`embedded_tasks()`), or a folder's name in data_dir, where none may have the name
+            of an embedded one.
+        data_dir: folder of task folders, each with images, train800.txt, val200.txt and test.txt (one
+            `relative/path label` a line, labels from 0, no picture twice) and, for the names, classes.txt (one a
+            line); how pictures are read is said at `folders.read_folder`.
+        train_size: use only so many training images, as balanced over the classes as they allow; more than
+            the split has are taken from the larger pool of the tasks that have one.
+        image_size: pixels of a side, 1 to 1024; 24 for embedded tasks and 224 for folders unless given.
+        resize: "direct" to image_size x image_size, or "crop": short side to 8/7 of image_size (256 for
+            224), then the centre; both bilinear.
+
+    Raises:
+        BadInput: unknown name, missing or unreadable files, labels outside the classes, impossible arguments.
+    """
+    check_name(name)
+    choose("resize rule", resize if isinstance(resize, str) else shown(repr(resize)), RESIZES)
+    if not (image_size is None or _whole(image_size) and 1 <= image_size <= LARGEST):
+        given = shown(repr(image_size))
+        raise BadInput(f"image_size must be at least 1 pixel and at most {LARGEST}, a whole number, not {given}.")
+    if not (train_size is None or _whole(train_size)):
+        raise BadInput(f"train_size must be a whole number, not {shown(repr(train_size))}.")
+    known = embedded_tasks()
+    root = None if data_dir is None else task_folder(data_dir, name, known)
+    if name in known:
+        class_names, splits = known[name]["classes"], _embedded(name, known[name], train_size)
+        own = known[name]["image_size"]
+        if image_size in (None, own):
+            resize = "none"
+        else:
+            splits = [(_fit_tensor(images, image_size, resize), labels) for images, labels in splits]
+    elif root is None:
+        choose("embedded task (a folder of images also needs data_dir)", name, known)
+    else:
+        class_names, splits = read_folder(root, image_size or 224, resize)
+    splits[0] = _take(name, splits[0], train_size)
+    return Task(name, tuple(map(str, class_names)), *splits, resize=resize)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def balanced_order(labels: torch.Tensor) -> torch.Tensor:
+    """An order (N,) of labels (N,) whose every prefix is as balanced as the classes allow; else unchanged."""
+    turn = torch.zeros_like(labels)
+    for label in labels.unique():
+        where = labels == label
+        turn[where] = torch.arange(int(where.sum()))
+    return turn.argsort(stable=True)
+
+
+def _take(name: str, split: Split, count: int | None) -> Split:
+    images, labels = split
+    if count is None:
+        return split
+    if not 1 <= count <= len(labels):
+        most = len(labels) + embedded_tasks().get(name, {}).get("pool", 0)
+        raise BadInput(f"train_size must be 1 to {name}'s {most} training images, not {count}.")
+    order = balanced_order(labels)[:count]
+    return images[order], labels[order]
+
+
+def _embedded(name: str, entry: dict, train_size: int | None) -> list[Split]:
+    if name == "digits":
+        return _digits(entry)
+
+    def drawn(stream, count):
+        images, labels = pictures(name, count, entry["seed"], stream)
+        return torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
+
+    splits = [drawn(stream, count) for stream, count in enumerate(entry["splits"])]
+    if train_size is not None and entry["splits"][0] < train_size <= entry["splits"][0] + entry.get("pool", 0):
+        splits[0] = tuple(map(torch.cat, zip(splits[0], drawn(3, entry["pool"]))))
+    return splits
+
+
+def _digits(entry: dict) -> list[Split]:
+    """scikit-learn's digits, three times as large (bilinear, in whole numbers: the same bytes everywhere)."""
+    from sklearn.datasets import load_digits  # slow to import
+
+    images, labels = load_digits(return_X_y=True)
+    grow = np.zeros((24, 8), np.int64)  # rows in thirds
+    for i in range(24):
+        cell, part = divmod(i, 3)
+        grow[i, cell] += (2, 3, 2)[part]
+        if part != 1:
+            grow[i, min(max(cell + part - 1, 0), 7)] += 1
+    ninths = grow @ images.reshape(-1, 8, 8).astype(np.int64) @ grow.T  # 0..144
+    grey = torch.from_numpy(((ninths * 255 + 72) // 144).astype(np.uint8))
+    labels = torch.from_numpy(labels.astype(np.int64))
+    shuffled = torch.from_numpy(np.random.Generator(np.random.PCG64(entry["seed"])).permutation(len(labels)))
+    order = shuffled[balanced_order(labels[shuffled])]
+    parts = order.split(entry["splits"])
+    return [(grey[p][:, None].repeat(1, 3, 1, 1), labels[p]) for p in parts]
+
+
+def _fit_tensor(images: torch.Tensor, size: int, resize: str) -> torch.Tensor:
+    """Bytes (N, 3, S, S) -> (N, 3, size, size) by a resize rule."""
+    inner = size if resize == "direct" else -(-size * 8 // 7)
+    grown = torch.nn.functional.interpolate(
+        images.float(), (inner, inner), mode="bilinear", antialias=inner < images.shape[-1]
+    )
+    edge = (inner - size) // 2
+    return grown[..., edge : edge + size, edge : edge + size].round().clamp(0, 255).to(torch.uint8)

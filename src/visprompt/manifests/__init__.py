@@ -1,0 +1,70 @@
+"""Read the YAML and CSV files of `data_manifests/`, each YAML file checked against what its room says it may hold."""
+
+import copy
+import csv
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import BadInput
+from .validation import Source, validated
+
+
+def load_yaml(path: Path) -> dict | list:
+    """Return what the YAML file holds, checked once against what its room says it may hold.
+
+    Raises:
+        BadInput: the file is missing or damaged; the message names the line.
+    """
+    return copy.deepcopy(_checked(Path(path), stamp(path)).content)  # what a caller changes is its own
+
+
+def stamp(path: Path) -> tuple | None:
+    """What changes with a file: time, size and the file itself; None where nothing can be read."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None  # reading it says what is wrong
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@functools.lru_cache(maxsize=64)
+def _checked(path: Path, stamp: tuple | None) -> Source:
+    """A file parsed and checked once as long as it does not change: a chapter reads the same few thousands of times."""
+    return validated(path)
+
+
+@contextmanager
+def located(path: Path, *steps: str | int) -> Iterator[None]:
+    """What is refused within was asked for by this place of a YAML file; the message begins with file and line."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{_checked(path, stamp(path)).place(steps)}{error}") from error
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Return a CSV file with every cell as the string in the file, empty cells as "".
+
+    Raises BadInput when it is missing, is not CSV, or has rows of unlike length or a column twice.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file, strict=True))
+    except FileNotFoundError:
+        raise BadInput(f"{path} does not exist; restore it from the repository.") from None
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read ({error.strerror}); restore it from the repository.") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is not a readable table: {error}. Correct its quotes.") from error
+    header = rows[0] if rows else []
+    if not header or len(set(header)) < len(header):
+        raise BadInput(f"{path}: the first row must name each column once; it is {header}.")
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise BadInput(f"{path}: row {number} has {len(row)} cells, not {len(header)}; quote commas.")
+    return pd.DataFrame(rows[1:], columns=header, dtype=str)

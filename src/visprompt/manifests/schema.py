@@ -1,0 +1,80 @@
+"""The words that schemas of YAML files are made of (JSON Schema, Draft 2020-12), and the faults beyond schemas."""
+
+import types
+import typing
+from collections.abc import Iterable
+
+from ..errors import BadInput
+from .wording import Fault, refusal
+
+TEXT = {"type": "string", "pattern": r"\S", "description": "a text"}
+
+
+FLAG = {"type": "boolean"}
+
+
+COUNT = {"type": "integer", "minimum": 1}
+
+
+SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+
+
+NUMBER = {"type": "number"}
+
+
+TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
+
+
+def mapping(required: dict, optional: dict | None = None, **more) -> dict:
+    """A mapping with these keys and no others."""
+    return {"type": "object", "properties": required | (optional or {}), "required": list(required),
+            "additionalProperties": False, **more}  # fmt: skip
+
+
+def named(value: dict, least: int = 1) -> dict:
+    """A mapping whose keys are free names."""
+    return {"type": "object", "additionalProperties": value, "properties": {}, "minProperties": least}
+
+
+def listed(item: dict, least: int = 1, most: int | None = None, **more) -> dict:
+    """A list of `least` to `most` of these."""
+    return {"type": "array", "items": item, "minItems": least, **({} if most is None else {"maxItems": most}), **more}
+
+
+def one_of(words, title: str = "") -> dict:
+    """One of some words; `title` is what they are called."""
+    return {"enum": list(words), **({"title": title} if title else {})}
+
+
+def either(*kinds: dict) -> dict:
+    """What fits one of several schemas."""
+    return {"anyOf": list(kinds)}
+
+
+def of_hint(hint: object) -> dict:
+    """The schema of an annotation: scalars, `X | None`, `tuple[X, ...]` and unions of these."""
+    parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    lists = [typing.get_args(part)[0] for part in parts if typing.get_origin(part) is tuple]
+    kinds = [TYPES[part] for part in parts if part in TYPES] + ["array"] * bool(lists)
+    return {"type": kinds if len(kinds) > 1 else kinds[0], **({"items": of_hint(lists[0])} if lists else {})}
+
+
+def known(path: tuple, kind: str, given: str, allowed: Iterable[str], key: str | None = None) -> Iterable[Fault]:
+    """A fault where a name is none of those allowed."""
+    allowed = list(dict.fromkeys(allowed))
+    if given not in allowed:
+        yield Fault(path, refusal(kind, given, allowed), key)
+
+
+def said(path: tuple, function, *given) -> Iterable[Fault]:
+    """A fault where a function refuses what it is given, in its words."""
+    try:
+        function(*given)
+    except BadInput as error:
+        yield Fault(path, str(error))
+
+
+def column_faults(path: tuple, text: str, columns: list[str]) -> Iterable[Fault]:
+    """The columns of "A", "A, B" or "first .. last" exist."""
+    for part in [text] if text in columns else text.replace(" .. ", ", ").split(","):
+        yield from known(path, "column", part.strip(), columns)

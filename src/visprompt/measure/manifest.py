@@ -1,0 +1,72 @@
+"""What `measure`'s files of `data_manifests/` may hold."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from .. import papers
+from ..errors import BadInput
+from ..manifests.schema import FLAG, TEXT, known, listed, mapping, named, one_of, said
+from ..manifests.wording import Fault
+from ..methods.manifest import method, method_settings
+
+
+def counts_schema() -> dict:
+    """`papers/counts.yaml`; the settings of an entry are in `references`."""
+    from .counts import TASKS, UNITS
+
+    entry = {"slug": method(), "settings": {"type": "object"}, "backbone": TEXT, "tasks": one_of(TASKS), "head": FLAG,
+             "measure": one_of(UNITS), "fitted": FLAG, "decimals": {"type": "integer", "minimum": 0}, "note": TEXT,
+             "plus": mapping({"source": TEXT, "row": TEXT, "column": TEXT})}  # fmt: skip
+    part = mapping({"slug": entry["slug"]}, {name: entry[name] for name in ("settings", "backbone", "tasks", "head")})
+    entry |= {"over": part, "minus": part}
+    by_source = {"type": ["string", "object"], "additionalProperties": TEXT, "properties": {}, "pattern": r"\S",
+                 "description": "a text, or a mapping from sources to texts"}  # fmt: skip
+    group = mapping(
+        {"sources": listed(TEXT, uniqueItems=True), "column": by_source, "rows": named(mapping({}, entry))},
+        {"table": TEXT, "key": TEXT, "where": named(TEXT), "prefix": TEXT, "suffix": by_source, **entry},
+    )
+    return listed(group)
+
+
+def counts_faults(content: list, file: Path) -> Iterable[Fault]:
+    """Tables, their columns and rows exist, and settings are the methods'."""
+    from .counts import of_source, printed_cells
+
+    for place, group in enumerate(content):
+        rows: set[str] = set()
+        for at, source in enumerate(group["sources"]):
+            for field in ("column", "suffix"):
+                if isinstance(group.get(field), dict):
+                    for key in group[field]:
+                        yield from known((place, field), "source", key, group["sources"], key)
+            if not source.endswith(".prose"):
+                yield from said((place, "sources", at), papers.artifact, source)
+            try:
+                table, prose = group.get("table", source), group.get("table", source).endswith(".prose")
+                columns = ["id", "where", "value"] if prose else papers.published(table).columns
+                key = "id" if prose else group.get("key", "method")
+                yield from known((place, "key") if "key" in group else (place,), "column", key, columns)
+                yield from known((place, "column"), "column", of_source(group["column"], source), columns)
+                for name in group.get("where", {}):
+                    yield from known((place, "where"), "column", name, columns, name)
+                if key in columns:
+                    rows |= set(printed_cells(table, key).index)
+            except BadInput as error:
+                yield Fault((place, "table") if "table" in group else (place, "sources", at), str(error))
+        shared = {key: group[key] for key in ("slug", "settings") if key in group}
+        for name, entry in group["rows"].items():
+            yield from known((place, "rows"), "row", name, rows, name)
+            path = (place, "rows", name)
+            yield from entry_faults(path, shared | entry)
+            for key in ("over", "minus"):
+                yield from entry_faults((*path, key), entry.get(key, {}))
+
+
+def entry_faults(path: tuple, given: dict) -> Iterable[Fault]:
+    """The settings of something that is counted."""
+    if "settings" not in given:
+        return
+    if "slug" not in given:
+        yield Fault(path, "settings without a slug; name the method that they are of.")
+    else:
+        yield from method_settings((*path, "settings"), given["slug"], given["settings"], ("N", "k"))

@@ -1,1 +1,0 @@
-"""What is measured on a model: cost, similarity of features, attention."""

@@ -1,0 +1,61 @@
+"""Files of weights: read, checked, and put into a network."""
+
+import os
+from pathlib import Path
+
+import torch
+from timm.models import clean_state_dict, load_state_dict
+from torch import nn
+
+from ..errors import BadInput
+
+
+def read_state(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a weights file by name, out of the wrappings that training scripts put around them.
+
+    Raises:
+        BadInput: the file is missing, unreadable or holds something else.
+    """
+    remedy = "Give the path of a .safetensors or .pth file."
+    if not os.path.isfile(path):  # where pathlib raises, for paths that are too long, this says no
+        raise BadInput(f"weights file {path} {'is no file' if os.path.exists(path) else 'does not exist'}. {remedy}")
+    try:
+        state = load_state_dict(path, use_ema=False)  # timm's; knows "state_dict", "model" and the prefix "module."
+        while inner := next((state[key] for key in ("state_dict", "model") if isinstance(state.get(key), dict)), None):
+            state = clean_state_dict(inner)
+    except AttributeError:  # no dictionary where one belongs, or keys that are no text
+        state = {}
+    except Exception as error:
+        raise BadInput(f"weights file {path} cannot be read ({type(error).__name__}); fetch it again.") from error
+    if not state:
+        raise BadInput(f"weights file {path} holds no tensors by name. {remedy}")
+    for key, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            raise BadInput(f"weights file {path}: {key!r} is a {type(value).__name__}, no tensor. {remedy}")
+    return state
+
+
+def load_weights(model: nn.Module, path: Path, name: str) -> None:
+    """Load a file with timm's key names; only the classifier may differ, since every task brings its own.
+
+    Raises:
+        BadInput: the file is missing, unreadable, of another architecture, or holds NaN or infinity.
+    """
+    state = read_state(path)
+    head = model.default_cfg.get("classifier", "head") if hasattr(model, "default_cfg") else ""
+    heads = tuple(f"{prefix}." for prefix in {head, "head", "fc"} if prefix)
+    wanted = {key: value.shape for key, value in model.state_dict().items() if not key.startswith(heads)}
+    given = {key: value.shape for key, value in state.items() if not key.startswith(heads)}
+    wrong = [key for key in wanted if wanted[key] != given.get(key)] + [key for key in given if key not in wanted]
+    if wrong:
+        key = wrong[0]
+        raise BadInput(
+            f"weights file {path} is of another architecture than {name}: {len(wrong)} tensors differ, first {key!r} "
+            f"(file {tuple(given[key]) if key in given else 'lacks it'}, "
+            f"{name} {tuple(wanted[key]) if key in wanted else 'lacks it'}). Name the architecture it was made for."
+        )
+    state = {key: state[key].float() for key in wanted}
+    for key, value in state.items():
+        if not value.isfinite().all():
+            raise BadInput(f"weights file {path} has NaN or infinity in {key!r}; give a file of finite numbers.")
+    model.load_state_dict(state, strict=False)

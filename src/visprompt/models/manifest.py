@@ -1,0 +1,45 @@
+"""What `models`'s files of `data_manifests/` may hold."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..manifests.schema import COUNT, FLAG, NUMBER, SHARE, TEXT, listed, mapping, named, one_of
+from ..manifests.wording import Fault
+
+
+def backbones_schema() -> dict:
+    """`backbones.yaml`."""
+    vit = mapping(
+        {name: COUNT for name in ("img_size", "patch_size", "embed_dim", "depth", "num_heads")},
+        {"class_token": FLAG, "global_pool": one_of(["token", "avg", "max"]), "fc_norm": FLAG},
+    )
+    resnet = mapping(
+        {"layers": listed(COUNT, 4, 4), "channels": listed(COUNT, 4, 4)},
+        {"stem_type": one_of(["", "deep", "deep_tiered"]), "stem_width": COUNT},
+    )
+    positive = {"type": "number", "exclusiveMinimum": 0}
+    entry = {"timm_class": one_of(["VisionTransformer", "ResNet"]), "timm_kwargs": {"type": "object"},
+             "image_size": COUNT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3), "weights": TEXT,
+             "log": TEXT, "source": TEXT, "recipe": TEXT, "licence": TEXT}  # fmt: skip
+    whole = mapping(entry, {"source_accuracy": SHARE, "probe_accuracy": SHARE})
+    whole["allOf"] = [
+        {"if": {"properties": {"timm_class": {"const": kind}}}, "then": {"properties": {"timm_kwargs": schema}}}
+        for kind, schema in (("VisionTransformer", vit), ("ResNet", resnet))
+    ]
+    file = {"timm": TEXT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3)}
+    return mapping({"embedded": named(whole), "files": named(mapping(file), 0)})
+
+
+def backbones_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Sizes fit each other; timm says it in a traceback."""
+    for name, entry in content["embedded"].items():
+        path, size, given = ("embedded", name, "timm_kwargs"), entry["image_size"], entry["timm_kwargs"]
+        if entry["timm_class"] == "VisionTransformer":
+            if given["img_size"] != size:
+                yield Fault((*path, "img_size"), f"{given['img_size']} is given; write {size}, as in image_size.")
+            if given["img_size"] % given["patch_size"]:
+                text = f"{given['patch_size']} is given; write a divisor of img_size, {size}."
+                yield Fault((*path, "patch_size"), text)
+            if given["embed_dim"] % given["num_heads"]:
+                text = f"{given['num_heads']} is given; write a divisor of embed_dim, {given['embed_dim']}."
+                yield Fault((*path, "num_heads"), text)

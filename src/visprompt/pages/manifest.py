@@ -1,0 +1,30 @@
+"""What `pages`'s files of `data_manifests/` may hold."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from .. import papers
+from ..manifests.schema import TEXT, known, listed, mapping, named
+from ..manifests.wording import Fault
+
+
+def notebooks_schema() -> dict:
+    """`notebooks.yaml`."""
+    from ..words import PROFILES
+
+    slices = mapping({}, {name: named(named({}, 0), 0) for name in PROFILES})
+    return named(mapping({"title": TEXT, "artifacts": listed(TEXT, 0, uniqueItems=True), "slices": slices}))
+
+
+def notebooks_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """A notebook exists, and what it shows are artifacts that no other shows."""
+    there = [path.stem for path in (file.parents[1] / "notebooks").glob("*.py")]
+    artifacts, shown = set(papers.artifacts().index), {}
+    for name, entry in content.items():
+        yield from known((), "notebook", name, there, name)
+        for place, id in enumerate(entry["artifacts"]):
+            path = (name, "artifacts", place)
+            yield from known(path, "artifact", id, artifacts)
+            if id in shown:
+                yield Fault(path, f"{id!r} is given to {shown[id]} already; delete one.")
+            shown[id] = name

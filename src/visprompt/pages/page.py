@@ -1,0 +1,237 @@
+"""A page that remembers what it showed."""
+
+import base64
+import html
+import io
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+from IPython.display import HTML, display
+from matplotlib.figure import Figure
+
+from .. import manifests, papers, paths
+from .. import records as run_records
+from ..errors import BadInput, choose
+from ..words import EVIDENCE
+from .parameters import Parameters
+
+RESULTS_MIME = "application/vnd.visprompt.results+json"
+
+
+def verdict(claim: papers.Claim, low: float, high: float) -> str:
+    """Hold an interval against a claim: `agrees`, `disagrees` or `inconclusive`."""
+    if claim.direction == "equal":
+        bottom, top = claim.published - claim.tolerance, claim.published + claim.tolerance
+        if bottom <= low and high <= top:
+            return "agrees"
+        return "disagrees" if high < bottom or low > top else "inconclusive"
+    if claim.direction == "less":
+        low, high, margin = -high, -low, -claim.margin
+    else:
+        margin = claim.margin
+    if low > margin:
+        return "agrees"
+    return "disagrees" if high < margin else "inconclusive"
+
+
+class Page:
+    """One notebook's page: what it shows, what it cannot, and how the claims came out."""
+
+    def __init__(self, name: str, settings: Parameters):
+        self.name, self.profile = name, settings.profile
+        self.notebooks = manifests.load_yaml(paths.MANIFESTS / "notebooks.yaml")
+        choose("notebook", name, self.notebooks)
+        self.artifacts = {id: {"shows": [], "not_run": None} for id in self.notebooks[name]["artifacts"]}
+        self.claims = {}
+
+    def show(self, artifact, thing, *, evidence, how, records=(), caption, alt=None) -> None:
+        """Display a figure or a table with its evidence, its record and its source cell.
+
+        Args:
+            artifact: id such as "ap.table-1", one of this notebook's.
+            thing: a matplotlib `Figure` (closed afterwards); {label: `Figure`}, a slider with a picture for every
+                label; or a `pandas.DataFrame` formatted for reading.
+            evidence: one of `EVIDENCE`.
+            how: one sentence: how the numbers came about.
+            records: the `Record`s behind it.
+            alt: for figures: what there is to see, in a sentence.
+
+        Raises:
+            BadInput: unknown artifact or evidence, or a figure without `alt`.
+        """
+        choose("artifact of this notebook", artifact, self.artifacts)
+        how = with_age(how, records)
+        links = f'<a href="../records/{artifact}.json">record</a> · <a href="#cell-{artifact}">source cell</a>'
+        display(HTML(figure_html(thing, caption, evidence, how, links, alt)))
+        self.artifacts[artifact]["shows"].append(
+            {"evidence": evidence, "how": how, "caption": caption, "cell": artifact, "records": ids(records)}
+        )
+
+    def present(self, thing, *, evidence, how, records=(), caption, alt=None, cell="", escape=True) -> None:
+        """Display what belongs to no artifact of a paper, with its evidence; the arguments are those of `show`.
+
+        Args:
+            cell: name of the cell that makes it, for a link.
+            escape: False lets HTML in a table's cells through.
+        """
+        links = f'<a href="#cell-{cell}">source cell</a>' if cell else ""
+        if records:
+            named = ", ".join(f"<code>{html.escape(id)}</code>" for id in ids(records))
+            links += f" <details><summary>records</summary>{named}</details>"
+        display(HTML(figure_html(thing, caption, evidence, with_age(how, records), links, alt, escape)))
+
+    def printed(self, artifact: str, caption: str) -> None:
+        """Display a table as the paper prints it, for comparison; it is nobody's evidence."""
+        table = papers.published(artifact)
+        doubts = [f"row {row + 1}: {doubt}" for row, doubt in enumerate(table["doubt"]) if doubt]
+        table = table.drop(columns="doubt").set_axis(range(1, len(table) + 1))
+        body = f'<div class="vp-table">{table.to_html(border=0, escape=True)}</div>'
+        note = f" Doubtful in the text: {'; '.join(dict.fromkeys(doubts))}." if doubts else ""
+        display(HTML(
+            f'<div class="vp-printed"><details><summary>{html.escape(caption)}</summary>{body}'
+            f"<p>{html.escape(note)}</p></details></div>"
+        ))  # fmt: skip
+
+    def not_run(self, artifact: str, *, command: str, why: str) -> None:
+        """Say that an artifact, or the part of it named in `why`, has not been run, and what would run it."""
+        choose("artifact of this notebook", artifact, self.artifacts)
+        self.artifacts[artifact]["not_run"] = {"command": command, "why": why}
+        display(HTML(
+            f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(why)} '
+            f"This would run it:<pre>{html.escape(command)}</pre></div>"
+        ))  # fmt: skip
+
+    def judge(self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note="") -> None:
+        """Hold a measured interval against a claim, display the verdict and remember it.
+
+        Raises:
+            BadInput: unknown claim or evidence, or evidence that the claim does not accept.
+        """
+        claim = papers.claim(claim_id)
+        choose("evidence", evidence, EVIDENCE)
+        choose(f"evidence for {claim_id}", evidence, claim.settles)
+        low, high = (estimate if low is None else low), (estimate if high is None else high)
+        result = verdict(claim, low, high)
+        self.claims[claim_id] = {
+            "evidence": evidence, "verdict": result, "estimate": float(estimate),
+            "low": finite(low), "high": finite(high), "records": ids(records), "note": note,
+        }  # fmt: skip
+        if claim.direction == "equal":
+            wanted = f"{claim.published:g} ± {claim.tolerance:g}"
+        else:
+            wanted = f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
+        interval = f" [{low:.4g}, {high:.4g}]" if high > low else ""
+        if None in (finite(low), finite(high)):
+            interval = " (no interval: fewer than three independent values)"
+        display(HTML(
+            f'<p class="vp-claim"><span class="vp-badge vp-{result}">{result}</span> '
+            f'<span class="vp-badge vp-{evidence}">{evidence}</span> '
+            f"{html.escape(claim.metric.strip())}: <b>{estimate:.4g}</b>{interval}, claimed {wanted}. "
+            f"Printed ({html.escape(claim.where)}): {html.escape(claim.printed or '–')}. "
+            f"{html.escape(note)} <code>{claim_id}</code></p>"
+        ))  # fmt: skip
+
+    def close(self) -> None:
+        """End the page: every artifact must have been shown or be `not run`; keep the results in the notebook.
+
+        Raises:
+            BadInput: an artifact of this notebook was forgotten.
+        """
+        forgotten = [id for id, entry in self.artifacts.items() if not entry["shows"] and not entry["not_run"]]
+        if forgotten:
+            raise BadInput(f"no figure, table or not_run for {', '.join(forgotten)}. Add one in notebooks/{self.name}.py.")
+        results = {
+            "notebook": self.name, "profile": self.profile, "commit": run_records.commit(),
+            "artifacts": self.artifacts, "claims": self.claims,
+        }  # fmt: skip
+        display({RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
+
+
+def with_age(how: str, records: Sequence[run_records.Record]) -> str:
+    """How numbers came about; how many of their records other code or other versions of torch or timm made."""
+    records = list({record.id: record for record in records}.values())
+    old = sum(not run_records.is_current(record) for record in records)
+    if old:
+        how = f"{how} {old} of {len(records)} records were made by other code than today's."
+    others, made = [], set()
+    for name in ("torch", "timm"):
+        installed = public(run_records.versions()[name])
+        found = {record.id: public(record.versions.get(name, installed)) for record in records}
+        found = {id: version for id, version in found.items() if version != installed}
+        if found:
+            others.append(f"{name} {' or '.join(sorted({*found.values()}))} (installed is {installed})")
+            made |= found.keys()
+    if others:
+        how = f"{how} {len(made)} of {len(records)} records were made with {' and '.join(others)}."
+    return how
+
+
+def public(version: str) -> str:
+    """A version without its build: 2.9.0 of 2.9.0+cpu."""
+    return version.split("+")[0]
+
+
+def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
+    """A figure or a table with caption, evidence and links.
+
+    Raises:
+        BadInput: unknown evidence, or a figure without `alt`.
+    """
+    choose("evidence", evidence, EVIDENCE)
+    if isinstance(thing, (Figure, dict)):
+        if not alt:
+            raise BadInput(f"{caption!r}: a figure needs alt=, one sentence that says what is to be seen.")
+        if isinstance(thing, dict):
+            body = slider_html(thing, caption, alt)
+        else:
+            body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
+    else:
+        named = not isinstance(thing.index, pd.RangeIndex)
+        body = f'<div class="vp-table">{thing.to_html(border=0, escape=escape, index=named)}</div>'
+    return (
+        f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
+        f'<span class="vp-badge vp-{evidence}">{evidence}</span> <span class="vp-how">{html.escape(how)}</span> '
+        f"{links}</figcaption></figure>"
+    )
+
+
+def slider_html(pictures: dict[str, Figure], caption: str, alt: str) -> str:
+    """One picture for every stop of a slider; without a script the middle one stands alone. See site.js.
+
+    Raises:
+        BadInput: fewer than two pictures.
+    """
+    if len(pictures) < 2:
+        raise BadInput(f"{caption!r}: a slider needs two pictures or more, as {{label: Figure}}; show one as it is.")
+    middle = (len(pictures) - 1) // 2
+    images = "".join(
+        f'<img src="{png(picture)}" alt="{html.escape(f"{label}: {alt}")}" data-label="{html.escape(label)}"'
+        f"{'' if number == middle else ' hidden'}>"
+        for number, (label, picture) in enumerate(pictures.items())
+    )
+    return (
+        f'<div class="vp-slices"><label hidden><input type="range" min="0" max="{len(pictures) - 1}" step="1" '
+        f'value="{middle}" autocomplete="off" aria-label="Slider: {html.escape(caption)}"> <output></output></label>'
+        f"{images}</div>"
+    )
+
+
+def finite(value) -> float | None:
+    """A bound as JSON knows it: None where there is none."""
+    return float(value) if math.isfinite(value) else None
+
+
+def ids(records) -> list[str]:
+    """The ids of some records, each once, in order."""
+    return list(dict.fromkeys(record.id for record in records))
+
+
+def png(figure: Figure) -> str:
+    """A figure as a data address, so that a page needs no second file; closes the figure."""
+    import matplotlib.pyplot as plt
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
+    plt.close(figure)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

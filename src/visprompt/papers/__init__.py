@@ -1,0 +1,111 @@
+"""What the papers print: their artifacts, cells and claims, in `data_manifests/papers/`, whose README explains them."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from .. import paths
+from ..errors import BadInput, choose
+from ..manifests import load_yaml, read_table, stamp
+
+ARTIFACT_COLUMNS = ("paper", "kind", "number", "title", "shows", "backbone", "datasets", "scale_needed")
+DIRECTIONS = ("greater", "less", "equal")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One checkable statement of a paper, and what would settle it.
+
+    `direction` says how an estimate with an interval is held against it:
+
+    * "greater": the estimate is a difference or a slope; the claim agrees when the whole interval
+      is above `margin`, disagrees when it is wholly below. "less" is the mirror image.
+    * "equal": the estimate is a number; the claim agrees when the interval lies inside
+      `published` +- `tolerance`, disagrees when the two are disjoint.
+    * Anything else is inconclusive.
+    """
+
+    id: str  # "<artifact id>.<short slug>"
+    artifact: str  # id in artifacts.csv
+    where: str  # where the paper prints it
+    metric: str  # what the estimate is, with its unit
+    direction: str  # one of DIRECTIONS
+    why: str  # the reason for the margin or the tolerance
+    settles: tuple[str, ...]  # the kinds of evidence that could settle it
+    printed: str = ""  # the value as printed, or the statement in short
+    published: float | None = None  # the same as a number; "equal" needs it
+    margin: float | None = None  # "greater" and "less"
+    tolerance: float | None = None  # "equal"
+
+
+def papers() -> dict[str, dict]:
+    """Return slug -> {title, short, subject}; raises BadInput when `papers.yaml` is damaged."""
+    return load_yaml(paths.MANIFESTS / "papers" / "papers.yaml")
+
+
+def artifacts(paper: str | None = None) -> pd.DataFrame:
+    """Return the artifacts of one paper, or of all; strings, index `id`.
+
+    Raises BadInput for an unknown paper or a damaged `artifacts.csv`.
+    """
+    path = paths.MANIFESTS / "artifacts.csv"
+    table = _artifacts(path, stamp(path))
+    return table.copy() if paper is None else table[table["paper"] == choose("paper", paper, papers())]
+
+
+@functools.lru_cache(maxsize=8)
+def _artifacts(path: Path, stamp: tuple | None) -> pd.DataFrame:
+    """`artifacts.csv`, read and checked once as long as it does not change."""
+    table = read_table(path)
+    if list(table.columns) != ["id", *ARTIFACT_COLUMNS]:
+        raise BadInput(f"{path}: the columns must be id, {', '.join(ARTIFACT_COLUMNS)}.")
+    if table["id"].duplicated().any():
+        raise BadInput(f"{path}: id {table['id'][table['id'].duplicated()].iloc[0]!r} is given twice.")
+    return table.set_index("id")
+
+
+def artifact(id: str) -> pd.Series:
+    """Return one row of `artifacts.csv`; an unknown id raises BadInput that names the nearest."""
+    table = artifacts()
+    return table.loc[choose("artifact", id, table.index)]
+
+
+def published(artifact_id: str) -> pd.DataFrame:
+    """Return the cells of a table exactly as printed: strings, and a column `doubt`.
+
+    Raises BadInput when the artifact is unknown or no table, or its cells are lost or not copied yet.
+    """
+    row = artifact(artifact_id)
+    if row["kind"] != "table":
+        raise BadInput(f"{artifact_id} is a {row['kind']} and prints no cells; ask for a table.")
+    folder = paths.MANIFESTS / "papers" / row["paper"]
+    name = artifact_id.split(".", 1)[1]
+    lost = load_yaml(folder / "lost.yaml") if (folder / "lost.yaml").exists() else {}
+    if name in lost:
+        raise BadInput(f"{artifact_id}: the text of the paper lost the cells. {lost[name]}")
+    if not (folder / f"{name}.csv").exists():
+        raise BadInput(f"{artifact_id} is not transcribed yet; write {folder / name}.csv.")
+    table = read_table(folder / f"{name}.csv")
+    if "doubt" not in table.columns:
+        raise BadInput(f"{folder / name}.csv needs a column 'doubt', empty where the cell is clear.")
+    return table
+
+
+def claims(paper: str | None = None) -> list[Claim]:
+    """Return the claims of one paper, or of all papers that have a `claims.yaml`, in file order.
+
+    Raises BadInput for an unknown paper or a damaged entry; the message names line, entry and field.
+    """
+    files = {slug: paths.MANIFESTS / "papers" / slug / "claims.yaml" for slug in papers()}
+    wanted = [s for s in files if files[s].exists()] if paper is None else [choose("paper", paper, files)]
+    entries = [entry for slug in wanted for entry in load_yaml(files[slug])]
+    return [Claim(**{**entry, "settles": tuple(entry["settles"])}) for entry in entries]
+
+
+def claim(id: str) -> Claim:
+    """Return one claim; an unknown id raises BadInput that names the nearest."""
+    slug = str(id).split(".")[0]
+    found = {c.id: c for c in claims(slug if slug in papers() else None)}
+    return found[choose("claim", id, found)]

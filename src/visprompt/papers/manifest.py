@@ -1,0 +1,62 @@
+"""What `papers`'s files of `data_manifests/` may hold."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from .. import papers
+from ..manifests.schema import NUMBER, TEXT, listed, mapping, named, one_of
+from ..manifests.wording import Fault, refusal
+
+CLAIM_NUMBERS = {"published": NUMBER, "margin": NUMBER, "tolerance": {"type": "number", "minimum": 0}}
+
+
+def papers_schema() -> dict:
+    """`papers/papers.yaml`."""
+    return named(mapping({"title": TEXT, "short": TEXT, "subject": TEXT}))
+
+
+def lost_schema() -> dict:
+    """`papers/<paper>/lost.yaml`."""
+    return named(TEXT)
+
+
+def claims_schema() -> dict:
+    """`papers/<paper>/claims.yaml`."""
+    from ..words import EVIDENCE
+    from . import DIRECTIONS
+
+    text = {name: TEXT for name in ("id", "artifact", "where", "metric", "why")}
+    evidence = listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
+    claim = mapping({**text, "direction": one_of(DIRECTIONS), "settles": evidence}, {"printed": TEXT, **CLAIM_NUMBERS})
+    needs = [
+        (["equal"], ["published", "tolerance"], "direction 'equal' needs published and tolerance as numbers."),
+        (["greater", "less"], ["margin"], "direction 'greater' or 'less' needs a margin; write 0 for none."),
+    ]
+    claim["allOf"] = [
+        {"if": {"properties": {"direction": {"enum": given}}, "required": ["direction"]},
+         "then": {"required": needed, "errorMessage": message}}
+        for given, needed, message in needs
+    ]  # fmt: skip
+    return listed(claim, 0)
+
+
+def claims_faults(content: list, file: Path) -> Iterable[Fault]:
+    """Claims are of the paper's artifacts, and named after them, each once."""
+    table, seen = papers.artifacts(), set()
+    artifacts = set(table.index[table["paper"] == file.parent.name])
+    for place, claim in enumerate(content):
+        if claim["artifact"] not in artifacts:
+            text = refusal("artifact of this paper", claim["artifact"], artifacts).split(" Allowed:")[0]
+            yield Fault((place, "artifact"), f"{text} Write a known artifact, from artifacts.csv.")
+        elif not claim["id"].startswith(claim["artifact"] + "."):
+            yield Fault((place, "id"), f"{claim['id']!r} is given; write '{claim['artifact']}.<short slug>'.")
+        if claim["id"] in seen:
+            yield Fault((place, "id"), f"{claim['id']!r} is given twice; rename one.")
+        seen.add(claim["id"])
+
+
+def lost_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """A table that is lost has no cells here."""
+    for name in content:
+        if (file.parent / f"{name}.csv").exists():
+            yield Fault((), f"{name}.csv holds its cells; delete one of the two.", name)

@@ -1,0 +1,1 @@
+"""The website, from executed notebooks, prose, manifests and the audit."""

@@ -1,0 +1,279 @@
+"""The parts of the website that are made from manifests and results: tables as plain HTML, no script."""
+
+import base64
+import html
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from .. import manifests, papers, records
+from ..data.drawing import draw
+from ..data.tasks import load_task
+from ..words import EVIDENCE, NOT_RUN, VERDICTS
+
+# Modules that only this site uses.
+HIDDEN = {"__init__", "__main__", "manifest", "sphinx_anchors", "build", "tables"}
+
+
+def bundles(results: dict) -> Iterator[tuple[str, dict]]:
+    """For each artifact that a notebook shows, everything behind it: see `bundle`.
+
+    Raises:
+        BadInput: as `records.find_records`, which goes through the records once for all artifacts.
+    """
+    shown = {id: entry for id, entry in results["artifacts"].items() if entry["notebook"]}
+    parts = [show for entry in shown.values() for show in entry["shows"]] + [*results["claims"].values()]
+    found = records.find_records(id for part in parts for id in part["records"])
+    for artifact in shown:
+        yield artifact, bundle(artifact, results, found)
+
+
+def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> dict:
+    """What the paper shows of one artifact, what was shown, every record in full, claims."""
+    entry = results["artifacts"][artifact]
+    judged = {
+        claim.id: {**asdict(claim), **results["claims"][claim.id]}
+        for claim in papers.claims(artifact.split(".")[0])
+        if claim.artifact == artifact
+    }
+    wanted = [id for part in (*entry["shows"], *judged.values()) for id in part["records"]]
+    return {
+        "artifact": {"id": artifact, **papers.artifact(artifact).to_dict()},
+        "profile": results["profile"],
+        "commit": results["notebooks"][entry["notebook"]],
+        "result": entry,
+        "claims": judged,
+        "records": [asdict(found[id]) for id in dict.fromkeys(wanted)],
+    }
+
+
+def badge(word: str | None) -> str:
+    """One evidence or verdict word, coloured; the word itself carries the meaning."""
+    word = html.escape(word or NOT_RUN)
+    return f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
+
+
+def code(text: str) -> str:
+    """An id as HTML."""
+    return f"<code>{html.escape(text)}</code>"
+
+
+def table(
+    head: list[str], rows: list[list[str]], filterable: bool = False, choices: Sequence[str] = (), kind: str = "",
+    widths: Sequence[int] = (),
+) -> str:  # fmt: skip
+    """An HTML table from finished cells, in a box that scrolls sideways where it must.
+
+    No blank line inside: in Markdown that would end the HTML, and what follows would be Markdown.
+
+    Args:
+        filterable: a text field above it leaves the rows with the typed words.
+        choices: heads of the columns whose words can be picked from lists beside that field.
+        kind: further CSS classes.
+        widths: of the columns, percent: the table is then as wide as the page, and its texts wrap.
+    """
+    kind = " ".join(filter(None, ["vp-table", "vp-filterable" * filterable, "vp-fixed" * bool(widths), kind]))
+    picks = f' data-choices="{",".join(str(head.index(name)) for name in choices)}"' if choices else ""
+    columns = "".join(f'<col style="width: {width}%">' for width in widths)
+    lines = [f'<div class="{kind}" tabindex="0"{picks}><table>{columns}', "<thead><tr>"]
+    lines += [f'<th scope="col">{cell}</th>' for cell in head] + ["</tr></thead>", "<tbody>"]
+    for row in rows:
+        lines.append(f"<tr>{''.join(map(table_cell, row))}</tr>")
+    return re.sub(r"\n\s*\n", "\n", "\n".join([*lines, "</tbody></table></div>"]))
+
+
+def table_cell(content: str) -> str:
+    """One cell; a long text gets a wide column and a short one stays on a line."""
+    length = len(re.sub("<[^>]*>", "", content))
+    kind = ' class="vp-wide"' if length > 60 else ' class="vp-short"' if length < 24 else ""
+    return f"<td{kind}>{content}</td>"
+
+
+def printed_name(row) -> str:
+    """How the paper calls it: "Table 1", "Figure A2", "Lemma 3"."""
+    return f"{row['kind'].capitalize()} {row['number']}"
+
+
+def link(artifact: str, text: str, results: dict) -> str:
+    """A link to an artifact's section, or the plain text where no notebook has it yet."""
+    notebook = results["artifacts"][artifact]["notebook"]
+    text, target = html.escape(text), html.escape(f"notebooks/{notebook}.html#{artifact}")
+    return f'<a href="{target}">{text}</a>' if notebook else text
+
+
+def evidence(results: dict, root: Path) -> str:
+    """Per paper: how many artifacts have which evidence."""
+    found = {id: entry["evidence"] for id, entry in results["artifacts"].items()}
+    return counts("Artifacts", (*EVIDENCE, NOT_RUN), found)
+
+
+def verdicts(results: dict, root: Path) -> str:
+    """Per paper: how its claims came out."""
+    return counts("Claims", (*VERDICTS, NOT_RUN), {id: entry["verdict"] for id, entry in results["claims"].items()})
+
+
+def counts(what: str, words: tuple[str, ...], found: dict[str, str]) -> str:
+    """A table of how many ids of each paper have which word; an id begins with the paper's slug."""
+    count = Counter((id.split(".")[0], word) for id, word in found.items())
+    rows, slugs = [], papers.papers()
+    for slug, paper in slugs.items():
+        numbers = [count[slug, word] for word in words]
+        title = f'<span title="{html.escape(paper["title"])}">{html.escape(paper["short"])}</span>'
+        rows.append([title, str(sum(numbers)), *map(str, numbers)])
+    totals = [sum(count[slug, word] for slug in slugs) for word in words]
+    rows.append(["<strong>all</strong>", str(len(found)), *map(str, totals)])
+    return table(["Paper", what, *map(badge, words)], rows)
+
+
+def artifacts(results: dict, root: Path) -> str:
+    """Every table, figure and theorem of the papers, with its evidence, its claims and what would run the rest."""
+    rows, judged = [], {}
+    for claim in papers.claims():
+        judged.setdefault(claim.artifact, Counter())[results["claims"][claim.id]["verdict"]] += 1
+    for id, row in papers.artifacts().iterrows():
+        entry = results["artifacts"][id]
+        shown = dict.fromkeys(show["evidence"] for show in entry["shows"])
+        words = " ".join(map(badge, shown)) if shown else badge(NOT_RUN)
+        how = "<br>".join(dict.fromkeys(html.escape(show["how"]) for show in entry["shows"]))
+        if entry["not_run"]:
+            how += f'{"<br>" if how else ""}<em>Not run:</em> {html.escape(entry["not_run"]["why"])} '
+            how += code(" ".join(entry["not_run"]["command"].split()))
+        if not entry["notebook"]:
+            how = "No notebook speaks of it yet."
+        record = f' (<a href="records/{html.escape(id)}.json">record</a>)' if entry["notebook"] else ""
+        short = html.escape(papers.papers()[row["paper"]]["short"])
+        name = link(id, printed_name(row), results)
+        counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in (*VERDICTS, NOT_RUN) if (n := judged.get(id, {}).get(word)))
+        rows.append([short, f"{name}{record}<br>{code(id)}", html.escape(row["title"]), words, counted, how])
+    head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How"]
+    return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 17, 10, 12, 37))
+
+
+def claims(results: dict, root: Path, paper: str | None = None) -> str:
+    """Every claim with what the paper prints, what was found, and the verdict; of one paper, or of all."""
+    rows = []
+    for claim in papers.claims(paper):
+        found = results["claims"][claim.id]
+        estimate = "" if found["estimate"] is None else f"{found['estimate']:.4g}"
+        if estimate and None in (found["low"], found["high"]):
+            estimate += " (no interval)"
+        elif estimate and found["high"] > found["low"]:
+            estimate += f" [{found['low']:.4g}, {found['high']:.4g}]"
+        record = f'<a href="records/{html.escape(claim.artifact)}.json">record</a>' if found["notebook"] else ""
+        if found["records"] and not found["notebook"]:  # the audit answered it
+            record = f'<a href="numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
+        printed = f" Printed: {html.escape(claim.printed)}." if claim.printed else ""
+        rows.append([
+            f"{html.escape(papers.papers()[claim.artifact.split('.')[0]]['short'])}, "
+            + link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results),
+            f'{html.escape(claim.metric)}.{printed} <span class="vp-how">{html.escape(claim.why)} '
+            f"{html.escape(found['note'])}</span><br>{code(claim.id)}",
+            html.escape(condition(claim)), f"{estimate}<br>{record}", badge(found["verdict"]),
+            badge(found["evidence"]) if found["evidence"] else "",
+        ])  # fmt: skip
+    head = ["Artifact", "Measured, why that is asked, and what to know", "Agrees when", "Found", "Verdict", "Evidence"]
+    return table(head, rows, filterable=True, choices=("Verdict", "Evidence"), widths=(12, 43, 11, 13, 11, 10))
+
+
+def condition(claim: papers.Claim) -> str:
+    """When a claim agrees, in a few words."""
+    if claim.direction == "equal":
+        return f"{claim.published:g} ± {claim.tolerance:g}"
+    return f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
+
+
+def notebooks(results: dict, root: Path) -> str:
+    """The notebooks with their downloads."""
+    rows = []
+    for name, entry in manifests.load_yaml(root / "data_manifests" / "notebooks.yaml").items():
+        name = html.escape(name)
+        rows.append([
+            f'<a href="notebooks/{name}.html">{html.escape(entry["title"])}</a>',
+            str(len(entry["artifacts"])),
+            f'<a href="downloads/{name}.py" download>{name}.py</a>',
+            f'<a href="downloads/{name}.ipynb" download>{name}.ipynb</a>',
+        ])  # fmt: skip
+    return table(["Notebook", "Artifacts", "Source", "Executed"], rows)
+
+
+def data(results: dict, root: Path) -> str:
+    """The tasks of data_manifests/tasks.yaml, each with its first training images."""
+
+    def examples(group: str, name: str) -> str:
+        if group != "embedded":
+            return ""
+        task = load_task(name)
+        labels = [task.class_names[label] for label in task.train[1][:10]]
+        return strip(task.train[0][:10], f"Ten images of {name}, of the classes {', '.join(labels)}.")
+
+    return manifest(root / "data_manifests" / "tasks.yaml", examples)
+
+
+def backbones(results: dict, root: Path) -> str:
+    """The backbones of data_manifests/backbones.yaml, and what they were trained on."""
+    images = torch.from_numpy(draw("source", 10, seed=0)[0]).permute(0, 3, 1, 2)
+    source = strip(images, "Ten drawn images of the source task: outlines with four fills, and strokes, on many grounds.")
+    return f"The source task looks like this:\n\n{source}\n\n" + manifest(root / "data_manifests" / "backbones.yaml")
+
+
+def strip(images: torch.Tensor, alt: str, scale: int = 4) -> str:
+    """Images (n, 3, S, S) uint8 side by side, enlarged without smoothing, as one picture in the page itself."""
+    row = torch.nn.functional.pad(images, [0, 1], value=255).permute(2, 0, 3, 1).flatten(1, 2)
+    big = row.repeat_interleave(scale, 0).repeat_interleave(scale, 1)
+    buffer = io.BytesIO()
+    Image.fromarray(big.numpy()).save(buffer, "PNG")
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img class="vp-strip" src="data:image/png;base64,{data}" alt="{html.escape(alt)}">'
+
+
+def manifest(path: Path, extra=lambda group, name: "") -> str:
+    """A manifest, group -> name -> fields: a heading a group, a small table a name, and what `extra` adds to it."""
+    parts = []
+    for group, entries in manifests.load_yaml(path).items():
+        parts.append(f"## {html.escape(group.replace('_', ' ').capitalize())}\n")
+        for name, fields in entries.items():
+            rows = [[html.escape(field.replace("_", " ")), value(content)] for field, content in fields.items()]
+            parts.append(f"### {html.escape(str(name))}\n\n{extra(group, name)}\n\n{table(['Field', 'Value'], rows)}\n")
+    return "\n".join(parts)
+
+
+def value(thing) -> str:
+    """One field of a manifest for reading."""
+    if thing is None:
+        return ""
+    if isinstance(thing, dict):
+        return "<br>".join(f"{html.escape(str(key))}: {value(part)}" for key, part in thing.items())
+    if isinstance(thing, list):
+        return ", ".join(map(value, thing))
+    text = html.escape(str(thing))
+    return f'<a href="{text}">{text}</a>' if text.startswith("https://") else text
+
+
+def contributing(results: dict, root: Path) -> str:
+    """CONTRIBUTING.md without its title, which the page has already."""
+    path = root / "CONTRIBUTING.md"
+    return path.read_text(encoding="utf-8").split("\n", 1)[1] if path.exists() else "See the repository."
+
+
+def api(results: dict, root: Path) -> str:
+    """One section a module of the package, filled in by autodoc from the docstrings."""
+    package = root / "src" / "visprompt"
+    paths = sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path))
+    names = [".".join(path.relative_to(package).with_suffix("").parts) for path in paths]
+    parts = []
+    for name in names:
+        if not HIDDEN & set(name.split(".")):
+            parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}\n```\n")
+    return "\n".join(parts)
+
+
+MAKERS = {
+    "evidence": evidence, "verdicts": verdicts, "artifacts": artifacts, "claims": claims, "notebooks": notebooks,
+    "data": data, "backbones": backbones, "api": api, "contributing": contributing,
+}  # fmt: skip

@@ -1,0 +1,376 @@
+"""`make bench`: the fast forms beside the plain ones, as ratios of times measured in turns in one process.
+
+Every row leaves a record. A later call shows the records that this machine made with today's code, and times only
+what has none; `--again` deletes them first.
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+import pandas as pd
+import torch
+
+from ..errors import BadInput, choose
+from ..measure.cost import count_flops, training_memory
+from ..measure.pairs import Side, epochs_in_turns, machine, methods_in_turns, pair_in_turns
+from ..measure.starts import start_times
+from ..methods import METHODS
+from ..methods.parameters import count_parameters
+from ..models.backbones import load_backbone
+from ..progress import progress
+from ..records import Record, all_records, is_current, recorded, remember, unwatched
+
+MODELS = {
+    "cpu": ["vit_small_patch16_224", "vit_base_patch16_224"],
+    "cuda": ["vit_base_patch16_224", "vit_large_patch16_224"],
+}
+BASE = "vit_base_patch16_224"  # the size that the papers use, and that most aims are for
+BATCH = {"cpu": 8, "cuda": 64}  # on two cores the whole takes about ten minutes
+CALLS = {"cpu": 1, "cuda": 3}  # steps in a turn
+AIMS = {100: 0.62, 50: 0.75, 20: 0.87, 10: 0.95}  # prompts -> step time at ViT-Base, fast over plain
+SPT_POOL = 5400  # 90 % of CUB-200-2011's training images, which SPT's Table 1 is about
+SPT_IMAGES = {"cpu": 16, "cuda": SPT_POOL}
+EMBEDDED = "vit_micro_patch4_24"
+PLAIN = "vpt-deep, concatenated"  # among the methods, each at its defaults with whatever is constant cached
+MEMORY_BATCH = 32  # images of the step whose memory is counted
+BY_METHOD = {slug: Side(slug, cached=True) for slug in METHODS}
+BY_METHOD[PLAIN] = Side("vpt-deep", {"form": "concatenate"}, trims=False)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two sides whose steps take turns; the ratio is the first's time over the second's."""
+
+    label: str
+    first: Side
+    second: Side
+    aim: float | None = None
+    equal: bool = False  # one function, computed in two ways
+    infer: bool = False  # time inference too
+
+
+def deep(tokens: int, **changes) -> Side:
+    """VPT-Deep."""
+    return Side("vpt-deep", {"prompt_tokens": tokens}, **changes)
+
+
+@remember
+def pairs(backbone: str, device: str) -> dict[str, Pair]:
+    """Name -> pair, for a ViT."""
+    found, depth = {}, load_backbone(backbone, device="meta").depth
+    for tokens, aim in AIMS.items():
+        plain = Side("vpt-deep", {"prompt_tokens": tokens, "form": "concatenate"}, trims=False)
+        label = f"VPT-Deep, {tokens} prompts: keys and values over concatenated"
+        found[f"vpt-deep-{tokens}"] = Pair(label, deep(tokens), plain, aim if backbone == BASE else None, equal=True)
+    ivpt = Side("ivpt", {"prompt_tokens": 10, "salient_tokens": 10})
+    found["ivpt"] = Pair("iVPT, N = k = 10, over VPT-Deep, 10 prompts", ivpt, deep(10), 1.05, infer=True)
+    found["da-vpt"] = Pair("DA-VPT over VPT-Deep, 10 prompts, 100 classes", Side("da-vpt"), deep(10), 1.10)
+    block = depth // 2
+    ap = Side("ap", {"block": block})
+    label = f"AP at block {block} of {depth}: cached over not"
+    found["ap-cached"] = Pair(label, replace(ap, cached=True), ap, (depth - block) / depth)
+    if device.startswith("cuda"):
+        for name, pair in list(found.items()):
+            sides = {key: replace(getattr(pair, key), precision="bf16") for key in ("first", "second")}
+            found[f"{name}-bf16"] = replace(pair, **sides)
+        label = "VPT-Deep, 100 prompts: bf16 and compiled over float32"
+        found["bf16-compiled"] = Pair(label, deep(100, precision="bf16", compiled=True), deep(100), 0.3)
+    return found
+
+
+def jobs(models: list[str], device: str, batch_size: int | None, repeats: int) -> list[tuple[str, Callable]]:
+    """(what, function of `run` that returns a record) of everything that is timed."""
+    kind, found = device.split(":")[0], []
+    for model in models:
+        shared = {"device": device, "calls": CALLS[kind], "batch_size": batch_size or BATCH[kind]}
+        for name, pair in pairs(model, device).items():
+            more = {**shared, "repeats": repeats, "equal": pair.equal, "infer": pair.infer}
+            found.append((pair.label, partial(pair_in_turns, name, model, pair.first, pair.second, **more)))
+        if model == BASE:
+            few = min(repeats, 3)
+            found.append(("every method", partial(methods_in_turns, model, BY_METHOD, repeats=few, **shared)))
+            pool = {"pool": SPT_POOL, "images": SPT_IMAGES[kind], "repeats": few, "device": device}
+            found.append(("SPT's starts", partial(start_times, model, **pool)))
+    if kind == "cpu":
+        for name, (label, slug, settings, _) in epochs().items():
+            more = {"repeats": repeats}
+            found.append((label, partial(epochs_in_turns, name, EMBEDDED, "position", slug, settings, **more)))
+        found.append((THEORIES["theory"][0], partial(theory, "theory", repeats)))
+    found.append((THEORIES["theory-shallow"][0], partial(theory, "theory-shallow", repeats, device)))
+    return found
+
+
+def epochs(depth: int = 8) -> dict[str, tuple]:
+    """Name -> label, method, settings and (L - l) / L of the epochs timed on the embedded ViT."""
+    found = {"epoch-linear": ("Linear probe, an epoch: cached over not", "linear-probe", {}, 0.0)}
+    for block in (0, depth // 2, depth - 1):
+        label = f"AP at block {block} of {depth}, an epoch: cached over not"
+        found[f"epoch-ap-{block}"] = (label, "ap", {"block": block}, (depth - block) / depth)
+    return found
+
+
+THEORIES = {"theory": ("AP's toy model", "float64"), "theory-shallow": ("shallow ViT", "float32")}  # model, precision
+TRIALS = {"cpu": 24, "cuda": 64}  # of the shallow ViT
+BATCHED = {"cpu": 0.2, "cuda": 0.05}  # the aim: five times as fast on two cores, twenty times on a GPU
+
+
+def theory(name: str, repeats: int, device: str = "cpu", run: bool = True) -> Record | None:
+    """Record of batched theory trials over one-by-one trials."""
+    chosen = {"what": "theory", "name": name, "machine": machine(device), "device": device, "repeats": repeats}
+
+    def compute():
+        once = {"theory": toy_batched, "theory-shallow": lambda: shallow_batched(device)}[name]
+        return {"ratios": [once() for _ in range(repeats)]}
+
+    return recorded("bench", chosen, compute, run=run)
+
+
+def toy_batched(trials: int = 16) -> float:
+    """Time of 200 steps of some trials of AP's toy model in one batch over their time one by one."""
+    from ..theory.ap_toy import Settings, run_trials
+
+    settings, seeds = Settings(tokens=12, layer=2, max_steps=200), list(range(trials))
+    run_trials(settings, seeds[:1])
+    with unwatched():
+        start = time.perf_counter()
+        run_trials(settings, seeds)
+        middle = time.perf_counter()
+        for seed in seeds:
+            run_trials(settings, [seed])
+        return (middle - start) / (time.perf_counter() - middle)
+
+
+def shallow_batched(device: str) -> float:
+    """Time of 200 steps of some trials in one batch over their time one by one; Figure 4's setting, 100 neurons."""
+    from ..theory.shallow_training import run_trials
+    from ..theory.shallow_vit import Settings
+
+    chosen = Settings(neurons=100, output="own", max_steps=200, run_on=True)
+    trials = [(chosen, seed) for seed in range(TRIALS[device.split(":")[0]])]
+    run_trials(trials[:1], device=device)
+    with unwatched():
+        start = time.perf_counter()
+        run_trials(trials, device=device)
+        middle = time.perf_counter()
+        for trial in trials:
+            run_trials([trial], device=device)
+        return (middle - start) / (time.perf_counter() - middle)
+
+
+def forward_macs(backbone: str, side: Side, batch_size: int) -> Record:
+    """Record of the counted forward operations of one image of a batch: "macs"."""
+    chosen = {"what": "forward macs", "backbone": backbone, "side": asdict(side), "batch_size": batch_size}
+
+    def compute():
+        return {"macs": count_flops(side.build(load_backbone(backbone, device="meta")), batch_size=batch_size)["macs"]}
+
+    return recorded("count", chosen, compute)
+
+
+def counted_memory(slug: str) -> Record:
+    """Record of what a training step of a method at BASE must hold, counted on shapes: "memory", "parameters"."""
+    side = BY_METHOD[slug]
+    chosen = {"what": "training memory", "backbone": BASE, "side": asdict(side), "batch_size": MEMORY_BATCH}
+
+    def compute():
+        model = side.build(load_backbone(BASE, device="meta"))
+        return {"memory": training_memory(model, MEMORY_BATCH), "parameters": count_parameters(model)["method"]}
+
+    return recorded("count", chosen, compute)
+
+
+def bench(models: list[str], device: str, batch_size: int | None, repeats: int, again: bool) -> tuple[list, list]:
+    """Do what has no current record of this machine; return all records, and what failed as "what: why".
+
+    Raises:
+        BadInput: an impossible number, an unknown model, or a GPU that is not there.
+    """
+    choose("device", device.split(":")[0], MODELS)
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise BadInput("device cuda is not there: torch finds no GPU on this machine. Give --device cpu.")
+    for name, value in (("repeats", repeats), ("batch-size", batch_size)):
+        if value is not None and value < 1:
+            raise BadInput(f"{name} must be 1 or more, not {value}.")
+    found, failed, old, bar = [], [], [], progress(jobs(models, device, batch_size, repeats), "bench")
+    for label, job in bar:
+        bar.set_postfix_str(label)
+        before = job(run=False)
+        known = before is not None and is_current(before)
+        if known and not again:
+            old.append(before)
+        try:
+            found.append(job(run="again" if again else True))
+        except BadInput:
+            raise
+        except Exception as error:  # such as a compiler that is missing; the others go on
+            failed.append(f"{label}: {type(error).__name__}: {error}")
+    if old:
+        print(
+            f"{len(old)} of {len(found)} were timed before on this machine, by today's code, the first on "
+            f"{min(record.date for record in old)}; --again times them anew.",
+            file=sys.stderr,
+        )
+    return found, failed
+
+
+def kept_records() -> list[Record]:
+    """All bench records, of any machine: for a row the current ones first, then most rounds, then the newest."""
+    order = [*pairs(BASE, "cuda"), "methods", "spt-starts", *epochs(), *THEORIES]
+    models, found = [*MODELS["cpu"], MODELS["cuda"][-1], EMBEDDED, ""], {}
+    for record in all_records("bench"):
+        name, model = record.settings["name"], record.settings.get("backbone", "")
+        if name not in order:
+            continue
+        place = models.index(model) if model in models else len(models)
+        key = (record.settings["machine"], record.settings["device"], place, model, order.index(name))
+        rank = (is_current(record), record.settings["repeats"], record.date)
+        if key not in found or rank > found[key][0]:
+            found[key] = (rank, record)
+    return [found[key][1] for key in sorted(found)]
+
+
+def rows(records: list[Record]) -> pd.DataFrame:
+    """The table: a row or more a record. "a / b" belong to the first and the second of a pair."""
+    makers = {
+        "pair": pair_rows, "epoch": epoch_rows, "starts": start_rows, "theory": theory_rows, "methods": method_rows,
+    }  # fmt: skip
+    found = []
+    for record in records:
+        settings = record.settings
+        if settings["what"] in makers:
+            found += makers[settings["what"]](record)
+        if settings["name"] == "vpt-deep-100":
+            found += [macs_row(settings["backbone"], size) for size in dict.fromkeys([settings["batch_size"], 64])]
+    table = pd.DataFrame(found).fillna("").astype(str)
+    return table.loc[:, (table != "").any()]
+
+
+def ratios(record: Record, what: str = "seconds") -> list[float]:
+    """First over second of every round."""
+    both = zip(record.values["first"][what], record.values["second"][what], strict=True)
+    return [first / second for first, second in both]
+
+
+def spread(values: list[float]) -> dict:
+    """Median and range, as text."""
+    return {"ratio": f"{statistics.median(values):.2f}", "range": f"{min(values):.2f} to {max(values):.2f}"}
+
+
+def two(values: dict, what: str, unit: float, digits: int) -> str:
+    """A number of both sides."""
+    numbers = [values[key][what] for key in ("first", "second")]
+    numbers = [statistics.median(number) if isinstance(number, list) else number for number in numbers]
+    return " / ".join("–" if number is None else f"{number / unit:.{digits}f}" for number in numbers)
+
+
+def pair_rows(record: Record) -> list[dict]:
+    """The step of a pair, and inference where it was timed."""
+    values, settings = record.values, record.settings
+    pair = pairs(settings["backbone"], settings["device"])[settings["name"]]
+    precision = dict.fromkeys(settings[key]["precision"] for key in ("first", "second"))
+    aim = "" if pair.aim is None else f"{'≈' if pair.first.cached else '≤'} {pair.aim:.2f}"
+    row = {
+        "pair": pair.label, "model": settings["backbone"], "precision": " / ".join(precision),
+        "batch": str(settings["batch_size"]), **spread(ratios(record)), "aim": aim,
+        "by operations": f"{values['first']['training_macs'] / values['second']['training_macs']:.2f}",
+        "seconds": two(values, "seconds", 1, 3), "parameters, M": two(values, "parameters", 1e6, 3),
+        "forward GMACs": two(values, "macs", 1e9, 2),
+        "memory, GiB": two(values, "memory", 2**30, 2) if list(precision) == ["float32"] else "",
+        "GPU peak, GiB": "" if values["first"]["peak_mb"] is None else two(values, "peak_mb", 2**10, 2),
+        "note": "" if values["difference"] is None else f"logits differ by {values['difference']:.0e} at most",
+    }  # fmt: skip
+    found = [row]
+    if settings["infer"]:
+        kept = {key: row[key] for key in ("model", "precision", "batch", "parameters, M", "forward GMACs")}
+        found.append({
+            **kept, "pair": f"{pair.label}, inference", **spread(ratios(record, "infer_seconds")),
+            "seconds": two(values, "infer_seconds", 1, 3),
+        })  # fmt: skip
+    return found
+
+
+def epoch_rows(record: Record) -> list[dict]:
+    """An epoch with cached activations over one without."""
+    values, (label, *_, aim) = record.values, epochs()[record.settings["name"]]
+    gap = abs(values["first"]["loss"] - values["second"]["loss"])
+    return [{
+        "pair": label, "model": record.settings["backbone"], "precision": "float32",
+        "batch": str(record.settings["batch_size"]), **spread(ratios(record)), "aim": f"≈ {aim:.2f}",
+        "seconds": two(values, "seconds", 1, 3), "parameters, M": two(values, "parameters", 1e6, 3),
+        "note": f"losses differ by {gap:.0e}; filling the cache once: {values['fill_seconds']:.2f} s",
+    }]  # fmt: skip
+
+
+def start_rows(record: Record) -> list[dict]:
+    """SPT's starts over mean pooling of the same images; the whole pool where it is sampled."""
+    values, settings = record.values, record.settings
+    seconds, count = values["seconds"], settings["images"]
+    median = {name: statistics.median(times) for name, times in seconds.items()}
+    shared = {"model": settings["backbone"], "precision": "float32"}
+    found = [{
+        "pair": f"SPT-Deep, random start from {settings['pool']:,} images", **shared,
+        "seconds": f"{median['random from all']:.3f}", "aim": "seconds",
+        "note": f"{values['blocks']} blocks, {values['prompts']} prompts each; memory grows by "
+                f"{values['growth_mb'] / 1024:.2f} GiB, all tokens would be {values['pool_mb'] / 1024:.1f} GiB",
+    }]  # fmt: skip
+    each = median["one iteration"] / count
+    whole = f"{each:.4f} s an image; {settings['pool']:,} images: {each * settings['pool']:.0f} s"
+    notes = {"one iteration": whole + ("" if count == settings["pool"] else ", extrapolated")}
+    labels = {"random": "random start", "max": "max pooling", "one iteration": "an iteration of k-means"}
+    for name, label in labels.items():
+        over = [a / b for a, b in zip(seconds[name], seconds["mean"], strict=True)]
+        found.append({
+            "pair": f"SPT-Deep, {label} over mean pooling of the same images", **shared, "batch": str(count),
+            **spread(over), "seconds": f"{median[name]:.3f} / {median['mean']:.3f}", "note": notes.get(name, ""),
+        })  # fmt: skip
+    return found
+
+
+TASK_IMAGES, TASK_EPOCHS = 800, 100  # a task of VTAB-1K as the papers train on it
+
+
+def task_seconds(slug: str, record: Record) -> float:
+    """Seconds of the steps of one VTAB-sized task, and of filling the cache, from a record of all methods' steps.
+
+    E2VPT trains twice, before and after it prunes. What comes once or once an epoch is left out.
+    """
+    values, batch = record.values[slug], record.settings["batch_size"]
+    steps = TASK_EPOCHS * TASK_IMAGES / batch * (2 if slug == "e2vpt" else 1)
+    return steps * statistics.median(values["seconds"]) + TASK_IMAGES / batch * (values["below_seconds"] or 0)
+
+
+def method_rows(record: Record) -> list[dict]:
+    """Seconds of one VTAB-sized task for every method, computed from its measured step."""
+    settings = record.settings
+    return [{
+        "pair": f"{slug}: a task of {TASK_IMAGES} images, {TASK_EPOCHS} epochs", "model": settings["backbone"],
+        "precision": "float32", "batch": str(settings["batch_size"]), "seconds": f"{task_seconds(slug, record):.0f}",
+        "note": f"step {statistics.median(values['seconds']):.3f} s",
+    } for slug, values in record.values.items()]  # fmt: skip
+
+
+def model_of(record: Record) -> str:
+    """What a record's rows are timings of: a backbone, or a theory's model."""
+    return record.settings.get("backbone") or THEORIES[record.settings["name"]][0]
+
+
+def theory_rows(record: Record) -> list[dict]:
+    """Batched trials of a theory's model over single ones; trials end with `.item()`, so a GPU is waited for."""
+    (model, precision), aim = THEORIES[record.settings["name"]], BATCHED[record.settings["device"].split(":")[0]]
+    row = {"pair": f"{model}: batched over one by one", "model": model, "precision": precision, "aim": f"≤ {aim:.2f}"}
+    return [{**row, **spread(record.values["ratios"])}]
+
+
+def macs_row(backbone: str, batch_size: int) -> dict:
+    """Counted forward operations of VPT-Deep with 100 prompts over the bare network's."""
+    fast = forward_macs(backbone, Side("vpt-deep", {"prompt_tokens": 100}), batch_size).values["macs"]
+    bare = forward_macs(backbone, Side("linear-probe", trims=False), batch_size).values["macs"]
+    return {
+        "pair": "VPT-Deep, 100 prompts, over the bare network: forward operations", "model": backbone,
+        "batch": str(batch_size), "ratio": f"{fast / bare:.3f}", "range": "counted", "aim": "≤ 1.00",
+        "forward GMACs": f"{fast / 1e9:.2f} / {bare / 1e9:.2f}",
+    }  # fmt: skip

@@ -1,0 +1,302 @@
+"""The experiments of data_manifests/studies.yaml: grids of runs, and what may be said of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from .. import paths
+from ..data.tasks import embedded_tasks, group_of
+from ..errors import BadInput, choose
+from ..manifests import load_yaml
+from ..methods import METHODS
+from .sweeps import Lab, Run, at_best_rates, row_of, sweep
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who plays the parts of the studies, and how much of them is done."""
+
+    backbones: dict[str, str]  # part -> backbone
+    tasks: dict[str, list[str]]  # part -> tasks
+    prompts: dict[str, int]  # "deep" and "shallow" -> prompt tokens
+    profile: str = "quick"
+    only_tasks: tuple[str, ...] = ()  # none but these; empty: all
+    only_methods: tuple[str, ...] = ()  # likewise, slugs
+    foreign: tuple[str, ...] = ()  # of only_tasks those that no study names: run in every part, and part of none
+
+    def playing(self, part: str) -> list[str]:
+        """The tasks that are run for a part: its own, or, where there are foreign ones, what was asked for of both."""
+        own = self.tasks[part]
+        return [*(task for task in own if task in self.only_tasks), *self.foreign] if self.foreign else own
+
+
+def cast(profile: str, *, backbone: str | None = None, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> Cast:
+    """The cast of a profile.
+
+    Args:
+        backbone: plays "supervised" in place of the profile's, and no other part is played.
+        tasks: none but these; those that no study names, such as a folder's, are run in every part.
+        methods: slugs; no variants but theirs.
+
+    Raises:
+        BadInput: unknown profile.
+    """
+    profiles = load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"]
+    entry = profiles[choose("profile", profile, profiles)]
+    backbones = entry["backbones"] if backbone is None else {"supervised": backbone}
+    known = {task for part in entry["tasks"].values() for task in part}
+    foreign = tuple(task for task in tasks if task not in known)
+    return Cast(backbones, entry["tasks"], entry["prompts"], profile, tuple(tasks), tuple(methods), foreign)
+
+
+def check_foreign(cast: Cast, data_dir: str | None) -> None:
+    """That the tasks which no study names are embedded ones or folders.
+
+    Raises:
+        BadInput: one is neither; the message names the nearest match.
+    """
+    folder = Path(data_dir) if data_dir else None
+    there = [path.name for path in folder.iterdir() if path.is_dir()] if folder and folder.is_dir() else []
+    for task in cast.foreign:
+        named = [task for part in cast.tasks.values() for task in part]
+        choose("task" if folder else "task (a folder of images also needs --data-dir)", task,
+               dict.fromkeys([*embedded_tasks(), *named, *there]))  # fmt: skip
+
+
+def studies() -> dict[str, dict]:
+    """All studies by name, as written."""
+    return load_yaml(paths.MANIFESTS / "studies.yaml")["studies"]
+
+
+def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Run, str | None]]:
+    """The cells of a study: (variant, run with seed 0, variant of the benchmark whose rate it takes or None).
+
+    Args:
+        depth: blocks of the backbone, for a study that goes through them.
+
+    Raises:
+        BadInput: no study has that name.
+    """
+    known = studies()
+    study = known[choose("study", name, known)]
+    variants = dict(study["variants"])
+    for block in range(depth or 0) if "blocks" in study else ():
+        base = {"method": study["blocks"], "prompt_tokens": "deep", "guided_from": block}
+        variants |= {f"block {block} alone": {**base, "guided_to": block}, f"blocks {block} to the last": base}
+    sizes = study.get("train_sizes", {}).get(cast.profile, [None])
+    found = []
+    for part in study["backbones"]:
+        for task in cast.playing(study["tasks"]):
+            for variant, given in variants.items():
+                if part not in cast.backbones or (cast.only_tasks and task not in cast.only_tasks):
+                    continue
+                if cast.only_methods and given["method"] not in cast.only_methods:
+                    continue
+                given = {key: cast.prompts.get(value, value) if isinstance(value, str) else value
+                         for key, value in given.items()}  # fmt: skip
+                given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+                method, scratch = given.pop("method"), given.pop("scratch", False)
+                rate_of = given.pop("rate_of", study.get("rate_of"))
+                if rate_of is True:
+                    rate_of = next((v for v, g in known["benchmark"]["variants"].items() if g["method"] == method), None)
+                others = cast.playing(study["prepared_on"]) if "prepared_on" in study else [None]
+                for size in sizes:
+                    for other in others:
+                        run = Run(cast.backbones[part], task, method, 0, size, given, None, scratch, other)
+                        found.append((variant, run, rate_of))
+    return found
+
+
+def check_cells(names: Sequence[str], cast: Cast, data_dir: str | None = None) -> None:
+    """That what was asked for leaves something to run.
+
+    Args:
+        names: the studies that were asked for, each of which must have cells; none: all of them together must.
+
+    Raises:
+        BadInput: an unknown study, task or method, or nothing to run; the message says what there is.
+    """
+    for method in cast.only_methods:
+        choose("method", method, METHODS)
+    check_foreign(cast, data_dir)
+    every = replace(cast, only_tasks=(), only_methods=(), foreign=())
+    has = {name: [run for _, run, _ in cells(name, every, 1)] for name in names or studies()}
+    for kind, given in (("task", cast.only_tasks), ("method", cast.only_methods)):
+        known = [*cast.foreign, *(getattr(run, kind) for runs in has.values() for run in runs)]
+        for missing in [name for name in given if len(known) > len(cast.foreign) and name not in known]:
+            where = " or ".join(names) or "any study"
+            raise BadInput(f"no {kind} {missing} in {where}; there is {', '.join(dict.fromkeys(known))}.")
+    empty = [name for name in has if not cells(name, cast, 1)]
+    for name in empty if names else empty[: len(empty) == len(has)]:
+        parts = studies()[name]["backbones"]
+        if not has[name]:
+            why = f"its backbones play {', '.join(parts)}, and only {', '.join(cast.backbones)} is played"
+        else:
+            tasks, methods = (dict.fromkeys(getattr(run, kind) for run in has[name]) for kind in ("task", "method"))
+            why = f"it has the tasks {', '.join(tasks)} and the methods {', '.join(methods)}"
+        raise BadInput(f"nothing to run of study {name}: {why}.")
+
+
+def unable(run: Run, lab: Lab) -> str:
+    """Why a run is not possible on the data at hand; "" where it is."""
+    try:
+        lab.prepare(run)
+    except BadInput as error:
+        return f"{run.method} on {run.task}, {run.backbone}: {error}"
+    return ""
+
+
+def looked_up(find: Callable, run: Run, lab: Lab):
+    """(what `find` gives, a look-up of a run, and why the run is not possible on the data at hand, "" where it is).
+
+    Raises:
+        BadInput: the look-up failed though the run is possible, such as on a damaged record.
+    """
+    try:
+        return find(), ""
+    except BadInput:
+        if why := unable(run, lab):
+            return None, why
+        raise
+
+
+def with_rates(name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1") -> list[tuple[str, Run]]:
+    """The cells of a study at their learning rates: (variant, run with seed 0). See `sweeps.at_best_rates`.
+
+    A cell that the data at hand cannot carry keeps the recipe's rate.
+    """
+    number, parts = share(part)
+    depth = None
+    if "blocks" in studies()[choose("study", name, studies())]:
+        try:
+            depth = lab.backbone(cast.backbones["supervised"]).depth
+        except BadInput:
+            depth = 1  # so that there are cells, which say why they are not possible
+    found = cells(name, cast, depth)[number - 1 :: parts]
+    searched = {i: run for i, (_, run, rate_of) in enumerate(found) if rate_of is None}
+    if compute:
+        at_best_rates([run for run in searched.values() if not unable(run, lab)], lab, True, f"search of {name}")
+
+    def searched_rate(run: Run) -> float | None:
+        best, _ = looked_up(lambda: at_best_rates([run], lab, False)[0], run, lab)
+        return run.rate if best is None else best.rate
+
+    rates = {}
+
+    def rate_like(run: Run, variant: str) -> float | None:
+        """The rate of a variant of the benchmark on the run's backbone and task, else on the nearest backbone."""
+        parts = {name: part for part, name in cast.backbones.items()}
+        near = "mae" if "mae" in parts[run.backbone] else "supervised"
+        for backbone in dict.fromkeys([run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]):
+            given = {**studies()["benchmark"]["variants"][variant]}
+            method = given.pop("method")
+            given = {key: cast.prompts.get(value, value) for key, value in given.items()}
+            like = Run(backbone, run.task, method, settings=given)
+            if repr(like) not in rates:
+                rates[repr(like)] = searched_rate(like)
+            if rates[repr(like)] is not None:
+                return rates[repr(like)]
+        return None
+
+    result = []
+    for i, (variant, run, rate_of) in enumerate(found):
+        if rate_of not in (None, "none"):
+            run = replace(run, rate=rate_like(run, rate_of))
+        elif i in searched:
+            run = replace(run, rate=searched_rate(run))
+        result.append((variant, run))
+    return result
+
+
+def study(name: str, cast: Cast, lab: Lab, *, seeds: Sequence[int] = (), kept_seeds: Sequence[int] = (), part: str = "1/1",
+          search: bool = False) -> pd.DataFrame:  # fmt: skip
+    """Do a study's runs with `seeds` that have no record yet, look up those with `kept_seeds`, and return all.
+
+    Args:
+        part: "2/3" takes the second of every three cells.
+        search: do the search for learning rates too; else rates come from the records that there are.
+
+    Returns:
+        The columns of `sweeps.sweep`, "variant" and "group"; empty where there is no record. Its `attrs["left_out"]`
+        has the variants whose look-up is not possible on the data at hand, by the reason.
+
+    Raises:
+        BadInput: unknown study, an impossible part, or runs that failed.
+    """
+    known, rows, left_out = with_rates(name, cast, lab, search, part), [], {}
+    wanted = [(variant, replace(run, seed=seed)) for seed in seeds for variant, run in known]
+    if wanted:
+        frame = sweep([run for _, run in wanted], lab, name)
+        rows = [{**row, "variant": variant} for (variant, _), row in zip(wanted, frame.to_dict("records"), strict=True)]
+    for variant, run in known:
+        for seed in kept_seeds:
+            run = replace(run, seed=seed)
+            record, why = looked_up(lambda run=run: lab.do(run, compute=False), run, lab)
+            if record is None and seed == kept_seeds[0]:
+                why = why or unable(run, lab)
+            if why:  # the other seeds are not possible either
+                left_out.setdefault(why, []).append(variant)
+                break
+            if record is not None:
+                rows.append({**row_of(run, record), "variant": variant})
+    frame = pd.DataFrame(rows)
+    if len(frame):
+        frame["group"] = frame.task.map(group_of)
+    frame.attrs["left_out"] = left_out
+    return frame
+
+
+def whole(frame: pd.DataFrame, variants: Sequence[str], tasks: Sequence[str], backbones: Sequence[str] = ()):
+    """The rows that can answer a question about certain data sets: those of the seeds that have all of it.
+
+    Args:
+        frame: columns variant, task and seed, and backbone where there are several.
+        variants: what is compared.
+        tasks: what the question is about, all of them.
+        backbones: likewise; none: those in the frame that have every variant.
+
+    Returns:
+        (rows, "") or, where no seed has all, (no rows, why).
+    """
+    rows = frame if "backbone" in frame else frame.assign(backbone="")
+    rows = rows[rows.variant.isin(variants)]
+    of_variant = rows.groupby("backbone").variant.nunique()
+    backbones = list(backbones) or list(of_variant.index[of_variant == len(set(variants))])
+    there = set(zip(rows.backbone, rows.variant, rows.task))
+    about = listed(tasks) + (f" on {listed(backbones)}" if len(backbones) > 1 else "")
+    asked = [(task, backbone) for task in tasks for backbone in backbones or [""]]
+    lacking = [(t, b) for t, b in asked if not backbones or any((b, v, t) not in there for v in variants)]
+    if lacking:
+        names = [f"{task} on {backbone}" if len(backbones) > 1 else task for task, backbone in lacking]
+        missing = "none of it" if len(lacking) == len(asked) else f"not {listed(names)}"
+        here = listed(dict.fromkeys(rows.task))
+        return rows.iloc[:0], f"it is about {about}, and {missing} was run here with all that it compares (there is {here})"
+    rows = rows[rows.task.isin(tasks) & rows.backbone.isin(backbones)]
+    cells = rows.drop_duplicates(["seed", "backbone", "variant", "task"]).groupby("seed").size()
+    seeds = cells.index[cells == len(backbones) * len(set(variants)) * len(set(tasks))]
+    return rows[rows.seed.isin(seeds)], "" if len(seeds) else f"it is about {about}, and no seed has all of it"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names in a sentence, the last ones of many left out; "nothing" where there is none."""
+    names = list(names)
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "nothing"
+
+
+def share(part: str) -> tuple[int, int]:
+    """The two numbers of "2/3".
+
+    Raises:
+        BadInput: anything else.
+    """
+    try:
+        number, parts = (int(n) for n in part.split("/"))
+    except ValueError:
+        number, parts = 0, 0
+    if not 1 <= number <= parts:
+        raise BadInput(f"part must be written 1/2, the first of two, not {part!r}.")
+    return number, parts

@@ -1,0 +1,137 @@
+"""Records run again with their own settings: kept ones that other code made, and a sample to see that they still hold."""
+
+import random
+from collections.abc import Mapping
+
+from .. import records
+from ..data.tasks import Task, embedded_tasks, load_task
+from ..errors import BadInput, choose
+from ..measure.cost import measured_cost
+from ..measure.turns import speeds_in_turns
+from ..methods import build_method
+from ..models.backbones import Backbone, load_backbone
+from ..progress import progress
+from ..records.keeping import keep_record
+from ..training.fit import fit, tune
+from ..training.recipe import Recipe
+from .grids import share
+
+KINDS = ("tune", "cost", "turns")
+
+
+def backbone_of(record: records.Record, weights: Mapping[str, str]) -> Backbone:
+    """The backbone of a record, with the weights that it names.
+
+    Raises:
+        BadInput: these weights are not here.
+    """
+    name = record.settings["backbone"]
+    chosen = None if record.weights.startswith("random") else weights.get(name, "pretrained")
+    backbone = load_backbone(name, chosen)
+    if backbone.fingerprint != record.weights:
+        raise BadInput(
+            f"record {record.id} was made with weights {record.weights} of {name}; here are {backbone.fingerprint}. "
+            f"Give the file: --weights {name}=FILE."
+        )
+    return backbone
+
+
+def tasks_of(record: records.Record, data_dir: str | None) -> tuple[Task, Task | None]:
+    """The task of a record, and the one it was prepared on or None.
+
+    Raises:
+        BadInput: their images are not those of the record.
+    """
+    s = record.settings
+
+    def load(name, **size):
+        resize = "direct" if s["resize"] == "none" else s["resize"]
+        folder = None if name in embedded_tasks() else data_dir
+        return load_task(name, folder, image_size=s["image_size"], resize=resize, **size)
+
+    task = load(s["task"])
+    if len(task.train[1]) != s["train_size"]:
+        task = load(s["task"], train_size=s["train_size"])
+    other = load(s["prepared_on"]) if "prepared_on" in s else None
+    if record.data.split(",")[0] != task.fingerprint:
+        raise BadInput(f"record {record.id} was made with other images of {task.name}. Give their folder: --data-dir.")
+    return task, other
+
+
+def ready(record: records.Record, weights: Mapping[str, str], data_dir: str | None) -> dict:
+    """What `tune` and `fit` take, for a record of kind tune."""
+    s = record.settings
+    backbone, (task, other) = backbone_of(record, weights), tasks_of(record, data_dir)
+    chosen = {name: tuple(v) if isinstance(v, list) else v for name, v in s["method_settings"].items()}
+    model = build_method(s["method"], backbone, task.classes, **chosen)
+    return {"model": model, "task": task, "recipe": Recipe(**s["recipe"]), "seed": s["seed"], "prepared_on": other}
+
+
+def again(record: records.Record, weights: Mapping[str, str] = {}, data_dir: str | None = None) -> records.Record:
+    """The record of what an older one's settings describe, by today's code."""
+    if record.kind == "tune":
+        return tune(**ready(record, weights, data_dir), about=record.about)
+    s = dict(record.settings)
+    if record.kind == "cost":
+        return measured_cost(s.pop("backbone"), s.pop("method"), **s.pop("method_settings"), **s)
+    return speeds_in_turns(s.pop("backbone"), s.pop("methods"), **s)
+
+
+def renew(kind: str, part: str = "1/1", weights: Mapping[str, str] = {}, data_dir: str | None = None) -> int:
+    """Run the outdated kept records of a kind again, and keep each once it is whole. Returns how many.
+
+    Args:
+        part: "2/3" takes the second of three shares; a record's key says which it is in, whatever others renew.
+        weights: backbone -> file, for weights that are not published under its name.
+        data_dir: folder of the tasks that are not embedded.
+
+    Raises:
+        BadInput: unknown kind, an impossible part, or, after the last, records that could not be renewed.
+    """
+    choose("kind", kind, KINDS)
+    number, parts = share(part)
+    kept = records.stores()[1]
+    mine = [path for path in records.store.files(kept, kind) if int(path.stem.split(".")[-1], 16) % parts == number - 1]
+    outdated = [path for path in mine if not records.is_current(records.read_record(path))]
+    done, failed = 0, []
+    for path in progress(outdated, f"renewing {kind}"):
+        if not path.exists() or records.is_current(records.read_record(path)):
+            continue  # another process did it meanwhile
+        old = records.read_record(path)
+        try:
+            target = keep_record(again(old, weights, data_dir))
+            if target != path:  # its settings are written otherwise by now
+                path.unlink(missing_ok=True)
+            done += 1
+        except records.CannotWrite:
+            raise
+        except BadInput as error:
+            failed.append(f"{old.id}: {error}")
+    if failed:
+        raise BadInput(f"{done} renewed, {len(failed)} could not be: " + " | ".join(failed[:5]))
+    return done
+
+
+def verify(count: int, seed: int = 0, weights: Mapping[str, str] = {}, data_dir: str | None = None) -> list[dict]:
+    """Run some current kept records of training again and compare, without leaving records.
+
+    Returns:
+        A row for each: "record", "what", "kept" and "now" (test accuracy, percent), "difference", and "note", where
+        the machine or the versions are others.
+    """
+    kept = [r for r in records.all_records("tune", of=records.stores()[1:]) if records.is_current(r)]
+    if not kept:
+        raise BadInput("no kept record of kind tune is current; renew some first: visprompt renew tune.")
+    rows = []
+    for record in progress(random.Random(seed).sample(kept, min(count, len(kept))), "verifying"):
+        now = fit(**ready(record, weights, data_dir))["test"]
+        s, here = record.settings, {**records.hardware(), **records.versions()}
+        other = {**record.hardware, **record.versions}
+        notes = [f"{name} {other[name]}, here {here[name]}" for name in ("cpu", "threads", "torch", "timm")
+                 if other.get(name) != here[name]]  # fmt: skip
+        rows.append({
+            "record": record.id, "what": f"{s['method']} on {s['task']}, {s['backbone']}, seed {s['seed']}",
+            "kept": record.values["test"], "now": now, "difference": round(now - record.values["test"], 4),
+            "note": "; ".join(notes),
+        })  # fmt: skip
+    return rows

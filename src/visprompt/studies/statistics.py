@@ -1,0 +1,113 @@
+"""What may be said of many runs: intervals, paired differences, and tables of means."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..errors import BadInput
+
+
+def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
+    """Mean of independent values with Student's t interval: (mean, low, high).
+
+    Fewer than three values say nothing reliable about their spread, so their interval is everything.
+
+    Raises:
+        BadInput: there are no values.
+    """
+    values = np.asarray(list(values), float)
+    if not len(values):
+        raise BadInput("no values to average: the runs for this comparison were left out by the parameters.")
+    if len(values) < 3:
+        return float(values.mean()), float("-inf"), float("inf")
+    half = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
+
+
+def difference(better: pd.DataFrame, worse: pd.DataFrame) -> tuple[float, float, float]:
+    """Interval of the mean accuracy difference of two parts of a sweep, in points, paired by seed.
+
+    A seed's value is the mean over the tasks both parts have; seeds are the independent repetitions.
+    """
+    both = pd.merge(better, worse, on=["task", "seed", "train_size"], suffixes=("_a", "_b"))
+    return interval((both.test_a - both.test_b).groupby(both.seed).mean())
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A paired difference of two variants, in points of test accuracy."""
+
+    mean: float
+    low: float  # Student's t interval, 95 %, over seeds, each the mean over the tasks both have
+    high: float
+    tasks: int
+    seeds: int
+    better_tasks: int  # tasks on which the mean over seeds is above 0
+    p_tasks: float  # Wilcoxon's signed ranks over the tasks' means, two-sided; NaN for fewer than five tasks
+    records: tuple = ()
+
+
+def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -> Gain:
+    """How much `better` is above `worse`, paired by backbone, task, training size and seed.
+
+    Raises:
+        BadInput: no pair has both.
+    """
+    keys = ["backbone", "task", "train_size", "seed"]
+    pair = [frame[frame[by] == name][[*keys, "test", "record"]] for name in (better, worse)]
+    both = pd.merge(*pair, on=keys, suffixes=("_a", "_b"))
+    if not len(both):
+        raise BadInput(f"no task and seed has runs of both {better} and {worse}.")
+    difference = (both.test_a - both.test_b).groupby([both.seed, both.task]).mean().unstack()
+    whole = difference.dropna()  # a seed counts only with all tasks
+    by_task = difference.mean()
+    p = stats.wilcoxon(by_task).pvalue if len(by_task) >= 5 and np.any(by_task != 0) else float("nan")
+    return Gain(
+        *interval(whole.mean(axis=1) if len(whole) else difference.mean(axis=1)), len(by_task), len(whole),
+        int((by_task > 0).sum()), float(p), (*both.record_a, *both.record_b),
+    )  # fmt: skip
+
+
+def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """`group_table` for each backbone, number of training images and task of the prompts, by a title that says them."""
+    titles = []
+    for run in frame.run:
+        images = run.train_size and f"{run.train_size} training images"
+        prompts = run.prepared_on and f"prompts of {run.prepared_on}"
+        titles.append(", ".join(filter(None, [run.backbone, images, prompts])))
+    return {title: group_table(rows) for title, rows in frame.groupby(titles, sort=False)}
+
+
+def group_table(
+    frame: pd.DataFrame, groups: Sequence[str] = ("natural", "specialized", "structured", "fine", "other")
+) -> pd.DataFrame:
+    """Mean accuracy by variant and group with the spread of the seeds, as text; variants in the order of the frame.
+
+    A cell is the mean over the group's tasks and the seeds, and the standard deviation over seeds of the mean over
+    tasks; "mean" is the mean over the tasks of all groups. A variant that lacks a task of a group has no mean there.
+    """
+
+    def cell(rows, tasks):
+        if set(rows.task) < set(tasks):
+            return "–"
+        seeds = rows.groupby(["seed", "task"]).test.mean().unstack().dropna().mean(axis=1)
+        seeds = seeds if len(seeds) else rows.groupby("seed").test.mean()
+        return f"{seeds.mean():.1f} ± {seeds.std(ddof=1):.1f}" if len(seeds) > 1 else f"{seeds.mean():.1f}"
+
+    groups = [group for group in groups if (frame.group == group).any()]
+    rows = []
+    for variant in dict.fromkeys(frame.variant):
+        mine = frame[frame.variant == variant]
+        cells = {group: cell(mine[mine.group == group], frame.task[frame.group == group]) for group in groups}
+        rows.append({"method": variant, **cells, "mean": cell(mine, frame.task), "seeds": mine.seed.nunique()})
+    return pd.DataFrame(rows)
+
+
+def task_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracy by variant and task over the seeds, one decimal, as text."""
+    means = frame.groupby(["variant", "task"]).test.mean().unstack()
+    means = means.loc[list(dict.fromkeys(frame.variant)), list(dict.fromkeys(frame.task))]
+    return means.map(lambda value: "–" if np.isnan(value) else f"{value:.1f}").rename_axis(None).rename_axis(None, axis=1)

@@ -1,0 +1,293 @@
+"""Many runs as one table, and what may be said of it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .. import paths
+from ..data.tasks import embedded_tasks, group_of, load_task
+from ..errors import BadInput, choose
+from ..manifests import load_yaml
+from ..methods import build_method
+from ..methods import settings_of as method_settings
+from ..models.backbones import load_backbone
+from ..records import Record, forget_failure, is_current, record_failure, recorded, run_all
+from ..training.fit import data_of, settings_of, tune
+from ..training.recipe import Recipe, load_recipe, settled
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one task: what a cell of a results table is made of, once a seed."""
+
+    backbone: str
+    task: str
+    method: str
+    seed: int = 0
+    train_size: int | None = None  # None: the whole training split
+    settings: dict = field(default_factory=dict)  # of the method
+    rate: float | None = None  # learning rate in place of the recipe's, such as one chosen for this block
+    scratch: bool = False  # random weights in place of the pretrained ones
+    prepared_on: str | None = None  # another task, whose images the method sees before the first step
+
+    @property
+    def label(self) -> str:
+        """What a reader of a log needs to know of it."""
+        changes = "".join(f", {key} {value}" for key, value in self.settings.items())
+        return f"{self.method} on {self.task}, {self.backbone}{changes}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where runs are done: everything that is the same for all runs of a sweep."""
+
+    recipe: str = "quick"  # name in data_manifests/recipes.yaml
+    weights: str | Sequence[str] | None = "pretrained"  # or a file, or "NAME=FILE" for each backbone; None: random
+    data_dir: str | None = None  # folder of the tasks that are not embedded
+    device: str = "cpu"
+    changes: dict = field(default_factory=dict)  # fields of the recipe that a notebook parameter overrides
+    profile: str = "quick"  # told in the records
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a look-up must know of a task, without its images."""
+
+    classes: int
+    fingerprint: str
+    settings: dict  # "task", "train_size", "resize" and "image_size", as `tuning.settings_of` takes them
+
+
+def named_files(weights: str | Sequence[str] | None) -> dict[str, str] | None:
+    """Backbone -> file, where weights name backbones; None where they do not."""
+    if isinstance(weights, str) and weights.startswith("["):  # a list as papermill -p hands it over
+        weights = [word.strip() for word in weights.strip("[] ").split(",")]
+    if isinstance(weights, str) and "=" in weights and not Path(weights).exists():
+        weights = [weights]
+    return None if weights is None or isinstance(weights, str) else files_of(weights)
+
+
+def files_of(words: Sequence[str]) -> dict[str, str]:
+    """Backbone -> file, of words NAME=FILE.
+
+    Raises:
+        BadInput: a word is not written so, or names a backbone again.
+    """
+    for word in words:
+        if not all(word.partition("=")):
+            raise BadInput(f"weights are given as NAME=FILE, the backbone's name first, not {word!r}.")
+    found = dict(word.split("=", 1) for word in words)
+    if len(found) < len(words):
+        raise BadInput(f"weights name a backbone twice: {' '.join(words)}. Give one file for each.")
+    return found
+
+
+class Lab:
+    """Does runs; every backbone and every task is loaded once, and a look-up draws no images and builds no model."""
+
+    def __init__(self, bench: Bench):
+        self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
+        self.files = named_files(bench.weights)
+        recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
+        self.fine = recipes[choose("recipe", bench.recipe, recipes)].get("fine", {})
+
+    def weights_of(self, name: str) -> str | None:
+        """What `load_backbone` takes as weights of a backbone.
+
+        Raises:
+            BadInput: one file was given for two backbones.
+        """
+        weights = self.bench.weights
+        if self.files is not None:
+            return self.files.get(name, "pretrained")
+        if weights is None or weights == "pretrained":
+            return weights
+        others = [other for other, scratch in self.backbones if other != name and not scratch]
+        if others:
+            raise BadInput(
+                f"weights {weights} were given for {others[0]} and would now serve {name} too; name them for each: "
+                f"{others[0]}=FILE {name}=FILE."
+            )
+        return weights
+
+    def backbone(self, name: str, scratch: bool = False):
+        """A frozen backbone by name; `scratch` gives it random weights."""
+        if (name, scratch) not in self.backbones:
+            weights = None if scratch else self.weights_of(name)
+            self.backbones[name, scratch] = load_backbone(name, weights, device=self.bench.device)
+            self.prints[name, scratch] = self.backbones[name, scratch].fingerprint
+        return self.backbones[name, scratch]
+
+    def task(self, name: str, image_size: int, train_size: int | None = None):
+        """A task by name, at a backbone's image size."""
+        key = name, image_size, train_size
+        if key not in self.tasks:
+            self.tasks[key] = load_task(
+                name, data_dir=self.bench.data_dir, train_size=train_size, image_size=image_size,
+                resize=self.special(name).get("resize", "direct"),
+            )  # fmt: skip
+        return self.tasks[key]
+
+    def facts(self, name: str, image_size: int, train_size: int | None = None) -> Facts:
+        """A task's facts; those of an embedded one have a record, so that its images need not be drawn for them."""
+        key = name, image_size, train_size
+        if key not in self.known:
+
+            def compute():
+                task = self.task(*key)
+                settings = {"task": name, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
+                return {"classes": task.classes, "fingerprint": task.fingerprint, "settings": settings}
+
+            if name in embedded_tasks():
+                about = embedded_tasks()[name]
+                asked = {"task": name, "train_size": train_size, "image_size": image_size, "manifest": about}
+                self.known[key] = Facts(**recorded("data", asked, compute).values)
+            else:
+                self.known[key] = Facts(**compute())
+        return self.known[key]
+
+    def special(self, task: str) -> dict:
+        """What the recipe has different for fine-grained tasks: fields of the recipe, and the resize rule."""
+        return self.fine if group_of(task) == "fine" else {}
+
+    def recipe(self, run: Run) -> Recipe:
+        """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing else."""
+        family = self.backbone(run.backbone, run.scratch).family
+        changes = {key: value for key, value in self.special(run.task).items() if key != "resize"} | self.bench.changes
+        if run.rate is not None:
+            changes[rate_name(run.method)] = run.rate
+        return settled(load_recipe(self.bench.recipe, run.method, family != "resnet", **changes), run.method, family)
+
+    def prepare(self, run: Run) -> dict:
+        """What `tune` and `fit` want for a run: model, task, recipe, seed and prepared_on.
+
+        Raises:
+            BadInput: a name or a file is wrong.
+        """
+        backbone = self.backbone(run.backbone, run.scratch)
+        task = self.task(run.task, backbone.image_size, run.train_size)
+        other = None if run.prepared_on is None else self.task(run.prepared_on, backbone.image_size)
+        model = build_method(run.method, backbone, task.classes, **run.settings)
+        return {"model": model, "task": task, "recipe": self.recipe(run), "seed": run.seed, "prepared_on": other}
+
+    def about(self, run: Run) -> dict:
+        """What a record of a run says beside what decided it."""
+        drawn = run.task in embedded_tasks()
+        return {
+            "profile": self.bench.profile, "recipe": self.bench.recipe, "data": "embedded" if drawn else str(self.bench.data_dir), "evidence": "trend",
+            "images": "of this project" if drawn else "from a folder",
+        }  # fmt: skip
+
+    def find(self, run: Run) -> Record | None:
+        """The record of a run, which other code may have made; None where there is none."""
+        backbone = self.backbone(run.backbone, run.scratch)
+        facts = self.facts(run.task, backbone.image_size, run.train_size)
+        other = None if run.prepared_on is None else self.facts(run.prepared_on, backbone.image_size).fingerprint
+        settings = settings_of(
+            run.method, method_settings(run.method, **run.settings), backbone, facts.settings, self.recipe(run), run.seed,
+            run.prepared_on,
+        )  # fmt: skip
+        return recorded(
+            "tune", settings, dict, data=data_of(facts.fingerprint, other),
+            weights=self.prints[run.backbone, run.scratch], run=False,
+        )  # fmt: skip
+
+    def do(self, run: Run, compute: bool = True) -> Record | None:
+        """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record too.
+
+        Without `compute` the code may have been another one, the data and the weights not.
+        """
+        named = {"run": asdict(run), "bench": asdict(self.bench)}
+        try:
+            found = self.find(run)
+            if not compute or (found is not None and is_current(found)):
+                return found
+            ready = self.prepare(run)
+        except BadInput as error:
+            if compute:
+                record_failure("tune", named, error)
+            raise
+        done = tune(**ready, about=self.about(run))
+        forget_failure("tune", named)
+        return done
+
+
+def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
+    """Do the runs that have no record yet and return one row a run.
+
+    Args:
+        kept: runs that are shown where a record exists and are not done otherwise.
+
+    Returns:
+        Columns backbone, task, method, seed, train_size, test and val (percent), parameters (method's own),
+        fit_seconds, rate (learning rate), record (the `Record`), run (the `Run`) and one column per method
+        setting that occurs.
+
+    Raises:
+        BadInput: no run was asked for, or, after all runs, some failed.
+    """
+    lab = bench if isinstance(bench, Lab) else Lab(bench)
+    done = zip(runs, run_all([(run.label, lambda run=run: lab.do(run)) for run in runs], label), strict=True)
+    found = [*done, *((run, lab.do(run, compute=False)) for run in kept)]
+    rows = [row_of(run, record) for run, record in found if record is not None]
+    if not rows:
+        raise BadInput("no run was asked for: give at least one backbone, task, method and seed.")
+    return pd.DataFrame(rows)
+
+
+def row_of(run: Run, record: Record) -> dict:
+    """A row of `sweep`."""
+    values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
+    return {
+        "backbone": run.backbone, "task": run.task, "method": run.method, "seed": run.seed,
+        "train_size": record.settings["train_size"], **values, "parameters": record.values["parameters"]["method"],
+        "rate": record.settings["recipe"][rate_name(run.method)], "record": record, "run": run, **run.settings,
+    }  # fmt: skip
+
+
+def rate_name(method: str) -> str:
+    """The field of the recipe that is a method's own learning rate."""
+    return "head_rate" if method == "linear-probe" else "learning_rate"
+
+
+FACTORS = (0.2, 1.0, 5.0)  # of the recipe's rate: three rates a cell, the same budget for every method
+
+
+def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
+    """The runs at the learning rate that did best, of FACTORS, on validation with seed 0 for their own cell.
+
+    A cell is a backbone, a task and a method with its settings. Equals: the rate nearest to the recipe's wins.
+    The test accuracy of the tried runs is not looked at.
+
+    Args:
+        compute: False takes only what is on disk; a cell whose search is not whole keeps the recipe's rate.
+    """
+    cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs}
+    tried = {}
+    for name, cell in cells.items():
+        recipe = lab.recipe(cell)
+        rate = getattr(recipe, rate_name(cell.method)) or recipe.learning_rate  # a head without a rate has the method's
+        tried[name] = [replace(cell, rate=rate * factor) for factor in sorted(FACTORS, key=lambda f: abs(np.log(f)))]
+    if compute:
+        every = [run for trials in tried.values() for run in trials]
+        run_all([(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
+    best = {}
+    for name, trials in tried.items():
+        records = [lab.do(run, compute=False) for run in trials]
+        if all(records):
+            best[name] = max(zip(trials, records), key=lambda pair: pair[1].values["val"])[0].rate
+    return [replace(run, rate=best.get(repr(replace(run, seed=0)), run.rate)) for run in runs]
+
+
+def ap_rates(recipe: str, part: str) -> dict:
+    """AP's learning rates in a recipe, "by_block" or "by_variant"; empty where none were chosen."""
+    return load_yaml(paths.MANIFESTS / "recipes.yaml")[recipe].get("ap_rates", {}).get(part, {})
+
+
+def block_rates(recipe: str, is_vit: bool, depth: int) -> list[float | None]:
+    """AP's learning rate at each block; None, the method's own rate, where none was chosen for this depth."""
+    rates = ap_rates(recipe, "by_block").get("vit" if is_vit else "resnet", [])
+    return rates if len(rates) == depth else [None] * depth

@@ -1,0 +1,268 @@
+"""One loop that fits any method to any task."""
+
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from ..chance import stream
+from ..data.tasks import Task, normalise
+from ..errors import BadInput
+from ..methods import TunedModel
+from ..methods.parameters import count_parameters
+from ..records import Record, recorded, watching
+from ..records.watch import note
+from .recipe import Recipe, settled, with_own_rate
+
+
+def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
+    """`fit`, at the method's own rate where the recipe names none."""
+    return fit(model, task, with_own_rate(recipe, model), seed, **more)
+
+
+def tune(
+    model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool = True, prepared_on: Task | None = None,
+    about: dict | None = None,
+) -> Record | None:  # fmt: skip
+    """Fit a model to a task, or find the record of the same run; `run=False` only looks for one.
+
+    Args:
+        prepared_on: the task whose training images the method sees before the first step, where it is another
+            (SPT Figure 3b).
+        about: what else the record should say, such as the profile; it decides nothing.
+
+    Returns:
+        A record whose values are those of `fit`.
+
+    Raises:
+        BadInput: labels outside the head, images of another size than the backbone's, or something that is no model,
+            task, recipe or seed.
+    """
+    for name, value, kind in (("model", model, TunedModel), ("task", task, Task), ("recipe", recipe, Recipe), ("seed", seed, int)):
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise BadInput(f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see its docstring.")
+    recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
+    return recorded(
+        "tune", run_settings(model, task, recipe, seed, prepared_on),
+        partial(fit, model, task, recipe, seed, prepared_on=prepared_on),
+        data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint), weights=model.source.fingerprint,
+        made=[model, model.source], about=about, run=run,
+    )  # fmt: skip
+
+
+def data_of(task: str, prepared_on: str | None = None) -> str:
+    """The data's identity in a record, from the fingerprints of its task and of the one it was prepared on."""
+    return task if prepared_on is None else f"{task}, prepared on {prepared_on}"
+
+
+def run_settings(model: TunedModel, task: Task, recipe: Recipe, seed: int, prepared_on: Task | None = None) -> dict:
+    """What the record of a run says of how it was made; see `settings_of`.
+
+    Raises:
+        BadInput: labels outside the head.
+    """
+    if task.classes > model.num_classes:
+        raise BadInput(f"{task.name} has {task.classes} classes; build the method with num_classes={task.classes}.")
+    facts = {"task": task.name, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
+    other = None if prepared_on is None else prepared_on.name
+    return settings_of(model.slug, model.method.settings, model.source, facts, recipe, seed, other)
+
+
+def settings_of(slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: int, prepared_on: str | None) -> dict:
+    """The settings of a record of kind "tune", which need neither a model nor images.
+
+    Args:
+        chosen: the method's `Settings`.
+        facts: "task", "train_size", "resize" and "image_size".
+    """
+    settings = {
+        "method": slug, "method_settings": chosen, "backbone": backbone.name,
+        "normalisation": {"mean": backbone.mean, "std": backbone.std}, **facts, "recipe": recipe, "seed": seed,
+    }  # fmt: skip
+    if backbone.architecture:
+        settings["architecture"] = backbone.architecture
+    return settings if prepared_on is None else {**settings, "prepared_on": prepared_on}
+
+
+class Shared:
+    """Activations below the first trained block, kept on their device for the next run; the oldest go first."""
+
+    def __init__(self):
+        self.kept: dict[tuple, tuple] = {}  # what was computed, and the code that did
+
+    def get(self, key: tuple, compute: Callable[[], torch.Tensor], gib: float) -> torch.Tensor:
+        """What `compute` gives, at most `gib` GiB of it at a time."""
+        found = self.kept.pop(key, None)
+        if found is None:
+            with watching() as seen:
+                found = compute(), seen
+        else:
+            note(found[1])
+        self.kept[key] = found
+        while len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30:
+            del self.kept[next(iter(self.kept))]
+        return found[0]
+
+
+SHARED = Shared()
+
+
+def fit(
+    model: TunedModel, task: Task, recipe: Recipe, seed: int, *, cache: bool = True, prepared_on: Task | None = None,
+    watch: Callable[[int], None] = lambda epoch: None,
+) -> dict:  # fmt: skip
+    """Train, then measure: validation images after each epoch, test images once, at the end.
+
+    Args:
+        cache: False is the plain form.
+        watch: called with the number of finished epochs: 0 before the first step, and after each.
+
+    Returns:
+        `test` and `val` accuracy in percent after the last epoch, `val_by_epoch`, the training `loss` of each epoch,
+        the trained `parameters`, `cached_below` (the first trained block when the activations below it were kept,
+        else None) and `fit_seconds`.
+    """
+    start, recipe = time.perf_counter(), settled(recipe, model.slug, model.source.family)
+    backbone, device = model.source, next(model.parameters()).device
+    first, labels = model.method.start, task.train[1].to(device)
+    cached = cache and first >= 0 and recipe.augmentation == "none"
+    cached = cached and activation_gib(model, len(labels)) <= recipe.cache_gib
+    weights = backbone.fingerprint if cached else None
+
+    def pixels(images):
+        return normalise(images, backbone.mean, backbone.std)
+
+    def inputs(split):
+        """Bytes, or activations that other runs share."""
+        images = getattr(task, split)[0]
+        if not cached:
+            return images.to(device) if split == "train" else images
+        # with the name, since random weights are known by their seed alone
+        key = backbone.name, backbone.mean, backbone.std, weights, task.fingerprint, split, first, device
+        return SHARED.get(key, lambda: in_batches(lambda x: model.below(pixels(x)), images, device), recipe.cache_gib)
+
+    def percent(split):
+        model.eval()
+        given = inputs(split)
+        with autocast(recipe, device):
+            guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), given, device).cpu()
+        return round(100 * (guess == getattr(task, split)[1]).double().mean().item(), 4)
+
+    def after(epoch):
+        if epoch:
+            by_epoch.append(percent("val"))
+        watch(epoch)
+
+    features: Callable = model.features if cached else (lambda x: model.features(model.below(pixels(x))))
+    training, losses, by_epoch, prune = inputs("train"), [], [], None
+    while True:  # once, but for a method that prunes and trains again from the start
+        model.reset(seed)
+        seen = prepared_on or task
+        model.method.prepare(backbone, pixels(seen.train[0]), seen.train[1].to(device), stream(seed, "preparation"))
+        if prune is not None:
+            prune()
+        if recipe.standardise:
+            with torch.no_grad():
+                found = in_batches(features, training, device)
+                model.feature_mean.copy_(found.mean(0))
+                model.feature_scale.copy_(found.std(0).clamp_min(1e-3))
+        losses += train(model, features, training, labels, recipe, stream(seed, "order"), after)
+        prune = model.method.prune()
+        if prune is None:
+            break
+    return {
+        "test": percent("test"),
+        "val": by_epoch[-1],
+        "val_by_epoch": by_epoch,
+        "loss": losses,
+        "parameters": count_parameters(model),
+        "cached_below": first if cached else None,
+        "fit_seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def accuracy(model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> float:
+    """Percent of images (N, 3, S, S) uint8 that a model names right."""
+    mean, std, device = model.source.mean, model.source.std, next(model.parameters()).device
+    guess = in_batches(lambda x: model(normalise(x, mean, std)).argmax(-1), images, device).cpu()
+    return round(100 * (guess == labels).double().mean().item(), 4)
+
+
+def train(model, features, inputs, labels, recipe, generator, watch) -> list[float]:
+    """The steps: shuffled batches, cosine schedule with warm-up. Returns the mean loss of each epoch.
+
+    Raises:
+        FloatingPointError: the loss is no number any more.
+    """
+    device = labels.device
+    groups = [{"params": list(model.head.parameters()), "lr": recipe.head_rate or recipe.learning_rate}]
+    if model.method_parameters():
+        groups.append({"params": model.method_parameters(), "lr": recipe.learning_rate})
+    if recipe.optimizer == "adam":
+        # fused: one call for all tensors, which matters for small networks
+        optimizer = torch.optim.AdamW(groups, weight_decay=recipe.weight_decay, fused=True)
+    else:
+        optimizer = torch.optim.SGD(groups, momentum=0.9, weight_decay=recipe.weight_decay)
+    total = recipe.epochs * math.ceil(len(labels) / recipe.batch_size)
+    warm = max(1, round(recipe.warmup * total))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / total)))
+    )
+    losses = []
+    watch(0)
+    for epoch in range(recipe.epochs):
+        # BatchNorm takes the batch's statistics where its own parameters are trained; a frozen backbone stays as it is.
+        model.backbone.train(model.method.trains_backbone)
+        model.method.train()
+        sum_of_losses = 0.0
+        for batch in torch.randperm(len(labels), generator=generator).to(device).split(recipe.batch_size):
+            x = inputs[batch]
+            if recipe.augmentation != "none":
+                x = crop_and_flip(x, generator)
+            with autocast(recipe, device):
+                loss = model.training_loss(features(x), labels[batch])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            sum_of_losses += loss.detach().double() * len(batch)  # asking for its value would make a GPU wait
+        model.method.after_epoch()
+        losses.append(round(sum_of_losses.item() / len(labels), 6))
+        if not math.isfinite(losses[-1]):
+            raise FloatingPointError(
+                f"the loss of {model.slug} is {losses[-1]} after epoch {epoch + 1}; "
+                f"lower learning_rate (now {recipe.learning_rate}) or head_rate (now {recipe.head_rate})."
+            )
+        watch(epoch + 1)
+    model.eval()
+    return losses
+
+
+def autocast(recipe: Recipe, device: torch.device):
+    """The context in which a recipe's precision holds."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
+
+
+def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time."""
+    from torchvision.transforms import v2  # slow to import
+
+    change = v2.Compose([v2.RandomResizedCrop(images.shape[-1], antialias=True), v2.RandomHorizontalFlip()])
+    with torch.random.fork_rng(devices=[]):  # torchvision asks the global generator
+        torch.manual_seed(torch.randint(2**62, (), generator=generator).item())
+        return torch.stack([change(image) for image in images])
+
+
+@torch.no_grad()
+def in_batches(function: Callable, inputs: torch.Tensor, device, size: int = 250) -> torch.Tensor:
+    """Apply a function to (n, ...) in batches, without gradients."""
+    return torch.cat([function(part.to(device)) for part in inputs.split(size)])
+
+
+def activation_gib(model: TunedModel, count: int) -> float:
+    """Size of `count` cached activations, in GiB of float32."""
+    start, backbone = model.method.start, model.source
+    shape = (backbone.width,) if start == backbone.depth else backbone.shapes()[start]
+    return count * math.prod(shape) * 4 / 2**30

@@ -1,0 +1,94 @@
+"""How a method is fitted: the fields of a recipe, and the named recipes of `recipes.yaml`."""
+
+import math
+import typing
+from dataclasses import dataclass, fields, replace
+
+from .. import paths
+from ..checks import require
+from ..errors import BadInput, choose
+from ..manifests import load_yaml
+from ..methods import TunedModel
+from ..models import embedded
+
+HABITS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "adamw": "adam"}  # other codes' words
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a method is fitted. The four things that differ silently in this field are fields here or in the record.
+
+    Raises:
+        BadInput: an unknown field, a value of the wrong type, or an impossible one.
+    """
+
+    learning_rate: float | None = None  # of the method's parameters; None: the method's own (recipes.yaml)
+    head_rate: float | None = 0.02  # on standardised features; a tenth leaves prompts below the linear probe; None: same
+    optimizer: str = "adam"  # AP Section 6.1
+    weight_decay: float = 0.0  # "without weight decay" (AP, Appendix A)
+    epochs: int = 15  # 375 steps on 800 images
+    batch_size: int = 32  # AP uses 128 on sets of thousands; 800 images want more steps an epoch
+    warmup: float = 0.1  # share of the steps
+    augmentation: str = "none"  # as on VTAB; "crop and flip" on FGVC (SPT Sec. 4.1, DA-VPT Appendix B, iVPT Sec. 4.1)
+    standardise: bool = True  # the head sees features with the training set's mean and scale
+    selection: str = "last epoch"  # never the best epoch on the test set
+    precision: str = "float32"  # "bf16" computes in it where autocast does; weights and their updates stay float32
+    cache_gib: float = 2.0  # larger activations are recomputed batch by batch
+
+    def __new__(cls, *args, **given):
+        known = [f.name for f in fields(cls)]
+        for name in given:
+            if name not in known:
+                choose("recipe field", HABITS.get(name, name), known)
+                raise BadInput(f"unknown recipe field {name!r}. Write {HABITS[name]}.")
+        if len(args) > len(known):
+            raise BadInput(f"a recipe has {len(known)} fields; name each: Recipe({known[0]}=...).")
+        return super().__new__(cls)
+
+    def __post_init__(self):
+        hints = typing.get_type_hints(type(self))
+        for f in fields(self):
+            require(f"recipe field {f.name}", getattr(self, f.name), hints[f.name])
+        if self.optimizer in HABITS:
+            raise BadInput(f"unknown optimizer {self.optimizer!r}. Write {HABITS[self.optimizer]!r}, which decays weights so.")
+        choose("optimizer", self.optimizer, ["adam", "sgd"])
+        choose("selection", self.selection, ["last epoch"])
+        choose("augmentation", self.augmentation, ["none", "crop and flip"])
+        choose("precision", self.precision, ["float32", "bf16"])
+        for name in ("learning_rate", "head_rate", "epochs", "batch_size"):
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:
+                raise BadInput(f"recipe field {name} must be above 0, not {getattr(self, name)}.")
+        for name in ("weight_decay", "cache_gib"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"recipe field {name} must be 0 or more, not {getattr(self, name)}.")
+        if not 0 <= self.warmup < 1:
+            raise BadInput(f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}.")
+
+
+def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
+    """A named recipe of `data_manifests/recipes.yaml`: its common fields, then the method's.
+
+    Raises:
+        BadInput: unknown recipe or method, or an impossible value.
+    """
+    recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
+    recipe = recipes[choose("recipe", name, recipes)]
+    methods = recipe[choose(f"kind of backbone in recipe {name}", "vit" if is_vit else "resnet", recipe)]
+    return Recipe(**{**recipe["common"], **methods[choose(f"method of recipe {name}", slug, methods)], **changes})
+
+
+def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
+    """The recipe with the method's own learning rate where it names none; see `Recipe.learning_rate`."""
+    if recipe.learning_rate is not None or (slug == "linear-probe" and recipe.head_rate is not None):
+        return recipe  # a linear probe has no parameters but the head's
+    return replace(recipe, learning_rate=load_recipe("quick", slug, family != "resnet").learning_rate)
+
+
+def with_own_rate(recipe: Recipe, model: TunedModel) -> Recipe:
+    """The recipe; where it names no rate and the network is a published one, with the method's rate of recipe "paper".
+
+    The rates of recipe "quick", which `settled` takes, were chosen for the embedded networks.
+    """
+    if recipe.learning_rate is not None or model.slug == "linear-probe" or model.source.name in embedded.networks():
+        return recipe
+    return replace(recipe, learning_rate=load_recipe("paper", model.slug, model.source.family != "resnet").learning_rate)
