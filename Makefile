@@ -63,7 +63,7 @@ lock:  ## renew requirements.lock from pyproject.toml (needs the network)
 	$(call python) -m venv build/lock-venv
 	build/lock-venv/bin/pip install --quiet uv
 	{ echo "# Every package that make book and make test install, with hashes. Renew with: make lock"; \
-	  build/lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --extra test --generate-hashes \
+	  build/lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --extra book --extra test --generate-hashes \
 	    --no-emit-index-url --no-annotate --no-header pyproject.toml; } > build/requirements.lock
 	mv build/requirements.lock requirements.lock
 

@@ -140,9 +140,13 @@ p = read_parameters(Settings, globals())
 page = Page("ap", p)
 plots.style()
 bench = Bench(
-    recipe=p.profile, weights=p.weights, data_dir=p.data_dir, device=p.device,
-    changes={} if p.epochs is None else {"epochs": p.epochs}, profile=p.profile,
-)  # fmt: skip
+    recipe=p.profile,
+    weights=p.weights,
+    data_dir=p.data_dir,
+    device=p.device,
+    changes={} if p.epochs is None else {"epochs": p.epochs},
+    profile=p.profile,
+)
 
 # %% [markdown]
 # ## The runs
@@ -259,18 +263,37 @@ def has(*parts):
 
 # The data sets that claims speak of; in the quick profile the drawn tasks that play their parts.
 NINETEEN = [
-    "cub_200_2011", "stanford_dogs", "stanford_cars", "nabirds", "oxford_flowers", "cifar100", "caltech101", "dtd",
-    "flowers102", "oxford_iiit_pet", "svhn", "sun397", "patch_camelyon", "eurosat", "cifar10", "gtsrb", "ucf101",
-    "food101", "waterbirds",
-]  # fmt: skip
+    "cub_200_2011",
+    "stanford_dogs",
+    "stanford_cars",
+    "nabirds",
+    "oxford_flowers",
+    "cifar100",
+    "caltech101",
+    "dtd",
+    "flowers102",
+    "oxford_iiit_pet",
+    "svhn",
+    "sun397",
+    "patch_camelyon",
+    "eurosat",
+    "cifar10",
+    "gtsrb",
+    "ucf101",
+    "food101",
+    "waterbirds",
+]
 DRAWN, ONE = _PROFILES["quick"]["tasks"], _PROFILES[p.profile]["layer_tasks"]
 ABOUT = {
     "quick": {"ap.table-1": DRAWN, "ap.table-3": DRAWN, "ap.figure-a3": DRAWN, "ap.table-a3": ONE, "ap.table-a4": ONE},
     "paper": {
-        "ap.table-1": NINETEEN, "ap.table-3": cast("paper").tasks["vtab"], "ap.table-a3": NINETEEN,
-        "ap.table-a4": NINETEEN, "ap.figure-a3": ["patch_camelyon", "food101", "cifar10"],
+        "ap.table-1": NINETEEN,
+        "ap.table-3": cast("paper").tasks["vtab"],
+        "ap.table-a3": NINETEEN,
+        "ap.table-a4": NINETEEN,
+        "ap.figure-a3": ["patch_camelyon", "food101", "cifar10"],
     },
-}[p.profile]  # fmt: skip
+}[p.profile]
 
 
 def answers(claim, *parts, on=ONE):
@@ -285,9 +308,7 @@ def answers(claim, *parts, on=ONE):
 def rerun(**parameters):
     """The command that runs this notebook on the paper's backbones and data."""
     words = " ".join(f"-p {name} '{value}'" for name, value in parameters.items())
-    return f'make notebook NAME=ap ARGS="-p profile paper -p data_dir FOLDER {words}"'.replace("  ", " ").replace(
-        ' "', '"'
-    )
+    return f'make notebook NAME=ap ARGS="-p profile paper -p data_dir FOLDER {words}"'.replace("  ", " ").replace(' "', '"')
 
 
 METHOD_NAMES = plots.NAMES
@@ -306,13 +327,18 @@ EVIDENCE = "trend"  # other data or other weights than the paper's; nothing here
 
 # %% name="rates" tags=["hide-input"]
 _RATES = {
-    "linear-probe": [0.002, 0.006, 0.02, 0.06, 0.2], "full-finetune": [0.0001, 0.0003, 0.001, 0.003, 0.01], "norm-tune": [0.003, 0.01, 0.03, 0.1, 0.3],
-    "vp": [0.01, 0.03, 0.1, 0.3, 1.0], "ap": [0.01, 0.03, 0.1, 0.3, 1.0],
-}  # fmt: skip
+    "linear-probe": [0.002, 0.006, 0.02, 0.06, 0.2],
+    "full-finetune": [0.0001, 0.0003, 0.001, 0.003, 0.01],
+    "norm-tune": [0.003, 0.01, 0.03, 0.1, 0.3],
+    "vp": [0.01, 0.03, 0.1, 0.3, 1.0],
+    "ap": [0.01, 0.03, 0.1, 0.3, 1.0],
+}
 _VARIANTS = {
-    "product": {"block": 2, "kind": "product"}, "concatenate": {"block": 2, "kind": "concatenate"},
-    "3 blocks": {"block": [0, 1, 2]}, "5 blocks": {"block": [0, 1, 2, 3, 4]},
-}  # fmt: skip
+    "product": {"block": 2, "kind": "product"},
+    "concatenate": {"block": 2, "kind": "concatenate"},
+    "3 blocks": {"block": [0, 1, 2]},
+    "5 blocks": {"block": [0, 1, 2, 3, 4]},
+}
 
 
 def search_rows(name):
@@ -340,10 +366,12 @@ def search_rows(name):
 rows = [row for name in p.backbones for row in search_rows(name)] if p.profile == "quick" else []
 if rows:
     shown = pd.DataFrame(rows).fillna("–").to_html(index=False, border=0)
-    display(HTML(
-        '<div class="vp-table"><table><caption>Rate: validation accuracy in %, the rate taken in brackets.</caption>'
-        f"{shown[shown.index('<thead'):]}</div>"
-    ))  # fmt: skip
+    display(
+        HTML(
+            '<div class="vp-table"><table><caption>Rate: validation accuracy in %, the rate taken in brackets.</caption>'
+            f"{shown[shown.index('<thead') :]}</div>"
+        )
+    )
 
 # %% [markdown]
 # (ap.figure-1)=
@@ -362,14 +390,10 @@ resnet101 = vp.load_backbone("resnet101", device="meta")
 
 def draw_network(ax, names, at, y, color, text):
     for x, name in enumerate(names):
-        ax.add_patch(
-            FancyBboxPatch((x - 0.36, y - 0.2), 0.72, 0.4, boxstyle="round,pad=0.03", fc="#eef2f6", ec="#5b6770")
-        )
+        ax.add_patch(FancyBboxPatch((x - 0.36, y - 0.2), 0.72, 0.4, boxstyle="round,pad=0.03", fc="#eef2f6", ec="#5b6770"))
         ax.text(x, y, name, ha="center", va="center", fontsize=9)
         if x:
-            ax.add_patch(
-                FancyArrowPatch((x - 0.62, y), (x - 0.39, y), arrowstyle="-|>", mutation_scale=9, color="#5b6770")
-            )
+            ax.add_patch(FancyArrowPatch((x - 0.62, y), (x - 0.39, y), arrowstyle="-|>", mutation_scale=9, color="#5b6770"))
     ax.add_patch(
         FancyArrowPatch(
             (at, y + 0.66),
@@ -420,9 +444,7 @@ page.show(
     caption="Where the learned perturbation enters: VP at the image, AP at the input of one block.",
     alt="Two rows of boxes from image to head. An arrow adds VP's perturbation at the image, another adds AP's in front of block 2.",
 )
-page.judge(
-    "ap.figure-1.vp-is-layer-0", gap, evidence="derived", note=f"On {p.backbones[0]}, random images and perturbation."
-)
+page.judge("ap.figure-1.vp-is-layer-0", gap, evidence="derived", note=f"On {p.backbones[0]}, random images and perturbation.")
 
 # %% [markdown]
 # (ap.figure-2)=
@@ -440,17 +462,21 @@ def cost_by_block(backbone):
     """Prompt entries and training FLOPs (share of VP's) of AP at every block, on shapes alone."""
     vp_flops = count_flops(vp.build_method("vp", backbone, 37), training=True)["flops"]
     models = [vp.build_method("ap", backbone, 37, block=block) for block in range(backbone.depth)]
-    return pd.DataFrame({
-        "block": range(backbone.depth),
-        "parameters": [count_parameters(model)["method"] for model in models],
-        "share": [count_flops(model, training=True)["flops"] / vp_flops for model in models],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "block": range(backbone.depth),
+            "parameters": [count_parameters(model)["method"] for model in models],
+            "share": [count_flops(model, training=True)["flops"] / vp_flops for model in models],
+        }
+    )
 
 
 exact = recorded(
-    "count", {"what": "AP by block", "backbone": "resnet101"},
-    lambda: {"rows": cost_by_block(resnet101).to_dict("list")}, made=[resnet101],
-)  # fmt: skip
+    "count",
+    {"what": "AP by block", "backbone": "resnet101"},
+    lambda: {"rows": cost_by_block(resnet101).to_dict("list")},
+    made=[resnet101],
+)
 rows = pd.DataFrame(exact.values["rows"])
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3))
 left.step(rows.block, rows.parameters / 1e3, where="mid", color=plots.PALETTE["ap"], label="AP")
@@ -473,8 +499,13 @@ page.show(
     alt="Two step curves over the 33 blocks of ResNet-101: prompt entries fall in steps from 800 to 100 thousand, training operations fall steadily towards half of VP's.",
 )
 # "Layer 31" counted from 1 is block 30, the third-to-last, where Section 6.1 puts AP as well.
-page.judge("ap.figure-2.ap-parameters", rows.parameters[30] / 1e3, evidence="derived", records=[exact],
-           note=f"{rows.parameters[32]:,} entries, the printed 100k, belong to the inputs of the last two blocks.")  # fmt: skip
+page.judge(
+    "ap.figure-2.ap-parameters",
+    rows.parameters[30] / 1e3,
+    evidence="derived",
+    records=[exact],
+    note=f"{rows.parameters[32]:,} entries, the printed 100k, belong to the inputs of the last two blocks.",
+)
 page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived", records=[exact])
 
 # %% [markdown]
@@ -527,9 +558,11 @@ if resnets and "ap" in p.methods:
     )
     if found := answers("ap.figure-2.best-layer-deep", layers(name)):
         page.judge(
-            "ap.figure-2.best-layer-deep", layer_table(name, *found)[0] / (loaded[name].depth - 1), evidence=EVIDENCE,
+            "ap.figure-2.best-layer-deep",
+            layer_table(name, *found)[0] / (loaded[name].depth - 1),
+            evidence=EVIDENCE,
             records=[*found[0].record],
-        )  # fmt: skip
+        )
     for claim, method in (("best-ap-over-vp", "vp"), ("best-ap-over-norm", "norm-tune")):
         if found := answers(f"ap.figure-2.{claim}", layers(name), part(name, method, task=p.layer_tasks)):
             mine, other = found
@@ -566,8 +599,12 @@ page.show(
     caption="Which features share a trained value. Left: NORM-TUNE's shift. Right: AP.",
     alt="Two grids of channels by positions. NORM-TUNE has one colour per row, AP a different colour in every cell.",
 )
-page.judge("ap.figure-3.ap-entries-per-norm-bias", entries / (large.blocks[2].norm1.bias.numel() * tokens), evidence="derived",
-           note="ViT-Large/16, third block.")  # fmt: skip
+page.judge(
+    "ap.figure-3.ap-entries-per-norm-bias",
+    entries / (large.blocks[2].norm1.bias.numel() * tokens),
+    evidence="derived",
+    note="ViT-Large/16, third block.",
+)
 
 # %% [markdown]
 # (ap.figure-4)=
@@ -646,11 +683,13 @@ def dissect(task_name, count=400):
 if vits and resnets:
     task = vp.load_task(p.layer_tasks[0], data_dir=p.data_dir, image_size=loaded[vits[0]].image_size)
     found = recorded(
-        "dissection", {"vit": vits[0], "resnet": resnets[0], "task": p.layer_tasks[0], "images": 400},
-        lambda: dissect(p.layer_tasks[0]), data=task.fingerprint,
+        "dissection",
+        {"vit": vits[0], "resnet": resnets[0], "task": p.layer_tasks[0], "images": 400},
+        lambda: dissect(p.layer_tasks[0]),
+        data=task.fingerprint,
         weights=f"{loaded[vits[0]].fingerprint} {loaded[resnets[0]].fingerprint}",
         made=[loaded[vits[0]], loaded[resnets[0]]],
-    )  # fmt: skip
+    )
     cka, distance = np.array(found.values["cka"]), np.array(found.values["distance"])
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2))
     image = left.imshow(cka, origin="lower", cmap="magma", vmin=0, vmax=1, aspect="auto")
@@ -707,9 +746,7 @@ if vits and "ap" in p.methods:
     name, task = vits[0], p.layer_tasks[0]
     shallow, deep = place[name], loaded[name].depth - 2
     steps = [*sizes, None]
-    used = pd.concat(
-        [part(name, "ap", size=size, block=block, task=task) for size in steps for block in (shallow, deep)]
-    )
+    used = pd.concat([part(name, "ap", size=size, block=block, task=task) for size in steps for block in (shallow, deep)])
     used = used[~used.index.duplicated()]  # one of the sizes may be the whole split
     fig, ax = plt.subplots(figsize=(7, 3.2))
     for block, color in ((shallow, plots.PALETTE["ap"]), (deep, plots.PALETTE["norm-tune"])):
@@ -733,9 +770,12 @@ if vits and "ap" in p.methods:
     few = used[used.train_size <= p.few_shot]
     if found := answers("ap.figure-6.shallow-needs-fewer", few[few.block == shallow], few[few.block == deep]):
         page.judge(
-            "ap.figure-6.shallow-needs-fewer", *difference(*found), evidence=EVIDENCE, records=[*few.record],
+            "ap.figure-6.shallow-needs-fewer",
+            *difference(*found),
+            evidence=EVIDENCE,
+            records=[*few.record],
             note=f"Blocks {shallow} and {deep}, {', '.join(map(str, sorted(few.train_size.unique())))} images.",
-        )  # fmt: skip
+        )
 page.not_run(
     "ap.figure-6",
     why="ViT-Large/16 on OxfordPets needs the published weights and the data.",
@@ -827,9 +867,7 @@ page.judge("ap.table-1.resnet-best-count", best["ResNet-101"], evidence="derived
 page.judge("ap.table-1.vit-best-count", best["ViT-Large/16"], evidence="derived", note="From the printed cells.")
 is_ap, is_vp = printed.method.str.startswith("AP"), printed.method == "VP"
 over_vp = cells[is_ap].to_numpy() - cells[is_vp].to_numpy()
-page.judge(
-    "ap.table-1.ap-over-vp-everywhere", int((over_vp <= 0).sum()), evidence="derived", note="From the printed cells."
-)
+page.judge("ap.table-1.ap-over-vp-everywhere", int((over_vp <= 0).sum()), evidence="derived", note="From the printed cells.")
 gains = dict(zip(cells.columns, over_vp[0], strict=True))
 outside = [name for name in ("StanfordCars", "SVHN", "GTSRB") if not 7 <= round(gains[name]) <= 9]
 page.judge(
@@ -882,19 +920,33 @@ for word, name in progress(LARGE.items(), "counting Table 2"):
     for (slug, short), (_, cell) in zip(SHORT.items(), printed_rows.iterrows(), strict=True):
         settings = FRAME.get(slug, {})
         record = counted[word, short] = recorded(
-            "count", {"what": "cost", "backbone": name, "method": slug, "method_settings": settings, "classes": 10, "batch": 128,
-                      "last_block": "all tokens"},
+            "count",
+            {
+                "what": "cost",
+                "backbone": name,
+                "method": slug,
+                "method_settings": settings,
+                "classes": 10,
+                "batch": 128,
+                "last_block": "all tokens",
+            },
             lambda: counted_cost(name, slug, settings),
-        )  # fmt: skip
+        )
         values, linear = (record.values, counted[word, "linear"].values if (word, "linear") in counted else None)
-        rows.append({
-            "backbone": name, "method": METHOD_NAMES[slug],
-            "parameters, M": f"{values['parameters']['total'] / 1e6:.3f}", "printed, M": cell.parameters_m,
-            "memory, GiB": f"{values['memory_gib']['total']:.2f}", "printed, G": cell.memory_g,
-            "training GFLOPs an image": f"{values['train_flops'] / 1e9:.1f}",
-            "inference GFLOPs an image": f"{values['infer_flops'] / 1e9:.1f}",
-            "printed, s/epoch": cell.time_s_per_epoch, "printed, image/s": cell.throughput_image_per_s,
-        })  # fmt: skip
+        rows.append(
+            {
+                "backbone": name,
+                "method": METHOD_NAMES[slug],
+                "parameters, M": f"{values['parameters']['total'] / 1e6:.3f}",
+                "printed, M": cell.parameters_m,
+                "memory, GiB": f"{values['memory_gib']['total']:.2f}",
+                "printed, G": cell.memory_g,
+                "training GFLOPs an image": f"{values['train_flops'] / 1e9:.1f}",
+                "inference GFLOPs an image": f"{values['infer_flops'] / 1e9:.1f}",
+                "printed, s/epoch": cell.time_s_per_epoch,
+                "printed, image/s": cell.throughput_image_per_s,
+            }
+        )
 page.show(
     "ap.table-2",
     pd.DataFrame(rows),
@@ -963,20 +1015,28 @@ for word, name in LARGE.items():
     for slug in SHORT:
         train, infer = (np.median(turns.values[slug][what]) for what in ("train_seconds", "infer_seconds"))
         of_full = train / np.median(turns.values["full-finetune"]["train_seconds"])
-        rows.append({
-            "backbone": name, "method": METHOD_NAMES[slug], "batch": BATCH[word],
-            "training, s/image": f"{train / BATCH[word]:.2f}", "of full": f"{100 * of_full:.0f} %",
-            "inference, images/s": f"{BATCH[word] / infer:.2f}",
-            "peak memory, GiB": f"{peaks[word][slug].values['peak_mb'] / 1024:.2f}",
-        })  # fmt: skip
+        rows.append(
+            {
+                "backbone": name,
+                "method": METHOD_NAMES[slug],
+                "batch": BATCH[word],
+                "training, s/image": f"{train / BATCH[word]:.2f}",
+                "of full": f"{100 * of_full:.0f} %",
+                "inference, images/s": f"{BATCH[word] / infer:.2f}",
+                "peak memory, GiB": f"{peaks[word][slug].values['peak_mb'] / 1024:.2f}",
+            }
+        )
 if rows:
     used = [record for word in timed for record in (timed[word], *peaks[word].values())]
     hardware = used[0].hardware
     page.show(
-        "ap.table-2", pd.DataFrame(rows), evidence="measured", records=used,
+        "ap.table-2",
+        pd.DataFrame(rows),
+        evidence="measured",
+        records=used,
         how=f"Median of 4 rounds, float32, random weights, on {hardware['gpu'] or hardware['cpu']}, {hardware['threads']} threads.",
         caption="Time and peak memory at the paper's model sizes.",
-    )  # fmt: skip
+    )
 
 
 def ratio(word, what, a, b):
@@ -988,19 +1048,28 @@ def ratio(word, what, a, b):
 for word in timed:
     ap_peak, vp_peak = (peaks[word][slug].values["peak_mb"] for slug in ("ap", "vp"))
     page.judge(
-        f"ap.table-2.{word}-ap-memory-below-vp", ap_peak / vp_peak - 1, evidence="measured",
-        records=[peaks[word]["ap"], peaks[word]["vp"]], note=f"At batch {BATCH[word]}.",
-    )  # fmt: skip
+        f"ap.table-2.{word}-ap-memory-below-vp",
+        ap_peak / vp_peak - 1,
+        evidence="measured",
+        records=[peaks[word]["ap"], peaks[word]["vp"]],
+        note=f"At batch {BATCH[word]}.",
+    )
     page.judge(
-        f"ap.table-2.{word}-ap-time-below-vp", *ratio(word, "train_seconds", "ap", "vp"), evidence="measured",
-        records=[timed[word]], note=f"At batch {BATCH[word]}.",
-    )  # fmt: skip
+        f"ap.table-2.{word}-ap-time-below-vp",
+        *ratio(word, "train_seconds", "ap", "vp"),
+        evidence="measured",
+        records=[timed[word]],
+        note=f"At batch {BATCH[word]}.",
+    )
 if "vit" in timed:
     # Throughput is the inverse of time, so linear over AP in seconds is AP over linear in images a second.
     page.judge(
-        "ap.table-2.vit-ap-throughput-near-linear", *ratio("vit", "infer_seconds", "linear-probe", "ap"),
-        evidence="measured", records=[timed["vit"]], note=f"At batch {BATCH['vit']}.",
-    )  # fmt: skip
+        "ap.table-2.vit-ap-throughput-near-linear",
+        *ratio("vit", "infer_seconds", "linear-probe", "ap"),
+        evidence="measured",
+        records=[timed["vit"]],
+        note=f"At batch {BATCH['vit']}.",
+    )
 page.not_run(
     "ap.table-2",
     why="Memory, time and throughput at batch 128 want a GPU with 48 GB.",
@@ -1054,10 +1123,14 @@ counts = printed_counts().set_index("id")
 def show_parameters(artifact, unit="M", how="Counted on ViT-Large/16 with a head for 10 classes."):
     """The parameter column of a table, counted beside printed."""
     rows = counts[counts.artifact == artifact]
-    table = pd.DataFrame({
-        "method": rows.method, f"parameters, {unit}": rows.computed.map("{:.3f}".format),
-        f"printed, {unit}": rows.printed.map("{:.2f}".format), "read as": rows.reading,
-    }).reset_index(drop=True)  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "method": rows.method,
+            f"parameters, {unit}": rows.computed.map("{:.3f}".format),
+            f"printed, {unit}": rows.printed.map("{:.2f}".format),
+            "read as": rows.reading,
+        }
+    ).reset_index(drop=True)
     page.show(artifact, table, evidence="derived", caption="Trained parameters beside the printed ones.", how=how)
 
 
@@ -1085,14 +1158,10 @@ table, means = groups("ap.table-4")
 page.judge("ap.table-4.ap-accuracy-rank", rank(means, "AP"), evidence="derived", note=CELLS)
 others = table.drop(index=["FULL-FINETUNE", "LINEAR-PROBE", "AP"])
 columns = {"parameters_m": 1, "memory_g": 1, "time_s_per_epoch": 1, "throughput_image_per_s": -1}  # -1: more is better
-beaten = sum(
-    (sign * others[name].astype(float)).min() < sign * float(table[name]["AP"]) for name, sign in columns.items()
-)
+beaten = sum((sign * others[name].astype(float)).min() < sign * float(table[name]["AP"]) for name, sign in columns.items())
 page.judge("ap.table-4.ap-first-in-efficiency", beaten, evidence="derived", note=f"{CELLS} SSF's throughput is higher.")
 _, printed, cells = printed_gaps("ap.table-1")
-vit_cells = cells[printed.architecture == "ViT-Large/16"].set_axis(
-    printed.method[printed.architecture == "ViT-Large/16"]
-)
+vit_cells = cells[printed.architecture == "ViT-Large/16"].set_axis(printed.method[printed.architecture == "ViT-Large/16"])
 split = {"FGVC": cells.columns[:5], "VTAB": cells.columns[5:14], "Others": cells.columns[14:]}
 gaps = {
     (m, g): abs(means[g][m] - vit_cells.loc[m, names].mean())
@@ -1109,9 +1178,14 @@ page.judge(
 speed = table["throughput_image_per_s"].astype(float)
 page.judge("ap.table-4.adapterformer-throughput", speed["AP"] / speed["AdapterFormer"], evidence="derived", note=CELLS)
 IN_TURNS = {
-    "ap": {}, "bias": {}, "lora": {"rank": 10}, "vpt-deep": {"prompt_tokens": 10}, "adapter": {}, "adaptformer": {},
+    "ap": {},
+    "bias": {},
+    "lora": {"rank": 10},
+    "vpt-deep": {"prompt_tokens": 10},
+    "adapter": {},
+    "adaptformer": {},
     "ssf": {},
-}  # fmt: skip
+}
 turns = speeds_in_turns(LARGE["vit"], IN_TURNS, batch_size=BATCH["vit"], repeats=3, device=p.device, run=p.measure)
 if turns is not None:
     timed["peft"], hardware = turns, turns.hardware
@@ -1123,14 +1197,22 @@ if turns is not None:
         "throughput, % of AP's": {METHOD_NAMES[slug]: f"{100 * infer['ap'] / infer[slug]:.0f}" for slug in IN_TURNS},
     }
     page.show(
-        "ap.table-4", pd.DataFrame(rows), evidence="measured", records=[turns],
+        "ap.table-4",
+        pd.DataFrame(rows),
+        evidence="measured",
+        records=[turns],
         how=f"Median of 3 rounds at batch {BATCH['vit']}, float32, random weights, ViT-Large/16, on "
         f"{hardware['gpu'] or hardware['cpu']}, {hardware['threads']} threads. Adapters at this book's default widths.",
         caption="Time of a training step and throughput beside AP's. The printed throughput of AdapterFormer is a third "
         "of AP's, that of VPT and the adapters lower as well.",
-    )  # fmt: skip
-    page.judge("ap.table-4.ap-time-below-lora", *ratio("peft", "train_seconds", "ap", "lora"), evidence="measured",
-               records=[turns], note=f"At batch {BATCH['vit']}.")  # fmt: skip
+    )
+    page.judge(
+        "ap.table-4.ap-time-below-lora",
+        *ratio("peft", "train_seconds", "ap", "lora"),
+        evidence="measured",
+        records=[turns],
+        note=f"At batch {BATCH['vit']}.",
+    )
 page.printed("ap.table-4", "Table 4 as printed")
 page.not_run(
     "ap.table-4",
@@ -1172,7 +1254,9 @@ page.not_run(
 page.not_run(
     "ap.figure-7",
     why="As for Table 5: the accuracies need the published weights and the data.",
-    command=rerun(backbones='["swin_base_patch4_window7_224", "vit_base_patch32_clip_224.openai"]', layer_tasks='["oxford_iiit_pet"]'),
+    command=rerun(
+        backbones='["swin_base_patch4_window7_224", "vit_base_patch32_clip_224.openai"]', layer_tasks='["oxford_iiit_pet"]'
+    ),
 )
 
 # %% [markdown]
@@ -1184,9 +1268,7 @@ page.not_run(
 
 # %% name="ap.table-a1" tags=["hide-input"]
 printed = papers.published("ap.table-a1")
-alike = lambda name: (
-    name.lower().replace("-", "").replace(" ", "").replace("patch", "").replace("oxfordflowers", "flowers102")
-)
+alike = lambda name: name.lower().replace("-", "").replace(" ", "").replace("patch", "").replace("oxfordflowers", "flowers102")
 wide = (
     printed.assign(key=printed.dataset.map(alike))
     .pivot_table(index="key", columns="setting", values=["class_number", "test_size"], aggfunc="first")
@@ -1227,9 +1309,15 @@ if "ap" in p.methods and len(p.layer_tasks) > 1:
     handles, labels = axes[0][0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
     used = pd.concat([layers(name) for name in p.backbones])
-    page.show("ap.figure-a1", fig, evidence=EVIDENCE, how=HOW, records=[*used.record],
-              caption=f"AP by block on {len(p.layer_tasks)} tasks, mean and range over {seeds_of(used)}.",
-              alt="A grid of accuracy-by-block curves, one row a backbone, one column a task.")  # fmt: skip
+    page.show(
+        "ap.figure-a1",
+        fig,
+        evidence=EVIDENCE,
+        how=HOW,
+        records=[*used.record],
+        caption=f"AP by block on {len(p.layer_tasks)} tasks, mean and range over {seeds_of(used)}.",
+        alt="A grid of accuracy-by-block curves, one row a backbone, one column a task.",
+    )
     for claim, names in (("vit-prefers-shallow", vits), ("cnn-prefers-deep", resnets)):
         known = embedded_tasks() if p.profile == "quick" else NINETEEN  # the paper does not name its data sets here
         on = [task for task in p.layer_tasks if task in known]
@@ -1286,10 +1374,17 @@ def compare_ap(artifact, variants, claims, caption):
     name, tasks = vits[0], p.layer_tasks
     found = {label: part(name, "ap", task=tasks, **choice) for label, choice in variants.items()}
     used = [record for runs in found.values() for record in runs.record]
-    table = pd.DataFrame([
-        {"variant": label, "entries": f"{runs.parameters.iloc[0]:,.0f}", "test accuracy, %": plots.spread(runs.groupby("seed").test.mean())}
-        for label, runs in found.items() if len(runs)
-    ])  # fmt: skip
+    table = pd.DataFrame(
+        [
+            {
+                "variant": label,
+                "entries": f"{runs.parameters.iloc[0]:,.0f}",
+                "test accuracy, %": plots.spread(runs.groupby("seed").test.mean()),
+            }
+            for label, runs in found.items()
+            if len(runs)
+        ]
+    )
     page.show(artifact, table, evidence=EVIDENCE, how=HOW, records=used, caption=caption)
     for claim, (a, b) in claims.items():
         if pair := answers(f"{artifact}.{claim}", found[a], found[b], on=ABOUT[artifact]):
@@ -1448,9 +1543,15 @@ if len(used) and len(shown) == 3:
     ax.set(xlabel="training images a task", ylabel="mean test accuracy, %")
     ax.set_xticks(sorted(used.train_size.unique()))
     ax.legend()
-    page.show("ap.figure-a3", fig, evidence=EVIDENCE, how=HOW, records=[*used.record],
-              caption=f"Mean accuracy over {', '.join(p.tasks)} on {p.backbones[0]}, {seeds_of(used)}.",
-              alt="Mean accuracy of full fine-tuning, VP and AP at two training-set sizes.")  # fmt: skip
+    page.show(
+        "ap.figure-a3",
+        fig,
+        evidence=EVIDENCE,
+        how=HOW,
+        records=[*used.record],
+        caption=f"Mean accuracy over {', '.join(p.tasks)} on {p.backbones[0]}, {seeds_of(used)}.",
+        alt="Mean accuracy of full fine-tuning, VP and AP at two training-set sizes.",
+    )
     claim = "ap.figure-a3.ap-over-vp"
     over = [answers(claim, parts["ap"], parts["vp"], on=ABOUT["ap.figure-a3"]) for _, parts in shares]
     if all(over):

@@ -147,17 +147,13 @@ def toy_record(cells, seeds, whole, run):
     """The record of a curve; `whole` also keeps the norms, the attention and the median trial's trace."""
     keep = TOLD + (["norm_sum", "frobenius", "attention"] if whole else [])
     settings = {"cells": cells, "seeds": seeds, "keep": keep, "trace": whole}
-    return recorded(
-        "ap-toy", settings, lambda: {"cells": ap_toy.run_curve(cells, seeds, keep, whole)}, run=run
-    )  # fmt: skip
+    return recorded("ap-toy", settings, lambda: {"cells": ap_toy.run_curve(cells, seeds, keep, whole)}, run=run)
 
 
 def flow(layer, counts, goal="error", gamma=-0.5, run=True):
     """The record of the symmetric limit."""
     settings = {"layer": layer, "token_counts": counts, "goal": goal, "gamma": gamma}
-    return recorded(
-        "ap-flow", settings, lambda: {"cells": ap_limits.population_flow(**settings)}, run=run
-    )  # fmt: skip
+    return recorded("ap-flow", settings, lambda: {"cells": ap_limits.population_flow(**settings)}, run=run)
 
 
 runs, absent = {}, set()
@@ -174,10 +170,7 @@ own = {
 MAIN = "main"  # what is judged: the kept run, or one with parameters of your own; where neither is, this run is shown
 of_mine = bool(p.seeds or p.token_counts)
 runs |= {(MAIN, h): own[h] if of_mine else runs.get((JUDGED, h), own[h]) for h in own}
-flows = {
-    (1, "error", g): flow(1, [8, 16, 32, 64, 128, 256], gamma=g)
-    for g in progress([-0.9, -0.5, -0.1], "symmetric limit")
-}
+flows = {(1, "error", g): flow(1, [8, 16, 32, 64, 128, 256], gamma=g) for g in progress([-0.9, -0.5, -0.1], "symmetric limit")}
 flows[1, "margin", -0.5] = flow(1, [8, 16, 32, 64], "margin")
 flows[2, "error", -0.5] = flow(2, COUNTS[2], run=p.larger)
 if flows[2, "error", -0.5] is None:
@@ -192,9 +185,10 @@ def have(artifact, what, *names):
     if absent.isdisjoint(names):
         return True
     page.not_run(
-        artifact, why=f"{what}: no record of it is kept; it takes a part of some twenty minutes on one core.",
+        artifact,
+        why=f"{what}: no record of it is kept; it takes a part of some twenty minutes on one core.",
         command='make notebook NAME=ap_theory ARGS="-p larger True"',
-    )  # fmt: skip
+    )
     return False
 
 
@@ -271,6 +265,7 @@ SETTLED = "Settings settled after trial runs."
 # and for $d_A = 1, 2, P/4, P/2$, the discriminative token at eight random positions. The lemma has no noise,
 # so the $P - 1$ background keys tie exactly; the proof takes the nearest of them.
 
+
 # %% name="ap.lemma-1" tags=["hide-input"]
 def lemma_1_cells():
     exact, noisy, betas = [], [], []
@@ -278,9 +273,13 @@ def lemma_1_cells():
         for d_a in sorted({1, 2, n // 4, n // 2}):
             before, after = ap_limits.lemma_1(n, d_a, seeds=range(8))
             row = {"P": n, "d_A": d_a, "before": before.mean(), "after": after.mean()}
-            exact.append(row | {
-                "gap_before": abs(before - (1 + d_a) / n).max(), "gap_after": abs(after - 1 / n).max(),
-            })  # fmt: skip
+            exact.append(
+                row
+                | {
+                    "gap_before": abs(before - (1 + d_a) / n).max(),
+                    "gap_after": abs(after - 1 / n).max(),
+                }
+            )
         before, after = ap_limits.lemma_1(n, n // 4, noise=0.1, seeds=range(200))
         noisy.append({"P": n, "before": before.mean(), "after": after.mean()})
     for beta in np.linspace(0.5, 2.5, 41):
@@ -311,27 +310,35 @@ right.text(edge + 0.04, 0.18, r"$\lambda_1 = 1/2$", fontsize=9)
 right.set(xlabel=r"$\beta$", title="no noise, P = 16, $d_A = 4$", ylim=(0, 0.4))
 right.legend(loc="lower right")
 page.show(
-    "ap.lemma-1", fig, evidence="derived", records=[lemma_1],
+    "ap.lemma-1",
+    fig,
+    evidence="derived",
+    records=[lemma_1],
     how="Both layers of the toy ViT computed in float64; ties go to the nearest key.",
     caption="Mean attention distance against P, and against the attention strength beta.",
     alt="Without noise the distances lie on the paper's two lines; with noise they grow with P in both layers. "
     "Beyond beta of about 1.65 the second layer's distance no longer falls.",
-)  # fmt: skip
+)
 for when in ("before", "after"):
     page.judge(
-        f"ap.lemma-1.{when}", exact[f"gap_{when}"].max(), evidence="derived", records=[lemma_1],
+        f"ap.lemma-1.{when}",
+        exact[f"gap_{when}"].max(),
+        evidence="derived",
+        records=[lemma_1],
         note="Without noise, ties to the nearest key, beta = 1.",
-    )  # fmt: skip
+    )
 last, last_first = noisy.iloc[-1], first.iloc[-1]
-display(Markdown(
-    "**What to take from it.** The lemma holds exactly under its silent conditions, and leans on them. (1) *No "
-    "noise:* the background keys tie only without it. With the smallest noise one key wins for nearly all queries, "
-    f"and at P = {last.P:.0f}, sigma = 0.1/P, the distance is {last.before:.1f} tokens before and {last.after:.1f} "
-    f"after the layer, about P/3, where the formulas say {(1 + last.P // 4) / last.P:.2f} and {1 / last.P:.3f}. (2) "
-    f"*Ties to the nearest:* with the first of equal keys, as a plain argmax picks, it is {last_first.before:.1f} "
-    f"and {last_first.after:.1f} tokens. (3) *Weak attention:* lambda_1 < 1/2 means exp(beta^2) < P - 1; beyond it, "
-    "right panel, the discriminative query still finds its own key and the distance does not fall at all."
-))  # fmt: skip
+display(
+    Markdown(
+        "**What to take from it.** The lemma holds exactly under its silent conditions, and leans on them. (1) *No "
+        "noise:* the background keys tie only without it. With the smallest noise one key wins for nearly all queries, "
+        f"and at P = {last.P:.0f}, sigma = 0.1/P, the distance is {last.before:.1f} tokens before and {last.after:.1f} "
+        f"after the layer, about P/3, where the formulas say {(1 + last.P // 4) / last.P:.2f} and {1 / last.P:.3f}. (2) "
+        f"*Ties to the nearest:* with the first of equal keys, as a plain argmax picks, it is {last_first.before:.1f} "
+        f"and {last_first.after:.1f} tokens. (3) *Weak attention:* lambda_1 < 1/2 means exp(beta^2) < P - 1; beyond it, "
+        "right panel, the discriminative query still finds its own key and the distance does not fall at all."
+    )
+)
 
 # %% [markdown]
 # **What the lemma does not say.** It compares two layers of *one* fixed model without a prompt and with one kind
@@ -383,43 +390,52 @@ axis.set_ylim(top=3e7)
 axis.set(xlabel="tokens P", ylabel="samples to zero held-out error")
 axis.legend(loc="upper left")
 page.show(
-    "ap.theorem-1", fig, evidence="derived",
+    "ap.theorem-1",
+    fig,
+    evidence="derived",
     records=[*behind[1], *behind[2], flows[1, "error", -0.5], flows[2, "error", -0.5]],
     how=f"SGD trials (dots) and their medians (lines), batch {standard.batch}, step {standard.step:g}.",
     caption="Samples to zero held-out error. Dashed: the paper's growth with its slope over these P, drawn through "
     "the first median.",
     alt="Samples against P on log axes: layer 1 rises about linearly, layer 2 far steeper and lies above it.",
-)  # fmt: skip
+)
 for layer in (1, 2):
     judged(
-        f"ap.theorem-1.layer-{layer}-slope", fits[layer], behind[layer],
+        f"ap.theorem-1.layer-{layer}-slope",
+        fits[layer],
+        behind[layer],
         f"{SETTLED} P from {fits[layer]['used'][0]} to {fits[layer]['used'][-1]}, local slopes {local(fits[layer])}; "
         f"symmetric limit {limits[layer]['slope']:.2f}.",
-    )  # fmt: skip
+    )
 shared = max(set(fits[1]["used"]) & set(fits[2]["used"]))
 one, two = (np.log([np.inf if v is None else v for v in trials(MAIN, h, "steps")[shared]]) for h in (1, 2))
 apart = {
-    "slope": np.median(two) - np.median(one), "low": two.min() - one[np.isfinite(one)].max(),
+    "slope": np.median(two) - np.median(one),
+    "low": two.min() - one[np.isfinite(one)].max(),
     "high": two[np.isfinite(two)].max() - one.min(),
-}  # fmt: skip
+}
 judged(
-    "ap.theorem-1.layer-2-needs-more", apart, [*behind[1], *behind[2]],
+    "ap.theorem-1.layer-2-needs-more",
+    apart,
+    [*behind[1], *behind[2]],
     f"At P = {shared}; the interval spans the extreme trials of both layers.",
-)  # fmt: skip
+)
 if not of_mine:
     have("ap.theorem-1", f"P up to {COUNTS[1][-1]} and {COUNTS[2][-1]}, 16 trials each", JUDGED, "symmetric limit")
 
 # %% [markdown]
 # This run, against the kept one where there is one: the same seeds of the same settings.
 
+
 # %% name="again" tags=["hide-input"]
 def agreement():
     for layer, record in own.items():
         for cell, found in zip(record.settings["cells"], record.values["cells"]):
             row = {
-                "layer": layer, "P": cell["tokens"],
+                "layer": layer,
+                "P": cell["tokens"],
                 "median steps": f"{median(found['steps']):,.0f} ({len(found['steps'])} trials)",
-            }  # fmt: skip
+            }
             if (JUDGED, layer) in runs:
                 before = trials(JUDGED, layer, "steps").get(cell["tokens"], [])
                 known = dict(zip(runs[JUDGED, layer].settings["seeds"], before))
@@ -431,24 +447,30 @@ def agreement():
 
 made = [record for (name, _), record in runs.items() if name != MAIN]
 if made:
-    display(Markdown(
-        f"The kept run: {len(made)} curves, {sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials, "
-        f"{sum(r.seconds for r in made) / 60:.0f} minutes on one shared core ({made[0].hardware['cpu']}), "
-        f"{made[0].date}."
-    ))  # fmt: skip
+    display(
+        Markdown(
+            f"The kept run: {len(made)} curves, {sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials, "
+            f"{sum(r.seconds for r in made) / 60:.0f} minutes on one shared core ({made[0].hardware['cpu']}), "
+            f"{made[0].date}."
+        )
+    )
 compared = [runs[JUDGED, h] for h in own if (JUDGED, h) in runs]
 page.present(
-    pd.DataFrame(agreement()).fillna("–").set_index("layer"), evidence="derived", records=[*own.values(), *compared],
-    cell="again", how="Trained anew by this run.",
+    pd.DataFrame(agreement()).fillna("–").set_index("layer"),
+    evidence="derived",
+    records=[*own.values(), *compared],
+    cell="again",
+    how="Trained anew by this run.",
     caption=f"This run{' and the kept one' if compared else ''}. Another machine rounds differently, and a long trial "
     "can then end elsewhere.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # ### One number of tokens at a time
 #
 # How a prompt gets there, at one $P$: the parts of the token-averaged prompt along the four patterns, the
 # held-out error, and the share of the prompt's squared norm in which its tokens differ.
+
 
 # %% name="slices" tags=["hide-input"]
 def draw_trace(axis, layer, tokens):
@@ -481,19 +503,22 @@ def slice_figure(tokens):
 
 slices = {f"P = {n}": slice_figure(n) for n in sorted(set(fits[1]["used"]) & set(fits[2]["used"]))}
 page.show(
-    "ap.theorem-1", slices if len(slices) > 1 else [*slices.values()][0], evidence="derived",
+    "ap.theorem-1",
+    slices if len(slices) > 1 else [*slices.values()][0],
+    evidence="derived",
     records=[*behind[1], *behind[2]],
     how="The trial with the median number of steps, until no held-out sample is misclassified.",
     caption="A prompt while it trains. Own share: the part of its squared norm that its tokens do not share.",
     alt="Both layers first push against patterns 3 and 4. Layer 1 is then nearly done; at layer 2 the error stays "
     "at one half until the tokens' prompts differ.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # ### The exponents beside the predicted ones
 #
 # The bounds name more than $P$: the step size $\eta$, $\gamma = v_3^\top v_4$ (layer 1 only), and the noise as
 # $1 - P\sigma$ (layer 1) or $1 - \sigma$ (layer 2, next to 1 at any $\sigma \le 1/P$).
+
 
 # %% name="exponents" tags=["hide-input"]
 def scanned(name, layer, of, only=lambda cell: True):
@@ -516,11 +541,12 @@ SCANS = {  # quantity and layer -> curve, what it is in the settings, which of t
     ("1 + gamma from 0.5 on", 1): ("gamma", lambda c: 1 + c["gamma"], from_half_on),
     ("1 + gamma, P = 32", 1): ("gamma", lambda c: 1 + c["gamma"], at(32)),
     **{(f"1 + {name}, P = 32", 1): (name, lambda c: 1 + c["gamma"]) for name in WHY_GAMMA},
-}  # fmt: skip
+}
 powers = {
-    (quantity, h): ap_limits.slope(scanned(name, h, *rest)) for (quantity, h), (name, *rest) in SCANS.items()
+    (quantity, h): ap_limits.slope(scanned(name, h, *rest))
+    for (quantity, h), (name, *rest) in SCANS.items()
     if (name, h) in runs
-}  # fmt: skip
+}
 
 
 def printed(name, layer):
@@ -531,25 +557,40 @@ def printed(name, layer):
 
 
 rows = [
-    {"against": "P", "layer": h, "predicted": f"{predicted[h]:.2f}", "measured [95 %]": interval(fits[h]),
-     "range": f"{fits[h]['used'][0]} to {fits[h]['used'][-1]}", "local slopes": local(fits[h])} for h in (1, 2)
+    {
+        "against": "P",
+        "layer": h,
+        "predicted": f"{predicted[h]:.2f}",
+        "measured [95 %]": interval(fits[h]),
+        "range": f"{fits[h]['used'][0]} to {fits[h]['used'][-1]}",
+        "local slopes": local(fits[h]),
+    }
+    for h in (1, 2)
 ] + [
-    {"against": name, "layer": h, "predicted": printed(name, h), "measured [95 %]": interval(fit),
-     "range": f"{min(fit['used']):.3g} to {max(fit['used']):.3g}", "local slopes": local(fit)}
+    {
+        "against": name,
+        "layer": h,
+        "predicted": printed(name, h),
+        "measured [95 %]": interval(fit),
+        "range": f"{min(fit['used']):.3g} to {max(fit['used']):.3g}",
+        "local slopes": local(fit),
+    }
     for (name, h), fit in powers.items()
-]  # fmt: skip
+]
 page.show(
-    "ap.theorem-1", pd.DataFrame(rows).set_index("against"), evidence="derived",
-    records=[*behind[1], *behind[2],
-             *(r for (name, _), r in runs.items() if name in ("step", "gamma", "noise", *WHY_GAMMA))],
+    "ap.theorem-1",
+    pd.DataFrame(rows).set_index("against"),
+    evidence="derived",
+    records=[*behind[1], *behind[2], *(r for (name, _), r in runs.items() if name in ("step", "gamma", "noise", *WHY_GAMMA))],
     how="Slopes of log steps against the logarithm of each quantity.",
     caption="Exponents of the number of iterations." + f" Step size at P = {STEP_COUNT[1]} and {STEP_COUNT[2]}, gamma "
     f"at P = {GAMMA_COUNTS[1][-1]} and {GAMMA_COUNTS[2][-1]}, noise below 1/P at P = {NOISE_COUNT[1]}." * bool(powers),
-)  # fmt: skip
+)
 have("ap.theorem-1", "Exponents of step size, gamma and noise", "step", "gamma", "noise", *WHY_GAMMA)
 
 # %% [markdown]
 # ### Which law the times follow
+
 
 # %% name="laws" tags=["hide-input"]
 def constant(time, tokens, gamma=standard.gamma):
@@ -575,8 +616,11 @@ def law_figure():
     left.legend(loc="lower right")
     sgd = medians(trials(MAIN, 2, "steps"))
     limit = {n: v[0] for n, v in limit_values(2).items()}
-    laws = (("$P^2$", lambda n: n**2, "#56b4e9"), (r"$P^2\log P$", lambda n: n**2 * np.log(n), COLOURS[2]),
-            ("$P^3$", lambda n: n**3, "0.4"))  # fmt: skip
+    laws = (
+        ("$P^2$", lambda n: n**2, "#56b4e9"),
+        (r"$P^2\log P$", lambda n: n**2 * np.log(n), COLOURS[2]),
+        ("$P^3$", lambda n: n**3, "0.4"),
+    )
     for name, law, colour in laws:
         for times, line in ((sgd, "o-"), (limit, ":")):
             first = next(iter(times))
@@ -591,15 +635,19 @@ def law_figure():
 
 
 page.show(
-    "ap.theorem-1", law_figure(), evidence="derived", records=[*behind[1], *behind[2], *flows.values()],
+    "ap.theorem-1",
+    law_figure(),
+    evidence="derived",
+    records=[*behind[1], *behind[2], *flows.values()],
     how="Medians over trials, divided by a law.",
     caption="Times divided by candidate laws. A law that holds is a flat line.",
     alt="Layer 1: the scaled time rises from about 15 towards 32. Layer 2: SGD divided by P squared log P is nearly "
     "flat, while the symmetric limit is nearly flat over P cubed.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # ### The readings side by side
+
 
 # %% name="readings" tags=["hide-input"]
 def reading_rows():
@@ -611,34 +659,42 @@ def reading_rows():
         judged_ones = trials(JUDGED, layer, "steps") if (JUDGED, layer) in runs else {}
         same = {n: v for n, v in judged_ones.items() if n in steps}
         yield {
-            "reading": name, "layer": layer, "P": ", ".join(map(str, steps)), "slope [95 %]": fitted(steps),
+            "reading": name,
+            "layer": layer,
+            "P": ", ".join(map(str, steps)),
+            "slope [95 %]": fitted(steps),
             "as judged, same P": fitted(same) if len(same) > 1 else "–",
             "median steps": ", ".join("over cap" if np.isinf(m) else f"{m:,.0f}" for m in medians(steps).values()),
             "censored": f"{sum(v is None for v in flat)} of {len(flat)}",
-        }  # fmt: skip
+        }
     for (layer, goal, gamma), record in flows.items():
         fit = ap_limits.slope(limit_values(layer, "time", goal, gamma))
         yield {
             "reading": f"symmetric limit{', goal y f >= 1/P' if goal == 'margin' else ''}, gamma = {gamma}",
-            "layer": layer, "P": f"{fit['used'][0]} to {fit['used'][-1]}",
-            "slope [95 %]": f"{fit['slope']:.2f}; local {local(fit)}", "as judged, same P": "–",
-            "median steps": "–", "censored": "–",
-        }  # fmt: skip
+            "layer": layer,
+            "P": f"{fit['used'][0]} to {fit['used'][-1]}",
+            "slope [95 %]": f"{fit['slope']:.2f}; local {local(fit)}",
+            "as judged, same P": "–",
+            "median steps": "–",
+            "censored": "–",
+        }
 
 
 page.show(
-    "ap.theorem-1", pd.DataFrame(reading_rows()).sort_values("layer", kind="stable").set_index("reading"),
+    "ap.theorem-1",
+    pd.DataFrame(reading_rows()).sort_values("layer", kind="stable").set_index("reading"),
     evidence="derived",
     records=[*(r for (name, _), r in runs.items() if name in (JUDGED, FIXED, *READINGS)), *flows.values()],
     how="Slopes of log steps against log P; side readings run half the trials, some to a lower cap.",
     caption="The same slope read in other ways. A trial at the cap counts as infinite in the median.",
-)  # fmt: skip
+)
 have("ap.theorem-1", "The other readings", JUDGED, FIXED, *READINGS)
 
 # %% [markdown]
 # ### Noise within the condition and beyond it
 #
 # The bounds ask for $\sigma \le O(1/P)$ and carry factors that vanish or diverge at $P\sigma = 1$.
+
 
 # %% name="noise" tags=["hide-input"]
 def draw_steps(axis, values, cap, look, label, scale=1.0):
@@ -683,14 +739,18 @@ def noise_figure():
 if have("ap.theorem-1", "Steps against the noise", "noise", JUDGED, "sigma = 0.5 / P", FIXED):
     noisy_runs = [runs[name, h] for name in ("noise", JUDGED, "sigma = 0.5 / P", FIXED) for h in (1, 2)]
     page.show(
-        "ap.theorem-1", noise_figure(), evidence="derived", records=noisy_runs,
+        "ap.theorem-1",
+        noise_figure(),
+        evidence="derived",
+        records=noisy_runs,
         how="Medians over eight trials; a triangle: half of them or more reached the cap, where it stands (right: "
         "filled for the fixed sigma).",
         caption="Steps against the noise. Left: at one P. Right: noise that shrinks with P as the bounds ask, and "
         "noise that does not.",
         alt="Layer 1 hardly notices noise up to P sigma = 1 and fails beyond 2. Layer 2 slows down from P sigma = 0.25 "
         "and fails from 0.75. With a fixed sigma both fail as P grows.",
-    )  # fmt: skip
+    )
+
 
 # %% name="theorem-1-reading" tags=["hide-input"]
 def pair_text(name, layer):
@@ -757,7 +817,7 @@ def theorem_1_reading():
         f"{sum(v is None for v in loud[0.75])} of {len(loud[0.75])} trials miss the goal within the cap: the held-out "
         "noise is then of the size of the margin that the prompt creates. Beyond the condition both fail: the first "
         "layer from P sigma = 2, and with a fixed sigma both as P grows."
-    )  # fmt: skip
+    )
 
 
 if absent.isdisjoint([*READINGS, JUDGED, "noise"]):
@@ -777,6 +837,7 @@ if absent.isdisjoint([*READINGS, JUDGED, "noise"]):
 # layers. There is
 #   no statement about a third layer, or about the CNNs for which the paper prefers deep layers.
 
+
 # %% name="helpers" tags=["hide-input", "remove-output"]
 def lemma_figure(layer):
     """Direction and norm of the trained prompt: over time at the largest P, and against P."""
@@ -785,8 +846,11 @@ def lemma_figure(layer):
     draw_trace(left, layer, tokens)
     left.set(ylabel="part of the mean prompt; share", title=f"P = {tokens}, median trial")
     left.legend(loc="lower left", fontsize=7.5, handlelength=1.2)
-    for field, marker, name in (("norm_sum", "o", "sum over tokens"), ("frobenius", "s", "Frobenius"),
-                                ("token_norm", "^", "per token")):  # fmt: skip
+    for field, marker, name in (
+        ("norm_sum", "o", "sum over tokens"),
+        ("frobenius", "s", "Frobenius"),
+        ("token_norm", "^", "per token"),
+    ):
         norms = trials(MAIN, layer, field)
         fit, mid = ap_limits.slope(norms), medians(norms)
         look = dict(color=COLOURS[layer], alpha={"o": 1, "s": 0.7, "^": 0.4}[marker])
@@ -806,41 +870,49 @@ def lemma_figure(layer):
 def lemma(artifact, layer):
     """Figure and the claims that Lemma 2 (layer 2) and Lemma 3 (layer 1) have in common."""
     page.show(
-        artifact, lemma_figure(layer), evidence="derived", records=behind[layer],
+        artifact,
+        lemma_figure(layer),
+        evidence="derived",
+        records=behind[layer],
         how="Trained until no held-out sample is misclassified; medians over trials.",
         caption="Left: the prompt's direction while it trains. Right: its norm when training ends.",
         alt="The prompt grows along patterns 1 and 2 and against 3 and 4; its summed norm is about linear in P.",
-    )  # fmt: skip
+    )
     judged(
-        f"{artifact}.iterations-slope", fits[layer], behind[layer],
+        f"{artifact}.iterations-slope",
+        fits[layer],
+        behind[layer],
         f"{SETTLED} Local slopes {local(fits[layer])}; symmetric limit {limits[layer]['slope']:.2f}.",
-    )  # fmt: skip
+    )
     judged(
-        f"{artifact}.norm", ap_limits.slope(trials(MAIN, layer, "norm_sum")), behind[layer],
+        f"{artifact}.norm",
+        ap_limits.slope(trials(MAIN, layer, "norm_sum")),
+        behind[layer],
         "Sum over tokens of their norms: the one norm that is P for a prompt of size 1 a token (A82).",
-    )  # fmt: skip
+    )
     if have(artifact, "Exponents of the step size and of 1 + gamma", "step", "gamma"):
+        judged(f"{artifact}.step-exponent", powers["1 / eta", layer], [runs["step", layer]], f"At P = {STEP_COUNT[layer]}.")
         judged(
-            f"{artifact}.step-exponent", powers["1 / eta", layer], [runs["step", layer]], f"At P = {STEP_COUNT[layer]}."
-        )
-        judged(
-            f"{artifact}.gamma-exponent", powers["1 + gamma", layer], [runs["gamma", layer]],
+            f"{artifact}.gamma-exponent",
+            powers["1 + gamma", layer],
+            [runs["gamma", layer]],
             f"{SETTLED} At P = {GAMMA_COUNTS[layer][-1]}, gamma from {GAMMAS[0]} to {GAMMAS[-1]}.",
-        )  # fmt: skip
+        )
     weights = {n: [w[layer - 1] for w in v] for n, v in trials(MAIN, layer, "attention").items()}
     ends = [median(weights[n]) for n in (min(weights), max(weights))]
     judged(
-        f"{artifact}.attention", ap_limits.slope(weights), behind[layer],
+        f"{artifact}.attention",
+        ap_limits.slope(weights),
+        behind[layer],
         f"P times the weight is {ends[0]:.2f} at P = {min(weights)} and {ends[1]:.2f} at P = {max(weights)}; 1 is "
         "attention without preference.",
-    )  # fmt: skip
+    )
 
 
 def gradient_cells():
     """4 P df/d delta at the start, for both layers: without noise at several P, and the mean over noise at P = 64."""
     clean = {
-        str(h): [{"P": n, "rows": ap_limits.first_gradient(h, n).tolist()} for n in (32, 64, 128, 256, 512)]
-        for h in (1, 2)
+        str(h): [{"P": n, "rows": ap_limits.first_gradient(h, n).tolist()} for n in (32, 64, 128, 256, 512)] for h in (1, 2)
     }
     noise = {str(h): ap_limits.first_gradient(h, 64, noise=0.1, draws=400).tolist() for h in (1, 2)}
     return {"clean": clean, "noise": noise}
@@ -855,16 +927,20 @@ def gradient(artifact, layer, signs):
     rows = []
     for token, name in enumerate(("discriminative token", "other tokens")):
         for how, numbers in (
-            ("as printed", signs[token]), ("no noise, P = 512", clean[-1]["rows"][token]),
+            ("as printed", signs[token]),
+            ("no noise, P = 512", clean[-1]["rows"][token]),
             ("mean over noise, P = 64", gradients.values["noise"][str(layer)][token]),
-        ):  # fmt: skip
+        ):
             cells = [n if isinstance(n, str) else f"{n:.2f}".replace("-0.00", "0.00") for n in numbers]
             rows.append({"token": name, "": how, **{f"{letter}{i + 1}": cell for i, cell in enumerate(cells)}})
     page.show(
-        artifact, pd.DataFrame(rows).set_index("token"), evidence="derived", records=[gradients],
+        artifact,
+        pd.DataFrame(rows).set_index("token"),
+        evidence="derived",
+        records=[gradients],
         how="Autograd in float64 at delta = 0, for a sample with v1 among v4, gamma = -1/2, beta = 1.",
         caption="4P times the gradient of f. + and - stand for Theta(1) of that sign.",
-    )  # fmt: skip
+    )
     order = ap_limits.slope({row["P"]: [row["rows"][0][0] / row["P"]] for row in clean})
     judged(f"{artifact}.gradient-order", order, [gradients], f"Local slopes {local(order)}.")
     page.judge(f"{artifact}.gradient-sign", clean[-1]["rows"][0][3], evidence="derived", records=[gradients])
@@ -888,18 +964,21 @@ def gradient(artifact, layer, signs):
 gradient("ap.lemma-2", 2, [["+", "-", "+", "-"], ["+", "-", "+", "-"]])
 lemma("ap.lemma-2", 2)
 page.judge(
-    "ap.lemma-2.statement-matches-proof", 1 - (-1), evidence="derived",
+    "ap.lemma-2.statement-matches-proof",
+    1 - (-1),
+    evidence="derived",
     note="(1 - sigma)^-1 below the bar of A25 is an exponent of +1; the proof's last line has -1.",
-)  # fmt: skip
+)
 if have("ap.lemma-2", "The exponent of the noise", "noise"):
-    quiet, loud = (
-        np.log([v or np.inf for v in scanned("noise", 2, lambda c: c["noise"])[c]]) for c in (0.1, 0.5)
-    )
+    quiet, loud = (np.log([v or np.inf for v in scanned("noise", 2, lambda c: c["noise"])[c]]) for c in (0.1, 0.5))
     page.judge(
-        "ap.lemma-2.noise", np.median(loud) - np.median(quiet),
-        *np.quantile(loud - quiet, [0.25, 0.75], method="nearest"), evidence="derived", records=[runs["noise", 2]],
+        "ap.lemma-2.noise",
+        np.median(loud) - np.median(quiet),
+        *np.quantile(loud - quiet, [0.25, 0.75], method="nearest"),
+        evidence="derived",
+        records=[runs["noise", 2]],
         note="The interval spans the middle half of the eight trials, each against the same seed.",
-    )  # fmt: skip
+    )
 
 
 def second_stage():
@@ -912,9 +991,11 @@ def second_stage():
 
 speeds = ap_limits.slope(dict(second_stage()))
 judged(
-    "ap.lemma-2.second-stage", speeds, [flows[2, "error", -0.5]],
+    "ap.lemma-2.second-stage",
+    speeds,
+    [flows[2, "error", -0.5]],
     f"Over the middle half of the time. Local slopes {local(speeds)}.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # ### Tokens part
@@ -929,19 +1010,19 @@ judged(
 
 # %% name="split" tags=["hide-input"]
 split = recorded(
-    "ap-split", {"token_counts": COUNTS[2][:-1]},
+    "ap-split",
+    {"token_counts": COUNTS[2][:-1]},
     lambda: {
         "rates": {str(n): ap_limits.split_measured(n) for n in COUNTS[2][:-1]},
         "along": ap_limits.split_direction(16),
     },
-)  # fmt: skip
+)
 
 
 def foldings():
     """{P: eta T r of each trial}: how often a difference between tokens grows by a factor e until zero error."""
     return {
-        n: [v and standard.step * v * ap_limits.split_rate(n) for v in values]
-        for n, values in trials(MAIN, 2, "steps").items()
+        n: [v and standard.step * v * ap_limits.split_rate(n) for v in values] for n, values in trials(MAIN, 2, "steps").items()
     }
 
 
@@ -971,14 +1052,18 @@ def split_figure():
 
 
 page.show(
-    "ap.lemma-2", split_figure(), evidence="derived", records=[split, *behind[2]],
+    "ap.lemma-2",
+    split_figure(),
+    evidence="derived",
+    records=[split, *behind[2]],
     how="Left and right: SGD trials. Middle: descent on the exact population loss with two groups of tokens.",
     caption="How tokens' prompts part. Left: own share of the median trial. Middle: the rate. Right: how many times a "
     "difference grows by e before the error is zero.",
     alt="Own shares rise with one slope to about one half, from a start that is lower at larger P; the rate times P "
     "squared falls slowly from "
     "0.33 to 0.2; the number of e-foldings rises slowly.",
-)  # fmt: skip
+)
+
 
 # %% name="lemma-2-reading" tags=["hide-input"]
 def lemma_2_reading():
@@ -1016,7 +1101,7 @@ def lemma_2_reading():
         "be needed at large P. The hinge loss therefore never vanishes and the prompt goes on growing.\n"
         "- *gamma* does not matter, as A25 has it: with gamma < 0 the first layer's ReLU silences the other background "
         "neuron."
-    )  # fmt: skip
+    )
 
 
 if not too_small:
@@ -1045,34 +1130,43 @@ if not too_small:
 gradient("ap.lemma-3", 1, [["+", "-", "+", "-"], ["+", "-", "+", "-"]])
 lemma("ap.lemma-3", 1)
 page.judge(
-    "ap.lemma-3.statement-matches-proof", 1 - (-1), evidence="derived",
+    "ap.lemma-3.statement-matches-proof",
+    1 - (-1),
+    evidence="derived",
     note="(1 - P sigma)^-1 below the bar of A28 is an exponent of +1; the proof's last line has -1.",
-)  # fmt: skip
+)
 if have("ap.lemma-3", "The exponent of the noise", "noise"):
     for claim in ("noise-statement", "noise-proof"):
         judged(
-            f"ap.lemma-3.{claim}", powers["1 - P sigma", 1], [runs["noise", 1]],
+            f"ap.lemma-3.{claim}",
+            powers["1 - P sigma", 1],
+            [runs["noise", 1]],
             f"P sigma from 0 to 0.9 at P = {NOISE_COUNT[1]}.",
-        )  # fmt: skip
+        )
 gone = {n: [-(1 + standard.gamma) * (d[2] + d[3]) / 2 for d in v] for n, v in trials(MAIN, 1, "direction").items()}
 last = gone[max(gone)]
 judged(
-    "ap.lemma-3.removes-background", {"slope": np.median(last), "low": min(last), "high": max(last)}, behind[1],
+    "ap.lemma-3.removes-background",
+    {"slope": np.median(last), "low": min(last), "high": max(last)},
+    behind[1],
     f"At P = {max(gone)}; the interval spans all trials. At P = {min(gone)} it is {median(gone[min(gone)]):.2f}.",
-)  # fmt: skip
+)
 
 
 # %% [markdown]
 # ### How the time depends on gamma
 
+
 # %% name="gamma" tags=["hide-input"]
 def gamma_figure():
     fig, (left, right) = plt.subplots(1, 2, figsize=(7.4, 4))
     kinds = (
-        (1, "gamma", 64, "s-", "P = 64"), (1, "gamma", 32, "o-", "P = 32"),
+        (1, "gamma", 64, "s-", "P = 64"),
+        (1, "gamma", 32, "o-", "P = 32"),
         (1, "gamma, a quarter of the step", 32, "v--", "P = 32, a quarter of the step"),
-        (1, "gamma, one prompt shared", 32, "D:", "P = 32, one prompt shared"), (2, "gamma", 16, "o-", "P = 16"),
-    )  # fmt: skip
+        (1, "gamma, one prompt shared", 32, "D:", "P = 32, one prompt shared"),
+        (2, "gamma", 16, "o-", "P = 16"),
+    )
     for layer, name, n, style, said in kinds:
         values = scanned(name, layer, lambda c: 1 + c["gamma"], at(n))
         step = runs[name, layer].settings["cells"][0]["step"]
@@ -1091,8 +1185,14 @@ def gamma_figure():
         times = {n: constant(v[0], n, g) for n, v in limit_values(1, gamma=g).items()}
         right.plot(times.keys(), times.values(), line, color="k", label=rf"symmetric limit, $\gamma$ = {g}")
         mid = {n: median(scanned("gamma", 1, lambda c: c["gamma"], at(n))[g]) for n in GAMMA_COUNTS[1]}
-        right.plot(mid.keys(), [constant(standard.step * m, n, g) for n, m in mid.items()], "o", color=COLOURS[1],
-                   alpha=shade, label=rf"SGD, $\gamma$ = {g}")  # fmt: skip
+        right.plot(
+            mid.keys(),
+            [constant(standard.step * m, n, g) for n, m in mid.items()],
+            "o",
+            color=COLOURS[1],
+            alpha=shade,
+            label=rf"SGD, $\gamma$ = {g}",
+        )
     right.axhline(32, color="0.6", lw=1)
     right.set_xscale("log")
     right.set_xticks([*OCTAVES, 256], [str(n) for n in [*OCTAVES, 256]])
@@ -1104,14 +1204,21 @@ def gamma_figure():
 
 if have("ap.lemma-3", "Steps against gamma", "gamma", *WHY_GAMMA):
     page.show(
-        "ap.lemma-3", gamma_figure(), evidence="derived",
-        records=[runs["gamma", 1], runs["gamma", 2], *(runs[n, 1] for n in WHY_GAMMA),
-                 *(flows[1, "error", g] for g in (-0.9, -0.5, -0.1))],
+        "ap.lemma-3",
+        gamma_figure(),
+        evidence="derived",
+        records=[
+            runs["gamma", 1],
+            runs["gamma", 2],
+            *(runs[n, 1] for n in WHY_GAMMA),
+            *(flows[1, "error", g] for g in (-0.9, -0.5, -0.1)),
+        ],
         how="Medians over eight SGD trials (points) and the symmetric limit (black).",
         caption="Steps against 1 + gamma, with log-log slopes, and the constant that is left at layer 1.",
         alt="Layer 1 needs fewer steps as 1 + gamma grows, with slope about -1; layer 2 does not depend on it. The "
         "constant tends to 32 from below, from further below for gamma near -1.",
-    )  # fmt: skip
+    )
+
 
 # %% name="lemma-3-reading" tags=["hide-input"]
 def lemma_3_reading():
@@ -1148,7 +1255,7 @@ def lemma_3_reading():
         "P: the part through the scores outweighs that through the values once beta^2 > 1/2, and A80's sign of v4 is "
         "then wrong. It does not matter for the bound, since a token is discriminative in one sample of P only, and "
         "the others' gradient is as A81 has it."
-    )  # fmt: skip
+    )
 
 
 if absent.isdisjoint(["gamma", "noise", *WHY_GAMMA]):
@@ -1176,6 +1283,7 @@ if absent.isdisjoint(["gamma", "noise", *WHY_GAMMA]):
 # dropped at a time. In a dropped case the freer side is fitted to the other by least squares, so a gap means
 # that nothing closes it.
 
+
 # %% name="ap.proposition-1" tags=["hide-input"]
 def proposition_cells():
     whole, inside = normalisation.padded_convolution_gaps()
@@ -1198,18 +1306,22 @@ axis.text(2.6e-16, len(names) - 0.35, "rounding", fontsize=8, color="0.3")
 axis.set(xscale="log", xlim=(1e-17, 100), xlabel="largest absolute difference of the outputs")
 axis.tick_params(axis="y", labelsize=8.5)
 page.show(
-    "ap.proposition-1", fig, evidence="derived", records=[proposition],
+    "ap.proposition-1",
+    fig,
+    evidence="derived",
+    records=[proposition],
     how="Both outputs computed in float64 on random features of unit size.",
     caption="AP against NORM-TUNE. Green: the proposition's conditions hold.",
     alt="With the conditions the outputs differ by rounding, about 1e-15; with one dropped by one or more.",
-)  # fmt: skip
+)
 page.show(
     "ap.proposition-1",
     pd.DataFrame({"largest absolute difference": {case: f"{v:.1e}" for case, v in rows.items()}}),
-    evidence="derived", records=[proposition],
+    evidence="derived",
+    records=[proposition],
     how="Both outputs computed in float64 on random features of unit size.",
     caption="Outputs of AP and of NORM-TUNE, inside and outside the proposition's conditions.",
-)  # fmt: skip
+)
 dropped = [value for name, value in gaps.items() if "differ" in name]
 for claim, value in (
     ("batchnorm", gaps["BatchNorm, conditions hold"]),

@@ -60,19 +60,23 @@ machines = list(dict.fromkeys(record.settings["machine"] for record in timed))
 
 def not_timed(what, command="make bench"):
     """Say that a measurement is not there, and what would make it."""
-    display(HTML(
-        f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(what)} has not been '
-        f"timed. This would do it:<pre>{html.escape(command)}</pre></div>"
-    ))  # fmt: skip
+    display(
+        HTML(
+            f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(what)} has not been '
+            f"timed. This would do it:<pre>{html.escape(command)}</pre></div>"
+        )
+    )
 
 
 def of(machine, name=None, model=None):
     """The bench records of one machine, of one name and model where these are given."""
     return [
-        r for r in timed
-        if r.settings["machine"] == machine and name in (None, r.settings["name"])
+        r
+        for r in timed
+        if r.settings["machine"] == machine
+        and name in (None, r.settings["name"])
         and model in (None, r.settings.get("backbone"))
-    ]  # fmt: skip
+    ]
 
 
 def best(name):
@@ -113,17 +117,21 @@ for machine in machines:
         rest = ["pair", *(name for name in part.columns if name not in (*columns, "model", "precision"))]
         records = [r for r in shown if bench.model_of(r) == model]
         page.present(
-            part[[name for name in columns if (part[name] != "").any()]], evidence="measured", records=records,
+            part[[name for name in columns if (part[name] != "").any()]],
+            evidence="measured",
+            records=records,
             caption=f"Bench of {model} on {machine}.",
             how=f"Median and range of {' or '.join(map(str, rounds))} rounds, {' and '.join(precisions)}.",
-        )  # fmt: skip
+        )
         part = part[rest].loc[:, (part[rest] != "").any()]
         if len(part.columns) > 1:
-            display(HTML(
-                f'<div class="vp-printed"><details><summary>Seconds, parameters, operations and memory of {model}'
-                f'</summary><div class="vp-table">{part.to_html(border=0, index=False)}</div><p>Parameters, '
-                "operations and memory are counted, memory in float32.</p></details></div>"
-            ))  # fmt: skip
+            display(
+                HTML(
+                    f'<div class="vp-printed"><details><summary>Seconds, parameters, operations and memory of {model}'
+                    f'</summary><div class="vp-table">{part.to_html(border=0, index=False)}</div><p>Parameters, '
+                    "operations and memory are counted, memory in float32.</p></details></div>"
+                )
+            )
 if not any(r.settings["device"] == "cpu" for r in timed):
     not_timed("The bench on a CPU", "OMP_NUM_THREADS=2 make bench")
 if not any(r.settings["device"] == "cuda" for r in timed):
@@ -152,8 +160,9 @@ for count in progress(COUNTS, "counting prompts"):
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.4))
 for records, start, color, label in (
-    (plain, bare, ORANGE, "concatenated"), (fast, trimmed, BLUE, "keys and values"),
-):  # fmt: skip
+    (plain, bare, ORANGE, "concatenated"),
+    (fast, trimmed, BLUE, "keys and values"),
+):
     left.plot([0, *COUNTS], [r.values["macs"] / 1e9 for r in (start, *records)], "o-", color=color, label=label, ms=4)
 left.axhline(bare.values["macs"] / 1e9, color=GREY, ls="--", lw=1.2, label="bare network")
 left.set(xlabel="prompts a block", ylabel="forward GMACs an image", ylim=(0, None), title="counted")
@@ -181,14 +190,16 @@ right.set_title("measured: keys and values over concatenated" if used else "not 
 right.legend(loc="lower left")
 on = f", on {'; '.join(dict.fromkeys(machine for machine, _ in groups))}" if used else ""
 page.present(
-    fig, evidence="measured" if used else "derived", records=[bare, trimmed, *plain, *fast, *used],
+    fig,
+    evidence="measured" if used else "derived",
+    records=[bare, trimmed, *plain, *fast, *used],
     caption="VPT-Deep in its two forms, by the number of prompts.",
     how=f"Left: counted at {bench.BASE}, batch {BATCH}; the fast form's last block computes the class token alone. "
-        f"Right: ratio of step times in turns, median and range over rounds{on}.",
+    f"Right: ratio of step times in turns, median and range over rounds{on}.",
     alt="Left: operations of the concatenated form rise steeply with the prompts, those of keys and values hardly; at "
-        "64 images a batch they stay near the bare network. Right: the ratio of step times at 10 to 100 prompts, by "
-        "model.",
-)  # fmt: skip
+    "64 images a batch they stay near the bare network. Right: the ratio of step times at 10 to 100 prompts, by "
+    "model.",
+)
 if not used:
     not_timed("The step time by number of prompts", "OMP_NUM_THREADS=2 make bench")
 
@@ -206,9 +217,10 @@ order = sorted(memory, key=lambda slug: memory[slug].values["memory"]["total"], 
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 6.4), sharey=True, width_ratios=[3, 2])
 edge = [0.0] * len(order)
 for parts, color, label in (
-    (["weights"], GREY, "weights"), (["gradients", "optimizer"], ORANGE, "gradients, Adam"),
+    (["weights"], GREY, "weights"),
+    (["gradients", "optimizer"], ORANGE, "gradients, Adam"),
     (["activations"], BLUE, "activations"),
-):  # fmt: skip
+):
     width = [sum(memory[slug].values["memory"][part] for part in parts) / 2**30 for slug in order]
     left.barh([NAMES[slug] for slug in order], width, left=edge, color=color, label=label)
     edge = [a + b for a, b in zip(edge, width)]
@@ -224,12 +236,14 @@ right.set(xscale="log", xlim=(1e-3, 3e3), xlabel="trained, millions (no head)")
 for ax in (left, right):
     ax.grid(axis="y", visible=False)
 page.present(
-    fig, evidence="derived", records=list(memory.values()),
+    fig,
+    evidence="derived",
+    records=list(memory.values()),
     caption=f"Memory of a training step and trained parameters at {bench.BASE}, batch {bench.MEMORY_BATCH}, float32.",
     how="Counted on shapes; default settings of each method, 100 classes.",
     alt=f"Bars by method, from {NAMES[order[0]]} with most memory to {NAMES[order[-1]]} with least; beside them the "
-        "trained parameters on a logarithmic axis.",
-)  # fmt: skip
+    "trained parameters on a logarithmic axis.",
+)
 
 # %% [markdown]
 # (ivpt.table-8)=
@@ -259,19 +273,28 @@ for column, what in (("params_m", "parameters, M"), ("workload_gflops", "multipl
     kind = "parameters" if column == "params_m" else "operations"
     for method in ("VPT", "iVPT"):
         count = counts.loc[f"ivpt.table-8.{method.lower()}-{kind}"]
-        rows.append({
-            "method": method, "what": what, "printed": cells.loc[method, column], "counted": f"{count.computed:.3f}",
-            "reading": count.reading,
-        })  # fmt: skip
+        rows.append(
+            {
+                "method": method,
+                "what": what,
+                "printed": cells.loc[method, column],
+                "counted": f"{count.computed:.3f}",
+                "reading": count.reading,
+            }
+        )
 page.show(
-    "ivpt.table-8", pd.DataFrame(rows), evidence="derived",
+    "ivpt.table-8",
+    pd.DataFrame(rows),
+    evidence="derived",
     how="Counted on shapes. VPT's number of prompts is fitted to its printed parameters; the paper does not state it.",
     caption="Parameters and operations of one image, beside the printed ones. DAM-VP is not of this package.",
-)  # fmt: skip
+)
 for claim, id in {
-    "vpt-operations": "vpt-operations", "ivpt-operations": "ivpt-operations", "ivpt-parameters": "ivpt-parameters",
+    "vpt-operations": "vpt-operations",
+    "ivpt-operations": "ivpt-operations",
+    "ivpt-parameters": "ivpt-parameters",
     "workload-added": "text-extra-workload",
-}.items():  # fmt: skip
+}.items():
     count = counts.loc[f"ivpt.table-8.{id}"]
     page.judge(f"ivpt.table-8.{claim}", count.computed, evidence="derived", note=f"{count.reading.rstrip('.')}.")
 parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
@@ -286,30 +309,53 @@ if record is not None:
         ("latency", "latency, ms", "latency_ms", bench.ratios(record, "infer_seconds"), "inference"),
         ("training-time", "training, minutes", "training_time_min", bench.ratios(record), "training step"),
     ]
-    rows = [{
-        "what": what, "VPT, printed": cells.loc["VPT", column], "iVPT, printed": cells.loc["iVPT", column],
-        "iVPT over VPT, printed": f"{printed_ratio(column):.3f}",
-        "iVPT over VPT, here": f"{statistics.median(ratios):.3f}",
-        "range here": f"{min(ratios):.3f} to {max(ratios):.3f}", "of": of_what,
-    } for _, what, column, ratios, of_what in measured]  # fmt: skip
+    rows = [
+        {
+            "what": what,
+            "VPT, printed": cells.loc["VPT", column],
+            "iVPT, printed": cells.loc["iVPT", column],
+            "iVPT over VPT, printed": f"{printed_ratio(column):.3f}",
+            "iVPT over VPT, here": f"{statistics.median(ratios):.3f}",
+            "range here": f"{min(ratios):.3f} to {max(ratios):.3f}",
+            "of": of_what,
+        }
+        for _, what, column, ratios, of_what in measured
+    ]
     share = values["first"]["memory"] / values["second"]["memory"]
-    rows.append({
-        "what": "memory, MB", "VPT, printed": cells.loc["VPT", "memory_mb"],
-        "iVPT, printed": cells.loc["iVPT", "memory_mb"],
-        "iVPT over VPT, printed": f"{printed_ratio('memory_mb'):.4f}", "iVPT over VPT, here": f"{share:.4f}",
-        "range here": "counted", "of": "training step",
-    })  # fmt: skip
+    rows.append(
+        {
+            "what": "memory, MB",
+            "VPT, printed": cells.loc["VPT", "memory_mb"],
+            "iVPT, printed": cells.loc["iVPT", "memory_mb"],
+            "iVPT over VPT, printed": f"{printed_ratio('memory_mb'):.4f}",
+            "iVPT over VPT, here": f"{share:.4f}",
+            "range here": "counted",
+            "of": "training step",
+        }
+    )
     page.show(
-        "ivpt.table-8", pd.DataFrame(rows), evidence="measured", records=[record], how=how,
+        "ivpt.table-8",
+        pd.DataFrame(rows),
+        evidence="measured",
+        records=[record],
+        how=how,
         caption="iVPT over VPT: the printed ratio, of one RTX 2080 Ti, and the ratio here. Only ratios compare.",
-    )  # fmt: skip
+    )
     for claim, _, _, ratios, of_what in measured:
         page.judge(
-            f"ivpt.table-8.{claim}", *interval([ratio - 1 for ratio in ratios]), evidence="measured", records=[record],
+            f"ivpt.table-8.{claim}",
+            *interval([ratio - 1 for ratio in ratios]),
+            evidence="measured",
+            records=[record],
             note=f"{of_what.capitalize()} at {bench.BASE} with random weights. {where(record)}",
-        )  # fmt: skip
-    page.judge("ivpt.table-8.memory", share - 1, evidence="derived", records=[record],
-               note=f"Counted at batch {record.settings['batch_size']}.")  # fmt: skip
+        )
+    page.judge(
+        "ivpt.table-8.memory",
+        share - 1,
+        evidence="derived",
+        records=[record],
+        note=f"Counted at batch {record.settings['batch_size']}.",
+    )
 page.printed("ivpt.table-8", "Table 8 as printed")
 page.not_run(
     "ivpt.table-8",
@@ -335,14 +381,20 @@ seconds = cells.map(lambda text: float(text[:-1]) * (86400 if text.endswith("d")
 rows = []
 for strategy in seconds.index:
     over = seconds.loc[strategy] / seconds.loc["Mean pooling"]
-    rows.append({
-        "strategy": strategy, **{f"over mean pooling, {share}": f"{over[share]:,.2f}" for share in ("10%", "100%")},
-        "100 % of the images over 10 %": f"{seconds.loc[strategy, '100%'] / seconds.loc[strategy, '10%']:.1f}",
-    })  # fmt: skip
+    rows.append(
+        {
+            "strategy": strategy,
+            **{f"over mean pooling, {share}": f"{over[share]:,.2f}" for share in ("10%", "100%")},
+            "100 % of the images over 10 %": f"{seconds.loc[strategy, '100%'] / seconds.loc[strategy, '10%']:.1f}",
+        }
+    )
 page.show(
-    "spt.table-1", pd.DataFrame(rows), evidence="derived", how="Divided from the printed cells.",
+    "spt.table-1",
+    pd.DataFrame(rows),
+    evidence="derived",
+    how="Divided from the printed cells.",
     caption="What the printed times say of each other.",
-)  # fmt: skip
+)
 record = best("spt-starts")
 if record is not None:
     values, chosen = record.values["seconds"], record.settings
@@ -355,37 +407,51 @@ if record is not None:
         return f"{median[name] / images * pool:,.0f}{'' if images == pool else ' (extrapolated)'}"
 
     column = f"{pool:,} images, s"
-    rows = [{
-        "start": "random sample", "images": f"drawn from {pool:,}", "seconds": f"{median['random from all']:.2f}",
-        column: f"{median['random from all']:.2f}",
-        "memory": f"grows by {grown:.2f} GiB; all tokens are {whole:.1f} GiB",
-    }]  # fmt: skip
+    rows = [
+        {
+            "start": "random sample",
+            "images": f"drawn from {pool:,}",
+            "seconds": f"{median['random from all']:.2f}",
+            column: f"{median['random from all']:.2f}",
+            "memory": f"grows by {grown:.2f} GiB; all tokens are {whole:.1f} GiB",
+        }
+    ]
     labels = {"mean": "mean pooling", "max": "max pooling", "one iteration": "k-means, one iteration"}
     for name, label in labels.items():
         seen = {"start": label, "images": f"{images:,}", "seconds": f"{median[name]:.2f}", column: of_all(name)}
         rows.append({**seen, "memory": "one batch and the result"})
     page.show(
-        "spt.table-1", pd.DataFrame(rows), evidence="measured", records=[record],
+        "spt.table-1",
+        pd.DataFrame(rows),
+        evidence="measured",
+        records=[record],
         how=f"Median of {chosen['repeats']} rounds in turns on {chosen['machine']}; {record.values['prompts']} prompts "
-            f"at {record.values['blocks']} blocks of {chosen['backbone']}, random weights.",
+        f"at {record.values['blocks']} blocks of {chosen['backbone']}, random weights.",
         caption="Seconds to start the prompts of SPT-Deep.",
-    )  # fmt: skip
+    )
     rounds = list(zip(values["one iteration"], values["mean"], values["max"], values["random"], strict=True))
     shown = f"{images:,} images on {chosen['machine']}"
     page.judge(
-        "spt.table-1.k-means-over-mean", *interval([(50 * once + mean) / mean for once, mean, _, _ in rounds]),
-        evidence="measured", records=[record],
+        "spt.table-1.k-means-over-mean",
+        *interval([(50 * once + mean) / mean for once, mean, _, _ in rounds]),
+        evidence="measured",
+        records=[record],
         note=f"One iteration was timed, times 50, after its start, which is mean pooling; {shown}. It may stop sooner.",
-    )  # fmt: skip
+    )
     page.judge(
-        "spt.table-1.max-over-mean", *interval([most / mean - 1 for _, mean, most, _ in rounds]), evidence="measured",
-        records=[record], note=f"{shown}; nearly all of the time is the forward pass, which both share.",
-    )  # fmt: skip
+        "spt.table-1.max-over-mean",
+        *interval([most / mean - 1 for _, mean, most, _ in rounds]),
+        evidence="measured",
+        records=[record],
+        note=f"{shown}; nearly all of the time is the forward pass, which both share.",
+    )
     page.judge(
-        "spt.table-1.random-over-mean", *interval([drawn / mean - 1 for _, mean, _, drawn in rounds]),
-        evidence="measured", records=[record],
+        "spt.table-1.random-over-mean",
+        *interval([drawn / mean - 1 for _, mean, _, drawn in rounds]),
+        evidence="measured",
+        records=[record],
         note=f"{shown}; only images with a drawn token are run, which sets sampling apart more with more images.",
-    )  # fmt: skip
+    )
 page.printed("spt.table-1", "Table 1 as printed")
 page.not_run(
     "spt.table-1",
@@ -405,9 +471,12 @@ page.not_run(
 # %% name="published-ratios" tags=["hide-input"]
 LARGE = {"ResNet-101": ("resnet101", 8), "ViT-Large/16": ("vit_large_patch16_224", 2)}
 SLUGS = {
-    "FULL-FINETUNE": ("full-finetune", {}), "LINEAR-PROBE": ("linear-probe", {}), "NORM-TUNE": ("norm-tune", {}),
-    "VP": ("vp", {"padding": 48}), "AP": ("ap", {}),
-}  # fmt: skip
+    "FULL-FINETUNE": ("full-finetune", {}),
+    "LINEAR-PROBE": ("linear-probe", {}),
+    "NORM-TUNE": ("norm-tune", {}),
+    "VP": ("vp", {"padding": 48}),
+    "AP": ("ap", {}),
+}
 cells = vp.published("ap.table-2")
 rows, used = [], []
 for architecture, (name, batch) in progress(LARGE.items(), "counting AP's Table 2"):
@@ -426,18 +495,26 @@ for architecture, (name, batch) in progress(LARGE.items(), "counting AP's Table 
             time_here = f"{statistics.median(a / b for a, b in both):.2f}"
         numbers = part[["time_s_per_epoch", "memory_g"]].astype(float)
         ratio = numbers.loc[method] / numbers.loc["FULL-FINETUNE"]
-        rows.append({
-            "architecture": architecture, "method": method, "time of full, printed": f"{ratio['time_s_per_epoch']:.2f}",
-            "time of full, here": time_here, "memory of full, printed": f"{ratio['memory_g']:.2f}",
-            "memory of full, counted": f"{bytes_of[method] / bytes_of['FULL-FINETUNE']:.2f}",
-        })  # fmt: skip
+        rows.append(
+            {
+                "architecture": architecture,
+                "method": method,
+                "time of full, printed": f"{ratio['time_s_per_epoch']:.2f}",
+                "time of full, here": time_here,
+                "memory of full, printed": f"{ratio['memory_g']:.2f}",
+                "memory of full, counted": f"{bytes_of[method] / bytes_of['FULL-FINETUNE']:.2f}",
+            }
+        )
 hardware = used[0].hardware if used else {}
 page.present(
-    pd.DataFrame(rows), evidence="measured" if used else "derived", records=used,
+    pd.DataFrame(rows),
+    evidence="measured" if used else "derived",
+    records=used,
     caption="AP's Table 2: training time and memory as shares of full fine-tuning.",
     how=f"Times in turns on {hardware['cpu']}, {hardware['threads']} threads, at small batches; memory counted at 128."
-    if used else "Memory counted at batch 128.",
-)  # fmt: skip
+    if used
+    else "Memory counted at batch 128.",
+)
 if not used:
     not_timed("AP's Table 2", 'make notebook NAME=ap ARGS="-p measure True"')
 
@@ -447,19 +524,31 @@ rows, used = [{"source": "DA-VPT, Section 4.3.1", "with": "all components", "ove
 record, methods = best("da-vpt"), best("methods")
 if record is not None:
     used.append(record)
-    rows.append({"source": f"here, {record.settings['machine']}", "with": "DA-VPT, a training step",
-                 "over VPT": f"{statistics.median(bench.ratios(record)):.3f}"})  # fmt: skip
+    rows.append(
+        {
+            "source": f"here, {record.settings['machine']}",
+            "with": "DA-VPT, a training step",
+            "over VPT": f"{statistics.median(bench.ratios(record)):.3f}",
+        }
+    )
 if methods is not None:
     used.append(methods)
     both = zip(methods.values["da-vpt-plus"]["seconds"], methods.values["vpt-deep"]["seconds"], strict=True)
-    rows.append({"source": f"here, {methods.settings['machine']}", "with": "DA-VPT+, a training step",
-                 "over VPT": f"{statistics.median(a / b for a, b in both):.3f}"})  # fmt: skip
+    rows.append(
+        {
+            "source": f"here, {methods.settings['machine']}",
+            "with": "DA-VPT+, a training step",
+            "over VPT": f"{statistics.median(a / b for a, b in both):.3f}",
+        }
+    )
 page.present(
-    pd.DataFrame(rows), evidence="measured" if used else "derived", records=used,
+    pd.DataFrame(rows),
+    evidence="measured" if used else "derived",
+    records=used,
     caption="DA-VPT: time with its components over time without. The paper does not say whether its latency is that of "
-            "training; at inference the metric losses cost nothing.",
+    "training; at inference the metric losses cost nothing.",
     how=where(used[0]) if used else "Divided from the printed numbers.",
-)  # fmt: skip
+)
 if not used:
     not_timed("DA-VPT over VPT-Deep", "OMP_NUM_THREADS=2 make bench")
 
@@ -470,6 +559,7 @@ if not used:
 # times the number of steps, and for methods with a cache the one pass that fills it. Each method has its default
 # settings. What comes once or once an epoch is left out: SPT's start, DA-VPT's clusters, evaluation. E2VPT trains
 # twice, before and after it prunes. Nobody among the papers prints this number.
+
 
 # %% name="vtab" tags=["hide-input"]
 def readable(seconds):
@@ -485,21 +575,26 @@ for machine in machines:
         order = sorted(seconds, key=seconds.get, reverse=True)
         unit, size = ("hours", 3600) if max(seconds.values()) > 7200 else ("minutes", 60)
         fig, ax = plt.subplots(figsize=(7, 5.6))
-        ax.barh([NAMES[slug] for slug in order], [seconds[slug] / size for slug in order],
-                color=[GREY if slug == bench.PLAIN else BLUE for slug in order])  # fmt: skip
+        ax.barh(
+            [NAMES[slug] for slug in order],
+            [seconds[slug] / size for slug in order],
+            color=[GREY if slug == bench.PLAIN else BLUE for slug in order],
+        )
         for y, slug in enumerate(order):
             ax.text(seconds[slug] / size, y, f" {readable(seconds[slug])}", va="center", fontsize=8)
         ax.set(xlabel=f"{unit} for one task", xlim=(0, 1.12 * max(seconds.values()) / size))
         ax.grid(axis="y", visible=False)
         slow, quick = order[0], order[-1]
         page.present(
-            fig, evidence="measured", records=[record],
+            fig,
+            evidence="measured",
+            records=[record],
             caption=f"Time for one task of {bench.TASK_IMAGES} images and {bench.TASK_EPOCHS} epochs at {bench.BASE}, on {machine}.",
             how=f"Computed from measured steps (median of {record.settings['repeats']} rounds, batch {batch}); "
-                "activations below the first trained block are cached, except in the concatenated form.",
+            "activations below the first trained block are cached, except in the concatenated form.",
             alt=f"Bars by method, from {NAMES[slow]} with {readable(seconds[slow])} down to {NAMES[quick]} with "
-                f"{readable(seconds[quick])}.",
-        )  # fmt: skip
+            f"{readable(seconds[quick])}.",
+        )
 if not any(r.settings["name"] == "methods" for r in timed):
     not_timed("The step of every method", "OMP_NUM_THREADS=2 make bench")
 
@@ -527,14 +622,20 @@ keys = ["paper", "method", "unit", "printed", "computed", "reading"]
 rows = wrong.groupby(keys, sort=False)["where"].agg(lambda places: ", ".join(dict.fromkeys(places))).reset_index()
 rows = rows[["paper", "where", "method", "unit", "printed", "computed", "reading"]]
 rows[["printed", "computed"]] = rows[["printed", "computed"]].map(shown_number)
-page.present(rows, evidence="derived", caption="Printed counts that the architecture does not give.",
-        how="Counted on shapes; what was built is in the last column.")  # fmt: skip
+page.present(
+    rows,
+    evidence="derived",
+    caption="Printed counts that the architecture does not give.",
+    how="Counted on shapes; what was built is in the last column.",
+)
 whole = table.assign(printed=table.printed.map(shown_number), computed=table.computed.map(shown_number))
 columns = ["paper", "where", "method", "unit", "printed", "computed", "verdict", "reading"]
-display(HTML(
-    '<div class="vp-printed"><details><summary>All printed counts</summary><div class="vp-table">'
-    f"{whole[columns].to_html(border=0, index=False)}</div></details></div>"
-))  # fmt: skip
+display(
+    HTML(
+        '<div class="vp-printed"><details><summary>All printed counts</summary><div class="vp-table">'
+        f"{whole[columns].to_html(border=0, index=False)}</div></details></div>"
+    )
+)
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -69,15 +69,24 @@ p = read_parameters(ChapterParameters, globals())
 page = Page("davpt", p)
 plots.style()
 chapter = Chapter(
-    page, p, own=["benchmark", "pretraining", "davpt-parts", "davpt-layers", "davpt-biases", "davpt-weights"],
+    page,
+    p,
+    own=["benchmark", "pretraining", "davpt-parts", "davpt-layers", "davpt-biases", "davpt-weights"],
     quick_methods=["vpt-deep", "da-vpt", "da-vpt-plus"],
-)  # fmt: skip
+)
 
 # %% tags=["hide-input", "remove-output"]
 SHOWN = {
-    "Linear probe": "linear-probe", "Full fine-tuning": "full-finetune", "BIAS": "bias", "VPT-Shallow": "vpt-shallow",
-    "Gate-VPT": "gate-vpt", "VPT-Deep": "vpt-deep", "E2VPT": "e2vpt", "DA-VPT": "da-vpt", "DA-VPT+": "da-vpt-plus",
-}  # fmt: skip
+    "Linear probe": "linear-probe",
+    "Full fine-tuning": "full-finetune",
+    "BIAS": "bias",
+    "VPT-Shallow": "vpt-shallow",
+    "Gate-VPT": "gate-vpt",
+    "VPT-Deep": "vpt-deep",
+    "E2VPT": "e2vpt",
+    "DA-VPT": "da-vpt",
+    "DA-VPT+": "da-vpt-plus",
+}
 PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
 PART_COLORS = {"supervised": BLUE, "mae": ORANGE, "mocov3": GREEN}
@@ -181,22 +190,27 @@ def many(number):
 recipe = load_recipe(chapter.lab.bench.recipe, "da-vpt", True, **({} if p.epochs is None else {"epochs": p.epochs}))
 tried = ", ".join(f"{factor:g}" for factor in sweeps.FACTORS)
 page.present(
-    pd.DataFrame([
-        ("optimiser", f"AdamW, weight decay {recipe.weight_decay:g}", "AdamW, weight decay not stated"),
-        ("epochs, batch", f"{recipe.epochs}, {recipe.batch_size}", "100, 32"),
-        ("warm-up", f"first {100 * recipe.warmup:g} % of the steps", "linear, first 10 epochs"),
-        ("schedule", "cosine", "cosine, down to 1e-8"),
-        ("augmentation", recipe.augmentation, "random crop and flip on FGVC, none on VTAB-1K"),
-        ("learning rate", f"best of {tried} times the method's own, on validation", "on validation, grid not stated"),
-        ("loss weights", "0.1 and 0.1", "on validation, for each data set; values not stated"),
-        ("prompts", f"{chapter.cast.prompts['deep']} a block, as many clusters of classes", "not stated"),
-        ("guided blocks", "the last", "not stated; the last is best in most cases"),
-        ("reported epoch", recipe.selection, "not stated"),
-        ("seeds", "see each table", "3"),
-    ], columns=["", "here", "in the paper"]), evidence="derived", cell="recipe",
+    pd.DataFrame(
+        [
+            ("optimiser", f"AdamW, weight decay {recipe.weight_decay:g}", "AdamW, weight decay not stated"),
+            ("epochs, batch", f"{recipe.epochs}, {recipe.batch_size}", "100, 32"),
+            ("warm-up", f"first {100 * recipe.warmup:g} % of the steps", "linear, first 10 epochs"),
+            ("schedule", "cosine", "cosine, down to 1e-8"),
+            ("augmentation", recipe.augmentation, "random crop and flip on FGVC, none on VTAB-1K"),
+            ("learning rate", f"best of {tried} times the method's own, on validation", "on validation, grid not stated"),
+            ("loss weights", "0.1 and 0.1", "on validation, for each data set; values not stated"),
+            ("prompts", f"{chapter.cast.prompts['deep']} a block, as many clusters of classes", "not stated"),
+            ("guided blocks", "the last", "not stated; the last is best in most cases"),
+            ("reported epoch", recipe.selection, "not stated"),
+            ("seeds", "see each table", "3"),
+        ],
+        columns=["", "here", "in the paper"],
+    ),
+    evidence="derived",
+    cell="recipe",
     caption="The recipe of this page beside the paper's (its Appendix B).",
     how=f"Read from the recipe {chapter.lab.bench.recipe} and from the paper's text.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # (davpt.table-1)=
@@ -216,32 +230,57 @@ for name, slug in {"Full": "full", "VPT-Deep": "vpt-deep", "E2VPT": "e2vpt"}.ite
     groups = cells.loc[name, ["Natural", "Specialized", "Structured"]].astype(float).mean()
     more = float(printed[f"vtab-over-{slug}{ends[1]}"])
     rows.append((name, f"{fgvc:.2f}", f"{gain:.2f}", fgvc + gain, f"{groups:.2f}", f"{more:.2f}", groups + more))
-sums = pd.DataFrame(rows, columns=[
-    "baseline", "FGVC, SPT Table S4", "gain printed", "DA-VPT+, FGVC", "VTAB-1K, SPT Table S4", "gain printed here",
-    "DA-VPT+, VTAB-1K",
-])  # fmt: skip
+sums = pd.DataFrame(
+    rows,
+    columns=[
+        "baseline",
+        "FGVC, SPT Table S4",
+        "gain printed",
+        "DA-VPT+, FGVC",
+        "VTAB-1K, SPT Table S4",
+        "gain printed here",
+        "DA-VPT+, VTAB-1K",
+    ],
+)
 page.show(
-    "davpt.table-1", sums.set_axis([name.replace(" printed here", " printed") for name in sums], axis=1).round(2),
-    evidence="derived", how="Added from printed numbers; of VTAB-1K the mean of the three group means.",
+    "davpt.table-1",
+    sums.set_axis([name.replace(" printed here", " printed") for name in sums], axis=1).round(2),
+    evidence="derived",
+    how="Added from printed numbers; of VTAB-1K the mean of the three group means.",
     caption="What the printed gains make of DA-VPT+ on the supervised ViT-Base/16, in % and points.",
-)  # fmt: skip
+)
 off = (sums["DA-VPT+, FGVC"] - float(printed["fgvc-mean"])).abs().max()
-page.judge("davpt.table-1.fgvc-consistent", round(off, 10), evidence="derived",
-           note="The gain over full fine-tuning is the lower end of the printed range.")  # fmt: skip
-page.judge("davpt.table-1.vtab-consistent", np.ptp(sums["DA-VPT+, VTAB-1K"]), evidence="derived",
-           note="The gain over full fine-tuning is the upper end of the printed range.")  # fmt: skip
+page.judge(
+    "davpt.table-1.fgvc-consistent",
+    round(off, 10),
+    evidence="derived",
+    note="The gain over full fine-tuning is the lower end of the printed range.",
+)
+page.judge(
+    "davpt.table-1.vtab-consistent",
+    np.ptp(sums["DA-VPT+, VTAB-1K"]),
+    evidence="derived",
+    note="The gain over full fine-tuning is the upper end of the printed range.",
+)
 
 found = {part: rows for part in PARTS if len(rows := methods_on(part))}
 if found:
     table = pd.concat([statistics.group_table(rows).assign(on=PARTS[part]) for part, rows in found.items()]).fillna("–")
-    table = table[["on", "method", *(name for name in table if name not in ("on", "method", "mean", "seeds")), "mean",
-                   "seeds"]].rename(columns={"on": "pre-training"}).reset_index(drop=True)  # fmt: skip
+    table = (
+        table[["on", "method", *(name for name in table if name not in ("on", "method", "mean", "seeds")), "mean", "seeds"]]
+        .rename(columns={"on": "pre-training"})
+        .reset_index(drop=True)
+    )
     together = pd.concat(found.values())
     page.show(
-        "davpt.table-1", table, evidence="trend", how=chapter.how(together), records=[*together.record],
+        "davpt.table-1",
+        table,
+        evidence="trend",
+        how=chapter.how(together),
+        records=[*together.record],
         caption="Test accuracy in %, mean and standard deviation over seeds, by group of tasks. The self-supervised "
         "backbones were given fewer tasks, so columns compare within a pre-training alone.",
-    )  # fmt: skip
+    )
 
 # %% [markdown]
 # The same as differences, each paired by task and seed.
@@ -258,17 +297,22 @@ if shown:
     handles = {label: handle for ax in axes[0] for handle, label in zip(*ax.get_legend_handles_labels())}
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=2)
     page.show(
-        "davpt.table-1", fig, evidence="trend", how=chapter.how(pd.concat(shown.values())),
+        "davpt.table-1",
+        fig,
+        evidence="trend",
+        how=chapter.how(pd.concat(shown.values())),
         records=[record for rows in shown.values() for record in rows.record],
         caption="Accuracy of DA-VPT+ minus that of another method: mean (diamond) and seeds (dots).",
         alt="For each pre-training a panel with three rows, the difference of DA-VPT+ to VPT-Deep, E2VPT and full "
         "fine-tuning, on fine-grained and on VTAB-like tasks, about a line at zero.",
-    )  # fmt: skip
+    )
 for kind, on in (("fgvc", "fine"), ("vtab", "vtab")):
     for slug, other in (("vpt-deep", "VPT-Deep"), ("e2vpt", "E2VPT")):
         judge(f"davpt.table-1.{kind}-over-{slug}", methods_on("supervised"), "DA-VPT+", other, on=on)
     if found:
-        judge(f"davpt.table-1.{kind}-over-full", pd.concat(found.values()), "DA-VPT+", "Full fine-tuning", on=on, parts=[*PARTS])
+        judge(
+            f"davpt.table-1.{kind}-over-full", pd.concat(found.values()), "DA-VPT+", "Full fine-tuning", on=on, parts=[*PARTS]
+        )
 for part in ("mae", "mocov3"):
     judge(f"davpt.table-1.{part}-over-vpt-deep", methods_on(part), "DA-VPT+", "VPT-Deep", on="pretraining")
 not_here("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets and the published weights.")
@@ -303,20 +347,34 @@ for group in manifests.load_yaml(paths.MANIFESTS / "papers/counts.yaml"):
 shares = counted["davpt.table-2"]
 page.show(
     "davpt.table-2",
-    pd.DataFrame([
-        {"prompts a block": count, "trained, % of full fine-tuning": f"{row['computed']:.2f}",
-         "printed": f"{row['printed']:g}"}
-        for count, row in sorted(zip((10, 5, 20, 50, 100), shares), key=lambda pair: pair[0])
-    ]), evidence="derived", how=f"Counted on ViT-Large/16's shapes. {shares[0]['reading']}",
+    pd.DataFrame(
+        [
+            {
+                "prompts a block": count,
+                "trained, % of full fine-tuning": f"{row['computed']:.2f}",
+                "printed": f"{row['printed']:g}",
+            }
+            for count, row in sorted(zip((10, 5, 20, 50, 100), shares), key=lambda pair: pair[0])
+        ]
+    ),
+    evidence="derived",
+    how=f"Counted on ViT-Large/16's shapes. {shares[0]['reading']}",
     caption="Trained parameters of DA-VPT+ with a segmentation decoder.",
-)  # fmt: skip
+)
 computed = [row["computed"] for row in shares]
-page.judge("davpt.table-2.share", computed[0], min(computed), max(computed), evidence="derived",
-           note="Estimate at 10 prompts a block, interval from 5 to 100.")  # fmt: skip
+page.judge(
+    "davpt.table-2.share",
+    computed[0],
+    min(computed),
+    max(computed),
+    evidence="derived",
+    note="Estimate at 10 prompts a block, interval from 5 to 100.",
+)
 page.not_run(
-    "davpt.table-2", why="mIoU needs a decoder, ADE20K and PASCAL Context; the package has no segmentation yet.",
+    "davpt.table-2",
+    why="mIoU needs a decoder, ADE20K and PASCAL Context; the package has no segmentation yet.",
     command="none yet: segmentation is not part of this package",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # (davpt.table-3)=
@@ -330,8 +388,12 @@ page.not_run(
 # training images each. One task can show a direction for fine classes and nothing about birds, dogs and cars.
 
 # %% name="davpt.table-3" tags=["hide-input"]
-page.judge("davpt.table-3.gain-over-vpt", float(printed["fgvc-mean"]) - float(cells.fgvc_mean["VPT-Deep"]),
-           evidence="derived", note="VPT-Deep's mean is that of SPT Table S4.")  # fmt: skip
+page.judge(
+    "davpt.table-3.gain-over-vpt",
+    float(printed["fgvc-mean"]) - float(cells.fgvc_mean["VPT-Deep"]),
+    evidence="derived",
+    note="VPT-Deep's mean is that of SPT Table S4.",
+)
 base = vp.load_backbone(bench.BASE, device="meta")
 own = {name: count_parameters(vp.build_method(slug, base, 200))["method"] for name, slug in SHOWN.items()}
 rows = fine(methods_on("supervised"))
@@ -341,18 +403,25 @@ if len(rows):
     table["trained here"] = [f"{rows[rows.variant == name].parameters.iloc[0]:,}" for name in table.method]
     table["trained, ViT-Base/16"] = [f"{own[name] / 1e6:.3f}M" for name in table.method]
     page.show(
-        "davpt.table-3", table, evidence="trend", how=chapter.how(rows), records=[*rows.record],
+        "davpt.table-3",
+        table,
+        evidence="trend",
+        how=chapter.how(rows),
+        records=[*rows.record],
         caption="Test accuracy in % on fine-grained data, with the method's trained parameters without the head: "
         "on this backbone, and counted on ViT-Base/16 with default settings.",
-    )  # fmt: skip
+    )
     judge("davpt.table-3.da-vpt-over-vpt-deep", rows, "DA-VPT", "VPT-Deep", on="fine")
     means = rows[rows.variant != "DA-VPT+"].groupby("variant").test.mean().astype(float)
     if len(means) and len(over(rows, "DA-VPT+", strongest := means.idxmax())):
         judge("davpt.table-3.highest", rows, "DA-VPT+", strongest, "The strongest of the methods shown.", on="fine")
 not_here(
-    "davpt.table-3", "The five FGVC sets need their images and the published weights.", "davpt-parts",
-    studies=["benchmark"], tasks=["nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"],
-)  # fmt: skip
+    "davpt.table-3",
+    "The five FGVC sets need their images and the published weights.",
+    "davpt-parts",
+    studies=["benchmark"],
+    tasks=["nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"],
+)
 
 # %% [markdown]
 # (davpt.table-4)=
@@ -365,13 +434,18 @@ not_here(
 
 # %% name="davpt.table-4" tags=["hide-input"]
 STEPS = {
-    "VPT-Deep": "", "patches-prompts loss": "", "prompts-class loss": "", "both losses": "losses", "Efficient Bias": "",
-    "patches-prompts loss + Efficient Bias": "", "prompts-class loss + Efficient Bias": "", "all": "all",
-}  # fmt: skip
+    "VPT-Deep": "",
+    "patches-prompts loss": "",
+    "prompts-class loss": "",
+    "both losses": "losses",
+    "Efficient Bias": "",
+    "patches-prompts loss + Efficient Bias": "",
+    "prompts-class loss + Efficient Bias": "",
+    "all": "all",
+}
 gains = {
-    kind: {step: float(printed[f"{step}-{kind.lower()}"]) for step in ("losses", "bias", "all")}
-    for kind in ("CUB", "Natural")
-}  # fmt: skip
+    kind: {step: float(printed[f"{step}-{kind.lower()}"]) for step in ("losses", "bias", "all")} for kind in ("CUB", "Natural")
+}
 off = max(abs(gain["losses"] + gain["bias"] - gain["all"]) for gain in gains.values())
 page.judge("davpt.table-4.sums", round(off, 10), evidence="derived")
 parts = chapter.rows("davpt-parts", variants=list(STEPS))
@@ -379,18 +453,25 @@ if len(parts):
     rows = []
     for variant in dict.fromkeys(parts.variant):
         values, gain = of(parts, variant), over(parts, variant, "VPT-Deep")
-        rows.append({
-            "components": variant, ", ".join(parts.task.unique()): f"{values.mean():.1f}",
-            "over VPT-Deep": f"{gain.mean():+.1f}" if len(gain) else "–",
-            "least and most": f"{gain.min():+.1f} to {gain.max():+.1f}" if len(gain) > 1 else "–",
-            **{f"printed, {kind}": f"+{gains[kind][STEPS[variant]]:.2f}" if STEPS[variant] else "–" for kind in gains},
-            "seeds": len(values),
-        })  # fmt: skip
+        rows.append(
+            {
+                "components": variant,
+                ", ".join(parts.task.unique()): f"{values.mean():.1f}",
+                "over VPT-Deep": f"{gain.mean():+.1f}" if len(gain) else "–",
+                "least and most": f"{gain.min():+.1f} to {gain.max():+.1f}" if len(gain) > 1 else "–",
+                **{f"printed, {kind}": f"+{gains[kind][STEPS[variant]]:.2f}" if STEPS[variant] else "–" for kind in gains},
+                "seeds": len(values),
+            }
+        )
     page.show(
-        "davpt.table-4", pd.DataFrame(rows), evidence="trend", how=chapter.how(parts), records=[*parts.record],
+        "davpt.table-4",
+        pd.DataFrame(rows),
+        evidence="trend",
+        how=chapter.how(parts),
+        records=[*parts.record],
         caption="Components on that task: test accuracy in %, gain over VPT-Deep in points (mean, and the "
         "seeds with least and most), and the gains that the text prints.",
-    )  # fmt: skip
+    )
 everything = methods_on("supervised")
 for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items():
     judge(f"davpt.table-4.losses-{kind}", everything, "DA-VPT", "VPT-Deep", on=on)
@@ -401,6 +482,7 @@ for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items()
 # Latency, memory and parameters at the size of the paper's model. Times of different machines do not compare, so each
 # is divided by that of VPT-Deep on its own machine; [](cost.ipynb) has the bench that these are taken from. At
 # inference DA-VPT is VPT-Deep with other prompts, and biases can be merged into the weights.
+
 
 # %% tags=["hide-input"]
 def timed(name):
@@ -419,31 +501,54 @@ if every is not None:
     both = zip(every.values["da-vpt-plus"]["seconds"], every.values["vpt-deep"]["seconds"], strict=True)
     ratios["da-vpt-plus"] = [a / b for a, b in both], every
 bias = counted["davpt.table-4"][0]
-rows = [{"method": "all components, printed", "time over VPT-Deep": f"{after / before:.3f}", "range": "–",
-         "memory over VPT-Deep": "–", "added parameters, M": f"{bias['printed']:g}"}]  # fmt: skip
+rows = [
+    {
+        "method": "all components, printed",
+        "time over VPT-Deep": f"{after / before:.3f}",
+        "range": "–",
+        "memory over VPT-Deep": "–",
+        "added parameters, M": f"{bias['printed']:g}",
+    }
+]
 for slug in ("da-vpt", "da-vpt-plus"):
     values = ratios.get(slug, ([], None))[0]
     added = memory[slug].values["parameters"] - memory["vpt-deep"].values["parameters"]
-    rows.append({
-        "method": f"{plots.NAMES[slug]}, here",
-        "time over VPT-Deep": f"{np.median(values):.3f}" if values else "not timed",
-        "range": f"{min(values):.3f} to {max(values):.3f}" if values else "–",
-        "memory over VPT-Deep": f"{size[slug] / size['vpt-deep']:.3f}", "added parameters, M": f"{added / 1e6:.4f}",
-    })  # fmt: skip
+    rows.append(
+        {
+            "method": f"{plots.NAMES[slug]}, here",
+            "time over VPT-Deep": f"{np.median(values):.3f}" if values else "not timed",
+            "range": f"{min(values):.3f} to {max(values):.3f}" if values else "–",
+            "memory over VPT-Deep": f"{size[slug] / size['vpt-deep']:.3f}",
+            "added parameters, M": f"{added / 1e6:.4f}",
+        }
+    )
 used = [record for _, record in ratios.values()]
 machines = "; ".join(dict.fromkeys(f"{r.settings['machine']}, batch {r.settings['batch_size']}" for r in used))
 page.show(
-    "davpt.table-4", pd.DataFrame(rows), evidence="measured" if used else "derived", records=[*used, *memory.values()],
+    "davpt.table-4",
+    pd.DataFrame(rows),
+    evidence="measured" if used else "derived",
+    records=[*used, *memory.values()],
     caption="Cost of a training step on ViT-Base/16, over VPT-Deep with as many prompts.",
     how=(f"Time: median and range of rounds in turns on {machines}, random weights. " if used else "")
     + f"Memory counted at batch {bench.MEMORY_BATCH}, float32; the printed latency is that of one RTX 4090.",
-)  # fmt: skip
+)
 if "da-vpt-plus" in ratios:
     rises = [ratio - 1 for ratio in ratios["da-vpt-plus"][0]]
-    page.judge("davpt.table-4.latency", *interval(rises), evidence="measured", records=[every],
-               note=f"{every.settings['repeats']} rounds on {every.settings['machine']}.")  # fmt: skip
-page.judge("davpt.table-4.memory", size["da-vpt-plus"] / size["vpt-deep"] - 1, evidence="derived",
-           records=[*memory.values()], note=f"Counted at batch {bench.MEMORY_BATCH}.")  # fmt: skip
+    page.judge(
+        "davpt.table-4.latency",
+        *interval(rises),
+        evidence="measured",
+        records=[every],
+        note=f"{every.settings['repeats']} rounds on {every.settings['machine']}.",
+    )
+page.judge(
+    "davpt.table-4.memory",
+    size["da-vpt-plus"] / size["vpt-deep"] - 1,
+    evidence="derived",
+    records=[*memory.values()],
+    note=f"Counted at batch {bench.MEMORY_BATCH}.",
+)
 page.judge("davpt.table-4.bias-parameters", bias["computed"], evidence="derived", note=bias["reading"])
 not_here("davpt.table-4", "CUB-200-2011 and VTAB's Natural group need their images.", "davpt-parts")
 
@@ -461,17 +566,21 @@ not_here("davpt.table-4", "CUB-200-2011 and VTAB's Natural group need their imag
 
 # %% tags=["hide-input", "remove-output"]
 cells_of_benchmark = [
-    (variant, run) for variant, run in grids.with_rates("benchmark", chapter.cast, chapter.lab, False)
+    (variant, run)
+    for variant, run in grids.with_rates("benchmark", chapter.cast, chapter.lab, False)
     if run.task in chapter.cast.playing("fine") and run.backbone == chapter.cast.backbones["supervised"]
-]  # fmt: skip
+]
 
 
 def looked_up(measurement, variant):
     """Records by seed of a measurement on a variant of the benchmark, on the fine-grained task."""
     runs = [run for name, run in cells_of_benchmark if name == variant][:1]
     seeds_now = list(dict.fromkeys([*p.kept_seeds, *(p.seeds if measure else [])]))
-    every = {seed: chapter.look(measurement, replace(run, seed=seed), compute=measure and seed in p.seeds)
-             for run in runs for seed in seeds_now}  # fmt: skip
+    every = {
+        seed: chapter.look(measurement, replace(run, seed=seed), compute=measure and seed in p.seeds)
+        for run in runs
+        for seed in seeds_now
+    }
     return {seed: record for seed, record in every.items() if record is not None}
 
 
@@ -543,14 +652,17 @@ if attention:
     shallow, deep = round(depth / 4), depth - 1
     first = [next(iter(records.values())) for records in attention.values()]
     page.show(
-        "davpt.figure-3", attention_grid(0, [shallow, deep]), evidence="trend", records=first,
+        "davpt.figure-3",
+        attention_grid(0, [shallow, deep]),
+        evidence="trend",
+        records=first,
         how=f"One test image of {record_task}, seed {first[0].settings['seed']}; softmax weights meaned over heads; "
         "each map has its own scale.",
         caption=f"Attention to patches in block {shallow} and in the last, {deep}, counted from 0. *p is the prompt "
         "assigned to the image's class.",
         alt="A grid of small maps: for VPT-Deep and DA-VPT, shallow and deep block, the picture, the class token's "
         "attention and that of three prompts.",
-    )  # fmt: skip
+    )
     rows = []
     for name, records in attention.items():
         for record in records.values():
@@ -558,34 +670,47 @@ if attention:
             for image in range(len(values["labels"])):
                 match, star = agreement(record, image, deep), assigned(record, image)
                 others = match if star is None else np.delete(match, star)
-                rows.append({
-                    "method": name, "seed": record.settings["seed"], "entropy, shallow": values["entropy"][shallow],
-                    "entropy, deep": values["entropy"][deep], "to prompts, %": 100 * values["to_prompts"][deep],
-                    "agreement, assigned": np.nan if star is None else match[star],
-                    "agreement, others": others.mean() if len(others) else np.nan,
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "method": name,
+                        "seed": record.settings["seed"],
+                        "entropy, shallow": values["entropy"][shallow],
+                        "entropy, deep": values["entropy"][deep],
+                        "to prompts, %": 100 * values["to_prompts"][deep],
+                        "agreement, assigned": np.nan if star is None else match[star],
+                        "agreement, others": others.mean() if len(others) else np.nan,
+                    }
+                )
     matches = pd.DataFrame(rows).groupby(["method", "seed"]).mean()
     table = matches.groupby("method", sort=False).mean().map(lambda value: "–" if np.isnan(value) else f"{value:.2f}")
     every = [r for records in attention.values() for r in records.values()]
     page.show(
-        "davpt.figure-3", table.assign(seeds=matches.groupby("method").size()).reset_index(), evidence="trend",
+        "davpt.figure-3",
+        table.assign(seeds=matches.groupby("method").size()).reset_index(),
+        evidence="trend",
         records=every,
         how=f"Entropy and share over {chapter.pooled(every[0])} test images, agreement over "
         f"{len(every[0].settings['images'])}; means over seeds.",
         caption="Attention in numbers: entropy of the class token's attention to patches (bits), the share of its "
         "attention that goes to prompts, and the correlation of prompts' maps with its own, in the last block.",
-    )  # fmt: skip
+    )
     if "DA-VPT" in attention:
         mine = [*attention["DA-VPT"].values()]
         own = matches.loc["DA-VPT"]
-        held = {"sparser": own["entropy, deep"] - own["entropy, shallow"],
-                "bridge": own["agreement, assigned"] - own["agreement, others"]}  # fmt: skip
+        held = {
+            "sparser": own["entropy, deep"] - own["entropy, shallow"],
+            "bridge": own["agreement, assigned"] - own["agreement, others"],
+        }
         if "VPT-Deep" in attention:
             held["over-vpt-deep"] = own["agreement, assigned"] - matches.loc["VPT-Deep"]["agreement, others"]
         for claim, difference in held.items():
             if len(difference := difference.dropna()):
-                judge_measured(f"davpt.figure-3.{claim}", every if claim == "over-vpt-deep" else mine, difference,
-                               f"{many(len(difference))}.")  # fmt: skip
+                judge_measured(
+                    f"davpt.figure-3.{claim}",
+                    every if claim == "over-vpt-deep" else mine,
+                    difference,
+                    f"{many(len(difference))}.",
+                )
 not_here("davpt.figure-3", "Maps of CUB-200-2011 on ViT-Base/16 need its images.", "davpt-parts")
 
 # %% [markdown]
@@ -601,33 +726,50 @@ not_here("davpt.figure-3", "Maps of CUB-200-2011 on ViT-Base/16 need its images.
 
 # %% name="guidance" tags=["hide-input"]
 guided = {name: looked_up(guidance.class_guidance, name) for name in ("VPT-Deep", "DA-VPT")}
-guided = pd.DataFrame([
-    {"method": name, "seed": seed, "record": record, **record.values}
-    for name, records in guided.items() for seed, record in records.items()
-])  # fmt: skip
+guided = pd.DataFrame(
+    [
+        {"method": name, "seed": seed, "record": record, **record.values}
+        for name, records in guided.items()
+        for seed, record in records.items()
+    ]
+)
 if len(guided):
     means = guided.groupby("method", sort=False)[["to_own", "to_other", "own_patches", "other_patches"]].mean()
-    table = pd.DataFrame({
-        "attention to own prompt, %": (100 * means.to_own).map("{:.2f}".format),
-        "to another, %": (100 * means.to_other).map("{:.2f}".format),
-        "similarity to own patches": means.own_patches.map("{:.3f}".format),
-        "to others'": means.other_patches.map("{:.3f}".format), "seeds": guided.groupby("method").size(),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "attention to own prompt, %": (100 * means.to_own).map("{:.2f}".format),
+            "to another, %": (100 * means.to_other).map("{:.2f}".format),
+            "similarity to own patches": means.own_patches.map("{:.3f}".format),
+            "to others'": means.other_patches.map("{:.3f}".format),
+            "seeds": guided.groupby("method").size(),
+        }
+    )
     page.present(
-        table.reset_index(), evidence="trend", records=[*guided.record], cell="guidance",
+        table.reset_index(),
+        evidence="trend",
+        records=[*guided.record],
+        cell="guidance",
         how=f"{chapter.pooled(guided.record.iloc[0])} test images of {record_task}, last block; means over seeds.",
         caption="Prompts of the last block and the classes they stand for.",
-    )  # fmt: skip
+    )
     by_seed = guided.set_index(["seed", "method"]).unstack()
     if {"VPT-Deep", "DA-VPT"} <= set(guided.method):
         nearer = (by_seed.own_patches - by_seed.other_patches).dropna()
-        judge_measured("davpt.figure-1.prompts-near-own-patches", [*guided.record], nearer["DA-VPT"] - nearer["VPT-Deep"],
-                       f"{many(len(nearer))}.")  # fmt: skip
+        judge_measured(
+            "davpt.figure-1.prompts-near-own-patches",
+            [*guided.record],
+            nearer["DA-VPT"] - nearer["VPT-Deep"],
+            f"{many(len(nearer))}.",
+        )
     if "DA-VPT" in set(guided.method):
         mine = guided[guided.method == "DA-VPT"].set_index("seed")
         prompts = mine.record.iloc[0].settings["method_settings"]["prompt_tokens"]
-        judge_measured("davpt.figure-1.class-token-to-own-prompt", [*mine.record], prompts * (mine.to_own - mine.to_other),
-                       f"{prompts} prompts; {many(len(mine))}.")  # fmt: skip
+        judge_measured(
+            "davpt.figure-1.class-token-to-own-prompt",
+            [*mine.record],
+            prompts * (mine.to_own - mine.to_other),
+            f"{prompts} prompts; {many(len(mine))}.",
+        )
 
 # %% [markdown]
 # (davpt.figure-4)=
@@ -680,25 +822,37 @@ layers = chapter.rows("davpt-layers")
 if len(layers):
     depth = chapter.lab.backbone(chapter.cast.backbones["supervised"]).depth
     page.show(
-        "davpt.figure-4", layers_figure(layers, depth), evidence="trend", how=chapter.how(layers),
+        "davpt.figure-4",
+        layers_figure(layers, depth),
+        evidence="trend",
+        how=chapter.how(layers),
         records=[*layers.record],
         caption="DA-VPT by guided block: mean and range over seeds.",
         alt="Two lines of accuracy over the blocks: that block guided alone, and all blocks from it to the last.",
-    )  # fmt: skip
+    )
     earlier = [f"block {at} alone" for at in range(depth - 1)]
-    judge("davpt.figure-4.last-block", layers, f"block {depth - 1} alone", earlier,
-          "All blocks at the rate that was searched for the last one.", on="fine")  # fmt: skip
+    judge(
+        "davpt.figure-4.last-block",
+        layers,
+        f"block {depth - 1} alone",
+        earlier,
+        "All blocks at the rate that was searched for the last one.",
+        on="fine",
+    )
 
 timed_by_seed = looked_up(insights.clustering_times, "DA-VPT")
 times = [*timed_by_seed.values()]
 if times:
     classes = len(embedded_tasks()[record_task]["classes"]) if record_task in embedded_tasks() else "its"
     page.show(
-        "davpt.figure-4", times_figure(times), evidence="trend", records=times,
+        "davpt.figure-4",
+        times_figure(times),
+        evidence="trend",
+        records=times,
         how=f"{record_task}, {classes} classes, {many(len(times))}, on {times[0].hardware['cpu']}.",
         caption="k-means, call by call: its time and how many classes it moved; thin lines are seeds.",
         alt="Left: milliseconds of each call of k-means. Right: classes that changed their prompt in it.",
-    )  # fmt: skip
+    )
     late = [np.mean(t[len(t) // 2 :]) / np.mean(t[:3]) for t in (r.values["seconds"] for r in times)]
     judge_measured("davpt.figure-4.k-means-time", times, pd.Series(late, [*timed_by_seed]), many(len(late)))
 
@@ -706,18 +860,24 @@ biases = chapter.rows("davpt-biases")
 if len(biases):
     if len(over(biases, "value", "key")):
         page.show(
-            "davpt.figure-4", biases_figure(biases), evidence="trend", how=chapter.how(biases),
+            "davpt.figure-4",
+            biases_figure(biases),
+            evidence="trend",
+            how=chapter.how(biases),
             records=[*biases.record],
             caption="Bias categories, the class token left as it was: accuracy over that with key biases alone, mean "
             "(diamond) and seeds (dots). All at one learning rate.",
             alt="Rows for query, value, key and value, attention output, norm and MLP biases, each with its gain over "
             "key biases alone.",
-        )  # fmt: skip
+        )
     page.show(
-        "davpt.figure-4", statistics.task_table(biases).reset_index(names="biases"), evidence="trend",
-        how=chapter.how(biases), records=[*biases.record],
-        caption="The same as test accuracy in %. \"none\" is DA-VPT at its own learning rate.",
-    )  # fmt: skip
+        "davpt.figure-4",
+        statistics.task_table(biases).reset_index(names="biases"),
+        evidence="trend",
+        how=chapter.how(biases),
+        records=[*biases.record],
+        caption='The same as test accuracy in %. "none" is DA-VPT at its own learning rate.',
+    )
     judge("davpt.figure-4.key-and-value", biases, "key and value", ["query", "attention output", "norms", "MLP"], on="fine")
 not_here("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.", "davpt-layers")
 
@@ -749,7 +909,7 @@ CURVES = {
     "λ, prompts-class token": {0.01: "lambda = 0.01", 0.1: "beta = 0.1", 1: "lambda = 1"},
     "guided prompts": {**{n: f"guided prompts = {n}" for n in (2, 16)}, middle: "beta = 0.1"},
     "other prompts": {**{n: f"other prompts = {n}" for n in (2, 20)}, middle: "beta = 0.1"},
-}  # fmt: skip
+}
 
 
 def curve(frame, points):
@@ -784,17 +944,26 @@ if len(weighed):
     handles = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=3)
     page.show(
-        "davpt.figure-5", fig, evidence="trend", how=chapter.how(weighed), records=[*weighed.record],
+        "davpt.figure-5",
+        fig,
+        evidence="trend",
+        how=chapter.how(weighed),
+        records=[*weighed.record],
         caption="DA-VPT+ with other weights and numbers of prompts: mean and range over seeds, a line a pre-training.",
         alt="Four panels, accuracy over beta, lambda, guided prompts and other prompts, a line for each pre-training.",
-    )  # fmt: skip
+    )
     about = {"on": "ablation", "parts": [*PARTS]}
     judge("davpt.figure-5.beta-below-one", weighed, "beta = 0.1", "beta = 1", **about)
-    judge("davpt.figure-5.lambda-below-one", weighed, "beta = 0.1", "lambda = 1", "\"beta = 0.1\" has lambda = 0.1.", **about)
+    judge("davpt.figure-5.lambda-below-one", weighed, "beta = 0.1", "lambda = 1", '"beta = 0.1" has lambda = 0.1.', **about)
     rows = chapter.answers("davpt.figure-5.guided-more-sensitive", weighed, list({*SPANS[0], *SPANS[1]}), **about)
     if len(rows):
-        page.judge("davpt.figure-5.guided-more-sensitive", *interval(ranges(rows)), evidence="trend",
-                   records=[*rows.record], note=many(rows.seed.nunique()))  # fmt: skip
+        page.judge(
+            "davpt.figure-5.guided-more-sensitive",
+            *interval(ranges(rows)),
+            evidence="trend",
+            records=[*rows.record],
+            note=many(rows.seed.nunique()),
+        )
 not_here("davpt.figure-5", "CUB-200-2011 on three ViT-Base/16 needs its images.", "davpt-weights")
 
 # %% [markdown]
@@ -828,19 +997,26 @@ if "DA-VPT" in attention:
         for ax in line_of[3 + len(others) :]:
             ax.axis("off")
     page.show(
-        "davpt.figure-6", fig, evidence="trend", records=[record],
+        "davpt.figure-6",
+        fig,
+        evidence="trend",
+        records=[record],
         how=f"Test images of {record_task}, seed {record.settings['seed']}; each map on its own scale.",
         caption="DA-VPT, last block: picture, class token, the prompt assigned to the class (*p) and two others.",
         alt="Three rows of a picture and four attention maps: class token, assigned prompt and two other prompts.",
-    )  # fmt: skip
+    )
     lifts = []
     for one in attention["DA-VPT"].values():
         every_image = range(len(one.values["labels"]))
         matches = [agreement(one, image, last) for image in every_image]
         hits = [match.argmax() == assigned(one, image) for match, image in zip(matches, every_image)]
         lifts.append(len(matches[0]) * np.mean(hits))
-    judge_measured("davpt.figure-6.own-prompt-on-object", [*attention["DA-VPT"].values()],
-                   pd.Series(lifts, [*attention["DA-VPT"]]), f"{len(every_image)} images a seed, {many(len(lifts))}.")  # fmt: skip
+    judge_measured(
+        "davpt.figure-6.own-prompt-on-object",
+        [*attention["DA-VPT"].values()],
+        pd.Series(lifts, [*attention["DA-VPT"]]),
+        f"{len(every_image)} images a seed, {many(len(lifts))}.",
+    )
 not_here("davpt.figure-6", "Maps of CUB-200-2011 need its images and the published weights.", "davpt-parts")
 
 # %% [markdown]
@@ -856,14 +1032,23 @@ not_here("davpt.figure-6", "Maps of CUB-200-2011 need its images and the publish
 taken = {part: names for part, names in chapter.cast.tasks.items() if part in ("benchmark", "pretraining", "fine")}
 page.show(
     "davpt.table-5",
-    pd.DataFrame([
-        {"task": name, "group": task["group"], "classes": len(task["classes"]),
-         "train / val / test": " / ".join(f"{n:,}" for n in task["splits"]), "what it is": task["nature"],
-         "on this page": ", ".join(part for part, names in taken.items() if name in names) or "–"}
-        for name, task in embedded_tasks().items()
-    ]), evidence="derived", how="Read from data_manifests/tasks.yaml.",
+    pd.DataFrame(
+        [
+            {
+                "task": name,
+                "group": task["group"],
+                "classes": len(task["classes"]),
+                "train / val / test": " / ".join(f"{n:,}" for n in task["splits"]),
+                "what it is": task["nature"],
+                "on this page": ", ".join(part for part, names in taken.items() if name in names) or "–",
+            }
+            for name, task in embedded_tasks().items()
+        ]
+    ),
+    evidence="derived",
+    how="Read from data_manifests/tasks.yaml.",
     caption="The embedded tasks; the last column names the lists of studies.yaml that have them.",
-)  # fmt: skip
+)
 sources = [task.split("_")[0] for task in grids.cast("paper").tasks["vtab"]]
 page.judge("davpt.table-5.distinct", len(set(sources)), evidence="derived", note=f"Of {len(sources)} tasks.")
 not_here("davpt.table-5", "The data sets themselves are not part of this project; folders of them are read.")
@@ -879,17 +1064,24 @@ rows = methods_on("supervised")
 rows = rows[rows.group != "fine"]
 if len(rows):
     page.show(
-        "davpt.table-7", statistics.task_table(rows).reset_index(names="method"), evidence="trend", how=chapter.how(rows),
-        records=[*rows.record], caption="Test accuracy in % by task on the supervised backbone, mean over seeds.",
-    )  # fmt: skip
+        "davpt.table-7",
+        statistics.task_table(rows).reset_index(names="method"),
+        evidence="trend",
+        how=chapter.how(rows),
+        records=[*rows.record],
+        caption="Test accuracy in % by task on the supervised backbone, mean over seeds.",
+    )
     both = chapter.answers("davpt.table-7.most-tasks", rows, ["DA-VPT+", "VPT-Deep"], "vtab")
     if len(both):
         wide = both.pivot_table(index="seed", columns=["variant", "task"], values="test")
         gain = wide["DA-VPT+"] - wide["VPT-Deep"]
         page.judge(
-            "davpt.table-7.most-tasks", *interval(100 * (gain > 0).mean(axis=1)), evidence="trend",
-            records=[*both.record], note=f"{gain.shape[1]} tasks, {many(len(gain))}; the interval is over seeds.",
-        )  # fmt: skip
+            "davpt.table-7.most-tasks",
+            *interval(100 * (gain > 0).mean(axis=1)),
+            evidence="trend",
+            records=[*both.record],
+            note=f"{gain.shape[1]} tasks, {many(len(gain))}; the interval is over seeds.",
+        )
 not_here("davpt.table-7", "The 19 tasks of VTAB-1K need their images and the published weights.", "benchmark")
 
 # %% [markdown]

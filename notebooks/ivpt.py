@@ -73,15 +73,19 @@ p = read_parameters(ChapterParameters, globals())
 page = Page("ivpt", p)
 plots.style()
 chapter = Chapter(
-    page, p, own=["benchmark", "ivpt-structures", "ivpt-parts", "ivpt-tokens", "sizes", "pretraining"],
+    page,
+    p,
+    own=["benchmark", "ivpt-structures", "ivpt-parts", "ivpt-tokens", "sizes", "pretraining"],
     quick_methods=["vpt-deep", "express", "ivpt"],
-)  # fmt: skip
+)
 
 # %% name="shared" tags=["hide-input", "remove-output"]
-COLOURS = dict(zip(
-    ["VPT-Deep", "iVPT", "CDC", "EXPRESS", "Vanilla CDC", "ProVP", "CDC + DA", "iVPT, AR on all tokens"],
-    sns.color_palette("colorblind"),
-))  # fmt: skip
+COLOURS = dict(
+    zip(
+        ["VPT-Deep", "iVPT", "CDC", "EXPRESS", "Vanilla CDC", "ProVP", "CDC + DA", "iVPT, AR on all tokens"],
+        sns.color_palette("colorblind"),
+    )
+)
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
 NATURAL = ["CIFAR100", "Caltech101", "DTD", "Flowers102", "Pets", "SVHN", "Sun397"]
 SPECIALIZED = ["Patch Camelyon", "EuroSAT", "Resisc45", "Retinopathy"]
@@ -141,11 +145,15 @@ def show_gains(artifact, frame, base, variants, how_many):
         plt.close(fig)
         return
     page.show(
-        artifact, fig, evidence="trend", how=chapter.how(frame), records=[*frame.record],
+        artifact,
+        fig,
+        evidence="trend",
+        how=chapter.how(frame),
+        records=[*frame.record],
         caption=f"Accuracy above {base}, in points: grey, each task; coloured, their mean, with a 95 % interval over "
         "seeds where there are three.",
         alt=f"For {how_many}, marks of the gain over {base} on each task and the mean gain with an error bar.",
-    )  # fmt: skip
+    )
 
 
 def derive(claim, value, note=FROM_CELLS):
@@ -216,10 +224,12 @@ rows = [
     ("seeds", "those of each table", "three for noise; else not stated"),
 ]
 page.present(
-    pd.DataFrame(rows, columns=["", f"here, profile {p.profile}", "the paper (Section 4.1, 4.3)"]), evidence="derived",
-    how="From data_manifests/recipes.yaml and the paper's text.", caption="The recipe here and in the paper.",
+    pd.DataFrame(rows, columns=["", f"here, profile {p.profile}", "the paper (Section 4.1, 4.3)"]),
+    evidence="derived",
+    how="From data_manifests/recipes.yaml and the paper's text.",
+    caption="The recipe here and in the paper.",
     cell="recipe",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # (ivpt.table-1)=
@@ -354,8 +364,10 @@ def insight(function, study, variant, slug, wanted):
 def noise_of(artifact):
     """Loss of accuracy by task, variant, seed and level, in points."""
     wanted = NOISE[artifact]
-    both = [insight(insights.under_noise, "ivpt-structures", "CDC", "cdc", wanted),
-            insight(insights.under_noise, "benchmark", "EXPRESS", "express", wanted)]  # fmt: skip
+    both = [
+        insight(insights.under_noise, "ivpt-structures", "CDC", "cdc", wanted),
+        insight(insights.under_noise, "benchmark", "EXPRESS", "express", wanted),
+    ]
     found = []
     for _, row in pd.concat(both).iterrows():
         levels, values = row.record.values["levels"], row.record.values["accuracy"]
@@ -387,15 +399,23 @@ def show_noise(artifact, frame):
     axes[0][0].set_ylabel("loss of accuracy, points")
     axes[0][0].legend(loc="upper left")
     page.show(
-        artifact, fig, evidence="trend", records=list({row.id: row for row in frame.record}.values()),
+        artifact,
+        fig,
+        evidence="trend",
+        records=list({row.id: row for row in frame.record}.values()),
         how=f"{chapter.how(frame)} Mean and range over seeds, one draw of noise a seed.",
         caption="Loss of test accuracy against the same model without noise.",
         alt="Curves of the loss of accuracy over the strength of the noise, for CDC and for EXPRESS.",
-    )  # fmt: skip
+    )
     values = spared(frame, f"{artifact}.cdc-loses-less", artifact)
     if len(values):
-        page.judge(f"{artifact}.cdc-loses-less", *interval(values), evidence="trend", records=[*frame.record],
-                   note=f"Paired by seed, {len(values)} seeds; tasks {', '.join(names)}.")  # fmt: skip
+        page.judge(
+            f"{artifact}.cdc-loses-less",
+            *interval(values),
+            evidence="trend",
+            records=[*frame.record],
+            note=f"Paired by seed, {len(values)} seeds; tasks {', '.join(names)}.",
+        )
 
 
 NOISE_SCALE = "CIFAR-100, Caltech101 and the sets of Figure 6 with a ViT-B/16 need the published weights and the data."
@@ -458,11 +478,14 @@ if len(frame):
         ax.set(xlabel=f"{name}, {'prompt' if name == 'N' else 'reinforced'} tokens ({other} = {fixed})")
     axes[0].set_ylabel("test accuracy, %")
     page.show(
-        "ivpt.figure-5", fig, evidence="trend", how=f"{chapter.how(frame)} All with the benchmark's rate for iVPT.",
+        "ivpt.figure-5",
+        fig,
+        evidence="trend",
+        how=f"{chapter.how(frame)} All with the benchmark's rate for iVPT.",
         records=[*frame.record],
         caption="Accuracy over N without AR (left) and over k with ten prompts (right); mean and range over seeds.",
         alt="Two curves of test accuracy, over the number of prompt tokens and over the number of reinforced tokens.",
-    )  # fmt: skip
+    )
     of_k = frame[frame.N == 10].assign(variant=np.where(frame[frame.N == 10].k > 0, "k > 0", "k = 0"))
     chapter.judge("ivpt.figure-5.k-over-none", of_k, "k > 0", "k = 0", on="ablation")
     rows = frame[frame.k == 0]
@@ -472,9 +495,12 @@ if len(frame):
         spread = rows.pivot_table(index=["seed", "task"], columns="N", values="test")
         ranges = (spread.max(axis=1) - spread.min(axis=1)).groupby("seed").mean()
         page.judge(
-            "ivpt.figure-5.range-over-n", *interval(ranges), evidence="trend", records=[*rows.record],
+            "ivpt.figure-5.range-over-n",
+            *interval(ranges),
+            evidence="trend",
+            records=[*rows.record],
             note=f"N = {', '.join(map(str, spread))}; {len(ranges)} seeds. A range holds the scatter of runs too.",
-        )  # fmt: skip
+        )
 TOKENS_WHY = "The paper's sets, with a ViT-B/16, need the published weights and the data."
 rest("ivpt.figure-5", "benchmark", "ivpt-tokens", why=TOKENS_WHY)
 
@@ -496,9 +522,7 @@ PAIR = ["VPT-Deep", "iVPT"]
 
 def by_part(parts, variants, names, tasks):
     """The runs of each part on the tasks that all parts have; {part as shown: rows}."""
-    found = {
-        label: chapter.rows(*names, variants=variants, tasks=tasks, part=part) for part, label in parts.items()
-    }
+    found = {label: chapter.rows(*names, variants=variants, tasks=tasks, part=part) for part, label in parts.items()}
     return {label: rows for label, rows in found.items() if len(rows)}
 
 
@@ -518,8 +542,9 @@ if sizes:
     frame = pd.concat(sizes.values())
     trend("ivpt.table-5", stacked(sizes, "backbone", statistics.group_table), frame)
 if "larger" in sizes:
-    chapter.judge("ivpt.table-5.ivpt-over-vpt-larger", sizes["larger"], "iVPT", "VPT-Deep", on="sizes",
-                  note="Rates of the middle size.")  # fmt: skip
+    chapter.judge(
+        "ivpt.table-5.ivpt-over-vpt-larger", sizes["larger"], "iVPT", "VPT-Deep", on="sizes", note="Rates of the middle size."
+    )
 audit("ivpt.table-5", THREE, ["backbone", "method"])
 page.printed("ivpt.table-5", "Table 5 as printed")
 SIZES_WHY = "ViT-L/16, ViT-H/14 and Swin-B on VTAB-1k need the published weights and the data."
@@ -617,8 +642,13 @@ if len(foreign_noise):
     more = (spared(foreign_noise, claim, "ivpt.figure-6") - spared(natural_noise, claim, "ivpt.figure-4")).dropna()
     if len(more):
         used = [*foreign_noise.record, *natural_noise.record]
-        page.judge(claim, *interval(more), evidence="trend", records=used,
-                   note=f"Against the tasks of Figure 4, paired by seed, {len(more)} seeds.")  # fmt: skip
+        page.judge(
+            claim,
+            *interval(more),
+            evidence="trend",
+            records=used,
+            note=f"Against the tasks of Figure 4, paired by seed, {len(more)} seeds.",
+        )
 rest("ivpt.figure-6", "benchmark", "ivpt-structures", why=NOISE_SCALE)
 
 # %% [markdown]
@@ -656,11 +686,14 @@ def show_maps(maps):
     for ax in axes.flat:
         ax.set_xticks([]), ax.set_yticks([]), ax.grid(False)
     page.show(
-        "ivpt.figure-7", fig, evidence="trend", records=[*first.record],
+        "ivpt.figure-7",
+        fig,
+        evidence="trend",
+        records=[*first.record],
         how=f"{chapter.how(first)} One image, the first of the test split.",
         caption="The class token's attention to the patches by block, each map from 0 (dark) to its own maximum.",
         alt="Rows of small heat maps, one for each block, beside a test image, for VPT-Deep and iVPT on each task.",
-    )  # fmt: skip
+    )
 
 
 def entropies(maps):
@@ -683,11 +716,14 @@ def show_entropy(maps):
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     pooled = {task: f"{chapter.pooled(rows.record.iloc[0])} of {task}" for task, rows in maps.groupby("task", sort=False)}
     page.show(
-        "ivpt.figure-7", fig, evidence="trend", records=[*maps.record],
+        "ivpt.figure-7",
+        fig,
+        evidence="trend",
+        records=[*maps.record],
         how=f"Test images: {', '.join(pooled.values())}; mean and range, {maps.seed.nunique()} seeds.",
         caption="Entropy of the class token's attention to patches, prompts left out; lower is more concentrated.",
         alt="Two curves of entropy over the blocks, for VPT-Deep and iVPT, below a dashed line for even attention.",
-    )  # fmt: skip
+    )
     tasks = [name for name in LOOKED_AT if name in chapter.cast.tasks["benchmark"]]
     rows = chapter.answers("ivpt.figure-7.more-concentrated", maps, PAIR, tasks)
     if len(rows):
@@ -696,9 +732,12 @@ def show_entropy(maps):
         means = means.pivot_table(index="seed", columns="variant", values="mean")
         change = means["iVPT"] - means["VPT-Deep"]
         page.judge(
-            "ivpt.figure-7.more-concentrated", *interval(change), evidence="trend", records=[*rows.record],
+            "ivpt.figure-7.more-concentrated",
+            *interval(change),
+            evidence="trend",
+            records=[*rows.record],
             note=f"Paired by seed, {len(change)} seeds.",
-        )  # fmt: skip
+        )
 
 
 if len(maps):
@@ -812,10 +851,12 @@ def prompt_parameters(artifact, kind, printed_in):
     last = [f"{shown.N.mean():.1f}", f"{shown.k.mean():.1f}", *(f"{value / 1e6:.3f}" for value in mean)]
     texts.loc[len(texts)] = ["mean", *last]
     page.show(
-        artifact, texts, evidence="derived",
+        artifact,
+        texts,
+        evidence="derived",
         how="Counted on a ViT-B/16 with the printed N and k and the printed numbers of classes.",
         caption="N and k as printed, and the trained parameters that follow from them, millions.",
-    )  # fmt: skip
+    )
     note = f"Held against {printed_in}; {(mean['all'] - mean['head']) / 1e6:.3f} without the head."
     derive(f"{artifact}.mean-parameters", mean["all"] / 1e6, note)
     page.printed(artifact, f"Table {artifact.rpartition('-')[2]} as printed")
@@ -841,15 +882,25 @@ prompt_parameters("ivpt.table-16", "vtab", "Table 1")
 # %% name="ivpt.table-17" tags=["hide-input"]
 page.printed("ivpt.table-17", "Table 17 as printed")
 rows = [
-    {"task": name, "group": task["group"], "classes": len(task["classes"]), "train": task["splits"][0],
-     "val": task["splits"][1], "test": task["splits"][2], "nature": task["nature"]}
+    {
+        "task": name,
+        "group": task["group"],
+        "classes": len(task["classes"]),
+        "train": task["splits"][0],
+        "val": task["splits"][1],
+        "test": task["splits"][2],
+        "nature": task["nature"],
+    }
     for name, task in embedded_tasks().items()
-]  # fmt: skip
+]
 order = ["natural", "specialized", "structured", "fine"]
 page.show(
-    "ivpt.table-17", pd.DataFrame(sorted(rows, key=lambda row: order.index(row["group"]))), evidence="derived",
-    how="From data_manifests/tasks.yaml.", caption="The embedded tasks in VTAB's groups, and the fine-grained one.",
-)  # fmt: skip
+    "ivpt.table-17",
+    pd.DataFrame(sorted(rows, key=lambda row: order.index(row["group"]))),
+    evidence="derived",
+    how="From data_manifests/tasks.yaml.",
+    caption="The embedded tasks in VTAB's groups, and the fine-grained one.",
+)
 derive("ivpt.table-17.benchmarks", len(papers.published("ivpt.table-17")), "19 of VTAB-1k, 5 of FGVC and ADE20K.")
 
 # %% [markdown]
@@ -860,9 +911,11 @@ derive("ivpt.table-17.benchmarks", len(papers.published("ivpt.table-17")), "19 o
 
 # %% name="ivpt.table-18" tags=["hide-input"]
 ARCHITECTURES = {
-    "ViT-B/16": BASE, "ViT-L/16": "vit_large_patch16_224", "ViT-H/14": "vit_huge_patch14_224",
+    "ViT-B/16": BASE,
+    "ViT-L/16": "vit_large_patch16_224",
+    "ViT-H/14": "vit_huge_patch14_224",
     "Swin-B": "swin_base_patch4_window7_224",
-}  # fmt: skip
+}
 printed = papers.published("ivpt.table-18").query("strategy == 'Supervised'").set_index("backbone")
 rows, wrong = [], 0
 for name, architecture in ARCHITECTURES.items():
@@ -875,12 +928,14 @@ for name, architecture in ARCHITECTURES.items():
     derive(f"ivpt.table-18.{key}-parameters", bare, f"{headed:.2f} with ImageNet's head of 1000 classes.")
 derive("ivpt.table-18.widths", wrong, "")
 page.show(
-    "ivpt.table-18", evidence="derived", how="Counted on the architectures of timm, without weights.",
+    "ivpt.table-18",
+    evidence="derived",
+    how="Counted on the architectures of timm, without weights.",
     thing=pd.DataFrame(
         rows, columns=["backbone", "printed, M", "without head, M", "with ImageNet's head, M", "printed D", "D"]
     ),
     caption="Parameters and token width of the backbones, beside the printed values.",
-)  # fmt: skip
+)
 page.printed("ivpt.table-18", "Table 18 as printed")
 
 # %% [markdown]

@@ -74,13 +74,20 @@ def cost(slug, trims=True, **settings):
     """Record of trained parameters and of multiply-adds for one image, on the shapes of ViT-B/16."""
     model = vp.build_method(slug, BACKBONES[trims], CLASSES, **settings)
     chosen = {
-        "what": "a method's cost", "backbone": BACKBONE, "classes": CLASSES, "batch_size": BATCH, "trims": trims,
-        "method": slug, "method_settings": settings,
-    }  # fmt: skip
+        "what": "a method's cost",
+        "backbone": BACKBONE,
+        "classes": CLASSES,
+        "batch_size": BATCH,
+        "trims": trims,
+        "method": slug,
+        "method_settings": settings,
+    }
     return recorded(
-        "count", chosen, lambda: {**count_parameters(model), "macs": count_flops(model, batch_size=BATCH)["macs"]},
+        "count",
+        chosen,
+        lambda: {**count_parameters(model), "macs": count_flops(model, batch_size=BATCH)["macs"]},
         made=[model, model.source],
-    )  # fmt: skip
+    )
 
 
 DRAWN = "A drawing made from code, of what the methods' code does."
@@ -99,8 +106,9 @@ def picture(name, caption):
 
 def counterpart(artifact, name, caption, records=(), how=DRAWN):
     """A picture that is the counterpart of a drawing in a paper."""
-    page.show(artifact, diagrams.draw(name), evidence="derived", how=how, records=records, caption=caption,
-              alt=diagrams.alt(name))  # fmt: skip
+    page.show(
+        artifact, diagrams.draw(name), evidence="derived", how=how, records=records, caption=caption, alt=diagrams.alt(name)
+    )
 
 
 def runs_on(slug):
@@ -117,9 +125,11 @@ def line(slug):
     """What a method costs, as one row."""
     record = costs[slug]
     return {
-        "trained by the method": f"{record.values['method']:,}", "GMACs an image": f"{record.values['macs'] / 1e9:.2f}",
-        "over the bare backbone": over_bare(record), "runs on": runs_on(slug),
-    }  # fmt: skip
+        "trained by the method": f"{record.values['method']:,}",
+        "GMACs an image": f"{record.values['macs'] / 1e9:.2f}",
+        "over the bare backbone": over_bare(record),
+        "runs on": runs_on(slug),
+    }
 
 
 def method(slug, caption, artifact=None):
@@ -156,13 +166,19 @@ bare = cost("linear-probe", trims=False)
 costs = {slug: cost(slug) for slug in progress(vp.METHODS, "counting")}
 trimmed = costs["linear-probe"]
 table(
-    [{
-        "backbone": BACKBONE, "classes": CLASSES, "batch": BATCH, "bare GMACs": f"{bare.values['macs'] / 1e9:.2f}",
-        "with a last block for the class token alone": over_bare(trimmed),
-        "trained in the head, by every method": f"{bare.values['head']:,}",
-    }],
-    "What the lines of costs refer to.", [bare, trimmed],
-)  # fmt: skip
+    [
+        {
+            "backbone": BACKBONE,
+            "classes": CLASSES,
+            "batch": BATCH,
+            "bare GMACs": f"{bare.values['macs'] / 1e9:.2f}",
+            "with a last block for the class token alone": over_bare(trimmed),
+            "trained in the head, by every method": f"{bare.values['head']:,}",
+        }
+    ],
+    "What the lines of costs refer to.",
+    [bare, trimmed],
+)
 
 # %% [markdown]
 # ## Baselines
@@ -542,13 +558,25 @@ counterpart("spt.figure-s2", "spt.figure-s2", "Where prompts start: four strateg
 # %% name="spt-drawings" tags=["hide-input"]
 tiny = vp.load_backbone("vit_micro_patch4_24", "pretrained")
 held = recorded(
-    "drawings", {"what": "starts of SPT-Deep", "backbone": tiny.name, "task": "position"},
-    lambda: figure_claims.token_starts(tiny, vp.load_task("position")), weights=tiny.fingerprint, made=[tiny],
-)  # fmt: skip
-for claim, name in {"1.prompts-are-patches": "distance", "1.only-prompts-and-head": "outside",
-                    "s2.frozen-encoder": "encoder", "s2.only-head-trained": "frozen"}.items():  # fmt: skip
-    page.judge(f"spt.figure-{claim}", held.values[name], evidence="derived", records=[held],
-               note=f"{tiny.name}, 64 images, ten prompts a block.")  # fmt: skip
+    "drawings",
+    {"what": "starts of SPT-Deep", "backbone": tiny.name, "task": "position"},
+    lambda: figure_claims.token_starts(tiny, vp.load_task("position")),
+    weights=tiny.fingerprint,
+    made=[tiny],
+)
+for claim, name in {
+    "1.prompts-are-patches": "distance",
+    "1.only-prompts-and-head": "outside",
+    "s2.frozen-encoder": "encoder",
+    "s2.only-head-trained": "frozen",
+}.items():
+    page.judge(
+        f"spt.figure-{claim}",
+        held.values[name],
+        evidence="derived",
+        records=[held],
+        note=f"{tiny.name}, 64 images, ten prompts a block.",
+    )
 
 # %% [markdown]
 # ## Prompts guided by classes (DA-VPT)
@@ -561,8 +589,12 @@ for claim, name in {"1.prompts-are-patches": "distance", "1.only-prompts-and-hea
 # drawn; [](davpt.ipynb) measures whether trained prompts behave so.
 
 # %% name="davpt.figure-1" tags=["hide-input"]
-counterpart("davpt.figure-1", "davpt.figure-1", "The idea of DA-VPT; markers are groups of classes.",
-            how="A drawing made from code, of the paper's idea; nothing is measured.")  # fmt: skip
+counterpart(
+    "davpt.figure-1",
+    "davpt.figure-1",
+    "The idea of DA-VPT; markers are groups of classes.",
+    how="A drawing made from code, of the paper's idea; nothing is measured.",
+)
 
 # %% [markdown]
 # (davpt.figure-2)=
@@ -595,13 +627,20 @@ method("da-vpt", "DA-VPT: classes, their prompts, and the losses that tie them."
 
 # %% name="davpt-drawings" tags=["hide-input"]
 kept_busy = recorded(
-    "drawings", {"what": "clusters of DA-VPT", "backbone": tiny.name, "task": "flowers"},
+    "drawings",
+    {"what": "clusters of DA-VPT", "backbone": tiny.name, "task": "flowers"},
     lambda: figure_claims.clusters(tiny, vp.load_task("flowers"), load_recipe("quick", "da-vpt", True)),
-    weights=tiny.fingerprint, made=[tiny],
-)  # fmt: skip
+    weights=tiny.fingerprint,
+    made=[tiny],
+)
 for claim, value in {"clusters": max(kept_busy.values["empty"]), "updates": kept_busy.values["updates"]}.items():
-    page.judge(f"davpt.figure-2.{claim}", value, evidence="derived", records=[kept_busy],
-               note="Ten prompts, 40 classes, five epochs, one seed.")  # fmt: skip
+    page.judge(
+        f"davpt.figure-2.{claim}",
+        value,
+        evidence="derived",
+        records=[kept_busy],
+        note="Ten prompts, 40 classes, five epochs, one seed.",
+    )
 
 # %% [markdown]
 # (method-da-vpt-plus)=
@@ -654,21 +693,29 @@ def two_forms_differ():
 
 
 same = recorded(
-    "check", {"what": "two forms of VPT-Deep", "backbone": "vit_small_patch16_224", "seed": 0}, two_forms_differ,
-)  # fmt: skip
+    "check",
+    {"what": "two forms of VPT-Deep", "backbone": "vit_small_patch16_224", "seed": 0},
+    two_forms_differ,
+)
 rows, used = [], []
 for tokens in (10, 50, 100):
     plain, fast = forms(tokens)
     used += [plain, fast]
-    rows.append({
-        "prompts a block": tokens, "concatenated": over_bare(plain), "keys and values only": over_bare(fast),
-        "fast over concatenated": f"{fast.values['macs'] / plain.values['macs']:.3f}",
-    })  # fmt: skip
+    rows.append(
+        {
+            "prompts a block": tokens,
+            "concatenated": over_bare(plain),
+            "keys and values only": over_bare(fast),
+            "fast over concatenated": f"{fast.values['macs'] / plain.values['macs']:.3f}",
+        }
+    )
 table(rows, "Multiply-adds of VPT-Deep's forward pass over those of the bare network.", [bare, *used])
-display(HTML(
-    f"<p>On a ViT-S/16 with random weights, in float64, the logits of the two forms differ by at most "
-    f"{same.values['difference']:.1e}; the largest logit is {same.values['largest']:.2f}.</p>"
-))  # fmt: skip
+display(
+    HTML(
+        f"<p>On a ViT-S/16 with random weights, in float64, the logits of the two forms differ by at most "
+        f"{same.values['difference']:.1e}; the largest logit is {same.values['largest']:.2f}.</p>"
+    )
+)
 
 # %% [markdown]
 # (method-key-bias)=
@@ -710,22 +757,31 @@ def changes():
 
 
 measured = recorded(
-    "check", {"what": "biases by kind", "backbone": "vit_small_patch16_224", "seed": 0}, changes,
-)  # fmt: skip
+    "check",
+    {"what": "biases by kind", "backbone": "vit_small_patch16_224", "seed": 0},
+    changes,
+)
 table(
     [
-        {"method": row["method"], "bias of": row["bias of"], "largest change of a logit": f"{row['change']:.1e}",
-         "largest entry of its gradient": f"{row['gradient']:.1e}"}
+        {
+            "method": row["method"],
+            "bias of": row["bias of"],
+            "largest change of a logit": f"{row['change']:.1e}",
+            "largest entry of its gradient": f"{row['gradient']:.1e}",
+        }
         for row in measured.values["rows"]
     ],
-    "What random biases do to the logits.", [measured],
+    "What random biases do to the logits.",
+    [measured],
     "Biases of spread 1 in every block of a ViT-S/16 with random weights, two random images, float64.",
-)  # fmt: skip
+)
 useless = costs["da-vpt-plus"].values["method"] - cost("da-vpt-plus", biases=("value",)).values["method"]
-display(HTML(
-    f"<p>On {BACKBONE}, {useless:,} of the {costs['da-vpt-plus'].values['method']:,} parameters that DA-VPT+ trains "
-    "besides the head are key biases.</p>"
-))  # fmt: skip
+display(
+    HTML(
+        f"<p>On {BACKBONE}, {useless:,} of the {costs['da-vpt-plus'].values['method']:,} parameters that DA-VPT+ trains "
+        "besides the head are key biases.</p>"
+    )
+)
 
 # %% [markdown]
 # ## All methods side by side
@@ -736,12 +792,18 @@ display(HTML(
 # %% name="summary" tags=["hide-input"]
 table(
     [
-        {"method": f'<a href="#method-{slug}">{diagrams.NAMES[slug]}</a>', "slug": f"<code>{slug}</code>", "idea": idea,
-         **line(slug)}
-        for idea, slugs in IDEAS.items() for slug in slugs
+        {
+            "method": f'<a href="#method-{slug}">{diagrams.NAMES[slug]}</a>',
+            "slug": f"<code>{slug}</code>",
+            "idea": idea,
+            **line(slug),
+        }
+        for idea, slugs in IDEAS.items()
+        for slug in slugs
     ],
-    "All methods with their default settings.", list(costs.values()),
-)  # fmt: skip
+    "All methods with their default settings.",
+    list(costs.values()),
+)
 
 # %% [markdown]
 # ## All settings and their reasons
@@ -751,11 +813,17 @@ table(
 
 # %% name="settings" tags=["hide-input"]
 inherited = {row["setting"] for row in diagrams.settings_rows("da-vpt")}
-table([
-    {key: f"<code>{html.escape(value)}</code>" if key != "reason" else html.escape(value) for key, value in row.items()}
-    for slugs in IDEAS.values() for slug in slugs for row in diagrams.settings_rows(slug)
-    if slug != "da-vpt-plus" or row["setting"] not in inherited
-], "Settings of the methods.", how="Read off the code.")  # fmt: skip
+table(
+    [
+        {key: f"<code>{html.escape(value)}</code>" if key != "reason" else html.escape(value) for key, value in row.items()}
+        for slugs in IDEAS.values()
+        for slug in slugs
+        for row in diagrams.settings_rows(slug)
+        if slug != "da-vpt-plus" or row["setting"] not in inherited
+    ],
+    "Settings of the methods.",
+    how="Read off the code.",
+)
 
 # %% [markdown]
 # (ivpt-reweighting)=
@@ -782,9 +850,10 @@ def both_sides(aggregated, norm):
 
 
 sides = recorded(
-    "check", {"what": "re-weighting of attention", "seeds": 20, "prompts": 10, "width": 768, "head": 64},
+    "check",
+    {"what": "re-weighting of attention", "seeds": 20, "prompts": 10, "width": 768, "head": 64},
     lambda: {f"{aggregated} {norm}": both_sides(aggregated, norm) for aggregated in (False, True) for norm in (False, True)},
-)  # fmt: skip
+)
 fig, axes = plt.subplots(1, 2, figsize=(7, 3.5), sharex=True, sharey=True)
 for ax, norm in zip(axes, (False, True), strict=True):
     for label, aggregated, color in (("CDC (Eq. 10)", False, "#0072b2"), ("CDC and DA (Eq. 13)", True, "#d55e00")):
@@ -797,12 +866,15 @@ axes[0].set_ylabel("attention over joined prompts")
 axes[0].legend(loc="upper left")
 largest = {norm: max(sides.values[f"{aggregated} {norm}"]["gap"] for aggregated in (False, True)) for norm in (False, True)}
 page.present(
-    fig, evidence="derived", records=[sides], cell="ivpt-reweighting",
+    fig,
+    evidence="derived",
+    records=[sides],
+    cell="ivpt-reweighting",
     how="Random cases at ViT-B's sizes, 20 of each kind, 10 prompts, float64, normalised over the prompts.",
     caption=f"Both sides of the identity. Largest difference without LayerNorm {largest[False]:.1e}, with it "
     f"{largest[True]:.2f}.",
     alt="Without LayerNorm all points lie on the diagonal; with it they lie on a flatter band around it.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # (davpt.theorem-1)=
@@ -837,8 +909,10 @@ def errors_by_step():
 
 
 theorem = recorded(
-    "check", {"what": "Theorem 1 of DA-VPT", "seeds": len(SEEDS), "tokens": 196, "head": 64}, errors_by_step,
-)  # fmt: skip
+    "check",
+    {"what": "Theorem 1 of DA-VPT", "seeds": len(SEEDS), "tokens": 196, "head": 64},
+    errors_by_step,
+)
 fig, ax = plt.subplots(figsize=(7, 3.6))
 LOOKS = {
     "the prompt moves": ("theorem's formula, the prompt moves", "#d55e00", "o-"),
@@ -854,19 +928,36 @@ for name, (label, color, line_style) in LOOKS.items():
 ax.set(xlabel="length of the step", ylabel="mean error of the weight's change")
 ax.legend()
 page.show(
-    "davpt.theorem-1", fig, evidence="derived", records=[theorem],
+    "davpt.theorem-1",
+    fig,
+    evidence="derived",
+    records=[theorem],
     how="Random prompts and 196 random patches of 64 dimensions, one head, float64; means over patches and 10 draws.",
     caption="Error of Theorem 1's formula against the step, and of the whole first-order formula.",
     alt="On log axes two lines fall with slope two; the theorem's formula with a moving prompt falls with slope one and "
     "lies far above them.",
-)  # fmt: skip
+)
 for claim, name in {"exponent": "the prompt moves", "exponent-one-score": "one score moves"}.items():
     mean = sum(powers[name]) / len(powers[name])
-    page.judge(f"davpt.theorem-1.{claim}", mean, min(powers[name]), max(powers[name]), evidence="derived",
-               records=[theorem], note="The interval is the range over ten draws.")  # fmt: skip
+    page.judge(
+        f"davpt.theorem-1.{claim}",
+        mean,
+        min(powers[name]),
+        max(powers[name]),
+        evidence="derived",
+        records=[theorem],
+        note="The interval is the range over ten draws.",
+    )
 share = theorem.values["rises"]
-page.judge("davpt.theorem-1.sign", sum(share) / len(share), min(share), max(share), evidence="derived", records=[theorem],
-           note="Random Gaussian patches and prompts; trained ones were not tried.")  # fmt: skip
+page.judge(
+    "davpt.theorem-1.sign",
+    sum(share) / len(share),
+    min(share),
+    max(share),
+    evidence="derived",
+    records=[theorem],
+    note="Random Gaussian patches and prompts; trained ones were not tried.",
+)
 
 # %% [markdown]
 # (method-rates)=
@@ -895,9 +986,11 @@ for slug in OTHERS:
 rates = sorted({rate for row in rows for rate in row if rate != "method"})
 table(
     [{"method": f"<code>{row['method']}</code>", **{f"{rate:g}": row.get(rate, "") for rate in rates}} for row in rows],
-    "Validation accuracy in percent by learning rate; bold: the recipe's.", searched,
-    f"On {small.name}, task {task.name}, seed 0, 200 validation images.", "trend",
-)  # fmt: skip
+    "Validation accuracy in percent by learning rate; bold: the recipe's.",
+    searched,
+    f"On {small.name}, task {task.name}, seed 0, 200 validation images.",
+    "trend",
+)
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

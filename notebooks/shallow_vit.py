@@ -146,9 +146,13 @@ BETWEEN = {  # name: settings of the curves against alpha*
 }
 CNN = 2  # the first of alpha* at which the CNN with own a is run: below, it is over any cap that is quick
 LABELS = {
-    "judged": "ViT", "frozen": "attention not trained", "CNN": "1 x 1 CNN", "shared": "ViT, one a",
-    "shared frozen": "attention not trained, one a", "shared CNN": "1 x 1 CNN, one a",
-}  # fmt: skip
+    "judged": "ViT",
+    "frozen": "attention not trained",
+    "CNN": "1 x 1 CNN",
+    "shared": "ViT, one a",
+    "shared frozen": "attention not trained, one a",
+    "shared CNN": "1 x 1 CNN, one a",
+}
 
 
 def shares_of(name):
@@ -192,38 +196,68 @@ def size(m):
 
 
 jobs = {
-    **{f"alpha {n}": lambda more=more, n=n: scan([{"relevant": a} for a in shares_of(n)], **ALPHA, **more)
-       for n, more in BETWEEN.items()},
-    "1a": lambda: p.profile == "quick"  # a kept run of more trials and shares, where there is one
-    and figure_1a(_SHARES["paper"]["figure-1a"], seeds=list(range(20)), neurons=200, run=p.larger)
-    or figure_1a(SHARES["figure-1a"]),
+    **{
+        f"alpha {n}": lambda more=more, n=n: scan([{"relevant": a} for a in shares_of(n)], **ALPHA, **more)
+        for n, more in BETWEEN.items()
+    },
+    "1a": lambda: (
+        p.profile == "quick"  # a kept run of more trials and shares, where there is one
+        and figure_1a(_SHARES["paper"]["figure-1a"], seeds=list(range(20)), neurons=200, run=p.larger)
+        or figure_1a(SHARES["figure-1a"])
+    ),
     "1a shared": lambda: figure_1a(SHARES["figure-1a"], output="shared"),
     "1b": lambda: scan([{"sigma": s} for s in SIGMAS], max_steps=2000, **FIGURE_1B),
     "1b shared": lambda: scan([{"sigma": s} for s in SIGMAS], max_steps=2000, output="shared", **FIGURE_1B),
-    "1b printed": lambda: scan(
-        [{"sigma": s} for s in SIGMAS], max_steps=1000, output="shared", **FIGURE_1B, **PRINTED),
+    "1b printed": lambda: scan([{"sigma": s} for s in SIGMAS], max_steps=1000, output="shared", **FIGURE_1B, **PRINTED),
     "noise": lambda: scan([{"noise": c} for c in NOISES], relevant=0.3, confusion=0.1, max_steps=2000),
     "step": lambda: scan([{"step": e} for e in STEPS], max_steps=4000),
-    "stored": lambda: scan(
-        [{"relevant": a, "samples": n} for a in (0.1, 0.4) for n in STORED], max_steps=1000, **ALPHA),
+    "stored": lambda: scan([{"relevant": a, "samples": n} for a in (0.1, 0.4) for n in STORED], max_steps=1000, **ALPHA),
     **{f"map {m}": lambda m=m: scan([size(m)], watch="by_query", **MAP) for m in COUNTS},
     "map shared": lambda: scan([{}], watch="by_query", output="shared", **MAP),
     "map printed": lambda: scan([{}], watch="by_query", **MAP, **PRINTED),
     "map root": lambda: scan([{}], watch="by_query", **MAP, **ROOT),
-    **{f"prune {m}": lambda m=m: scan(
-        [{"drop": d} for d in DROPS]
-        + [{"noisy": 0.5, "drop": d, "drop_what": "noisy"} for d in LOUD]
-        + [{"noisy": 0.5, "drop": d, "drop_what": "any"} for d in LOUD[1:]], **size(m), **SHORT)
-       for m in COUNTS},
+    **{
+        f"prune {m}": lambda m=m: scan(
+            [{"drop": d} for d in DROPS]
+            + [{"noisy": 0.5, "drop": d, "drop_what": "noisy"} for d in LOUD]
+            + [{"noisy": 0.5, "drop": d, "drop_what": "any"} for d in LOUD[1:]],
+            **size(m),
+            **SHORT,
+        )
+        for m in COUNTS
+    },
     "widths": lambda: scan([{"neurons": m} for m in WIDTHS], max_steps=600, keep=["attention"]),
     "lemma": lambda: scan(
-        [{}], output="shared", neurons=1000, max_steps=60, run_on=True, watch="growth",
-        keep=["step", "loss", "lucky_own", "lucky_rest", "lucky_grown", "others_grown", "lucky_rest_99", "kept",
-              "kept_sign", "in_cone", "value_cosine", "query_1", "query_rest", "key_1", "key_rest", "value_1",
-              "value_rest"]),
+        [{}],
+        output="shared",
+        neurons=1000,
+        max_steps=60,
+        run_on=True,
+        watch="growth",
+        keep=[
+            "step",
+            "loss",
+            "lucky_own",
+            "lucky_rest",
+            "lucky_grown",
+            "others_grown",
+            "lucky_rest_99",
+            "kept",
+            "kept_sign",
+            "in_cone",
+            "value_cosine",
+            "query_1",
+            "query_rest",
+            "key_1",
+            "key_rest",
+            "value_1",
+            "value_rest",
+        ],
+    ),
     "extensions": lambda: scan(
-        [{"patterns": 7, "dim": 14, **more} for more in EXTENSIONS.values()], max_steps=2000, keep=["attention"]),
-}  # fmt: skip
+        [{"patterns": 7, "dim": 14, **more} for more in EXTENSIONS.values()], max_steps=2000, keep=["attention"]
+    ),
+}
 runs = {name: jobs[name]() for name in progress(list(jobs), "shallow ViT")}
 too_small = []  # what this run has in place of a kept run that is missing; no claim is judged by it
 
@@ -232,9 +266,10 @@ def smaller(artifact, record, what):
     """Say that the larger run behind a part of an artifact is not there."""
     too_small.append(record)
     page.not_run(
-        artifact, why=f"{what}: no record of it is kept, and what is shown is smaller, so no claim is judged by it.",
+        artifact,
+        why=f"{what}: no record of it is kept, and what is shown is smaller, so no claim is judged by it.",
         command='make notebook NAME=shallow_vit ARGS="-p larger True"',
-    )  # fmt: skip
+    )
 
 
 def judge(claim, *values, records, **more):
@@ -305,22 +340,29 @@ rows = [
     ("d, m_a, m_b", "dimension of tokens, values, and queries and keys", f"{base.dim}; 20 in Appendix B"),
     ("m", "neurons of the hidden layer W_O", f"{base.neurons} (here {p.neurons})"),
     ("alpha*, alpha#", "share of label-relevant and of confusion tokens", "by figure"),
-    ("c_0, tau", "noise of a token's entries; a token's distance from its pattern",
-     f"{base.noise}; about {shallow_measures.token_noise(base):.3f}"),
+    (
+        "c_0, tau",
+        "noise of a token's entries; a token's distance from its pattern",
+        f"{base.noise}; about {shallow_measures.token_noise(base):.3f}",
+    ),
     ("sigma, delta", "error of the first W_V, and of the first W_K and W_Q", f"{base.sigma}, {base.delta}"),
     ("xi", "standard deviation of the first W_O", f"{base.xi}"),
     ("eta, B, N, T", "step size, batch, samples, iterations", f"not printed (here {base.step}, {base.batch}, N = B T)"),
-]  # fmt: skip
+]
 page.show(
-    "shallowvit.table-1", pd.DataFrame(rows, columns=["symbol", "means", "value"]).set_index("symbol"),
-    evidence="derived", how="Symbols as Sections 3.1 to 4.1 define them; values as Section 4.1 prints them.",
+    "shallowvit.table-1",
+    pd.DataFrame(rows, columns=["symbol", "means", "value"]).set_index("symbol"),
+    evidence="derived",
+    how="Symbols as Sections 3.1 to 4.1 define them; values as Section 4.1 prints them.",
     caption="Notation of the main text.",
-)  # fmt: skip
+)
 printed = (base.sigma / base.noise) ** 2
 page.judge(
-    "shallowvit.table-1.value-norm", printed, evidence="derived",
+    "shallowvit.table-1.value-norm",
+    printed,
+    evidence="derived",
     note=f"W_Q and W_K come out at {(base.delta / base.noise) ** 2:g}.",
-)  # fmt: skip
+)
 page.judge("shallowvit.table-1.initial-error", abs(printed - 1), evidence="derived")
 
 # %% [markdown]
@@ -351,18 +393,21 @@ notation = recorded("shallow-notation", {"seed": 0}, notation_cells)
 inside = notation.values["inside"]
 page.show(
     "shallowvit.table-2",
-    pd.DataFrame({"share of weights between phi_n and nu_n": {
-        f"delta = {d}": f"{100 * v:.1f} %" for d, v in inside.items()}}),
-    evidence="derived", records=[notation],
+    pd.DataFrame({"share of weights between phi_n and nu_n": {f"delta = {d}": f"{100 * v:.1f} %" for d, v in inside.items()}}),
+    evidence="derived",
+    records=[notation],
     how="Attention of 20 random starts that satisfy Assumption 1, eight samples each.",
     caption="How often the bounds of Definition 1 hold at the start.",
-)  # fmt: skip
+)
 page.judge("shallowvit.table-2.fractions", notation.values["off"], evidence="derived", records=[notation])
 page.judge(
-    "shallowvit.table-2.attention-bounds", 100 * inside["0.2"], evidence="derived", records=[notation],
+    "shallowvit.table-2.attention-bounds",
+    100 * inside["0.2"],
+    evidence="derived",
+    records=[notation],
     note="The bounds allow the relevant keys' scores to move by delta + tau, but hold the irrelevant ones at 0, "
     "which moves too, by up to twice delta.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # (shallowvit.theorem-1)=
@@ -392,14 +437,18 @@ def against_shares(names, ideal):
     for name in names:
         colour, line = STYLES[name]
         values = medians(curves[name])
-        axis.plot(keys, [v if np.isfinite(v) else np.nan for v in values], line, color=colour,
-                  label=f"{LABELS[name]}: {against(fits[name])}")  # fmt: skip
+        axis.plot(
+            keys,
+            [v if np.isfinite(v) else np.nan for v in values],
+            line,
+            color=colour,
+            label=f"{LABELS[name]}: {against(fits[name])}",
+        )
         for key, trials in curves[name].items():
             axis.plot([key] * len(trials), [np.nan if n is None else n for n in trials], ".", color=colour, alpha=0.35)
     for (power, name), style in zip(ideal, (":", "-.")):
         start = medians(curves[name])[-1]
-        axis.plot(keys, [start * (k / keys[-1]) ** power for k in keys], style, color="0.3", lw=1.2,
-                  label=f"power {power}")  # fmt: skip
+        axis.plot(keys, [start * (k / keys[-1]) ** power for k in keys], style, color="0.3", lw=1.2, label=f"power {power}")
     log_axes(axis, keys, [f"1/{a:g}" for a in SHARES["theorem"]])
     axis.set(xlabel=r"$1/\alpha_*$", ylabel="samples needed, N = B T")
     axis.legend(title="power [95 %]", fontsize=8.5, loc="upper left", bbox_to_anchor=(1, 1))
@@ -407,38 +456,54 @@ def against_shares(names, ideal):
 
 
 page.show(
-    "shallowvit.theorem-1", against_shares(["judged", "shared"], [(2, "judged"), (1, "judged")]),
-    evidence="derived", records=[runs["alpha judged"], runs["alpha shared"]],
+    "shallowvit.theorem-1",
+    against_shares(["judged", "shared"], [(2, "judged"), (1, "judged")]),
+    evidence="derived",
+    records=[runs["alpha judged"], runs["alpha shared"]],
     how=f"{len(p.seeds)} trials a point; lines join the medians, dots are trials.",
     caption="Samples until the test loss is below 0.001, against the inverse label-relevant fraction.",
     alt="Samples needed rise with 1 over alpha* as a nearly straight line in logarithms, close to the power 1.",
-)  # fmt: skip
+)
 ends = [trial["loss"] for trial in runs["map 5"].values["cells"][0]]
 page.judge(
-    "shallowvit.theorem-1.loss-vanishes", *interval(ends), evidence="derived", records=[runs["map 5"]],
+    "shallowvit.theorem-1.loss-vanishes",
+    *interval(ends),
+    evidence="derived",
+    records=[runs["map 5"]],
     note="Setting of Figure 4 after 400 steps.",
-)  # fmt: skip
+)
 page.judge(
-    "shallowvit.theorem-1.sample-exponent", fits["judged"]["slope"], fits["judged"]["low"], fits["judged"]["high"],
-    evidence="derived", records=[runs["alpha judged"]],
+    "shallowvit.theorem-1.sample-exponent",
+    fits["judged"]["slope"],
+    fits["judged"]["low"],
+    fits["judged"]["high"],
+    evidence="derived",
+    records=[runs["alpha judged"]],
     note=f"B is fixed, so samples and iterations have one power. One a for all positions: {against(fits['shared'])}.",
-)  # fmt: skip
+)
 noise_cap = 2000
 page.judge(
-    "shallowvit.theorem-1.noise", *paired_log(steps("noise", -1), steps("noise", 0), noise_cap),
-    evidence="derived", records=[runs["noise"]],
+    "shallowvit.theorem-1.noise",
+    *paired_log(steps("noise", -1), steps("noise", 0), noise_cap),
+    evidence="derived",
+    records=[runs["noise"]],
     note=f"c_0 = 0.3 (far beyond the theorem's tau <= sigma) against 0.01; median samples "
     f"{text(curve('noise', NOISES))} at {', '.join(map(str, NOISES))}.",
-)  # fmt: skip
+)
 step_fit = shallow_measures.power({1 / e: steps("step", i) for i, e in enumerate(STEPS)})
 page.judge(
-    "shallowvit.theorem-1.step-exponent", step_fit["slope"], step_fit["low"], step_fit["high"], evidence="derived",
+    "shallowvit.theorem-1.step-exponent",
+    step_fit["slope"],
+    step_fit["low"],
+    step_fit["high"],
+    evidence="derived",
     records=[runs["step"]],
-)  # fmt: skip
+)
 
 # %% [markdown]
 # **One training at a time.** Move the slider through $\alpha_*$: with fewer label-relevant tokens the loss stays
 # longer where it started, and falls when the attention has begun to rise.
+
 
 # %% name="training" tags=["hide-input"]
 def training(i):
@@ -456,11 +521,14 @@ def training(i):
 
 
 page.present(
-    {f"α* = {a:g}": training(i) for i, a in enumerate(SHARES["theorem"])}, evidence="derived",
-    records=[runs["alpha judged"]], cell="training", how="A line is a trial; dotted: the median of the steps needed.",
+    {f"α* = {a:g}": training(i) for i, a in enumerate(SHARES["theorem"])},
+    evidence="derived",
+    records=[runs["alpha judged"]],
+    cell="training",
+    how="A line is a trial; dotted: the median of the steps needed.",
     caption="Test loss and attention on label-relevant tokens while the model of Theorem 1 trains.",
     alt="the test loss stays near one and then falls to zero while the attention on relevant tokens rises.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # **What $N$ means decides.** With $N$ *stored* samples, trained on for as long as it takes, the law is gone:
@@ -473,24 +541,34 @@ table = {
         for j, n in enumerate(STORED)
     }
     for i, a in enumerate((0.1, 0.4))
-}  # fmt: skip
+}
 page.present(
-    pd.DataFrame(table).T, evidence="derived", records=[runs["stored"]], cell="stored",
+    pd.DataFrame(table).T,
+    evidence="derived",
+    records=[runs["stored"]],
+    cell="stored",
     how="Trained on N stored samples in shuffled epochs, up to 1000 steps.",
     caption="Success rate when the N samples are used again and again.",
-)  # fmt: skip
+)
 
 # %% name="widths" tags=["hide-input"]
 rows = []
 for m, trials in zip(WIDTHS, runs["widths"].values["cells"]):
-    rows.append({
-        "neurons m": m, "median iterations": f"{shallow_measures.needed([t['steps'] for t in trials]):,.0f}",
-        "attention on relevant tokens at the end": f"{np.mean([t['trace']['attention'][-1] for t in trials]):.2f}",
-    })  # fmt: skip
+    rows.append(
+        {
+            "neurons m": m,
+            "median iterations": f"{shallow_measures.needed([t['steps'] for t in trials]):,.0f}",
+            "attention on relevant tokens at the end": f"{np.mean([t['trace']['attention'][-1] for t in trials]):.2f}",
+        }
+    )
 page.present(
-    pd.DataFrame(rows).set_index("neurons m"), evidence="derived", records=[runs["widths"]], cell="widths",
-    how="Setting of Figure 4, one pass.", caption="The number of hidden neurons hardly matters.",
-)  # fmt: skip
+    pd.DataFrame(rows).set_index("neurons m"),
+    evidence="derived",
+    records=[runs["widths"]],
+    cell="widths",
+    how="Setting of Figure 4, one pass.",
+    caption="The number of hidden neurons hardly matters.",
+)
 
 # %% [markdown]
 # **What the theorem does not say.**
@@ -548,47 +626,70 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(7.4, 4.2))
 heat(left, one, grid, [f"{1 / a**2:.1f}\n({a:g})" for a in shares_1a])
 columns = range(len(shares_1a))
 left.plot(columns, [where(m, grid) for m in middle], "o", color=BLUE, ms=5, label="half of the trials")
-left.plot(columns, [where(np.median(middle) * (np.median(shares_1a) / a) ** 2, grid) for a in shares_1a],
-          "--", color=RED, lw=1.8, label=r"$\alpha_*^{-2}$")  # fmt: skip
-left.set(xlabel=r"$\alpha_*^{-2}$ ($\alpha_*$)", ylabel="samples N",
-         title=f"(a) fitted power {fit_1a['slope']:.1f}", ylim=(-0.5, len(grid) - 0.5))  # fmt: skip
+left.plot(
+    columns,
+    [where(np.median(middle) * (np.median(shares_1a) / a) ** 2, grid) for a in shares_1a],
+    "--",
+    color=RED,
+    lw=1.8,
+    label=r"$\alpha_*^{-2}$",
+)
+left.set(
+    xlabel=r"$\alpha_*^{-2}$ ($\alpha_*$)",
+    ylabel="samples N",
+    title=f"(a) fitted power {fit_1a['slope']:.1f}",
+    ylim=(-0.5, len(grid) - 0.5),
+)
 left.tick_params(axis="x", labelsize=8.5)
 left.legend(loc="lower right", framealpha=1)
 heat(right, sigma_curve, grid_b, [f"{s:g}" for s in SIGMAS])
 right.set(xlabel=r"initial error $\sigma$", title=r"(b) $\alpha_* = 0.3,\ \alpha_\# = 0.2$")
 page.show(
-    "shallowvit.figure-1", fig, evidence="derived", records=[runs["1a"], runs["1b"]],
+    "shallowvit.figure-1",
+    fig,
+    evidence="derived",
+    records=[runs["1a"], runs["1b"]],
     how=f"{len(runs['1a'].settings['seeds'])} trials a cell in (a) with {runs['1a'].settings['cells'][0]['neurons']} "
     f"neurons, {len(p.seeds)} in (b) with {p.neurons}; success is a test loss below 0.001.",
     caption="Success rate: black none, white all. The dashed line is the predicted power through the middle.",
     alt="The border from black to white rises with alpha* to the power minus two, faster than the dashed "
     "prediction; against sigma it is nearly level.",
-)  # fmt: skip
+)
 if p.profile == "quick" and len(shares_1a) < len(_SHARES["paper"]["figure-1a"]):
     smaller("shallowvit.figure-1", runs["1a"], "(a) with 20 trials and six alpha*")
 judge(
-    "shallowvit.figure-1.sample-exponent", fit_1a["slope"], fit_1a["low"], fit_1a["high"], evidence="derived",
+    "shallowvit.figure-1.sample-exponent",
+    fit_1a["slope"],
+    fit_1a["low"],
+    fit_1a["high"],
+    evidence="derived",
     records=[runs["1a"]],
     note=f"Local powers {', '.join(f'{s:.1f}' for s in fit_1a['local'])}. "
     f"One a for all positions: {against(fitted(curve('1a shared', inverse(SHARES['figure-1a']))))}.",
-)  # fmt: skip
+)
 _, by_trial = success(one, grid)
 wide, narrow = int(np.argmax(shares_1a)), int(np.argmin(shares_1a))
 judge(
-    "shallowvit.figure-1.more-relevant-tokens", *interval(100 * (by_trial[:, wide] - by_trial[:, narrow])),
-    evidence="derived", records=[runs["1a"]],
-)  # fmt: skip
+    "shallowvit.figure-1.more-relevant-tokens",
+    *interval(100 * (by_trial[:, wide] - by_trial[:, narrow])),
+    evidence="derived",
+    records=[runs["1a"]],
+)
 _, by_trial = success(sigma_curve, grid_b)
 page.judge(
-    "shallowvit.figure-1.initial-error", *interval(100 * (by_trial[:, 0] - by_trial[:, -1])), evidence="derived",
+    "shallowvit.figure-1.initial-error",
+    *interval(100 * (by_trial[:, 0] - by_trial[:, -1])),
+    evidence="derived",
     records=[runs["1b"]],
     note=f"Median samples at sigma = {', '.join(map(str, SIGMAS))}: {text(sigma_curve)}; one a for all positions: "
     f"{text(curve('1b shared', SIGMAS))}; start as printed, at another step size: {text(curve('1b printed', SIGMAS))}.",
-)  # fmt: skip
+)
 page.judge(
-    "shallowvit.figure-1.condition", 0.2 / 0.5, evidence="derived",
+    "shallowvit.figure-1.condition",
+    0.2 / 0.5,
+    evidence="derived",
     note="Eq. 8 has at least this on its right-hand side, so Figure 1b is drawn where Theorem 1 does not apply.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # **What to take from it.** With half of the tokens non-discriminative, $\alpha_\# = 1/2 - \alpha_*$ changes along
@@ -617,21 +718,32 @@ for name in ("judged", "shared"):
 axis.set(xlabel=r"$1/\alpha_*$", ylabel="iterations T", xlim=(0, None), ylim=(0, None))
 axis.legend()
 page.show(
-    "shallowvit.figure-2", fig, evidence="derived", records=[runs["alpha judged"], runs["alpha shared"]],
+    "shallowvit.figure-2",
+    fig,
+    evidence="derived",
+    records=[runs["alpha judged"], runs["alpha shared"]],
     how=f"Medians of {len(p.seeds)} trials; dashed: least squares line through them.",
     caption="Iterations until the test loss is below 0.001.",
     alt="Iterations rise with 1 over alpha*, close to a straight line.",
-)  # fmt: skip
+)
 page.judge(
-    "shallowvit.figure-2.iteration-exponent", fits["judged"]["slope"], fits["judged"]["low"], fits["judged"]["high"],
-    evidence="derived", records=[runs["alpha judged"]], note=f"One a for all positions: {against(fits['shared'])}.",
-)  # fmt: skip
+    "shallowvit.figure-2.iteration-exponent",
+    fits["judged"]["slope"],
+    fits["judged"]["low"],
+    fits["judged"]["high"],
+    evidence="derived",
+    records=[runs["alpha judged"]],
+    note=f"One a for all positions: {against(fits['shared'])}.",
+)
 fewest, most = int(np.argmin(SHARES["theorem"])), int(np.argmax(SHARES["theorem"]))
 ratio = paired_log(steps("alpha judged", fewest), steps("alpha judged", most), BETWEEN["judged"]["max_steps"])
 page.judge(
-    "shallowvit.figure-2.slower-with-fewer", *(np.exp(r) - 1 for r in ratio), evidence="derived",
-    records=[runs["alpha judged"]], note="Geometric mean over trials, paired by seed.",
-)  # fmt: skip
+    "shallowvit.figure-2.slower-with-fewer",
+    *(np.exp(r) - 1 for r in ratio),
+    evidence="derived",
+    records=[runs["alpha judged"]],
+    note="Geometric mean over trials, paired by seed.",
+)
 
 # %% [markdown]
 # (shallowvit.proposition-1)=
@@ -646,31 +758,41 @@ page.judge(
 page.show(
     "shallowvit.proposition-1",
     against_shares(["judged", "frozen", "shared", "shared frozen"], [(2, "judged"), (4, "frozen")]),
-    evidence="derived", records=[runs[f"alpha {n}"] for n in STYLES],
+    evidence="derived",
+    records=[runs[f"alpha {n}"] for n in STYLES],
     how=f"{len(p.seeds)} trials a point; lines join the medians, dots are trials.",
     caption="Samples needed with attention trained and fixed.",
     alt="Without training the attention more samples are needed, the more so the fewer tokens are relevant.",
-)  # fmt: skip
+)
 trained, frozen = fits["judged"], fits["frozen"]
 both = [runs["alpha judged"], runs["alpha frozen"]]
 page.judge(
-    "shallowvit.proposition-1.sample-exponent", frozen["slope"], frozen["low"], frozen["high"], evidence="derived",
-    records=[runs["alpha frozen"]], note=f"One a for all positions: {against(fits['shared frozen'])}.",
-)  # fmt: skip
+    "shallowvit.proposition-1.sample-exponent",
+    frozen["slope"],
+    frozen["low"],
+    frozen["high"],
+    evidence="derived",
+    records=[runs["alpha frozen"]],
+    note=f"One a for all positions: {against(fits['shared frozen'])}.",
+)
 gap = frozen["slope"] - trained["slope"]
 page.judge(
-    "shallowvit.proposition-1.exponent-gap", gap,
+    "shallowvit.proposition-1.exponent-gap",
+    gap,
     gap - np.hypot(frozen["slope"] - frozen["low"], trained["high"] - trained["slope"]),
     gap + np.hypot(frozen["high"] - frozen["slope"], trained["slope"] - trained["low"]),
-    evidence="derived", records=both,
+    evidence="derived",
+    records=both,
     note="The two intervals are joined as if independent. One a for all positions: "
     f"{fits['shared frozen']['slope'] - fits['shared']['slope']:.2f}.",
-)  # fmt: skip
+)
 page.judge(
     "shallowvit.proposition-1.frozen-needs-more",
     *paired_log(steps("alpha frozen", fewest), steps("alpha judged", fewest), BETWEEN["frozen"]["max_steps"]),
-    evidence="derived", records=both, note=f"At alpha* = {SHARES['theorem'][fewest]}, paired by seed.",
-)  # fmt: skip
+    evidence="derived",
+    records=both,
+    note=f"At alpha* = {SHARES['theorem'][fewest]}, paired by seed.",
+)
 
 # %% [markdown]
 # **What to take from it.** Training the attention helps, and helps more where fewer tokens are relevant. The
@@ -688,8 +810,12 @@ page.judge(
 
 # %% name="shallowvit.figure-3" tags=["hide-input"]
 fig, axis = plt.subplots(figsize=(7, 3.7))
-for name, colour, line in (("judged", BLUE, "o-"), ("CNN", GREEN, "^-"), ("shared", SKY, "o--"),
-                           ("shared CNN", "#7fcdb3", "^--")):  # fmt: skip
+for name, colour, line in (
+    ("judged", BLUE, "o-"),
+    ("CNN", GREEN, "^-"),
+    ("shared", SKY, "o--"),
+    ("shared CNN", "#7fcdb3", "^--"),
+):
     cap, xs = 8 * BETWEEN[name]["max_steps"], list(curves[name])
     values = medians(curves[name])
     axis.plot(xs, [min(v, cap) for v in values], line, color=colour, label=LABELS[name])
@@ -701,18 +827,26 @@ axis.set(xlabel=r"$1/\alpha_*$", ylabel="samples needed, N = B T", ylim=(None, 1
 axis.legend(loc="upper left", bbox_to_anchor=(1, 1))
 cnn = [runs[f"alpha {n}"] for n in ("judged", "CNN", "shared", "shared CNN")]
 page.show(
-    "shallowvit.figure-3", fig, evidence="derived", records=cnn,
+    "shallowvit.figure-3",
+    fig,
+    evidence="derived",
+    records=cnn,
     how=f"Medians of {len(p.seeds)} trials; a median over the cap is drawn at the cap.",
     caption="Samples needed by the ViT and by a CNN on the same data.",
     alt="The CNN needs several times the samples of the ViT at every alpha*.",
-)  # fmt: skip
-logs = [[np.log((a or 1200) / (b or 4000)) for a, b in zip(steps("alpha CNN", i), steps("alpha judged", i + CNN))]
-        for i in range(len(curves["CNN"]))]  # fmt: skip
+)
+logs = [
+    [np.log((a or 1200) / (b or 4000)) for a, b in zip(steps("alpha CNN", i), steps("alpha judged", i + CNN))]
+    for i in range(len(curves["CNN"]))
+]
 page.judge(
-    "shallowvit.figure-3.vit-needs-fewer", *interval(np.mean(logs, 0)), evidence="derived", records=cnn[:2],
+    "shallowvit.figure-3.vit-needs-fewer",
+    *interval(np.mean(logs, 0)),
+    evidence="derived",
+    records=cnn[:2],
     note=f"alpha* of {', '.join(map(str, shares_of('CNN')))}; a censored CNN counts as its cap of 1200 steps, so the "
     "difference is at least this.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # (shallowvit.proposition-2)=
@@ -725,6 +859,7 @@ page.judge(
 # increases during training for every query token $l$, at a rate of $O(1/t)$ (Eq. 15).
 #
 # **What was run.** The setting of Figure 4, the sum taken apart by what the query token is.
+
 
 # %% name="shallowvit.proposition-2" tags=["hide-input"]
 def traces(name, field, cell=0):
@@ -758,20 +893,29 @@ right.set(xlabel="iteration", title="what is left", ylim=(0.05, 0.6))
 right.axvline(looks[tail][0], color="0.6", lw=1, ls=":")
 right.legend(loc="lower left")
 page.show(
-    "shallowvit.proposition-2", fig, evidence="derived", records=[runs["map 5"]],
+    "shallowvit.proposition-2",
+    fig,
+    evidence="derived",
+    records=[runs["map 5"]],
     how=f"Mean and range of {len(p.seeds)} trials. The dotted line is the median step of the first zero test loss.",
     caption="Attention on label-relevant tokens over training.",
     alt="Attention on relevant tokens rises for all queries and stops rising once the loss is zero.",
-)  # fmt: skip
+)
 lowest = np.minimum(traces("map 5", "from_relevant")[:, -1], traces("map 5", "from_rest")[:, -1])
 page.judge(
-    "shallowvit.proposition-2.limit", *interval(lowest), evidence="derived", records=[runs["map 5"]],
+    "shallowvit.proposition-2.limit",
+    *interval(lowest),
+    evidence="derived",
+    records=[runs["map 5"]],
     note="After 400 steps. The hinge loss is exactly zero long before, and then no weight moves any more.",
-)  # fmt: skip
+)
 page.judge(
-    "shallowvit.proposition-2.rate", *interval(rates), evidence="derived", records=[runs["map 5"]],
+    "shallowvit.proposition-2.rate",
+    *interval(rates),
+    evidence="derived",
+    records=[runs["map 5"]],
     note="The decade of iterations up to a test loss below 0.001; after it nothing moves and the slope is 0.",
-)  # fmt: skip
+)
 page.judge("shallowvit.proposition-2.rises", *interval(rising), evidence="derived", records=[runs["map 5"]])
 
 # %% [markdown]
@@ -785,8 +929,12 @@ page.judge("shallowvit.proposition-2.rises", *interval(rising), evidence="derive
 
 # %% name="shallowvit.figure-4" tags=["hide-input"]
 fig, axis = plt.subplots(figsize=(7, 3.9))
-READ = (("map 5", BLUE, "judged: Assumption 1, own $a_{(l)}$"), ("map shared", GREEN, "one $a$ for all positions"),
-        ("map root", ORANGE, "start without squares"), ("map printed", RED, "start as printed"))  # fmt: skip
+READ = (
+    ("map 5", BLUE, "judged: Assumption 1, own $a_{(l)}$"),
+    ("map shared", GREEN, "one $a$ for all positions"),
+    ("map root", ORANGE, "start without squares"),
+    ("map printed", RED, "start as printed"),
+)
 for name, colour, label in READ:
     values = traces(name, "attention").mean(0)
     axis.plot(looks, values, ls=(0, (3, 3)) if name == "map printed" else "-", color=colour, lw=2, label=label)
@@ -795,18 +943,24 @@ for name, colour, label in READ:
 axis.set(xlabel="iteration", ylabel="summed attention, mean over queries", ylim=(0, 1.02))
 axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8.5)
 page.show(
-    "shallowvit.figure-4", fig, evidence="derived", records=[runs[name] for name, _, _ in READ],
+    "shallowvit.figure-4",
+    fig,
+    evidence="derived",
+    records=[runs[name] for name, _, _ in READ],
     how=f"Means of {len(p.seeds)} trials, 200 stored samples, 400 steps.",
     caption="Attention on label-relevant tokens in four readings of Section 4.1.",
     alt="In the judged reading the attention on relevant tokens rises most; with one a it stops early; "
     "with the printed start it stays where it was.",
-)  # fmt: skip
+)
 rise = attention[:, -1] - attention[:, 0]
 page.judge("shallowvit.figure-4.mass-rises", *interval(rise), evidence="derived", records=[runs["map 5"]])
 page.judge(
-    "shallowvit.figure-4.mass-near-one", *interval(attention[:, -1]), evidence="derived", records=[runs["map 5"]],
+    "shallowvit.figure-4.mass-near-one",
+    *interval(attention[:, -1]),
+    evidence="derived",
+    records=[runs["map 5"]],
     note="; ".join(f"{n.removeprefix('map ')}: {traces(n, 'attention')[:, -1].mean():.2f}" for n, _, _ in READ[1:]),
-)  # fmt: skip
+)
 
 # %% [markdown]
 # **What to take from it.** Only a random $a_{(l)}$ at every position, as Eq. 1 prints it, lets training go on long
@@ -833,22 +987,28 @@ axes[0].set_ylabel("summed attention")
 axes[0].legend(loc="center right")
 many = [runs[f"map {m}"] for m in COUNTS[1:]]
 page.show(
-    "shallowvit.figure-7", fig, evidence="derived", records=many,
+    "shallowvit.figure-7",
+    fig,
+    evidence="derived",
+    records=many,
     how=f"Mean and range of {len(p.seeds)} trials; setting of Figure 4 with more patterns.",
     caption="Attention on label-relevant and on other tokens.",
     alt="For all three numbers of patterns the attention on relevant tokens rises and then stays below one.",
-)  # fmt: skip
+)
 worst = {
-    "mass-rises": min((interval(traces(f"map {m}", "attention")[:, -1] - traces(f"map {m}", "attention")[:, 0])
-                       for m in COUNTS[1:])),
+    "mass-rises": min(
+        (interval(traces(f"map {m}", "attention")[:, -1] - traces(f"map {m}", "attention")[:, 0]) for m in COUNTS[1:])
+    ),
     "mass-near-one": min(interval(traces(f"map {m}", "attention")[:, -1]) for m in COUNTS[1:]),
-}  # fmt: skip
+}
 for claim, found in worst.items():
     page.judge(f"shallowvit.figure-7.{claim}", *found, evidence="derived", records=many)
 page.judge(
-    "shallowvit.figure-7.patterns-below-dimension", max(COUNTS), evidence="derived",
+    "shallowvit.figure-7.patterns-below-dimension",
+    max(COUNTS),
+    evidence="derived",
     note="M = 20 patterns in 20 dimensions: the data model asks for M < m_a, m_b.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # (shallowvit.figure-5)=
@@ -862,6 +1022,7 @@ page.judge(
 # label-irrelevant tokens are dropped at random. Right, half of all tokens carry noise of standard deviation 0.5 per
 # entry; those are dropped, or, as a control, any tokens.
 
+
 # %% name="shallowvit.figure-5" tags=["hide-input"]
 def losses(m):
     """Test losses (trials,) of the cells of one M: label-irrelevant, noisy and any tokens dropped."""
@@ -872,9 +1033,11 @@ def losses(m):
 
 def pruning(left, right, m):
     irrelevant, noisy, anything = losses(m)
-    for axis, xs, cells, colour, name in ((left, DROPS, irrelevant, BLUE, "label-irrelevant"),
-                                          (right, LOUD, noisy, RED, "noisy"),
-                                          (right, LOUD, anything, GREY, "any (control)")):  # fmt: skip
+    for axis, xs, cells, colour, name in (
+        (left, DROPS, irrelevant, BLUE, "label-irrelevant"),
+        (right, LOUD, noisy, RED, "noisy"),
+        (right, LOUD, anything, GREY, "any (control)"),
+    ):
         found = np.array([interval(values) for values in cells])
         axis.plot(xs, found[:, 0], "o-", color=colour, label=name)
         axis.fill_between(xs, found[:, 1], found[:, 2], color=colour, alpha=0.2)
@@ -888,11 +1051,14 @@ right.set(xlabel="share of tokens removed")
 for axis in (left, right):
     axis.legend(title="removed", loc="upper right")
 page.show(
-    "shallowvit.figure-5", fig, evidence="derived", records=[runs["prune 5"]],
+    "shallowvit.figure-5",
+    fig,
+    evidence="derived",
+    records=[runs["prune 5"]],
     how=f"Mean and 95 % interval of {len(p.seeds)} trials after 250 steps.",
     caption="Test loss against the share of tokens removed before training and testing.",
     alt="The test loss falls as label-irrelevant or noisy tokens are removed, and less when any tokens are.",
-)  # fmt: skip
+)
 
 
 def judge_pruning(artifact, counts):
@@ -930,11 +1096,14 @@ for row in axes:
     row[0].set_ylabel("test hinge loss")
     row[0].legend(title="removed", fontsize=8, title_fontsize=8, loc="upper right", borderpad=0.2)
 page.show(
-    "shallowvit.figure-8", fig, evidence="derived", records=[runs[f"prune {m}"] for m in COUNTS[1:]],
+    "shallowvit.figure-8",
+    fig,
+    evidence="derived",
+    records=[runs[f"prune {m}"] for m in COUNTS[1:]],
     how=f"Mean and 95 % interval of {len(p.seeds)} trials after 250 steps.",
     caption="Test loss against the share of tokens removed, for more patterns.",
     alt="For all three numbers of patterns the test loss falls as irrelevant or noisy tokens are removed.",
-)  # fmt: skip
+)
 judge_pruning("shallowvit.figure-8", COUNTS[1:])
 
 # %% [markdown]
@@ -952,6 +1121,7 @@ judge_pruning("shallowvit.figure-8", COUNTS[1:])
 # images. Better start: weights trained on drawn shapes; worse: random. Test digits and test photographs (other
 # columns) are new. The learning rate was chosen on validation images, from three; so was the number of steps, since
 # 100 taught too little.
+
 
 # %% name="pasted" tags=["hide-input"]
 def examples(count=6):
@@ -973,10 +1143,13 @@ def examples(count=6):
 
 
 page.present(
-    examples(), evidence="derived", how="The data of the runs below, seed 0.", cell="pasted",
+    examples(),
+    evidence="derived",
+    how="The data of the runs below, seed 0.",
+    cell="pasted",
     caption="Digits pasted on photographs; below, with half and with all of the background tokens removed.",
     alt="Six small photographs with a digit on a black square each; in the lower rows the photograph disappears.",
-)  # fmt: skip
+)
 
 # %% name="shallowvit.figure-6" tags=["hide-input"]
 GRIDS = {  # seeds, shares of the background removed, N, steps
@@ -999,14 +1172,20 @@ def pasted(grid, run=True, **more):
     tasks = pasted_images.sources(first.front, first.back, first.backbone, data_dir)
 
     def compute():
-        found = [[pasted_images.accuracy(s, seed, device=p.device, data_dir=data_dir) for seed in range(seeds)]
-                 for s in progress(cells, "pasted images")]  # fmt: skip
+        found = [
+            [pasted_images.accuracy(s, seed, device=p.device, data_dir=data_dir) for seed in range(seeds)]
+            for s in progress(cells, "pasted images")
+        ]
         return {"accuracy": found}
 
     return recorded(
-        "shallow-images", {"cells": cells, "seeds": seeds}, compute, run=run,
-        data="+".join(task.fingerprint for task in tasks[:2]), weights=tasks[2].fingerprint,
-    )  # fmt: skip
+        "shallow-images",
+        {"cells": cells, "seeds": seeds},
+        compute,
+        run=run,
+        data="+".join(task.fingerprint for task in tasks[:2]),
+        weights=tasks[2].fingerprint,
+    )
 
 
 if p.data_dir and all((Path(p.data_dir) / name).is_dir() for name in ("cifar10", "plants")):
@@ -1015,8 +1194,9 @@ else:
     images = pasted("large", run=p.larger or p.profile == "paper") or pasted("small")
     what = "Digits on photographs"
 cells = [pasted_images.Settings(**s) for s in images.settings["cells"]]
-right = {(s.start, bool(s.backed), s.train_size, s.removed): np.array(values)
-         for s, values in zip(cells, images.values["accuracy"])}  # fmt: skip
+right = {
+    (s.start, bool(s.backed), s.train_size, s.removed): np.array(values) for s, values in zip(cells, images.values["accuracy"])
+}
 removed, counts = sorted({s.removed for s in cells}), sorted({s.train_size for s in cells})
 backbone = load_backbone(cells[0].backbone)
 stars = [pasted_images.alpha(replace(cells[0], removed=r), backbone) for r in removed]
@@ -1054,35 +1234,52 @@ for axis in (left, middle, last):
 left.legend(loc="lower center", ncols=2, fontsize=8, columnspacing=0.8)
 last.legend(loc="lower right")
 page.show(
-    "shallowvit.figure-6", fig, evidence="trend", records=[images],
+    "shallowvit.figure-6",
+    fig,
+    evidence="trend",
+    records=[images],
     how=f"Means and 95 % intervals of {images.settings['seeds']} seeds, {cells[0].steps} steps a run.",
     caption=f"{what}, with more and more of the background tokens removed.",
     alt="Accuracy rises as background tokens are removed and with more training images; fewer images are needed; with "
     "a spurious background the accuracy rises too.",
-)  # fmt: skip
+)
 if what == "Digits on photographs" and len(cells) < len(GRIDS["large"][1]) * (len(GRIDS["large"][2]) + len(STARTS)):
     smaller("shallowvit.figure-6", images, "Five seeds, four N, five shares of the background and 400 steps")
 gains = [right["pretrained", False, n, removed[-1]] - right["pretrained", False, n, 0.0] for n in counts]
 judge(
-    "shallowvit.figure-6.fewer-background-tokens", *interval(np.mean(gains, 0)), evidence="trend", records=[images],
+    "shallowvit.figure-6.fewer-background-tokens",
+    *interval(np.mean(gains, 0)),
+    evidence="trend",
+    records=[images],
     note=f"Mean over N; at N = {', '.join(map(str, counts))}: {', '.join(f'{g.mean():.1f}' for g in gains)}.",
-)  # fmt: skip
+)
 judge(
-    "shallowvit.figure-6.fewer-samples", *interval(np.log(need[0] / need[-1])), evidence="trend", records=[images],
+    "shallowvit.figure-6.fewer-samples",
+    *interval(np.log(need[0] / need[-1])),
+    evidence="trend",
+    records=[images],
     note=f"{need[0].mean():.0f} and {need[-1].mean():.0f} images, interpolated, {counts[0]} at the least.",
-)  # fmt: skip
+)
 spurious = {s: np.array([right[s, True, counts[-1], r] for r in removed]) for s in STARTS}
 gains = {s: interval(v[-1] - v[0]) for s, v in spurious.items()}
 judge(
-    "shallowvit.figure-6.spurious-background", *min(gains.values()), evidence="trend", records=[images],
-    note="; ".join(f"{s}: {100 - v[0].mean():.0f} % wrong with the background, {100 - v[-1].mean():.0f} % without"
-                   for s, v in spurious.items()) + ".",
-)  # fmt: skip
+    "shallowvit.figure-6.spurious-background",
+    *min(gains.values()),
+    evidence="trend",
+    records=[images],
+    note="; ".join(
+        f"{s}: {100 - v[0].mean():.0f} % wrong with the background, {100 - v[-1].mean():.0f} % without"
+        for s, v in spurious.items()
+    )
+    + ".",
+)
 judge(
-    "shallowvit.figure-6.better-start", *interval((spurious["pretrained"] - spurious["random"]).mean(0)),
-    evidence="trend", records=[images],
+    "shallowvit.figure-6.better-start",
+    *interval((spurious["pretrained"] - spurious["random"]).mean(0)),
+    evidence="trend",
+    records=[images],
     note="Pretrained against random weights; the paper's two initial models were both trained on photographs.",
-)  # fmt: skip
+)
 if what == "Digits on photographs":
     page.not_run(
         "shallowvit.figure-6",
@@ -1090,7 +1287,7 @@ if what == "Digits on photographs":
         "the task folders cifar10 and plants. The paper's initial models are not to be had; the weights of "
         f"{PRINTED_IMAGES['backbone']} for ImageNet, its first five blocks, and random ones would take their place.",
         command='make notebook NAME=shallow_vit PROFILE=paper ARGS="-p data_dir FOLDER"',
-    )  # fmt: skip
+    )
 
 # %% [markdown]
 # **What to take from it.** All four statements hold in small, and most of the gain comes with the last quarter of the
@@ -1110,19 +1307,23 @@ if what == "Digits on photographs":
 # **What was run.** Sampled tails of sums of 50 variables, and the largest $c$ that they allow.
 
 # %% name="shallowvit.lemma-1" tags=["hide-input"]
-tails = recorded("shallow-hoeffding", {"count": 50, "seed": 0},
-                 lambda: {"c": shallow_measures.hoeffding(50, 0)})  # fmt: skip
+tails = recorded("shallow-hoeffding", {"count": 50, "seed": 0}, lambda: {"c": shallow_measures.hoeffding(50, 0)})
 constants = tails.values["c"]
 page.show(
-    "shallowvit.lemma-1", pd.DataFrame({"largest c": {n: f"{c:.2f}" for n, c in constants.items()}}),
-    evidence="derived", records=[tails],
+    "shallowvit.lemma-1",
+    pd.DataFrame({"largest c": {n: f"{c:.2f}" for n, c in constants.items()}}),
+    evidence="derived",
+    records=[tails],
     how="200,000 sampled sums each; t from 0.5 standard deviations on, as far as 50 samples lie beyond.",
     caption="The constant of Lemma 1 that sampled tails allow. For very large t a Gaussian sum allows 1/pi = 0.32.",
-)  # fmt: skip
+)
 page.judge(
-    "shallowvit.lemma-1.constant", min(min(constants.values()), 1 / np.pi), evidence="derived", records=[tails],
+    "shallowvit.lemma-1.constant",
+    min(min(constants.values()), 1 / np.pi),
+    evidence="derived",
+    records=[tails],
     note="The smaller of the sampled constants and the limit of a Gaussian sum, K^2 / 2 with K^2 = 2 / pi.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # (shallowvit.lemma-2)=
@@ -1139,45 +1340,62 @@ page.judge(
 # %% name="shallowvit.lemma-2" tags=["hide-input"]
 moments = traces("lemma", "step")[0]
 fig, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.8))
-for field, colour, line, name in (("lucky_grown", BLUE, "-", "lucky, own direction"),
-                                  ("others_grown", ORANGE, "--", "others, own direction"),
-                                  ("lucky_rest", GREY, ":", "lucky, $p_3 ... p_M$")):  # fmt: skip
+for field, colour, line, name in (
+    ("lucky_grown", BLUE, "-", "lucky, own direction"),
+    ("others_grown", ORANGE, "--", "others, own direction"),
+    ("lucky_rest", GREY, ":", "lucky, $p_3 ... p_M$"),
+):
     left.plot(moments, traces("lemma", field).mean(0), line, color=colour, lw=2, label=name)
 left.set(xlabel="iteration", ylabel="component of $W_{O(i,\\cdot)}$", title="hidden neurons")
 left.legend(loc="center right", bbox_to_anchor=(1, 0.75))
 for kind, colour, width in (("query", SKY, 5), ("key", RED, 2), ("value", GREEN, 2)):
     for part, line in (("1", "-"), ("rest", "--")):
-        right.plot(moments, traces("lemma", f"{kind}_{part}").mean(0), line, color=colour, lw=width,
-                   label=kind if part == "1" else None)  # fmt: skip
+        right.plot(
+            moments,
+            traces("lemma", f"{kind}_{part}").mean(0),
+            line,
+            color=colour,
+            lw=width,
+            label=kind if part == "1" else None,
+        )
 right.plot([], [], "--", color="0.3", label="other patterns")
 right.set(xlabel="iteration", ylabel="norm", title=r"$W_Q\mu$, $W_K\mu$, $W_V\mu$")
 right.legend(loc="center right", bbox_to_anchor=(1, 0.6))
 page.show(
-    "shallowvit.lemma-2", fig, evidence="derived", records=[runs["lemma"]],
+    "shallowvit.lemma-2",
+    fig,
+    evidence="derived",
+    records=[runs["lemma"]],
     how=f"Means of {len(p.seeds)} trials; solid lines on the right are the discriminative patterns.",
     caption="Growth of the hidden layer (left), of queries, keys and values (right).",
     alt="Neurons grow along their own discriminative direction, lucky ones more than others; queries, keys "
     "and values of discriminative patterns grow and those of the rest hardly move.",
-)  # fmt: skip
+)
 lemma = [runs["lemma"]]
 last = {f: traces("lemma", f)[:, -1] for f in runs["lemma"].settings["keep"]}
 first = {f: traces("lemma", f)[:, 0] for f in runs["lemma"].settings["keep"]}
 page.judge(
-    "shallowvit.lemma-2.lucky-grow", *interval(last["lucky_grown"] - last["others_grown"]), evidence="derived",
-    records=lemma, note=f"Lucky neurons grow by {last['lucky_grown'].mean():.3f}, others by "
-    f"{last['others_grown'].mean():.3f}.",
-)  # fmt: skip
+    "shallowvit.lemma-2.lucky-grow",
+    *interval(last["lucky_grown"] - last["others_grown"]),
+    evidence="derived",
+    records=lemma,
+    note=f"Lucky neurons grow by {last['lucky_grown'].mean():.3f}, others by {last['others_grown'].mean():.3f}.",
+)
 xi = shallow_vit.Settings().xi
 page.judge(
-    "shallowvit.lemma-2.other-directions", *interval(last["lucky_rest_99"] / xi), evidence="derived", records=lemma,
+    "shallowvit.lemma-2.other-directions",
+    *interval(last["lucky_rest_99"] / xi),
+    evidence="derived",
+    records=lemma,
     note=f"At the start {(first['lucky_rest_99'] / xi).mean():.2f}.",
-)  # fmt: skip
+)
 grown = {f: last[f] - first[f] for f in last}
 page.judge(
     "shallowvit.lemma-2.query-and-key",
     *interval((grown["query_1"] + grown["key_1"] - grown["query_rest"] - grown["key_rest"]) / 2),
-    evidence="derived", records=lemma,
-)  # fmt: skip
+    evidence="derived",
+    records=lemma,
+)
 page.judge("shallowvit.lemma-2.value", *interval(last["value_cosine"]), evidence="derived", records=lemma)
 
 # %% [markdown]
@@ -1189,6 +1407,7 @@ page.judge("shallowvit.lemma-2.value", *interval(last["value_cosine"]), evidence
 # lucky if its angle to $p_1$ is at most $\sigma + \tau$; the proof takes those for which that angle is the smallest.
 #
 # **What was run.** A million Gaussian neurons against both.
+
 
 # %% name="shallowvit.lemma-3" tags=["hide-input"]
 def lucky_cells():
@@ -1205,10 +1424,13 @@ cells = pd.DataFrame(shares.values["cells"]).set_index("M")
 shown = cells[["bound", "definition", "proof", "nearest"]].map(lambda v: f"{100 * v:.2f} %")
 shown.columns = ["bound", "angle at most sigma + tau", "smallest angle by 2 (sigma + tau)", "smallest angle"]
 page.show(
-    "shallowvit.lemma-3", shown, evidence="derived", records=[shares],
+    "shallowvit.lemma-3",
+    shown,
+    evidence="derived",
+    records=[shares],
     how="Shares of 100,000 (M = 5) or 50,000 Gaussian neurons; the bound with eps_m = 0.",
     caption="Share of lucky neurons at the start, by definition, by proof, and without the noise.",
-)  # fmt: skip
+)
 five = shares.values["cells"][0]
 count = 100_000
 
@@ -1221,13 +1443,19 @@ def share_interval(value, minus=0.0):
 
 for claim, kind in (("share-by-definition", "definition"), ("share-by-proof", "proof")):
     page.judge(
-        f"shallowvit.lemma-3.{claim}", *share_interval(five[kind], five["bound"]), evidence="derived",
-        records=[shares], note="tau = c_0 sqrt(d).",
-    )  # fmt: skip
+        f"shallowvit.lemma-3.{claim}",
+        *share_interval(five[kind], five["bound"]),
+        evidence="derived",
+        records=[shares],
+        note="tau = c_0 sqrt(d).",
+    )
 page.judge(
-    "shallowvit.lemma-3.uniform-angle", *share_interval(five["quarter"]), evidence="derived", records=[shares],
+    "shallowvit.lemma-3.uniform-angle",
+    *share_interval(five["quarter"]),
+    evidence="derived",
+    records=[shares],
     note="In many dimensions a random direction is nearly orthogonal to p_1.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # **What to take from it.** The $1/M$ comes from symmetry: one of the $M$ angles is the smallest. Definition 2's
@@ -1244,22 +1472,30 @@ page.judge(
 
 # %% name="shallowvit.lemma-4" tags=["hide-input"]
 fig, axis = plt.subplots(figsize=(7, 3.4))
-for field, colour, line, name in (("kept", RED, "-", "all lucky neurons"),
-                                  ("kept_sign", BLUE, "-", "those read out with their pattern's sign"),
-                                  ("in_cone", GREY, "--", r"all within $\sigma+\tau$ (Definition 2)")):  # fmt: skip
+for field, colour, line, name in (
+    ("kept", RED, "-", "all lucky neurons"),
+    ("kept_sign", BLUE, "-", "those read out with their pattern's sign"),
+    ("in_cone", GREY, "--", r"all within $\sigma+\tau$ (Definition 2)"),
+):
     axis.plot(moments, 100 * traces("lemma", field).mean(0), line, color=colour, lw=2, label=name)
 axis.set(xlabel="iteration", ylabel="share, %", ylim=(-2, 102))
 axis.legend(loc="center right", bbox_to_anchor=(1, 0.76))
 page.show(
-    "shallowvit.lemma-4", fig, evidence="derived", records=lemma, how=f"Means of {len(p.seeds)} trials.",
+    "shallowvit.lemma-4",
+    fig,
+    evidence="derived",
+    records=lemma,
+    how=f"Means of {len(p.seeds)} trials.",
     caption="Lucky neurons of the start that are still lucky, and neurons in the cone of Definition 2.",
     alt="Half of the lucky neurons, those with the wrong output sign, leave; those with the right sign stay.",
-)  # fmt: skip
+)
 page.judge(
-    "shallowvit.lemma-4.stay-lucky", *interval(100 * traces("lemma", "kept").min(1)), evidence="derived",
-    records=lemma, note="With the pattern's own sign in the output layer: "
-    f"{100 * traces('lemma', 'kept_sign').min(1).mean():.1f} %.",
-)  # fmt: skip
+    "shallowvit.lemma-4.stay-lucky",
+    *interval(100 * traces("lemma", "kept").min(1)),
+    evidence="derived",
+    records=lemma,
+    note=f"With the pattern's own sign in the output layer: {100 * traces('lemma', 'kept_sign').min(1).mean():.1f} %.",
+)
 
 # %% [markdown]
 # ## Appendix G: four classes, sets of patterns, heads, a skip connection
@@ -1276,15 +1512,22 @@ table = []
 for name, trials in zip(EXTENSIONS, runs["extensions"].values["cells"]):
     begin, end = np.mean([(t["trace"]["attention"][0], t["trace"]["attention"][-1]) for t in trials], 0)
     found = shallow_measures.needed([t["steps"] for t in trials])
-    table.append({
-        "model": name, "successes": f"{sum(t['steps'] is not None for t in trials)} of {len(trials)}",
-        "median iterations": "over cap" if np.isinf(found) else f"{found:,.0f}",
-        "attention on relevant tokens": f"{begin:.2f} to {end:.2f}",
-    })  # fmt: skip
+    table.append(
+        {
+            "model": name,
+            "successes": f"{sum(t['steps'] is not None for t in trials)} of {len(trials)}",
+            "median iterations": "over cap" if np.isinf(found) else f"{found:,.0f}",
+            "attention on relevant tokens": f"{begin:.2f} to {end:.2f}",
+        }
+    )
 page.present(
-    pd.DataFrame(table).set_index("model"), evidence="derived", records=[runs["extensions"]], cell="extensions",
-    how="Setting of Figure 4 with seven patterns, one pass.", caption="The extensions of Appendix G.",
-)  # fmt: skip
+    pd.DataFrame(table).set_index("model"),
+    evidence="derived",
+    records=[runs["extensions"]],
+    cell="extensions",
+    how="Setting of Figure 4 with seven patterns, one pass.",
+    caption="The extensions of Appendix G.",
+)
 
 # %%
 page.close()

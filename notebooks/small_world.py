@@ -73,17 +73,21 @@ for ax, (stage, title) in zip(axes, STAGES.items(), strict=True):
     ax.set(title=title, xlabel="step", ylabel="training loss" if stage == "masked" else "")
     ax.legend(fontsize=5.5, loc="upper right")
 page.present(
-    fig, evidence="trend", cell="curves", how="From the logs of the pretraining runs, one run each.",
+    fig,
+    evidence="trend",
+    cell="curves",
+    how="From the logs of the pretraining runs, one run each.",
     caption="Training losses by stage. Supervised: cross-entropy with two extra heads. The supervised micro ViT's first "
-            "stage painted plain pixels, whose loss is on another scale, and is left out.",
+    "stage painted plain pixels, whose loss is on another scale, and is left out.",
     alt="Three panels of falling training losses: masked autoencoding, MoCo-v3, and supervised training.",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # How much of the source a backbone knows: the share of 4,000 new pictures that its own head names right, and that a
 # linear probe on its frozen features names right (trained on 6,000 pictures). The self-supervised features know
 # little of the 112 shapes in a linear way: minutes on one CPU thread are no substitute for ImageNet and days. What
 # the chapters say of "MAE" and "MoCo-v3" is said of such backbones.
+
 
 # %% name="backbones" tags=["hide-input"]
 def percent(value):
@@ -92,16 +96,25 @@ def percent(value):
 
 rows = [
     {
-        "backbone": name, "width": networks()[name]["timm_kwargs"].get("embed_dim", "–"),
-        "epochs: MAE / MoCo / labels": " / ".join(str(log["recipe"].get(k, 0)) for k in ("mae_epochs", "moco_epochs", "epochs")),
+        "backbone": name,
+        "width": networks()[name]["timm_kwargs"].get("embed_dim", "–"),
+        "epochs: MAE / MoCo / labels": " / ".join(
+            str(log["recipe"].get(k, 0)) for k in ("mae_epochs", "moco_epochs", "epochs")
+        ),
         "start": "MAE" if log["recipe"].get("init") else "random",
-        "own head, %": percent(log["source_accuracy"]), "linear probe, %": percent(log.get("probe_accuracy")),
+        "own head, %": percent(log["source_accuracy"]),
+        "linear probe, %": percent(log.get("probe_accuracy")),
         "minutes": round(log["seconds"] / 60),
     }
     for name, log in logs.items()
-]  # fmt: skip
-page.present(pd.DataFrame(rows), evidence="trend", cell="backbones", how="From the logs beside the weights.",
-             caption="The embedded backbones on 4,000 held-out pictures of their source; chance is 0.9 %.")  # fmt: skip
+]
+page.present(
+    pd.DataFrame(rows),
+    evidence="trend",
+    cell="backbones",
+    how="From the logs beside the weights.",
+    caption="The embedded backbones on 4,000 held-out pictures of their source; chance is 0.9 %.",
+)
 
 # %% [markdown]
 # ## What the tasks ask
@@ -127,11 +140,19 @@ if len(frame):
     table.insert(0, "group", [grids.group_of(name) for name in order])
     table.insert(1, "classes", ["–" if np.isnan(count) else f"{count}" for count in classes])
     page.present(
-        table.rename_axis(None).rename_axis(None, axis=1), evidence="trend", cell="tasks", how=chapter.how(frame), records=[*frame.record],
+        table.rename_axis(None).rename_axis(None, axis=1),
+        evidence="trend",
+        cell="tasks",
+        how=chapter.how(frame),
+        records=[*frame.record],
         caption="Test accuracy in %, mean and standard deviation over the seeds that there are.",
-    )  # fmt: skip
+    )
     fig, ax = plt.subplots(figsize=(7, 3.8))
-    for variant, mark, color in (("From scratch", "x", "#7f7f7f"), ("Linear probe", "o", "#0072b2"), ("Full fine-tuning", "s", "#222222")):
+    for variant, mark, color in (
+        ("From scratch", "x", "#7f7f7f"),
+        ("Linear probe", "o", "#0072b2"),
+        ("Full fine-tuning", "s", "#222222"),
+    ):
         if variant in means:
             ax.plot(means[variant], np.arange(len(order)), mark, color=color, label=variant, ls="none")
     ax.plot(100 / np.array(classes), np.arange(len(order)), "|", color="#d55e00", ms=12, label="chance", ls="none")
@@ -140,10 +161,14 @@ if len(frame):
     ax.invert_yaxis()
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     page.present(
-        fig, evidence="trend", cell="tasks", how=chapter.how(frame), records=[*frame.record],
+        fig,
+        evidence="trend",
+        cell="tasks",
+        how=chapter.how(frame),
+        records=[*frame.record],
         caption="The same, to compare: what pretraining gives, and what fine-tuning can add.",
         alt="For each task three marks on a line from 0 to 100 percent: from scratch, linear probe and full fine-tuning, beside chance.",
-    )  # fmt: skip
+    )
 
 # %% [markdown]
 # ## Between the methods
@@ -159,12 +184,23 @@ if len(bench):
     for task, part in tuned.groupby("task", sort=False):
         means = part.groupby("variant").test.mean()
         deviations = part.groupby("variant").test.std(ddof=1).dropna()
-        rows.append({
-            "task": task, "group": grids.group_of(task), "lowest": f"{means.min():.1f} ({means.idxmin()})",
-            "highest": f"{means.max():.1f} ({means.idxmax()})", "range": f"{means.max() - means.min():.1f}",
-            "deviation of seeds": f"{deviations.mean():.1f}" if len(deviations) else "–",
-        })  # fmt: skip
-    page.present(pd.DataFrame(rows), evidence="trend", cell="separation", how=chapter.how(tuned), records=[*tuned.record],
-                 caption="Methods of the benchmark without the linear probe: mean test accuracy, in %.")  # fmt: skip
+        rows.append(
+            {
+                "task": task,
+                "group": grids.group_of(task),
+                "lowest": f"{means.min():.1f} ({means.idxmin()})",
+                "highest": f"{means.max():.1f} ({means.idxmax()})",
+                "range": f"{means.max() - means.min():.1f}",
+                "deviation of seeds": f"{deviations.mean():.1f}" if len(deviations) else "–",
+            }
+        )
+    page.present(
+        pd.DataFrame(rows),
+        evidence="trend",
+        cell="separation",
+        how=chapter.how(tuned),
+        records=[*tuned.record],
+        caption="Methods of the benchmark without the linear probe: mean test accuracy, in %.",
+    )
 chapter.show_left_out()
 page.close()

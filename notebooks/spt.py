@@ -69,11 +69,21 @@ p = read_parameters(ChapterParameters, globals())
 page = Page("spt", p)
 plots.style()
 chapter = Chapter(
-    page, p,
-    own=["benchmark", "pretraining", "spt-starts", "spt-share", "spt-other-task", "spt-length", "spt-sizes", "sizes",
-         "spt-amount"],
+    page,
+    p,
+    own=[
+        "benchmark",
+        "pretraining",
+        "spt-starts",
+        "spt-share",
+        "spt-other-task",
+        "spt-length",
+        "spt-sizes",
+        "sizes",
+        "spt-amount",
+    ],
     quick_methods=["vpt-deep", "spt-deep", "full-finetune"],
-)  # fmt: skip
+)
 
 COLOURS = {
     "Full fine-tuning": plots.PALETTE["full-finetune"],
@@ -106,9 +116,15 @@ def judge_least(claim, leads, on, parts=(), note=""):
         return
     name, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
     told = f"Least certain of {len(gains)} leads: {name}" if len(gains) > 1 else name
-    page.judge(claim, least.mean, least.low, least.high, evidence="trend",
-               records=[record for one in gains.values() for record in one.records],
-               note=f"{told}; {least.seeds} seeds. {note}".strip())  # fmt: skip
+    page.judge(
+        claim,
+        least.mean,
+        least.low,
+        least.high,
+        evidence="trend",
+        records=[record for one in gains.values() for record in one.records],
+        note=f"{told}; {least.seeds} seeds. {note}".strip(),
+    )
 
 
 def show_table(artifact, table, frame, caption):
@@ -117,8 +133,7 @@ def show_table(artifact, table, frame, caption):
 
 
 def show_figure(artifact, fig, frame, caption, alt):
-    page.show(artifact, fig, evidence="trend", how=chapter.how(frame), records=[*frame.record],
-              caption=caption, alt=alt)  # fmt: skip
+    page.show(artifact, fig, evidence="trend", how=chapter.how(frame), records=[*frame.record], caption=caption, alt=alt)
 
 
 def line(ax, frame, by, label, **style):
@@ -163,15 +178,22 @@ stated = {
     "weight decay": (f"{recipe.weight_decay:g}", "not stated"),
     "augmentation": (recipe.augmentation, "FGVC: random resized crop and flip; VTAB-1k: none"),
     "prompts, deep and shallow": (" and ".join(map(str, chapter.cast.prompts.values())), "20 and 100"),
-    "learning rates": (f"{' / '.join(f'{f:g}' for f in sweeps.FACTORS)} times the recipe's, on val",
-                       "on val; not stated which"),
+    "learning rates": (
+        f"{' / '.join(f'{f:g}' for f in sweeps.FACTORS)} times the recipe's, on val",
+        "on val; not stated which",
+    ),
     "features before the head": ("standardised" if recipe.standardise else "as they are", "not stated"),
     "epoch that is reported": (recipe.selection, "not stated"),
     "seeds": ("as each caption says", "three runs"),
-}  # fmt: skip
+}
 table = pd.DataFrame([{"": name, "here": here, "paper": paper} for name, (here, paper) in stated.items()])
-page.present(table, evidence="derived", how="This profile's recipe beside Section 4.1 of the paper.",
-             caption="How the runs are made, here and there.", cell="recipe")  # fmt: skip
+page.present(
+    table,
+    evidence="derived",
+    how="This profile's recipe beside Section 4.1 of the paper.",
+    caption="How the runs are made, here and there.",
+    cell="recipe",
+)
 
 # %% [markdown]
 # The rates that the search took say how far a start can matter: Adam moves an entry by up to about the rate in each
@@ -182,8 +204,14 @@ frame = chapter.rows("benchmark", "pretraining", variants=PAIR)
 if len(frame):
     rates = frame.groupby(["backbone", "variant", "task"]).rate.first().unstack()
     rates = rates.map(lambda rate: "–" if np.isnan(rate) else f"{rate:g}").rename_axis(None, axis=1).reset_index()
-    page.present(rates, evidence="trend", how="The rate of each record; the recipe's where its search is not whole.",
-                 records=[*frame.record], caption="Learning rates of the prompts, by task.", cell="rates")  # fmt: skip
+    page.present(
+        rates,
+        evidence="trend",
+        how="The rate of each record; the recipe's where its search is not whole.",
+        records=[*frame.record],
+        caption="Learning rates of the prompts, by task.",
+        cell="rates",
+    )
 
 # %% [markdown]
 # (spt.figure-2)=
@@ -227,10 +255,13 @@ def prompt_records(study, part):
 
 def nmi(frame):
     """One row an epoch of each record: variant, task, seed, epoch and the NMI, meaned over blocks."""
-    return pd.DataFrame([
-        {"variant": row.variant, "task": row.task, "seed": row.seed, "epoch": epoch, "nmi": float(np.mean(blocks))}
-        for row in frame.itertuples() for epoch, blocks in enumerate(row.record.values["nmi"])
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {"variant": row.variant, "task": row.task, "seed": row.seed, "epoch": epoch, "nmi": float(np.mean(blocks))}
+            for row in frame.itertuples()
+            for epoch, blocks in enumerate(row.record.values["nmi"])
+        ]
+    )
 
 
 def show_nmi(frame):
@@ -251,19 +282,30 @@ def show_nmi(frame):
             ax.yaxis.set_major_formatter("{x:g}")
     axes[0][0].set_ylabel("NMI, mean over blocks")
     fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    show_figure("spt.figure-2", fig, frame, "NMI of prompts and patches by epoch, MAE: mean and range of the seeds.",
-                "Curves of NMI over epochs for VPT-Deep and SPT-Deep, one panel a task.")  # fmt: skip
+    show_figure(
+        "spt.figure-2",
+        fig,
+        frame,
+        "NMI of prompts and patches by epoch, MAE: mean and range of the seeds.",
+        "Curves of NMI over epochs for VPT-Deep and SPT-Deep, one panel a task.",
+    )
     rows = chapter.answers("spt.figure-2.vpt-nmi-rises", frame, ["VPT-Deep"], WATCHED, ["mae"])
     if len(rows):
         ends = nmi(rows).groupby(["seed", "epoch"]).nmi.mean().unstack("epoch")
         rise = (ends.iloc[:, -1] - ends[0]).dropna()
-        page.judge("spt.figure-2.vpt-nmi-rises", *interval(rise), evidence="trend", records=[*rows.record],
-                   note=f"{len(rise)} seeds.")  # fmt: skip
+        page.judge(
+            "spt.figure-2.vpt-nmi-rises", *interval(rise), evidence="trend", records=[*rows.record], note=f"{len(rise)} seeds."
+        )
     rows = chapter.answers("spt.figure-2.spt-starts-above-vpt", frame, PAIR, WATCHED, ["mae"])
     if len(rows):
         starts = nmi(rows).query("epoch == 0").groupby(["seed", "variant"]).nmi.mean().unstack()
-        page.judge("spt.figure-2.spt-starts-above-vpt", *interval(starts["SPT-Deep"] - starts["VPT-Deep"]),
-                   evidence="trend", records=[*rows.record], note=f"{len(starts)} seeds.")  # fmt: skip
+        page.judge(
+            "spt.figure-2.spt-starts-above-vpt",
+            *interval(starts["SPT-Deep"] - starts["VPT-Deep"]),
+            evidence="trend",
+            records=[*rows.record],
+            note=f"{len(starts)} seeds.",
+        )
 
 
 watched = prompt_records("pretraining", "mae")
@@ -289,16 +331,22 @@ rivals = {"vpt": "VPT-Deep", "gate": "Gate-VPT", "full": "Full fine-tuning"}
 for part in ("mae", "mocov3"):
     frame = chapter.rows("pretraining", variants=COLUMNS, part=part)
     if len(frame):
-        show_table("spt.table-2", statistics.group_table(frame), frame,
-                   f"{PARTS[part]}: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
+        show_table(
+            "spt.table-2",
+            statistics.group_table(frame),
+            frame,
+            f"{PARTS[part]}: test accuracy in %, mean ± standard deviation over seeds.",
+        )
         for slug, rival in rivals.items():
             chapter.judge(f"spt.table-2.{part}-over-{slug}", frame, "SPT-Deep", rival, on="pretraining", parts=[part])
 cells = papers.published("spt.table-2").set_index(["pretraining", "method"]).loc["MAE"]
 of_vtab = papers.published("spt.table-s3").set_index(["pretraining", "method"]).loc["MAE"]
 VTAB = [name for name in of_vtab.columns if name not in ("bold", "doubt")]
 FGVC = ["CUB-200-2011", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford Cars"]
-wins = sum(int((t.loc["SPT-Deep", names].astype(float) > t.loc["Full", names].astype(float)).sum())
-           for t, names in ((cells, FGVC), (of_vtab, VTAB)))  # fmt: skip
+wins = sum(
+    int((t.loc["SPT-Deep", names].astype(float) > t.loc["Full", names].astype(float)).sum())
+    for t, names in ((cells, FGVC), (of_vtab, VTAB))
+)
 page.judge("spt.table-2.wins-over-full", wins, evidence="derived", note="Counted in the printed cells.")
 page.printed("spt.table-2", "Table 2 as printed")
 end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.", "pretraining")
@@ -335,8 +383,12 @@ if len(frame):
     table = statistics.group_table(frame).drop(columns="mean")
     trained = frame.groupby("variant").parameters.first()
     table.insert(1, "parameters without head", [f"{trained[name]:,}" for name in table.method])
-    show_table("spt.table-3", table, frame, f"{', '.join(frame.task.unique())}, supervised: test accuracy in %, mean ± "
-               "standard deviation over seeds.")  # fmt: skip
+    show_table(
+        "spt.table-3",
+        table,
+        frame,
+        f"{', '.join(frame.task.unique())}, supervised: test accuracy in %, mean ± standard deviation over seeds.",
+    )
     for slug, rival in {"vpt-deep": "VPT-Deep", "e2vpt": "E2VPT", "full": "Full fine-tuning"}.items():
         chapter.judge(f"spt.table-3.deep-over-{slug}", frame, "SPT-Deep", rival, on="fine", parts=["supervised"])
 page.printed("spt.table-3", "Table 3 as printed")
@@ -354,8 +406,13 @@ end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC sets.", "be
 # favours that. Frozen, the linear probe is beside them: it says whether frozen prompts help at all.
 
 # %% name="spt.table-4" tags=["hide-input"]
-STARTS = {"uniform (VPT)": "uniform (VPT)", "k-means": "k-means", "mean": "mean pooling", "max": "max pooling",
-          "random": "random sample"}  # fmt: skip
+STARTS = {
+    "uniform (VPT)": "uniform (VPT)",
+    "k-means": "k-means",
+    "mean": "mean pooling",
+    "max": "max pooling",
+    "random": "random sample",
+}
 SAMPLED = [name for name in STARTS if name != "uniform (VPT)"]
 
 
@@ -377,15 +434,26 @@ frame = chapter.rows("spt-starts", tasks="ablation")
 frame = frame[frame.variant.isin([*STARTS, *(f"{name}, frozen" for name in STARTS)])]
 probes = chapter.rows("benchmark", "pretraining", variants=["Linear probe"], tasks="ablation")
 if len(frame):
-    show_table("spt.table-4", starts_table(frame, probes), frame, "SPT-Deep by the prompts' start, task "
-               f"{', '.join(frame.task.unique())}: test accuracy in %, mean ± standard deviation over seeds.")
+    show_table(
+        "spt.table-4",
+        starts_table(frame, probes),
+        frame,
+        "SPT-Deep by the prompts' start, task "
+        f"{', '.join(frame.task.unique())}: test accuracy in %, mean ± standard deviation over seeds.",
+    )
     for claim, tail in (("frozen", ", frozen"), ("learned", "")):
-        judge_least(f"spt.table-4.{claim}-over-uniform",
-                    {STARTS[name]: (frame, name + tail, "uniform (VPT)" + tail) for name in SAMPLED},
-                    "ablation", ["supervised", "mae"])  # fmt: skip
-    judge_least("spt.table-4.frozen-k-means-best", {
-        f"over {STARTS[name]}": (frame, "k-means, frozen", f"{name}, frozen") for name in SAMPLED if name != "k-means"
-    }, "ablation", ["supervised", "mae"])  # fmt: skip
+        judge_least(
+            f"spt.table-4.{claim}-over-uniform",
+            {STARTS[name]: (frame, name + tail, "uniform (VPT)" + tail) for name in SAMPLED},
+            "ablation",
+            ["supervised", "mae"],
+        )
+    judge_least(
+        "spt.table-4.frozen-k-means-best",
+        {f"over {STARTS[name]}": (frame, "k-means, frozen", f"{name}, frozen") for name in SAMPLED if name != "k-means"},
+        "ablation",
+        ["supervised", "mae"],
+    )
 page.printed("spt.table-4", "Table 4 (a) as printed")
 end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k and of MAE.", "spt-starts")
 
@@ -445,15 +513,27 @@ def matrix_plot(artifact, part, letter):
     sns.heatmap(100 * means / means.max(), ax=ax, **shown)
     ax.set(xlabel="task that is learned", ylabel="task of the prompts")
     ax.tick_params(axis="y", rotation=0)
-    show_figure(artifact, fig, frame, f"({letter}) Prompts frozen as they started; each column is divided by its best.",
-                "A matrix of relative accuracies, task of the prompts by task that is learned.")  # fmt: skip
+    show_figure(
+        artifact,
+        fig,
+        frame,
+        f"({letter}) Prompts frozen as they started; each column is divided by its best.",
+        "A matrix of relative accuracies, task of the prompts by task that is learned.",
+    )
     four = chapter.cast.tasks["four"]
     rows = chapter.answers(f"{artifact}.own-task-best", frame.assign(variant=frame.other), four, four, [part])
     if len(rows):
-        own, other = (rows[same].groupby(["seed", "task"]).test.mean() for same in (rows.other == rows.task, rows.other != rows.task))
+        own, other = (
+            rows[same].groupby(["seed", "task"]).test.mean() for same in (rows.other == rows.task, rows.other != rows.task)
+        )
         gaps = (own - other).groupby("seed").mean()
-        page.judge(f"{artifact}.own-task-best", *interval(gaps), evidence="trend", records=[*rows.record],
-                   note=f"{len(four)} tasks, {len(gaps)} seeds; prompts frozen.")  # fmt: skip
+        page.judge(
+            f"{artifact}.own-task-best",
+            *interval(gaps),
+            evidence="trend",
+            records=[*rows.record],
+            note=f"{len(four)} tasks, {len(gaps)} seeds; prompts frozen.",
+        )
 
 
 def length_plot(artifact, part, letter):
@@ -473,17 +553,26 @@ def length_plot(artifact, part, letter):
     ax.minorticks_off()
     ax.set(xlabel="prompts a block", ylabel="test accuracy, %")
     fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    show_figure(artifact, fig, frame, f"({letter}) Prompt length: mean and range of the seeds.",
-                "Accuracy over the number of prompts for VPT-Deep and SPT-Deep.")  # fmt: skip
+    show_figure(
+        artifact,
+        fig,
+        frame,
+        f"({letter}) Prompt length: mean and range of the seeds.",
+        "Accuracy over the number of prompts for VPT-Deep and SPT-Deep.",
+    )
     if frame.length.nunique() > 2 and set(PAIR) <= set(frame.family):
         every = [f"{family}, {length}" for family in PAIR for length in frame.length.unique()]
         rows = chapter.answers(f"{artifact}.length-matters-less", frame, every, "ablation", [part])
         if len(rows):
             by_length = rows.groupby(["seed", "family", "length"]).test.mean().unstack()
             ranges = (by_length.max(axis=1) - by_length.min(axis=1)).unstack("family")
-            page.judge(f"{artifact}.length-matters-less", *interval(ranges["SPT-Deep"] - ranges["VPT-Deep"]),
-                       evidence="trend", records=[*rows.record],
-                       note=f"Range over {frame.length.nunique()} lengths in each of {len(ranges)} seeds.")  # fmt: skip
+            page.judge(
+                f"{artifact}.length-matters-less",
+                *interval(ranges["SPT-Deep"] - ranges["VPT-Deep"]),
+                evidence="trend",
+                records=[*rows.record],
+                note=f"Range over {frame.length.nunique()} lengths in each of {len(ranges)} seeds.",
+            )
 
 
 def size_plot(artifact, frame, parts, letter, on):
@@ -500,8 +589,13 @@ def size_plot(artifact, frame, parts, letter, on):
     ax.set(xlabel="size of the ViT", ylabel="test accuracy, %")
     fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     tasks = ", ".join(dict.fromkeys(frame.task))
-    show_figure(artifact, fig, frame, f"({letter}) Size of the backbone, {tasks}: mean and range of the seeds.",
-                "Accuracy by backbone size for VPT-Deep and SPT-Deep.")  # fmt: skip
+    show_figure(
+        artifact,
+        fig,
+        frame,
+        f"({letter}) Size of the backbone, {tasks}: mean and range of the seeds.",
+        "Accuracy by backbone size for VPT-Deep and SPT-Deep.",
+    )
     if set(names) == set(frame.backbone):
         leads = {name: (frame[frame.backbone == name], "SPT-Deep", "VPT-Deep") for name in names}
         judge_least(f"{artifact}.over-vpt-at-every-size", leads, on)
@@ -551,18 +645,33 @@ def show_amounts(artifact, task, prompts, on):
         ax.set(title=PARTS[part], xlabel="training images", ylabel="test accuracy, %")
     handles = {label: handle for ax in axes[0] for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
-    show_figure(artifact, fig, whole, f"Task {task} by number of training images: mean and range of the seeds.",
-                "Accuracy over training images for full fine-tuning, VPT-Deep and SPT-Deep, one panel a pre-training.")
+    show_figure(
+        artifact,
+        fig,
+        whole,
+        f"Task {task} by number of training images: mean and range of the seeds.",
+        "Accuracy over training images for full fine-tuning, VPT-Deep and SPT-Deep, one panel a pre-training.",
+    )
     for part in parts:
         frame = whole[whole.backbone == chapter.cast.backbones[part]]
         if frame.train_size.nunique() < 2:
             continue
         few, many = (frame[frame.train_size == size] for size in (frame.train_size.min(), frame.train_size.max()))
         full = "Full fine-tuning"
-        judge_least(f"{artifact}.{part}-few-images", {f"{name} over {full}": (few, name, full) for name in prompts},
-                    on, [part], f"{few.train_size.iloc[0]} images.")  # fmt: skip
-        judge_least(f"{artifact}.{part}-many-images", {f"{full} over {name}": (many, full, name) for name in prompts},
-                    on, [part], f"{many.train_size.iloc[0]} images.")  # fmt: skip
+        judge_least(
+            f"{artifact}.{part}-few-images",
+            {f"{name} over {full}": (few, name, full) for name in prompts},
+            on,
+            [part],
+            f"{few.train_size.iloc[0]} images.",
+        )
+        judge_least(
+            f"{artifact}.{part}-many-images",
+            {f"{full} over {name}": (many, full, name) for name in prompts},
+            on,
+            [part],
+            f"{many.train_size.iloc[0]} images.",
+        )
 
 
 amounts = list(dict.fromkeys(chapter.frames["spt-amount"].task))
@@ -574,8 +683,13 @@ for task in [name for name in amounts if name not in second][:1]:
     rows = chapter.answers("spt.figure-4.supervised-better-with-few", rows, ["SPT-Deep"], first, ["supervised", "mae"])
     if len(rows):
         by_part = [rows[rows.backbone == chapter.cast.backbones[part]] for part in ("supervised", "mae")]
-        page.judge("spt.figure-4.supervised-better-with-few", *difference(*by_part), evidence="trend",
-                   records=[*rows.record], note=f"SPT-Deep with {rows.train_size.iloc[0]} images.")  # fmt: skip
+        page.judge(
+            "spt.figure-4.supervised-better-with-few",
+            *difference(*by_part),
+            evidence="trend",
+            records=[*rows.record],
+            note=f"SPT-Deep with {rows.train_size.iloc[0]} images.",
+        )
 end("spt.figure-4", "ImageNet-1K, 1 % to all of its 1.28 million images, ViT-B/16 of two pre-trainings.", "spt-amount")
 
 # %% [markdown]
@@ -595,18 +709,34 @@ end("spt.figure-4", "ImageNet-1K, 1 % to all of its 1.28 million images, ViT-B/1
 entries = embedded_tasks()
 used = [name for part in ("benchmark", "pretraining", "four", "ablation", "amount") for name in grids.cast("quick").tasks[part]]
 used = list(dict.fromkeys(used))
-table = pd.DataFrame([
-    {"task": name, "group": entries[name]["group"], "what": entries[name]["nature"],
-     "classes": len(entries[name]["classes"]), **dict(zip(["train", "val", "test"], entries[name]["splits"]))}
-    for name in used
-])  # fmt: skip
-page.show("spt.table-s1", table, evidence="derived", how="From the description of the embedded tasks.",
-          caption="The embedded tasks that this page uses in the quick profile.")  # fmt: skip
+table = pd.DataFrame(
+    [
+        {
+            "task": name,
+            "group": entries[name]["group"],
+            "what": entries[name]["nature"],
+            "classes": len(entries[name]["classes"]),
+            **dict(zip(["train", "val", "test"], entries[name]["splits"])),
+        }
+        for name in used
+    ]
+)
+page.show(
+    "spt.table-s1",
+    table,
+    evidence="derived",
+    how="From the description of the embedded tasks.",
+    caption="The embedded tasks that this page uses in the quick profile.",
+)
 starred = papers.published("spt.table-s1")
 starred = starred[starred.val.str.endswith("*")]
 train, val = (starred[name].str.strip("*").str.replace(",", "").astype(int) for name in ("train", "val"))
-page.judge("spt.table-s1.val-share", (100 * val / (train + val) - 10).abs().max(), evidence="derived",
-           note=f"From the printed sizes of {', '.join(starred.dataset)}.")  # fmt: skip
+page.judge(
+    "spt.table-s1.val-share",
+    (100 * val / (train + val) - 10).abs().max(),
+    evidence="derived",
+    note=f"From the printed sizes of {', '.join(starred.dataset)}.",
+)
 page.printed("spt.table-s1", "Table S1 as printed")
 
 # %% [markdown]
@@ -634,8 +764,12 @@ end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised ViT-B a
 # is left out.
 
 # %% name="spt.table-s2" tags=["hide-input"]
-LEVELS = {"uniform (VPT)": "(a) random", "tokens of block 0": "(b) first", "tokens behind the last block": "(b) last",
-          "random": "(c) own level (SPT)"}  # fmt: skip
+LEVELS = {
+    "uniform (VPT)": "(a) random",
+    "tokens of block 0": "(b) first",
+    "tokens behind the last block": "(b) last",
+    "random": "(c) own level (SPT)",
+}
 frame = chapter.rows("spt-starts", variants=[*LEVELS], tasks="ablation")
 shallow = chapter.rows("benchmark", "pretraining", variants=["VPT-Shallow", "SPT-Shallow"], tasks="ablation")
 if len(frame):
@@ -648,8 +782,13 @@ if len(frame):
             row[f"{PARTS[part]}, deep"] = spread(other[other.variant == name])
         rows.append(row)
     table = pd.DataFrame(rows)
-    show_table("spt.table-s2", table.loc[:, (table != "–").any()], frame, f"Task {', '.join(frame.task.unique())} by the "
-               "level that prompts start from: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
+    show_table(
+        "spt.table-s2",
+        table.loc[:, (table != "–").any()],
+        frame,
+        f"Task {', '.join(frame.task.unique())} by the "
+        "level that prompts start from: test accuracy in %, mean ± standard deviation over seeds.",
+    )
     for claim, rival in zip(["uniform", "first", "last"], LEVELS):
         chapter.judge(f"spt.table-s2.over-{claim}", frame, "random", rival, on="ablation", parts=["supervised", "mae"])
 page.printed("spt.table-s2", "Table S2 as printed")
@@ -707,9 +846,14 @@ def show_cka(frame):
             mean = np.mean([record.values["cka"] for record in mine.record], 0)
             fig.colorbar(ax.imshow(mean, cmap="viridis", vmin=0), ax=ax, label="CKA")
             ax.plot(mean.argmax(1), range(len(mean)), "o", color="#d55e00", mec="white", ms=5)
-    show_figure("spt.figure-s4", fig, frame, "CKA of prompts and patches after the last epoch, mean over tasks and "
-                "seeds. Dots: the most similar layer of each row; on the diagonal it is the prompts' own.",
-                "Matrices of CKA, prompts by block against patches by block, by method and pre-training.")  # fmt: skip
+    show_figure(
+        "spt.figure-s4",
+        fig,
+        frame,
+        "CKA of prompts and patches after the last epoch, mean over tasks and "
+        "seeds. Dots: the most similar layer of each row; on the diagonal it is the prompts' own.",
+        "Matrices of CKA, prompts by block against patches by block, by method and pre-training.",
+    )
     shares = own_layer(frame)
     table = shares.groupby(["variant", "backbone"]).agg(["mean", "count"]).reset_index()
     table["mean"] = (100 * table["mean"]).map("{:.0f} %".format)
@@ -718,13 +862,19 @@ def show_cka(frame):
     rows = chapter.answers("spt.figure-s4.spt-own-layer", frame, ["SPT-Deep"], WATCHED, ["supervised", "mae"])
     if len(rows):
         mean = own_layer(rows).groupby("seed").mean()
-        page.judge("spt.figure-s4.spt-own-layer", *interval(mean), evidence="trend", note=f"{len(mean)} seeds.",
-                   records=[*rows.record])  # fmt: skip
+        page.judge(
+            "spt.figure-s4.spt-own-layer", *interval(mean), evidence="trend", note=f"{len(mean)} seeds.", records=[*rows.record]
+        )
     rows = chapter.answers("spt.figure-s4.own-layer-over-vpt", frame, PAIR, WATCHED, ["mae"])
     if len(rows):
         share = own_layer(rows).unstack("variant")
-        page.judge("spt.figure-s4.own-layer-over-vpt", *interval(share["SPT-Deep"] - share["VPT-Deep"]), evidence="trend",
-                   note=f"{len(share)} seeds.", records=[*rows.record])  # fmt: skip
+        page.judge(
+            "spt.figure-s4.own-layer-over-vpt",
+            *interval(share["SPT-Deep"] - share["VPT-Deep"]),
+            evidence="trend",
+            note=f"{len(share)} seeds.",
+            records=[*rows.record],
+        )
 
 
 compared = pd.concat([part for part in (prompt_records("benchmark", "supervised"), watched) if len(part)] or [watched])
@@ -750,12 +900,26 @@ frame = chapter.rows("benchmark", "pretraining", variants=["Full fine-tuning", "
 for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.cast.backbones.get(part)]
     if len(rows):
-        show_table("spt.table-s3", statistics.task_table(rows), rows,
-                   f"Pre-training {name}: test accuracy in %, mean over seeds.")  # fmt: skip
-chapter.judge("spt.table-s3.supervised-over-full", frame, "SPT-Deep", "Full fine-tuning", note="Without fine-grained.",
-              on="vtab", parts=["supervised"])  # fmt: skip
-chapter.judge("spt.table-s3.deep-over-shallow", frame, "SPT-Deep", "SPT-Shallow", on="vtab",
-              note="A task that several backbones have counts as one, with their mean.")  # fmt: skip
+        show_table(
+            "spt.table-s3", statistics.task_table(rows), rows, f"Pre-training {name}: test accuracy in %, mean over seeds."
+        )
+chapter.judge(
+    "spt.table-s3.supervised-over-full",
+    frame,
+    "SPT-Deep",
+    "Full fine-tuning",
+    note="Without fine-grained.",
+    on="vtab",
+    parts=["supervised"],
+)
+chapter.judge(
+    "spt.table-s3.deep-over-shallow",
+    frame,
+    "SPT-Deep",
+    "SPT-Shallow",
+    on="vtab",
+    note="A task that several backbones have counts as one, with their mean.",
+)
 printed = papers.published("spt.table-s3").set_index(["pretraining", "method"])
 GROUPS = {"Natural": VTAB[:7], "Specialized": VTAB[7:11], "Structured": VTAB[11:]}
 means = pd.DataFrame({group: printed[names].astype(float).mean(axis=1) for group, names in GROUPS.items()})
@@ -764,8 +928,7 @@ four = papers.published("spt.table-s4").set_index("method")[[*GROUPS]].astype(fl
 four.index = pd.MultiIndex.from_product([["supervised"], four.index])
 again = pd.concat([two, four]).rename_axis(means.index.names)
 off = means - again.loc[means.index]
-page.judge("spt.table-s3.group-means", off.abs().max(axis=None), evidence="derived",
-           note=f"{off.size} means of printed cells.")  # fmt: skip
+page.judge("spt.table-s3.group-means", off.abs().max(axis=None), evidence="derived", note=f"{off.size} means of printed cells.")
 page.printed("spt.table-s3", "Table S3 as printed")
 end("spt.table-s3", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.", "benchmark")
 
@@ -779,8 +942,12 @@ end("spt.table-s3", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.
 # %% name="spt.table-s4" tags=["hide-input"]
 frame = chapter.rows("benchmark", variants=METHODS, part="supervised")
 if len(frame):
-    show_table("spt.table-s4", statistics.group_table(frame), frame,
-               "Supervised pre-training: test accuracy in %, mean ± standard deviation over seeds.")  # fmt: skip
+    show_table(
+        "spt.table-s4",
+        statistics.group_table(frame),
+        frame,
+        "Supervised pre-training: test accuracy in %, mean ± standard deviation over seeds.",
+    )
     chapter.judge("spt.table-s4.deep-over-vpt-deep", frame, "SPT-Deep", "VPT-Deep", on="benchmark")
     chapter.judge("spt.table-s4.shallow-over-vpt-shallow", frame, "SPT-Shallow", "VPT-Shallow", on="benchmark")
     chapter.judge("spt.table-s4.deep-over-e2vpt", frame, "SPT-Deep", "E2VPT", on="benchmark")

@@ -22,10 +22,17 @@ def small_vit(pool="token", width=16, heads=2, size=16, depth=4, class_token=Non
 
     torch.manual_seed(0)
     model = VisionTransformer(
-        img_size=size, patch_size=4, embed_dim=width, depth=depth, num_heads=heads, num_classes=0, global_pool=pool,
+        img_size=size,
+        patch_size=4,
+        embed_dim=width,
+        depth=depth,
+        num_heads=heads,
+        num_classes=0,
+        global_pool=pool,
         class_token=pool == "token" if class_token is None else class_token,
-        fc_norm=False if pool == "avg" else None, **more,
-    )  # fmt: skip
+        fc_norm=False if pool == "avg" else None,
+        **more,
+    )
     with torch.no_grad():  # biases and norms away from their trivial start, where a mistake would not show
         for name, parameter in model.named_parameters():
             if name.endswith("bias") or "norm" in name:
@@ -93,4 +100,3 @@ def tiny_task(size=16, classes=3, per_split=(24, 12, 12), seed=0):
 @pytest.fixture
 def task():
     return tiny_task()
-

@@ -32,8 +32,7 @@ run = recorded("test", {"seed": 0}, lambda: {"distance": 0.25})
 # %% name="ap.lemma-1" tags=["hide-input"]
 figure, axes = plt.subplots()
 axes.plot([1, 0.25])
-page.show("ap.lemma-1", figure, evidence="derived", how="Counted.", caption="A line", alt="A falling line",
-          records=[run])
+page.show("ap.lemma-1", figure, evidence="derived", how="Counted.", caption="A line", alt="A falling line", records=[run])
 wide = pd.DataFrame({f"a wide column {i}": [run.values["distance"]] for i in range(12)})
 lines = {f"P = {n}": plt.subplots(figsize=(n / 4, 2))[0] for n in (8, 16, 32)}
 page.show("ap.lemma-1", lines, evidence="derived", how="Counted.", caption="Lines", alt="A line", records=[run])

@@ -42,11 +42,26 @@ def copy(tmp_path, monkeypatch):
     return target / "papers"
 
 
-@pytest.mark.parametrize("text, values", [
-    ("85.1 (+3.5)", [85.1, 3.5]), ("1.11×", [1.11]), ("26,032", [26032]), ("0.10d", [0.1]), ("1% to 6%", [1, 6]),
-    ("81.44 ↓ 0.99", [81.44, -0.99]), ("82.14 ↑ 3.66", [82.14, 3.66]), ("10%~30%", [10, 30]), ("-0.8", [-0.8]), ("−0.8", [-0.8]),
-    ("800 / 1000", [800, 1000]), ("ViT-H", []), ("-", []), ("", []), ("0.1-0.3", [0.1, 0.3]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, values",
+    [
+        ("85.1 (+3.5)", [85.1, 3.5]),
+        ("1.11×", [1.11]),
+        ("26,032", [26032]),
+        ("0.10d", [0.1]),
+        ("1% to 6%", [1, 6]),
+        ("81.44 ↓ 0.99", [81.44, -0.99]),
+        ("82.14 ↑ 3.66", [82.14, 3.66]),
+        ("10%~30%", [10, 30]),
+        ("-0.8", [-0.8]),
+        ("−0.8", [-0.8]),
+        ("800 / 1000", [800, 1000]),
+        ("ViT-H", []),
+        ("-", []),
+        ("", []),
+        ("0.1-0.3", [0.1, 0.3]),
+    ],
+)
 def test_numbers_of_a_text(text, values):
     assert [amount.value for amount, _ in numbers(text)] == pytest.approx(values)
 
@@ -80,12 +95,23 @@ def test_worst_errors_hold_at_the_corners(a, b, u, v):
         assert (x / y).worst == pytest.approx(max(abs(p / q - a / b) for p, q in corners), rel=0.15)
 
 
-@pytest.mark.parametrize("sense, printed, computed, verdict", [
-    ("equal", "75.8", 75.75, "agrees"), ("equal", "75.8", 75.7, "disagrees"), ("equal", "24", 25, "disagrees"),
-    ("at least", "4%", 3.99, "disagrees"), ("at least", "4%", 4.0, "agrees"), ("above", "4%", 4.0, "disagrees"),
-    ("at most", "0.4%", 0.4, "agrees"), ("below", "0.4%", 0.4, "disagrees"), ("about", "5%", 5.4, "agrees"),
-    ("about", "5%", 5.6, "disagrees"), ("between", "2 to 4", 4, "agrees"), ("between", "2 to 4", 6, "disagrees"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sense, printed, computed, verdict",
+    [
+        ("equal", "75.8", 75.75, "agrees"),
+        ("equal", "75.8", 75.7, "disagrees"),
+        ("equal", "24", 25, "disagrees"),
+        ("at least", "4%", 3.99, "disagrees"),
+        ("at least", "4%", 4.0, "agrees"),
+        ("above", "4%", 4.0, "disagrees"),
+        ("at most", "0.4%", 0.4, "agrees"),
+        ("below", "0.4%", 0.4, "disagrees"),
+        ("about", "5%", 5.4, "agrees"),
+        ("about", "5%", 5.6, "disagrees"),
+        ("between", "2 to 4", 4, "agrees"),
+        ("between", "2 to 4", 6, "disagrees"),
+    ],
+)
 def test_senses(sense, printed, computed, verdict):
     blank = Finding("x.y", "x", "x", "", "statement", "", printed, "", "inconclusive")
     assert judged(blank, Amount(computed), sense).verdict == verdict
@@ -95,28 +121,31 @@ FIRST, VP, AP = (f"ap.table-1 | ResNet-101 | {method}" for method in ("FULL-FINE
 DATA = "CUB200 .. Waterbirds"
 
 
-@pytest.mark.parametrize("rule, value", [
-    ({"value": f"{AP} | DTD"}, 69.80),
-    ({"difference": [f"{AP} | DTD", f"{VP} | DTD"]}, 69.80 - 63.12),
-    ({"relative": [f"{AP} | DTD", f"{VP} | DTD"]}, 100 * (69.80 / 63.12 - 1)),
-    ({"share": [f"{AP} | DTD", 200]}, 34.9),
-    ({"ratio": [f"{AP} | DTD", 2]}, 34.9),
-    ({"mean": [f"{AP} | DTD", f"{VP} | DTD"]}, (69.80 + 63.12) / 2),
-    ({"mean": f"{AP} | CUB200, DTD"}, (69.42 + 69.80) / 2),
-    ({"sum": [1, 2, {"product": [3, 4]}]}, 15),
-    ({"largest_of": [1, 7, 3]}, 7),
-    ({"smallest_of": [1, 7, {"difference": [1, 2]}]}, -1),
-    ({"wins": [f"{AP} | {DATA}", f"{VP} | {DATA}"]}, 19),
-    ({"wins": [f"{AP} | {DATA}", f"{AP} | {DATA}"]}, 0),
-    ({"wins": [f"{AP} | {DATA}", f"{AP} | {DATA}"], "ties": True}, 19),
-    ({"wins": [f"{VP} | {DATA}", f"{AP} | {DATA}"], "lower": True}, 19),
-    # all but OxfordPets, 90.49 against 91.31
-    ({"best": {"row": f"{FIRST} | {DATA}", "among": [f"{VP} | {DATA}", f"{AP} | {DATA}"]}}, 18),
-    ({"rank": {"row": f"{AP} | DTD", "among": [f"{FIRST} | DTD", f"{VP} | DTD"]}}, 2),
-    ({"rank": {"row": f"{AP} | DTD", "among": [f"{FIRST} | DTD", f"{VP} | DTD"], "lowest": True}}, 2),
-    ({"largest": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]}, 69.80 - 63.12),
-    ({"smallest": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]}, 69.42 - 65.72),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "rule, value",
+    [
+        ({"value": f"{AP} | DTD"}, 69.80),
+        ({"difference": [f"{AP} | DTD", f"{VP} | DTD"]}, 69.80 - 63.12),
+        ({"relative": [f"{AP} | DTD", f"{VP} | DTD"]}, 100 * (69.80 / 63.12 - 1)),
+        ({"share": [f"{AP} | DTD", 200]}, 34.9),
+        ({"ratio": [f"{AP} | DTD", 2]}, 34.9),
+        ({"mean": [f"{AP} | DTD", f"{VP} | DTD"]}, (69.80 + 63.12) / 2),
+        ({"mean": f"{AP} | CUB200, DTD"}, (69.42 + 69.80) / 2),
+        ({"sum": [1, 2, {"product": [3, 4]}]}, 15),
+        ({"largest_of": [1, 7, 3]}, 7),
+        ({"smallest_of": [1, 7, {"difference": [1, 2]}]}, -1),
+        ({"wins": [f"{AP} | {DATA}", f"{VP} | {DATA}"]}, 19),
+        ({"wins": [f"{AP} | {DATA}", f"{AP} | {DATA}"]}, 0),
+        ({"wins": [f"{AP} | {DATA}", f"{AP} | {DATA}"], "ties": True}, 19),
+        ({"wins": [f"{VP} | {DATA}", f"{AP} | {DATA}"], "lower": True}, 19),
+        # all but OxfordPets, 90.49 against 91.31
+        ({"best": {"row": f"{FIRST} | {DATA}", "among": [f"{VP} | {DATA}", f"{AP} | {DATA}"]}}, 18),
+        ({"rank": {"row": f"{AP} | DTD", "among": [f"{FIRST} | DTD", f"{VP} | DTD"]}}, 2),
+        ({"rank": {"row": f"{AP} | DTD", "among": [f"{FIRST} | DTD", f"{VP} | DTD"], "lowest": True}}, 2),
+        ({"largest": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]}, 69.80 - 63.12),
+        ({"smallest": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]}, 69.42 - 65.72),
+    ],
+)
 def test_operations(rule, value):
     assert evaluate(rule).value == pytest.approx(value)
 
@@ -125,30 +154,39 @@ def test_a_cell_without_a_number_decides_nothing():
     assert evaluate({"mean": "ivpt.table-1 | DAM-VP | CIFAR100 .. Sun397"}) is None
 
 
-@pytest.mark.parametrize("reference, message", [
-    ("ap.table-11 | ResNet-101 | AP | DTD", "Did you mean 'ap.table-1'"),
-    ("ap.table-1 | ResNet-101 | APP | DTD", "Did you mean 'AP'"),
-    ("ap.table-1 | ResNet-101 | AP | DTT", "Did you mean 'DTD'"),
-    ("ap.table-1 | ResNet-101 | DTD", "leads to 5 rows"),
-    ("app.prose | epochs-main | value", "Did you mean 'ap'"),
-    ("ap.table-a8 | x | y", "lost the cells"),
-    ("ap.figure-1 | x | y", "prints no cells"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "reference, message",
+    [
+        ("ap.table-11 | ResNet-101 | AP | DTD", "Did you mean 'ap.table-1'"),
+        ("ap.table-1 | ResNet-101 | APP | DTD", "Did you mean 'AP'"),
+        ("ap.table-1 | ResNet-101 | AP | DTT", "Did you mean 'DTD'"),
+        ("ap.table-1 | ResNet-101 | DTD", "leads to 5 rows"),
+        ("app.prose | epochs-main | value", "Did you mean 'ap'"),
+        ("ap.table-a8 | x | y", "lost the cells"),
+        ("ap.figure-1 | x | y", "prints no cells"),
+    ],
+)
 def test_references_that_lead_nowhere(reference, message):
     with pytest.raises(BadInput, match=message):
         look_up(reference)
 
 
-@pytest.mark.parametrize("text, message", [
-    ("statement: []", "Did you mean 'statements'"),
-    ("means: [{table: ap.table-1, colum: Average, of: DTD}]", "Did you mean 'column'"),
-    ("means: [{table: ap.table-1, column: Averag, of: DTD}]", "Averag"),
-    ("statements: [{id: a, what: b, prose: epochs-main}]", "one of value"),
-    ("statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, sense: equals}]", "Did you mean 'equal'"),
-    ("statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, claim: ap.x}]", "unknown claim"),
-    ("statements: [{id: a, what: b, prose: epochs-man, value: 1}]", "Did you mean 'epochs-main'"),
-    ("readings: {ap.nothing: x}", "unknown finding"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("statement: []", "Did you mean 'statements'"),
+        ("means: [{table: ap.table-1, colum: Average, of: DTD}]", "Did you mean 'column'"),
+        ("means: [{table: ap.table-1, column: Averag, of: DTD}]", "Averag"),
+        ("statements: [{id: a, what: b, prose: epochs-main}]", "one of value"),
+        (
+            "statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, sense: equals}]",
+            "Did you mean 'equal'",
+        ),
+        ("statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, claim: ap.x}]", "unknown claim"),
+        ("statements: [{id: a, what: b, prose: epochs-man, value: 1}]", "Did you mean 'epochs-main'"),
+        ("readings: {ap.nothing: x}", "unknown finding"),
+    ],
+)
 def test_damaged_rules(copy, text, message):
     (copy / "ap" / "audit.yaml").write_text(text)
     with pytest.raises((BadInput, KeyError), match=message):
@@ -162,8 +200,11 @@ def test_every_finding_has_its_words():
     assert (found[["id", "where", "what", "printed"]] != "").all(axis=None)
     off = found[(found["verdict"] == "disagrees")]
     assert (off["computed"] != "").all() and 100 < len(off) < len(found) / 5
-    known = {"ap.table-a2.quoted.accuracy-vit-b-16-supervised-vpt-shallow-specialized", "ivpt.table-1.group-mean.full-fine-tuning",
-             "ap.table-3.average.vit-large-16-vp"}  # fmt: skip
+    known = {
+        "ap.table-a2.quoted.accuracy-vit-b-16-supervised-vpt-shallow-specialized",
+        "ivpt.table-1.group-mean.full-fine-tuning",
+        "ap.table-3.average.vit-large-16-vp",
+    }
     assert known <= set(off["id"])
     for places in found["cells"]:
         for name, row, column in places:
@@ -185,9 +226,7 @@ def parts_of(rule: dict) -> list[tuple[int, str]]:
     from visprompt.auditing.cells import columns
 
     frame = cells_of(rule["table"])
-    names = [
-        c for part in ([rule["of"]] if isinstance(rule["of"], str) else rule["of"]) for c in columns(frame, part, "")
-    ]
+    names = [c for part in ([rule["of"]] if isinstance(rule["of"], str) else rule["of"]) for c in columns(frame, part, "")]
     holding = {f.cells[0][1] for f in mean_findings("x", rule) if f.verdict == "agrees"}
     return [(row, name) for row in sorted(holding) for name in names]
 
@@ -238,11 +277,7 @@ def test_coarser_and_alternative_numbers_are_the_same():
     def cell(text):
         return Cell("ap.table-1", 0, "DTD", text)
 
-    assert (
-        same(cell("78.48"), cell("78.5"))
-        and same(cell("800 / 1000"), cell("1000"))
-        and same(cell("5,394*"), cell("5394"))
-    )
+    assert same(cell("78.48"), cell("78.5")) and same(cell("800 / 1000"), cell("1000")) and same(cell("5,394*"), cell("5394"))
     assert not same(cell("78.4"), cell("78.5")) and not same(cell("78.44"), cell("78.5"))
 
 

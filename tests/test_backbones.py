@@ -119,8 +119,16 @@ def test_wrapped_weights_load(kind, tmp_path):
 
 
 NO_TENSORS = [
-    {"model": 3}, {"model": {}}, {"state_dict": None}, [], {}, {"cls_token": 1.5}, {0: torch.zeros(1)}, torch.zeros(2), "x",
-]  # fmt: skip
+    {"model": 3},
+    {"model": {}},
+    {"state_dict": None},
+    [],
+    {},
+    {"cls_token": 1.5},
+    {0: torch.zeros(1)},
+    torch.zeros(2),
+    "x",
+]
 
 
 @pytest.mark.parametrize("content", NO_TENSORS, ids=str)

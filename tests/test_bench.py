@@ -168,11 +168,12 @@ def test_a_page_takes_the_record_with_most_rounds(stores):
         (["--models", "vit_bse_patch16_224"], "unknown backbone"),
         (["--models", "resnet18", "--repeats", "1"], "resnet"),
         pytest.param(
-            ["--device", "cuda"], "no GPU",
+            ["--device", "cuda"],
+            "no GPU",
             marks=pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU"),
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_benched_is_refused(stores, capsys, words, message):
     assert main(["bench", *words]) == 2
     assert message in capsys.readouterr().err

@@ -17,14 +17,17 @@ from visprompt.paths import ROOT
 from visprompt.studies.sweeps import Run
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ({"methods": ["vpt-depe"]}, "Did you mean 'vpt-deep'"),
-    ({"studies": ["benchmrk"]}, "Did you mean 'benchmark'"),
-    ({"tasks": []}, "parameter tasks is an empty list; leave it out"),
-    ({"seeds": []}, "parameter seeds is an empty list"),
-    ({"profile": "paper"}, "give -p data_dir FOLDER"),
-    ({"profile": "papers"}, "profile"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"methods": ["vpt-depe"]}, "Did you mean 'vpt-deep'"),
+        ({"studies": ["benchmrk"]}, "Did you mean 'benchmark'"),
+        ({"tasks": []}, "parameter tasks is an empty list; leave it out"),
+        ({"seeds": []}, "parameter seeds is an empty list"),
+        ({"profile": "paper"}, "give -p data_dir FOLDER"),
+        ({"profile": "papers"}, "profile"),
+    ],
+)
 def test_impossible_parameters_say_what_to_write(given, message):
     with pytest.raises(BadInput, match=message):
         ChapterParameters(**given)
@@ -36,10 +39,16 @@ def test_profiles_fill_what_is_left_out():
     assert (paper.seeds, paper.search, paper.studies) == ([0, 1, 2, 3, 4], True, None)
 
 
-@pytest.mark.parametrize("given", [
-    {"tasks": ["position"]}, {"methods": ["vpt-deep"]}, {"backbone": "vit_nano_patch4_24"}, {"search": True},
-    {"seeds": [7], "tasks": ["position"]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tasks": ["position"]},
+        {"methods": ["vpt-deep"]},
+        {"backbone": "vit_nano_patch4_24"},
+        {"search": True},
+        {"seeds": [7], "tasks": ["position"]},
+    ],
+)
 def test_a_narrowed_chapter_runs_its_studies(given):
     assert ChapterParameters(**given).studies is None
     assert ChapterParameters(**given, studies=[]).studies == []  # only shows what is kept
@@ -71,7 +80,7 @@ def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
     assert chapter.page.claims == {}
     chapter.paper_scale("spt.table-3", "Needs data.", "benchmark")
     command = chapter.page.artifacts["spt.table-3"]["not_run"]["command"]
-    assert command == 'make notebook NAME=spt PROFILE=paper ARGS="-p data_dir FOLDER -p studies \'[benchmark]\'"'
+    assert command == "make notebook NAME=spt PROFILE=paper ARGS=\"-p data_dir FOLDER -p studies '[benchmark]'\""
 
 
 def test_a_chapter_shows_each_run_once(chapter, stores):
@@ -104,14 +113,24 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
     """85.4 ± 3.0 was made of one run with 100 images and one with 200."""
     monkeypatch.setattr(chapters, "REAL", "vit_micro_patch4_24")
     base = {
-        "method": "vpt-deep", "method_settings": {"prompt_tokens": 2}, "backbone": "vit_micro_patch4_24", "task": "dtd10",
-        "normalisation": {"mean": [0.5] * 3, "std": [0.5] * 3}, "train_size": 100, "resize": "direct", "seed": 0,
+        "method": "vpt-deep",
+        "method_settings": {"prompt_tokens": 2},
+        "backbone": "vit_micro_patch4_24",
+        "task": "dtd10",
+        "normalisation": {"mean": [0.5] * 3, "std": [0.5] * 3},
+        "train_size": 100,
+        "resize": "direct",
+        "seed": 0,
         "recipe": {"learning_rate": 0.01, "batch_size": 32, "epochs": 4},
-    }  # fmt: skip
+    }
     other = {
-        "train_size": 200, "resize": "crop", "normalisation": {"mean": [0.4] * 3, "std": [0.5] * 3},
-        "recipe": {**base["recipe"], "batch_size": 64}, "method_settings": {"prompt_tokens": 3}, "prepared_on": "letters",
-    }  # fmt: skip
+        "train_size": 200,
+        "resize": "crop",
+        "normalisation": {"mean": [0.4] * 3, "std": [0.5] * 3},
+        "recipe": {**base["recipe"], "batch_size": 64},
+        "method_settings": {"prompt_tokens": 3},
+        "prepared_on": "letters",
+    }
     keep(stores, base, 80.0)
     keep(stores, {**base, "seed": 1}, 84.0)
     keep(stores, {**base, "recipe": {**base["recipe"], "learning_rate": 0.05}}, 99.0, val=10.0)  # worse on validation
@@ -154,10 +173,21 @@ def test_a_task_that_no_variant_learned_is_named():
 def frame_of(tasks, backbones=("vit_micro_patch4_24",), variants=("SPT-Deep", "VPT-Deep"), seeds=(0, 1, 2)):
     """Runs of variants on tasks, the first variant a point above the next."""
     rows = [
-        {"backbone": backbone, "task": task, "variant": variant, "seed": seed, "train_size": 8, "test": 50.0 - place,
-         "group": chapters.group_of(task), "record": Kept()}
-        for backbone in backbones for task in tasks for place, variant in enumerate(variants) for seed in seeds
-    ]  # fmt: skip
+        {
+            "backbone": backbone,
+            "task": task,
+            "variant": variant,
+            "seed": seed,
+            "train_size": 8,
+            "test": 50.0 - place,
+            "group": chapters.group_of(task),
+            "record": Kept(),
+        }
+        for backbone in backbones
+        for task in tasks
+        for place, variant in enumerate(variants)
+        for seed in seeds
+    ]
     return pd.DataFrame(rows)
 
 
@@ -167,17 +197,20 @@ class Kept:
     id, fingerprints = "0" * 12, {"code": {}}
 
 
-@pytest.mark.parametrize(("profile", "tasks", "on", "why"), [
-    ("quick", ["flowers"], "fine", None),
-    ("quick", ["flowers", "holidays"], "fine", None),
-    ("quick", ["holidays"], "fine", "none of it was run"),
-    ("quick", ["dtd10"], "vtab", "there is dtd10"),
-    ("quick", ["position", "letters"], "vtab", "not texture was run"),
-    ("quick", ["position", "letters", "texture", "holidays"], "vtab", None),
-    ("paper", ["holidays"], "fine", "about cub_200_2011, nabirds, oxford_flowers and 2 more"),
-    ("paper", chapters.grids.cast("paper").tasks["vtab"][:18], "vtab", "not smallnorb_elevation was run"),
-    ("paper", chapters.grids.cast("paper").tasks["vtab"], "vtab", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("profile", "tasks", "on", "why"),
+    [
+        ("quick", ["flowers"], "fine", None),
+        ("quick", ["flowers", "holidays"], "fine", None),
+        ("quick", ["holidays"], "fine", "none of it was run"),
+        ("quick", ["dtd10"], "vtab", "there is dtd10"),
+        ("quick", ["position", "letters"], "vtab", "not texture was run"),
+        ("quick", ["position", "letters", "texture", "holidays"], "vtab", None),
+        ("paper", ["holidays"], "fine", "about cub_200_2011, nabirds, oxford_flowers and 2 more"),
+        ("paper", chapters.grids.cast("paper").tasks["vtab"][:18], "vtab", "not smallnorb_elevation was run"),
+        ("paper", chapters.grids.cast("paper").tasks["vtab"], "vtab", None),
+    ],
+)
 def test_a_claim_is_judged_only_on_the_data_it_speaks_of(profile, tasks, on, why, stores, monkeypatch, tmp_path):
     for task in tasks:
         (tmp_path / task).mkdir()
@@ -200,7 +233,9 @@ def test_a_mean_over_pretrainings_is_judged_when_all_are_there(chapter, monkeypa
     claim, parts = "spt.table-4.learned-over-uniform", ["supervised", "mae"]
 
     def judge(frame):
-        return shown(monkeypatch, chapter, lambda: chapter.judge(claim, frame, "SPT-Deep", "VPT-Deep", on="ablation", parts=parts))
+        return shown(
+            monkeypatch, chapter, lambda: chapter.judge(claim, frame, "SPT-Deep", "VPT-Deep", on="ablation", parts=parts)
+        )
 
     assert "not judged" in judge(frame_of(["position"])) and claim not in chapter.page.claims
     chapter.cast = chapters.replace(chapter.cast, backbones={"supervised": names["supervised"]})
@@ -225,10 +260,13 @@ def test_a_misspelt_task_of_a_chapter_is_refused(stores, tmp_path):
         Chapter(Page("spt", p), p, ["benchmark"], [])
 
 
-@pytest.mark.parametrize(("name", "method", "own", "why"), [
-    ("spt", "vpt-deep", ["benchmark", "spt-amount"], "not 1281167"),
-    ("davpt", "da-vpt-plus", ["benchmark", "davpt-weights"], "guided_tokens must be 1 to 10"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "method", "own", "why"),
+    [
+        ("spt", "vpt-deep", ["benchmark", "spt-amount"], "not 1281167"),
+        ("davpt", "da-vpt-plus", ["benchmark", "davpt-weights"], "guided_tokens must be 1 to 10"),
+    ],
+)
 def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, own, why, stores, tmp_path, monkeypatch):
     """On a folder of ten classes: what is looked up and cannot be run there is left out, and said."""
     folder, generator = tmp_path / "ten", np.random.default_rng(0)
@@ -239,9 +277,16 @@ def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, 
             Image.fromarray(generator.integers(0, 256, (24, 24, 3), np.uint8)).save(folder / name_of_image)
         (folder / split).write_text("".join(f"{image} {label}\n" for label, image in enumerate(names)))
     p = ChapterParameters(
-        profile="paper", data_dir=str(tmp_path), backbone="vit_micro_patch4_24", tasks=["ten"], studies=["benchmark"],
-        methods=[method], seeds=[0], search=False, epochs=1,
-    )  # fmt: skip
+        profile="paper",
+        data_dir=str(tmp_path),
+        backbone="vit_micro_patch4_24",
+        tasks=["ten"],
+        studies=["benchmark"],
+        methods=[method],
+        seeds=[0],
+        search=False,
+        epochs=1,
+    )
     chapter = Chapter(Page(name, p), p, own, [])
     frames = chapter.frames
     assert list(frames["benchmark"].task) == ["ten"] and list(frames["benchmark"].group) == ["other"]
@@ -261,21 +306,39 @@ def part_of_a_notebook(name, *wanted, **namespace):
     return types.SimpleNamespace(**namespace)
 
 
-@pytest.mark.parametrize(("task", "few_shot", "amounts"), [
-    ("position", 160, [80, 160, 320, 800]), ("position", 400, [200, 400, 800]), ("position", 800, [400, 800, 1600]),
-    ("count", 800, [400, 800]), ("count", 1000, [500, 800, 1000]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("task", "few_shot", "amounts"),
+    [
+        ("position", 160, [80, 160, 320, 800]),
+        ("position", 400, [200, 400, 800]),
+        ("position", 800, [400, 800, 1600]),
+        ("count", 800, [400, 800]),
+        ("count", 1000, [500, 800, 1000]),
+    ],
+)
 def test_no_number_of_training_images_is_run_twice(task, few_shot, amounts):
     """Twice 400 is all of 800 images. Position has more to draw from; where there are none, twice 800 is not tried."""
     lab = chapters.Lab(chapters.Bench())
     loaded = {"vit_micro_patch4_24": lab.backbone("vit_micro_patch4_24")}
     p = types.SimpleNamespace(few_shot=few_shot, tasks=[], layer_tasks=[task], methods=["ap"])
     cell = part_of_a_notebook(
-        "ap", "amounts", "runs_of", "variant", p=p, loaded=loaded, lab=lab, Run=Run, BadInput=BadInput,
-        is_vit={name: True for name in loaded}, place=dict.fromkeys(loaded, 2), variant_rates={},
-        rates={name: [0.1] * 8 for name in loaded}, sizes=[few_shot // 2, few_shot, 2 * few_shot],
-        method_class=None, embedded_tasks=chapters.embedded_tasks,
-    )  # fmt: skip
+        "ap",
+        "amounts",
+        "runs_of",
+        "variant",
+        p=p,
+        loaded=loaded,
+        lab=lab,
+        Run=Run,
+        BadInput=BadInput,
+        is_vit={name: True for name in loaded},
+        place=dict.fromkeys(loaded, 2),
+        variant_rates={},
+        rates={name: [0.1] * 8 for name in loaded},
+        sizes=[few_shot // 2, few_shot, 2 * few_shot],
+        method_class=None,
+        embedded_tasks=chapters.embedded_tasks,
+    )
     runs = [run for run in cell.runs_of("vit_micro_patch4_24", 0) if run.settings == {"block": 2}]
     assert sorted(run.train_size or 800 for run in runs) == amounts
 

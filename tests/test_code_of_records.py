@@ -67,8 +67,19 @@ def nodes_of(tree: ast.AST, at: source.Module, unit: str) -> list[ast.AST]:
     return [n for n in ast.walk(tree) if (getattr(n, "lineno", None), type(n)) in lines]
 
 
-SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE,
-         ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.And: ast.Or, ast.Or: ast.And, ast.Is: ast.IsNot}  # fmt: skip
+SWAPS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.Lt: ast.GtE,
+    ast.Gt: ast.LtE,
+    ast.Eq: ast.NotEq,
+    ast.In: ast.NotIn,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Is: ast.IsNot,
+}
 
 
 def mutations(node: ast.AST):
@@ -182,7 +193,9 @@ def rename_module(tree, old, new):
     (tree / "methods" / f"{old}.py").rename(tree / "methods" / f"{new}.py")
     for path in tree.rglob("*.py"):
         text = path.read_text()
-        text = text.replace(f"from .{old} import", f"from .{new} import").replace(f"from . import {old}", f"from . import {new}")
+        text = text.replace(f"from .{old} import", f"from .{new} import").replace(
+            f"from . import {old}", f"from . import {new}"
+        )
         if path.parent.name == "methods" or f"methods.{old}" in text:
             text = text.replace(f"{old}.Deep", f"{new}.Deep").replace(f"{old}.check_tokens", f"{new}.check_tokens")
             text = text.replace(f"{old}.uniform_", f"{new}.uniform_").replace(f"{old}.Shallow", f"{new}.Shallow")
@@ -222,7 +235,11 @@ def test_a_moved_function_outdates_nothing(made, tree, name):
 def test_a_name_that_means_another_function_outdates(made, tree):
     (tree / "elsewhere.py").write_text("def normalise(images, mean, std):\n    return images.float()\n")
     path = tree / "tuning.py"
-    path.write_text(path.read_text().replace("from .tasks import Task, normalise", "from .elsewhere import normalise\nfrom .tasks import Task"))
+    path.write_text(
+        path.read_text().replace(
+            "from .tasks import Task, normalise", "from .elsewhere import normalise\nfrom .tasks import Task"
+        )
+    )
     source.forget()
     assert not source.stands(made["lora"]) and source.stands(made["toy"])
 
@@ -277,7 +294,9 @@ def test_another_python_outdates_nothing(made, python):
         pytest.skip(f"{python} is not installed")
     names = json.dumps(sorted(source.foreign_names()))
     path = Path(source.__file__)
-    done = subprocess.run([found, "-c", OTHER, path, names], input=json.dumps(list(made.values())), text=True, capture_output=True)
+    done = subprocess.run(
+        [found, "-c", OTHER, path, names], input=json.dumps(list(made.values())), text=True, capture_output=True
+    )
     assert done.returncode == 0, done.stderr
     assert all(json.loads(done.stdout))
 

@@ -91,8 +91,19 @@ def test_without_streams_nothing_is_raised(monkeypatch):
 def quick_audit(monkeypatch):
     """One finding in place of the hundreds, which take seconds."""
     claim = next(claim for claim in papers.claims("ap") if claim.direction == "equal" and "derived" in claim.settles)
-    finding = auditing.Finding("ap.mean", "ap", "", "Table 1", "mean", "a mean", "3 × 4", "12", "disagrees",
-                               claim=claim.id, estimate=claim.published + 2 * claim.tolerance + 1)  # fmt: skip
+    finding = auditing.Finding(
+        "ap.mean",
+        "ap",
+        "",
+        "Table 1",
+        "mean",
+        "a mean",
+        "3 × 4",
+        "12",
+        "disagrees",
+        claim=claim.id,
+        estimate=claim.published + 2 * claim.tolerance + 1,
+    )
     monkeypatch.setattr(auditing, "audit", lambda paper=None: pd.DataFrame([asdict(finding)]))
 
 
@@ -116,11 +127,14 @@ def test_every_command_reads_its_files_in_a_plain_locale():
     assert done.stdout.splitlines()[-1:] == ["[0, 0, 0]"], done.stderr
 
 
-@pytest.mark.parametrize(("error", "status", "message"), [
-    (KeyboardInterrupt(), 130, "visprompt: stopped; finished runs are kept"),
-    (PermissionError(13, "Permission denied", "/a folder"), 2, "visprompt: /a folder: Permission denied"),
-    (FileNotFoundError(2, "No such file or directory", "list.txt"), 2, "visprompt: list.txt: No such file"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt(), 130, "visprompt: stopped; finished runs are kept"),
+        (PermissionError(13, "Permission denied", "/a folder"), 2, "visprompt: /a folder: Permission denied"),
+        (FileNotFoundError(2, "No such file or directory", "list.txt"), 2, "visprompt: list.txt: No such file"),
+    ],
+)
 def test_what_a_command_meets_is_one_line(monkeypatch, capsys, error, status, message):
     def met(paper):
         raise error
@@ -162,7 +176,15 @@ def test_a_damaged_audit_is_still_named(stores, quick_audit):
 def converted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ipynb")
     for name in ("ap", "ap_theory"):
-        command = [BIN / "jupytext", "--quiet", "--to", "ipynb", "--output", folder / f"{name}.ipynb", ROOT / "notebooks" / f"{name}.py"]
+        command = [
+            BIN / "jupytext",
+            "--quiet",
+            "--to",
+            "ipynb",
+            "--output",
+            folder / f"{name}.ipynb",
+            ROOT / "notebooks" / f"{name}.py",
+        ]
         subprocess.run(command, check=True)
     return folder
 
@@ -180,8 +202,11 @@ def converted(tmp_path_factory):
 def test_plain_papermill_refuses_bad_parameters(converted, tmp_path, name, words, message):
     done = subprocess.run(
         [BIN / "papermill", "--no-progress-bar", converted / f"{name}.ipynb", tmp_path / "out.ipynb", *words],
-        capture_output=True, text=True, cwd=tmp_path, env={**outside(), "VISPROMPT_ROOT": str(ROOT)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**outside(), "VISPROMPT_ROOT": str(ROOT)},
+    )
     assert done.returncode != 0
     assert message in done.stderr
     assert not list(tmp_path.glob("build/records/*/*"))
@@ -197,8 +222,11 @@ def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
     words += ["-p", "backbones", '["resnet_micro_24"]', "-p", "tasks", '["digits"]', "-p", "layer_tasks", '["digits"]']
     done = subprocess.run(
         [BIN / "papermill", "--no-progress-bar", converted / "ap.ipynb", tmp_path / "out.ipynb", *words],
-        capture_output=True, text=True, cwd=tmp_path, env={**outside(), "VISPROMPT_ROOT": str(root)},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**outside(), "VISPROMPT_ROOT": str(root)},
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(list(store.files(root / "build" / "records", "tune"))) == 2  # whole training split and few shots
     assert "2/2" in done.stderr  # progress reaches the terminal from inside the kernel

@@ -188,10 +188,20 @@ def adaptformer(method, blocks, x, prefix):
 
 
 DEFINITIONS = {
-    "vpt-shallow": vpt_shallow, "vpt-deep": vpt_deep, "gate-vpt": gate_vpt, "e2vpt": e2vpt, "provp": provp,
-    "express": express, "cdc": cdc, "ivpt": ivpt, "adapter": adapter, "adaptformer": adaptformer,
-    "spt-shallow": vpt_shallow, "spt-deep": vpt_deep, "da-vpt": vpt_deep,
-}  # fmt: skip
+    "vpt-shallow": vpt_shallow,
+    "vpt-deep": vpt_deep,
+    "gate-vpt": gate_vpt,
+    "e2vpt": e2vpt,
+    "provp": provp,
+    "express": express,
+    "cdc": cdc,
+    "ivpt": ivpt,
+    "adapter": adapter,
+    "adaptformer": adaptformer,
+    "spt-shallow": vpt_shallow,
+    "spt-deep": vpt_deep,
+    "da-vpt": vpt_deep,
+}
 
 
 def plain_logits(model, images):
@@ -232,26 +242,44 @@ def images_of(backbone, batch, dtype, seed=1):
 
 
 SHAPES = dict(
-    heads=st.sampled_from([1, 2, 3]), grid=st.sampled_from([2, 3, 5]), tokens=st.sampled_from([1, 2, 5, 33, 200]),
-    batch=st.integers(1, 3), pool=st.sampled_from(["token", "avg", "avg with class token"]),
+    heads=st.sampled_from([1, 2, 3]),
+    grid=st.sampled_from([2, 3, 5]),
+    tokens=st.sampled_from([1, 2, 5, 33, 200]),
+    batch=st.integers(1, 3),
+    pool=st.sampled_from(["token", "avg", "avg with class token"]),
     dtype=st.sampled_from([torch.float64, torch.float32]),
-)  # fmt: skip
+)
 
 
 def make(slug, heads, grid, pool, dtype, classes=5, **chosen):
     backbone = small_vit(
-        pool.split()[0], width=16 * heads, heads=heads, size=4 * grid, depth=3,
+        pool.split()[0],
+        width=16 * heads,
+        heads=heads,
+        size=4 * grid,
+        depth=3,
         class_token=pool != "avg",
-    ).to(dtype)  # fmt: skip
+    ).to(dtype)
     return randomised(vp.build_method(slug, backbone, classes, **chosen).to(dtype))
 
 
 VARIANTS = [
-    ("vpt-shallow", {}), ("vpt-deep", {}), ("vpt-deep", {"form": "concatenate"}),
-    ("vpt-deep", {"block": 1}), ("vpt-deep", {"block": (0, 2), "form": "concatenate"}), ("gate-vpt", {"gate": 0.5}),
-    ("e2vpt", {"segments": 8}), ("provp", {}), ("express", {}), ("express", {"place": "after"}), ("cdc", {}),
-    ("cdc", {"cdc": "all"}), ("cdc", {"cdc": "none"}), ("spt-shallow", {}), ("spt-deep", {}),
-]  # fmt: skip
+    ("vpt-shallow", {}),
+    ("vpt-deep", {}),
+    ("vpt-deep", {"form": "concatenate"}),
+    ("vpt-deep", {"block": 1}),
+    ("vpt-deep", {"block": (0, 2), "form": "concatenate"}),
+    ("gate-vpt", {"gate": 0.5}),
+    ("e2vpt", {"segments": 8}),
+    ("provp", {}),
+    ("express", {}),
+    ("express", {"place": "after"}),
+    ("cdc", {}),
+    ("cdc", {"cdc": "all"}),
+    ("cdc", {"cdc": "none"}),
+    ("spt-shallow", {}),
+    ("spt-deep", {}),
+]
 
 
 @pytest.mark.parametrize(("slug", "chosen"), VARIANTS)
@@ -266,9 +294,15 @@ def test_prompt_methods_are_their_definition(slug, chosen, heads, grid, tokens, 
 
 
 IVPT_PARTS = [
-    {}, {"da": False}, {"ar": "none"}, {"ar": "all"}, {"cdc": "none"}, {"cdc": "all"}, {"cdc": "all", "da": False},
+    {},
+    {"da": False},
+    {"ar": "none"},
+    {"ar": "all"},
+    {"cdc": "none"},
+    {"cdc": "all"},
+    {"cdc": "all", "da": False},
     {"form": "concatenate"},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("parts", IVPT_PARTS)
@@ -329,10 +363,14 @@ def reweighted_logits(model, images):
 @pytest.mark.parametrize(
     ("slug", "chosen"),
     [
-        ("bias", {}), ("bias", {"categories": ("key", "value")}), ("bias", {"categories": ("fc1", "norm2", "query")}),
-        ("ssf", {}), ("lora", {"rank": 3}), ("lora", {"rank": 2, "alpha": 8, "targets": ("query", "key", "value")}),
+        ("bias", {}),
+        ("bias", {"categories": ("key", "value")}),
+        ("bias", {"categories": ("fc1", "norm2", "query")}),
+        ("ssf", {}),
+        ("lora", {"rank": 3}),
+        ("lora", {"rank": 2, "alpha": 8, "targets": ("query", "key", "value")}),
     ],
-)  # fmt: skip
+)
 @settings(max_examples=8, deadline=None)
 @given(**{name: SHAPES[name] for name in ("heads", "grid", "batch", "pool", "dtype")})
 def test_changed_weights_are_their_definition(slug, chosen, heads, grid, batch, pool, dtype):
@@ -360,9 +398,11 @@ def test_a_key_bias_does_nothing(vit):
 
 @settings(max_examples=30, deadline=None)
 @given(
-    proxies=st.integers(1, 5), samples=st.integers(1, 12), normaliser=st.sampled_from(["positive", "all"]),
+    proxies=st.integers(1, 5),
+    samples=st.integers(1, 12),
+    normaliser=st.sampled_from(["positive", "all"]),
     seed=st.integers(0, 10**6),
-)  # fmt: skip
+)
 def test_proxy_anchor_is_equation_4(proxies, samples, normaliser, seed):
     generator = torch.Generator().manual_seed(seed)
     similarity = (2 * torch.rand(proxies, samples, generator=generator) - 1).double()
@@ -387,9 +427,15 @@ def test_proxy_anchor_is_equation_4(proxies, samples, normaliser, seed):
 def test_da_vpt_loss_is_equation_5(slug, pool, guided, projection, patches):
     """Cross-entropy + beta L(x, p) + lambda L(p, x_cls), from a plain run with concatenated prompts."""
     chosen = dict(
-        prompt_tokens=3, guided_tokens=4, guided_from=guided[0], guided_to=guided[1], projection=projection,
-        patches=patches, beta=0.3, lambda_=0.7,
-    )  # fmt: skip
+        prompt_tokens=3,
+        guided_tokens=4,
+        guided_from=guided[0],
+        guided_to=guided[1],
+        projection=projection,
+        patches=patches,
+        beta=0.3,
+        lambda_=0.7,
+    )
     model = make(slug, 2, 3, pool, torch.float64, classes=6, **chosen)
     method, backbone = model.method, model.source
     images, labels = images_of(backbone, 5, torch.float64), torch.tensor([0, 1, 2, 5, 1])

@@ -1,6 +1,8 @@
 """pyproject.toml, requirements.lock and environment.yml agree, and the lock names no addresses."""
 
 import re
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -11,7 +13,7 @@ from packaging.utils import canonicalize_name
 from visprompt.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NEEDED = [Requirement(r) for r in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]]
+NEEDED = [Requirement(r) for r in sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"])]
 LOCK_TEXT = (ROOT / "requirements.lock").read_text()
 LOCK = {canonicalize_name(n): v for n, v in re.findall(r"^([A-Za-z0-9._-]+)==([^ \\\n]+)", LOCK_TEXT, re.MULTILINE)}
 
@@ -46,3 +48,10 @@ def test_this_environment_is_the_locked_one():
 
     for requirement in NEEDED:
         assert version(requirement.name) == LOCK[canonicalize_name(requirement.name)], f"{requirement.name}: run make test"
+
+
+@pytest.mark.parametrize("words", [["format", "--check"], ["check"]], ids=" ".join)
+def test_the_code_is_formatted_and_has_no_loose_ends(words):
+    folders = [ROOT / name for name in ("src", "notebooks", "tests", "setup.py")]
+    done = subprocess.run([sys.executable, "-m", "ruff", *words, "--no-cache", *folders], capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr}: run .venv/bin/ruff {words[0]}"

@@ -58,7 +58,7 @@ def test_folder_task(folder):
         ("test.txt", "\n", r"test.txt lists no image"),
         ("images/a 3.png", "no picture", "val200.txt, line 2: image .*a 3.png cannot be read"),
     ],
-)  # fmt: skip
+)
 def test_bad_folders_say_where(folder, file, content, says):
     (folder / "toy" / file).write_text(content)
     with pytest.raises(BadInput, match=says) as caught:
@@ -175,7 +175,7 @@ READ = {
     "black is none in TIFF": (tiff(255 - RAMP, 8, photometric=0), RAMP),
     "EXIF does not turn it": (turned(), COLOURS),
     "first frame": (encoded(Image.fromarray(RAMP), "GIF", save_all=True, append_images=[Image.new("L", (4, 4))]), RAMP),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", READ)
@@ -351,7 +351,7 @@ BAD_PICTURES = {
     "PNG of no width": (declared(0, 4), BROKEN),
     "bomb, an error": (declared(30_000, 30_000), LARGE),
     "bomb, a warning": (declared(10_000, 10_000), LARGE),
-}  # fmt: skip
+}
 
 BAD_CLASSES = {
     "empty": ("", "classes.txt names no class"),
@@ -377,7 +377,7 @@ CHANGES = {
     "label 10^17": (numbered(0, 10**17), "line 2: label 1.* is too high for 6 images"),
     "label 6 of 6 images": (numbered(0, 6), "line 2: label 6 is too high for 6 images"),
     "label -1 without classes.txt": (numbered(0, -1), "line 2: label -1 is negative; .*0"),
-}  # fmt: skip
+}
 
 ARGUMENTS = {
     "no pixel": (dict(image_size=0), "at least 1 pixel"),

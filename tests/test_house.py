@@ -34,7 +34,9 @@ def imported(path: Path) -> set[str]:
 def test_every_module_is_in_a_room_that_is_named():
     assert {room(path) for path in MODULES} == {*ROOMS, "__init__", "__main__"}
     told = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text()
-    assert [name for name in re.findall(r"`(\w+)/?`", "".join(re.findall(r"(?m)^\| (`.*?) \|", told))) if name in ROOMS] == ROOMS
+    assert [
+        name for name in re.findall(r"`(\w+)/?`", "".join(re.findall(r"(?m)^\| (`.*?) \|", told))) if name in ROOMS
+    ] == ROOMS
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

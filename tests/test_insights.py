@@ -130,8 +130,12 @@ def test_guidance_is_what_the_losses_compare(lab):
     vit.run(vit.stem(pixels), method, keep=kept)
     patches, proxies, share = method.seen[7][:, 1:], method.proxies(7), prompt_attention(model, pixels)[7]["to_prompts"]
     own = [torch.cosine_similarity(patches[b], proxies[method.cluster[labels[b]]][None], dim=-1).mean() for b in range(6)]
-    rest = [torch.cosine_similarity(patches[b], proxies[k][None], dim=-1).mean()
-            for b in range(6) for k in range(4) if k != method.cluster[labels[b]]]  # fmt: skip
+    rest = [
+        torch.cosine_similarity(patches[b], proxies[k][None], dim=-1).mean()
+        for b in range(6)
+        for k in range(4)
+        if k != method.cluster[labels[b]]
+    ]
     assert found["own_patches"] == pytest.approx(float(sum(own) / 6), abs=1e-6)
     assert found["other_patches"] == pytest.approx(float(sum(rest) / 18), abs=1e-6)
     assert found["to_own"] + 3 * found["to_other"] == pytest.approx(float(share.mean()), abs=1e-6)

@@ -18,9 +18,19 @@ from visprompt.measure import counts
 
 SOURCE = Path(__file__).parents[1] / "data_manifests"
 EVERY = sorted(str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.yaml"))
-MUTATED = ("tasks.yaml", "backbones.yaml", "recipes.yaml", "studies.yaml", "notebooks.yaml", "papers/papers.yaml",
-           "papers/names.yaml", "papers/counts.yaml", "papers/davpt/lost.yaml", "papers/shallowvit/claims.yaml",
-           "papers/davpt/audit.yaml")  # fmt: skip
+MUTATED = (
+    "tasks.yaml",
+    "backbones.yaml",
+    "recipes.yaml",
+    "studies.yaml",
+    "notebooks.yaml",
+    "papers/papers.yaml",
+    "papers/names.yaml",
+    "papers/counts.yaml",
+    "papers/davpt/lost.yaml",
+    "papers/shallowvit/claims.yaml",
+    "papers/davpt/audit.yaml",
+)
 AP = "ap.table-1 | ResNet-101 | AP"
 SAMPLE = 26  # mutations of each file that are tried
 NULLABLE = {"learning_rate", "head_rate", "padding", "block"}
@@ -82,7 +92,7 @@ def mutations(name: str) -> list:
             continue
         seen.add(id(value))
         old = text[start:end]
-        tail = old[len(old.rstrip()):]
+        tail = old[len(old.rstrip()) :]
         line = (value if key is None else key).start_mark.line + 1
         if isinstance(value, COLLECTIONS):
             new = ["1e-2", "~", "a text", ".nan", "2024-01-01"]
@@ -121,11 +131,14 @@ DAMAGE = [
     ("tasks.yaml", "embedded:", "embeded:", "Did you mean 'embedded'"),
     ("tasks.yaml", "    nature: real", "    natur: real", "unknown key 'natur'. Did you mean 'nature'"),
     ("tasks.yaml", "group: natural", "group: naturall", "unknown group 'naturall'. Did you mean 'natural'"),
-    ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 200]",
-     "a list of 2 is given; write a list of 3, each a whole number"),
+    (
+        "tasks.yaml",
+        "splits: [800, 200, 797]",
+        "splits: [800, 200]",
+        "a list of 2 is given; write a list of 3, each a whole number",
+    ),
     ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 200, 798]", "add up to 1797"),
-    ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 0, 797]",
-     "0 is given; write a whole number of at least 1"),
+    ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 0, 797]", "0 is given; write a whole number of at least 1"),
     ("tasks.yaml", "splits: [800, 200, 797]", "splits: [800, 200.0, 797]", "200.0 is given; write a whole number"),
     ("tasks.yaml", "seed: 11", "seed: -1", "at least 0"),
     ("tasks.yaml", "image_size: 24", "image_size: 32", "32 is given; write 24"),
@@ -144,10 +157,13 @@ DAMAGE = [
     ("backbones.yaml", "    weights: ", "    weight: ", "Did you mean 'weights'"),
     ("backbones.yaml", "channels: [16, 32, 64, 128]", "channels: [16, 32, 64]", "a list of 4"),
     ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rte: 0.1}", "Did you mean 'learning_rate'"),
-    ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rate: 1e-2}",
-     "vp > learning_rate: '1e-2' is given; write a number or null: 0.01 or 1.0e-2, since YAML reads 1e-2 as a text"),
-    ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rate: '0.1'}",
-     "write a number or null: 0.1, without quotes"),
+    (
+        "recipes.yaml",
+        "vp: {learning_rate: 0.1}",
+        "vp: {learning_rate: 1e-2}",
+        "vp > learning_rate: '1e-2' is given; write a number or null: 0.01 or 1.0e-2, since YAML reads 1e-2 as a text",
+    ),
+    ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rate: '0.1'}", "write a number or null: 0.1, without quotes"),
     ("recipes.yaml", "vp: {learning_rate: 0.1}", "vp: {learning_rate: -0.1}", "must be above 0, not -0.1"),
     ("recipes.yaml", "  common: {epochs: 8", "  common: {epochs: 0", "must be above 0"),
     ("recipes.yaml", "standardise: false", "standardise: 'no'", "'no' is given; write true or false"),
@@ -160,22 +176,37 @@ DAMAGE = [
     ("recipes.yaml", "paper:\n", "papers:\n", "Did you mean 'paper'"),
     ("studies.yaml", "profiles:", "profile:", "Did you mean 'profiles'"),
     ("studies.yaml", "prompts: {deep: 10", "prompts: {dep: 10", "Did you mean 'deep'"),
-    ("studies.yaml", "      mocov3: vit", "      mocov33: vit",
-     "unknown part that no study names, 'mocov33'. Did you mean 'mocov3'"),
-    ("studies.yaml", "backbones: [mae, mocov3]", "backbones: [mae, mocov33]",
-     "unknown part 'mocov33'. Did you mean 'mocov3'"),
+    (
+        "studies.yaml",
+        "      mocov3: vit",
+        "      mocov33: vit",
+        "unknown part that no study names, 'mocov33'. Did you mean 'mocov3'",
+    ),
+    ("studies.yaml", "backbones: [mae, mocov3]", "backbones: [mae, mocov33]", "unknown part 'mocov33'. Did you mean 'mocov3'"),
     ("studies.yaml", "    tasks: every\n", "    tasks: evry\n", "Did you mean 'every'"),
     ("studies.yaml", "prepared_on: four", "prepared_on: fore", "Did you mean 'four'"),
-    ("studies.yaml", "rate_of: DA-VPT+", "rate_of: DA-VTP+", "unknown variant of the benchmark 'DA-VTP+'. Did you mean 'DA-VPT+'"),
+    (
+        "studies.yaml",
+        "rate_of: DA-VPT+",
+        "rate_of: DA-VTP+",
+        "unknown variant of the benchmark 'DA-VTP+'. Did you mean 'DA-VPT+'",
+    ),
     ("studies.yaml", "rate_of: true", "rate_of: false", "false is given; write true, none or the name of a variant"),
     ("studies.yaml", "{method: bias}", "{method: bia}", "unknown method 'bia'. Did you mean 'bias'"),
     ("studies.yaml", "{method: bias}", "{metod: bias}", "Did you mean 'method'"),
-    ("studies.yaml", "{method: provp, prompt_tokens: deep}", "{method: provp, prompt_token: deep}",
-     "Did you mean 'prompt_tokens'"),
-    ("studies.yaml", "{method: provp, prompt_tokens: deep}", "{method: provp, prompt_tokens: dep}",
-     "write a whole number or 'deep' or 'shallow'"),
-    ("studies.yaml", "frozen: true, rate_of: none}", "frozen: 'yes', rate_of: none}",
-     "'yes' is given; write true or false"),
+    (
+        "studies.yaml",
+        "{method: provp, prompt_tokens: deep}",
+        "{method: provp, prompt_token: deep}",
+        "Did you mean 'prompt_tokens'",
+    ),
+    (
+        "studies.yaml",
+        "{method: provp, prompt_tokens: deep}",
+        "{method: provp, prompt_tokens: dep}",
+        "write a whole number or 'deep' or 'shallow'",
+    ),
+    ("studies.yaml", "frozen: true, rate_of: none}", "frozen: 'yes', rate_of: none}", "'yes' is given; write true or false"),
     ("studies.yaml", "biases: [query]", "biases: query", "'query' is given; write a list"),
     ("studies.yaml", "blocks: da-vpt ", "blocks: davpt ", "Did you mean 'da-vpt'"),
     ("studies.yaml", "quick: [80, 200, 800, 1600]", "quik: [80, 200, 800, 1600]", "Did you mean 'quick'"),
@@ -183,16 +214,24 @@ DAMAGE = [
     ("studies.yaml", "  benchmark:\n    title", "  benchmark:\n    titel", "Did you mean 'title'"),
     ("notebooks.yaml", "ap_theory:", "ap_theri:", "unknown notebook 'ap_theri'. Did you mean 'ap_theory'"),
     ("notebooks.yaml", "ap.lemma-1,", "ap.lema-1,", "Did you mean 'ap.lemma-1'"),
-    ("notebooks.yaml", "artifacts: [ap.lemma-1, ap.theorem-1", "artifacts: [ap.figure-2, ap.theorem-1",
-     "is given to ap_theory already"),
+    (
+        "notebooks.yaml",
+        "artifacts: [ap.lemma-1, ap.theorem-1",
+        "artifacts: [ap.figure-2, ap.theorem-1",
+        "is given to ap_theory already",
+    ),
     ("notebooks.yaml", "artifacts: [ap.lemma-1, ap.theorem-1", "artifacts: [ap.lemma-1, ap.lemma-1", "given twice"),
     ("notebooks.yaml", "slices: {quick: {}, paper: {}}", "slices: {quik: {}, paper: {}}", "Did you mean 'quick'"),
     ("notebooks.yaml", "  title: ", "  titel: ", "Did you mean 'title'"),
     ("papers/papers.yaml", "  short: AP", "  shrt: AP", "Did you mean 'short'"),
     ("papers/papers.yaml", "  short: AP", "  short: ' '", "' ' is given; write a text"),
     ("papers/names.yaml", "  measure:\n", "  measur:\n", "Did you mean 'measure'"),
-    ("papers/names.yaml", "fixed: {measure: accuracy, backbone", "fixed: {measure: accuracy, backbon",
-     "Did you mean 'backbone'"),
+    (
+        "papers/names.yaml",
+        "fixed: {measure: accuracy, backbone",
+        "fixed: {measure: accuracy, backbon",
+        "Did you mean 'backbone'",
+    ),
     ("papers/names.yaml", "  ivpt.table-11:", "  ivpt.table-111:", "Did you mean 'ivpt.table-11'"),
     ("papers/names.yaml", "rows: {method: structure}", "rows: {method: structur}", "Did you mean 'structure'"),
     ("papers/names.yaml", "{CIFAR100: CIFAR100", "{CIFAR10: CIFAR100", "Did you mean 'CIFAR100'"),
@@ -202,12 +241,20 @@ DAMAGE = [
     ("papers/counts.yaml", "table: ap.prose", "table: ap.table-22", "Did you mean 'ap.table-2'"),
     ("papers/counts.yaml", "sources: [ap.figure-2]", "sources: [ap.figure-22]", "Did you mean 'ap.figure-2'"),
     ("papers/counts.yaml", "column: parameters_m", "column: parameter_m", "Did you mean 'parameters_m'"),
-    ("papers/counts.yaml", "NORM-TUNE: {slug: norm-tune}", "NORMTUNE: {slug: norm-tune}",
-     "unknown row 'NORMTUNE'. Did you mean 'NORM-TUNE'"),
+    (
+        "papers/counts.yaml",
+        "NORM-TUNE: {slug: norm-tune}",
+        "NORMTUNE: {slug: norm-tune}",
+        "unknown row 'NORMTUNE'. Did you mean 'NORM-TUNE'",
+    ),
     ("papers/counts.yaml", "NORM-TUNE: {slug: norm-tune}", "NORM-TUNE: {slug: normtune}", "Did you mean 'norm-tune'"),
     ("papers/counts.yaml", "settings: {padding: 48}", "settings: {pading: 48}", "Did you mean 'padding'"),
-    ("papers/counts.yaml", "settings: {prompt_tokens: N}", "settings: {prompt_tokens: M}",
-     "write a whole number or 'N' or 'k'"),
+    (
+        "papers/counts.yaml",
+        "settings: {prompt_tokens: N}",
+        "settings: {prompt_tokens: M}",
+        "write a whole number or 'N' or 'k'",
+    ),
     ("papers/counts.yaml", "tasks: cifar-10", "tasks: cifar10", "Did you mean 'cifar-10'"),
     ("papers/counts.yaml", "measure: together", "measure: togther", "Did you mean 'together'"),
     ("papers/counts.yaml", "key: backbone", "key: backbon", "Did you mean 'backbone'"),
@@ -220,30 +267,52 @@ DAMAGE = [
     ("papers/shallowvit/claims.yaml", "direction: less", "direction: lesser", "Did you mean 'less'"),
     ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: [guessed]", "unknown evidence 'guessed'"),
     ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: derived", "'derived' is given; write a list"),
-    ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: []",
-     "a list of 0 is given; write a list of at least 1"),
-    ("papers/shallowvit/claims.yaml", "artifact: shallowvit.theorem-1", "artifact: shallowvit.theorem-2",
-     "Write a known artifact"),
-    ("papers/shallowvit/claims.yaml", "artifact: shallowvit.theorem-1", "artifact: spt.table-1",
-     "unknown artifact of this paper"),
+    ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: []", "a list of 0 is given; write a list of at least 1"),
+    (
+        "papers/shallowvit/claims.yaml",
+        "artifact: shallowvit.theorem-1",
+        "artifact: shallowvit.theorem-2",
+        "Write a known artifact",
+    ),
+    (
+        "papers/shallowvit/claims.yaml",
+        "artifact: shallowvit.theorem-1",
+        "artifact: spt.table-1",
+        "unknown artifact of this paper",
+    ),
     ("papers/shallowvit/claims.yaml", "tolerance: 0.5", "tolerance: -0.5", "at least 0"),
-    ("papers/shallowvit/claims.yaml", "id: shallowvit.theorem-1.noise", "id: noise",
-     "write 'shallowvit.theorem-1.<short slug>'"),
-    ("papers/shallowvit/claims.yaml", "id: shallowvit.theorem-1.noise", "id: shallowvit.theorem-1.loss-vanishes",
-     "given twice"),
+    (
+        "papers/shallowvit/claims.yaml",
+        "id: shallowvit.theorem-1.noise",
+        "id: noise",
+        "write 'shallowvit.theorem-1.<short slug>'",
+    ),
+    (
+        "papers/shallowvit/claims.yaml",
+        "id: shallowvit.theorem-1.noise",
+        "id: shallowvit.theorem-1.loss-vanishes",
+        "given twice",
+    ),
     ("papers/spt/audit.yaml", "statements:", "statement:", "Did you mean 'statements'"),
     ("papers/spt/audit.yaml", "column: Mean Acc", "column: Mean Ac", "Did you mean 'Mean Acc'"),
-    ("papers/spt/audit.yaml", "[CUB-200-2011 .. Stanford Cars]", "[CUB-200-2011 .. Stanford Cas]",
-     "Did you mean 'Stanford Cars'"),
+    (
+        "papers/spt/audit.yaml",
+        "[CUB-200-2011 .. Stanford Cars]",
+        "[CUB-200-2011 .. Stanford Cas]",
+        "Did you mean 'Stanford Cars'",
+    ),
     ("papers/spt/audit.yaml", "table: spt.table-2", "table: spt.table-22", "Did you mean 'spt.table-2'"),
     ("papers/spt/audit.yaml", "sense: between", "sense: betwen", "Did you mean 'between'"),
     ("papers/spt/audit.yaml", "    range: [", "    rang: [", "Did you mean 'range'"),
     ("papers/spt/audit.yaml", "ties: true", "ties: 'yes'", "write true or false"),
     ("papers/spt/audit.yaml", "id: gain-of-shallow", "id: gain-over-vpt", "given twice"),
-    ("papers/spt/audit.yaml", '["spt.table-2 | MAE | SPT-Deep | Mean Acc, Natural .. Structured"',
-     '["spt.table-2 SPT-Deep"',
-     "a reference 'artifact | row | column'"),
-]  # fmt: skip
+    (
+        "papers/spt/audit.yaml",
+        '["spt.table-2 | MAE | SPT-Deep | Mean Acc, Natural .. Structured"',
+        '["spt.table-2 SPT-Deep"',
+        "a reference 'artifact | row | column'",
+    ),
+]
 
 
 @pytest.mark.parametrize("name, old, new, words", DAMAGE, ids=lambda value: str(value)[:40].strip())
@@ -266,20 +335,27 @@ def test_damage(copy, name, old, new, words):
 DROPPED = [
     ("tasks.yaml", "    seed: 12\n", "  position:\n", "'seed' is missing; the mapping needs the keys group, nature"),
     ("backbones.yaml", "    log: weights/resnet_micro_24.json\n", "  resnet_micro_24:\n", "'log' is missing"),
-    ("recipes.yaml", "  common: {epochs: 100, batch_size: 128, warmup: 0.0, standardise: false}\n", "paper:\n",
-     "'common' is missing"),
+    (
+        "recipes.yaml",
+        "  common: {epochs: 100, batch_size: 128, warmup: 0.0, standardise: false}\n",
+        "paper:\n",
+        "'common' is missing",
+    ),
     ("studies.yaml", "    tasks: amount\n", "  spt-amount:\n", "'tasks' is missing"),
     ("notebooks.yaml", "  artifacts: []\n", "small_world:\n", "'artifacts' is missing"),
     ("papers/papers.yaml", "  short: SPT\n", "spt:\n", "the mapping needs the keys title, short and subject"),
     ("papers/names.yaml", "    columns: {data: [CIFAR100 .. Group mean]}\n", "  ivpt.table-1:", "'columns' is missing"),
     ("papers/counts.yaml", "  column: total_parameters\n", "- sources: [ap.table-a2]\n", "'column' is missing"),
-    ("papers/shallowvit/claims.yaml", "  margin: 0.001\n", "- id: shallowvit.theorem-1.loss-vanishes",
-     "needs a margin"),
-    ("papers/shallowvit/claims.yaml", "  tolerance: 0.5\n", "- id: shallowvit.theorem-1.sample-exponent",
-     "needs published and tolerance"),
+    ("papers/shallowvit/claims.yaml", "  margin: 0.001\n", "- id: shallowvit.theorem-1.loss-vanishes", "needs a margin"),
+    (
+        "papers/shallowvit/claims.yaml",
+        "  tolerance: 0.5\n",
+        "- id: shallowvit.theorem-1.sample-exponent",
+        "needs published and tolerance",
+    ),
     ("papers/spt/audit.yaml", "    column: Mean Acc\n", "  - table: spt.table-2", "'column' is missing"),
     ("papers/spt/audit.yaml", "    prose: gain-over-vpt\n", "  - id: gain-over-vpt", "as prose or as cell"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name, old, where, words", DROPPED, ids=lambda value: str(value)[:40].strip())
@@ -290,24 +366,27 @@ def test_dropped_keys(copy, name, old, where, words):
     assert said.startswith(f", line {text[: text.index(where)].count(chr(10)) + 1}: ") and words in said, said
 
 
-@pytest.mark.parametrize("text, line, words", [
-    (b"", 1, "no list or mapping"),
-    (b"# only a remark\n", 1, "no list or mapping"),
-    (b"a text\n", 1, "no list or mapping"),
-    (b"a: 1\nb: [1, 2\n", 3, "not readable YAML"),
-    (b"a:\n\tb: 1\n", 2, "indent with spaces, not with tabs"),
-    (b"a: 1\nb: caf\xe9\n", 2, "not readable as UTF-8"),
-    ("ab: é\n".encode("utf-16"), 1, "not readable as UTF-8"),
-    (b"a: 1\nb: \x00\n", 2, "not readable YAML"),
-    (b"a: 1\nb: 2\na: 3\n", 3, "'a' given twice"),
-    (b"a: &x [1, *x]\n", 1, "refers to itself"),
-    (b"a: *x\n", 1, "not readable YAML"),
-    (b"a: 1\n---\nb: 2\n", 2, "not readable YAML"),
-    (b"x: 1\na: !!python/object:os.system {}\n", 2, "not readable YAML"),
-    (b"[a, b]: 1\n", 1, "the key in brackets is no text"),
-    (b"yes: 1\n", 1, "'yes' is no text to YAML"),
-    (b"<<: 5\n", 1, "not readable YAML"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, line, words",
+    [
+        (b"", 1, "no list or mapping"),
+        (b"# only a remark\n", 1, "no list or mapping"),
+        (b"a text\n", 1, "no list or mapping"),
+        (b"a: 1\nb: [1, 2\n", 3, "not readable YAML"),
+        (b"a:\n\tb: 1\n", 2, "indent with spaces, not with tabs"),
+        (b"a: 1\nb: caf\xe9\n", 2, "not readable as UTF-8"),
+        ("ab: é\n".encode("utf-16"), 1, "not readable as UTF-8"),
+        (b"a: 1\nb: \x00\n", 2, "not readable YAML"),
+        (b"a: 1\nb: 2\na: 3\n", 3, "'a' given twice"),
+        (b"a: &x [1, *x]\n", 1, "refers to itself"),
+        (b"a: *x\n", 1, "not readable YAML"),
+        (b"a: 1\n---\nb: 2\n", 2, "not readable YAML"),
+        (b"x: 1\na: !!python/object:os.system {}\n", 2, "not readable YAML"),
+        (b"[a, b]: 1\n", 1, "the key in brackets is no text"),
+        (b"yes: 1\n", 1, "'yes' is no text to YAML"),
+        (b"<<: 5\n", 1, "not readable YAML"),
+    ],
+)
 @pytest.mark.parametrize("name", ["papers/papers.yaml", "papers/davpt/claims.yaml"])
 def test_what_is_no_manifest_at_all(copy, name, text, line, words):
     said = refused(copy, name, text)
@@ -369,12 +448,14 @@ def test_files_are_checked_once(copy, monkeypatch):
     assert manifests.load_yaml(copy / "studies.yaml")["studies"]  # and what a caller changes is its own
 
 
-@pytest.mark.parametrize("name, old, new, words", [
-    ("papers/spt/audit.yaml", '"spt.table-2 | MAE | SPT-Deep |', '"spt.table-2 | MAEE | SPT-Deep |',
-     "Did you mean 'MAE'"),
-    ("papers/spt/audit.yaml", "prose: wins-over-full", "prose: win-over-full", "Did you mean 'wins-over-full'"),
-    ("papers/counts.yaml", "settings: {block: 30}", "settings: {block: 3000}", "block"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, old, new, words",
+    [
+        ("papers/spt/audit.yaml", '"spt.table-2 | MAE | SPT-Deep |', '"spt.table-2 | MAEE | SPT-Deep |', "Did you mean 'MAE'"),
+        ("papers/spt/audit.yaml", "prose: wins-over-full", "prose: win-over-full", "Did you mean 'wins-over-full'"),
+        ("papers/counts.yaml", "settings: {block: 30}", "settings: {block: 3000}", "block"),
+    ],
+)
 def test_references_are_located_when_they_are_followed(copy, name, old, new, words):
     text = (copy / name).read_text(encoding="utf-8")
     assert old in text
@@ -431,13 +512,16 @@ def test_a_misspelt_part_runs_nothing_and_says_so(copy, monkeypatch, capsys):
     assert capsys.readouterr().err == f"visprompt: {copy / 'studies.yaml'}{said}\n"
 
 
-@pytest.mark.parametrize("rule, words", [
-    ({"ratio": [f"{AP} | DTD", 0]}, "divides by a cell that is zero"),
-    ({"difference": [f"{AP} | CUB200, DTD", 1]}, "difference is of single cells"),
-    ({"largest": [f"{AP} | CUB200, DTD", f"{AP} | DTD"]}, "cannot be paired"),
-    ({"rank": {"row": f"{AP} | CUB200, DTD", "among": [f"{AP} | CUB200, DTD"]}}, "rank is of single cells"),
-    ("ap.table-1" + " | AP" * 30 + " | DTD", "name fewer"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "rule, words",
+    [
+        ({"ratio": [f"{AP} | DTD", 0]}, "divides by a cell that is zero"),
+        ({"difference": [f"{AP} | CUB200, DTD", 1]}, "difference is of single cells"),
+        ({"largest": [f"{AP} | CUB200, DTD", f"{AP} | DTD"]}, "cannot be paired"),
+        ({"rank": {"row": f"{AP} | CUB200, DTD", "among": [f"{AP} | CUB200, DTD"]}}, "rank is of single cells"),
+        ("ap.table-1" + " | AP" * 30 + " | DTD", "name fewer"),
+    ],
+)
 def test_rules_that_cannot_be_computed(rule, words):
     from visprompt.auditing.operations import evaluate
 

@@ -11,31 +11,65 @@ from visprompt.errors import BadInput
 
 # rows and columns of every copied table of paper `ap`, counted on the page (columns with `doubt`, `bold`)
 SHAPES = {
-    "table-1": (10, 24), "table-2": (10, 7), "table-3": (10, 24), "table-4": (12, 9), "table-5": (4, 10),
-    "table-a1": (38, 8), "table-a2": (5, 7), "table-a3": (11, 9), "table-a4": (11, 9),
-    "table-a5": (9, 9), "table-a6": (6, 9), "table-a7": (10, 9),
+    "table-1": (10, 24),
+    "table-2": (10, 7),
+    "table-3": (10, 24),
+    "table-4": (12, 9),
+    "table-5": (4, 10),
+    "table-a1": (38, 8),
+    "table-a2": (5, 7),
+    "table-a3": (11, 9),
+    "table-a4": (11, 9),
+    "table-a5": (9, 9),
+    "table-a6": (6, 9),
+    "table-a7": (10, 9),
 }
 # the same for the other papers
 CELLS = 3501  # printed cells of all tables, names of rows among them
 OTHER_SHAPES = {
-    "ivpt.table-1": (17, 26), "ivpt.table-2": (4, 9), "ivpt.table-3": (5, 6), "ivpt.table-4": (3, 6),
-    "ivpt.table-5": (8, 7), "ivpt.table-6": (8, 7), "ivpt.table-7": (5, 5), "ivpt.table-8": (3, 8),
-    "ivpt.table-9": (7, 9), "ivpt.table-10": (4, 28), "ivpt.table-11": (5, 25), "ivpt.table-12": (3, 25),
-    "ivpt.table-13": (8, 26), "ivpt.table-14": (8, 26), "ivpt.table-15": (2, 7), "ivpt.table-16": (2, 21),
-    "ivpt.table-17": (25, 7), "ivpt.table-18": (6, 6), "spt.table-1": (4, 7), "spt.table-2": (12, 13),
-    "spt.table-3": (12, 12), "spt.table-4": (5, 7), "spt.table-s1": (24, 7), "spt.table-s2": (4, 7),
-    "spt.table-s3": (9, 23), "spt.table-s4": (12, 11), "shallowvit.table-2": (8, 3),
+    "ivpt.table-1": (17, 26),
+    "ivpt.table-2": (4, 9),
+    "ivpt.table-3": (5, 6),
+    "ivpt.table-4": (3, 6),
+    "ivpt.table-5": (8, 7),
+    "ivpt.table-6": (8, 7),
+    "ivpt.table-7": (5, 5),
+    "ivpt.table-8": (3, 8),
+    "ivpt.table-9": (7, 9),
+    "ivpt.table-10": (4, 28),
+    "ivpt.table-11": (5, 25),
+    "ivpt.table-12": (3, 25),
+    "ivpt.table-13": (8, 26),
+    "ivpt.table-14": (8, 26),
+    "ivpt.table-15": (2, 7),
+    "ivpt.table-16": (2, 21),
+    "ivpt.table-17": (25, 7),
+    "ivpt.table-18": (6, 6),
+    "spt.table-1": (4, 7),
+    "spt.table-2": (12, 13),
+    "spt.table-3": (12, 12),
+    "spt.table-4": (5, 7),
+    "spt.table-s1": (24, 7),
+    "spt.table-s2": (4, 7),
+    "spt.table-s3": (9, 23),
+    "spt.table-s4": (12, 11),
+    "shallowvit.table-2": (8, 3),
 }
 # Printed averages of Tables 1 and 3 that differ from the mean of their row by 0.01 or more.
 WRONG_AVERAGES = {
-    ("ap.table-3", "ResNet-101", "LINEAR-PROBE"), ("ap.table-3", "ViT-Large/16", "NORM-TUNE"),
-    ("ap.table-3", "ViT-Large/16", "VP"), ("ap.table-3", "ViT-Large/16", "AP"),
+    ("ap.table-3", "ResNet-101", "LINEAR-PROBE"),
+    ("ap.table-3", "ViT-Large/16", "NORM-TUNE"),
+    ("ap.table-3", "ViT-Large/16", "VP"),
+    ("ap.table-3", "ViT-Large/16", "AP"),
 }
 # Printed averages that are the mean cut off, not rounded, at the second digit.
 CUT_AVERAGES = {
-    ("ap.table-1", "ResNet-101", "LINEAR-PROBE"), ("ap.table-1", "ResNet-101", "NORM-TUNE"),
-    ("ap.table-1", "ResNet-101", "AP"), ("ap.table-1", "ViT-Large/16", "LINEAR-PROBE"),
-    ("ap.table-1", "ViT-Large/16", "VP"), ("ap.table-3", "ViT-Large/16", "LINEAR-PROBE"),
+    ("ap.table-1", "ResNet-101", "LINEAR-PROBE"),
+    ("ap.table-1", "ResNet-101", "NORM-TUNE"),
+    ("ap.table-1", "ResNet-101", "AP"),
+    ("ap.table-1", "ViT-Large/16", "LINEAR-PROBE"),
+    ("ap.table-1", "ViT-Large/16", "VP"),
+    ("ap.table-3", "ViT-Large/16", "LINEAR-PROBE"),
 }
 
 
@@ -184,31 +218,37 @@ def test_unknown_names_get_the_nearest():
         papers.artifacts("sptt")
 
 
-@pytest.mark.parametrize("old, new, message", [
-    ("direction: equal", "direction: same", "unknown direction"),
-    ("settles: [derived]", "settles: [guessed]", "unknown evidence"),
-    ("tolerance: 1.0e-5", "tolerance: 1e-5", "write a number"),
-    ("  tolerance: 1.0e-5\n", "", "needs published and tolerance"),
-    ("  margin: 0.5\n", "", "needs a margin"),
-    ("  metric:", "  metrik:", "Did you mean 'metric'"),
-    ("  artifact: ap.figure-1\n", "  artifact: ap.figure-0\n", "known artifact"),
-    ("  direction: equal\n", "  direction: equal\n  direction: less\n", "given twice"),
-    ("ap.lemma-1.after", "ap.lemma-1.before", "given twice"),
-    ("- id:", "- id: [", "not readable YAML"),
-])
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("direction: equal", "direction: same", "unknown direction"),
+        ("settles: [derived]", "settles: [guessed]", "unknown evidence"),
+        ("tolerance: 1.0e-5", "tolerance: 1e-5", "write a number"),
+        ("  tolerance: 1.0e-5\n", "", "needs published and tolerance"),
+        ("  margin: 0.5\n", "", "needs a margin"),
+        ("  metric:", "  metrik:", "Did you mean 'metric'"),
+        ("  artifact: ap.figure-1\n", "  artifact: ap.figure-0\n", "known artifact"),
+        ("  direction: equal\n", "  direction: equal\n  direction: less\n", "given twice"),
+        ("ap.lemma-1.after", "ap.lemma-1.before", "given twice"),
+        ("- id:", "- id: [", "not readable YAML"),
+    ],
+)
 def test_damaged_claims(copy, old, new, message):
     replace(copy / "claims.yaml", old, new)
     with pytest.raises(BadInput, match=message):
         papers.claims("ap")
 
 
-@pytest.mark.parametrize("old, new, message", [
-    ("ViT-Large/16,AP,", "ViT-Large/16,AP,9,9,", "row 11 has 9 cells, not 7"),
-    ("0.16,31.6,262,79.48,", "0.16", "row 11 has 3 cells, not 7"),
-    ("doubt", "memory_g", "each column once"),
-    (",doubt", ",remark", "column 'doubt'"),
-    ("ResNet-101,AP", '"ResNet-101" x,AP', "not a readable table"),
-])
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("ViT-Large/16,AP,", "ViT-Large/16,AP,9,9,", "row 11 has 9 cells, not 7"),
+        ("0.16,31.6,262,79.48,", "0.16", "row 11 has 3 cells, not 7"),
+        ("doubt", "memory_g", "each column once"),
+        (",doubt", ",remark", "column 'doubt'"),
+        ("ResNet-101,AP", '"ResNet-101" x,AP', "not a readable table"),
+    ],
+)
 def test_damaged_table(copy, old, new, message):
     path = copy / "table-2.csv"
     replace(path, old, new)

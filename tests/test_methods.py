@@ -45,9 +45,12 @@ def test_block_loop_is_timm(name):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    block=st.integers(0, 3), kind=st.sampled_from(["add", "product", "concatenate"]), batch=st.integers(1, 3),
-    tokens=st.integers(1, 7), pool=st.sampled_from(["token", "avg"]),
-)  # fmt: skip
+    block=st.integers(0, 3),
+    kind=st.sampled_from(["add", "product", "concatenate"]),
+    batch=st.integers(1, 3),
+    tokens=st.integers(1, 7),
+    pool=st.sampled_from(["token", "avg"]),
+)
 def test_ap_is_its_definition_on_a_vit(block, kind, batch, tokens, pool):
     """AP Sec. 3 and Table A3 written out: run the blocks by hand and change the input of one. Value and gradient."""
     backbone = small_vit(pool).double()

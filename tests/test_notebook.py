@@ -64,23 +64,29 @@ def test_text_from_the_command_line_is_read_as_a_list():
         parameters_module.read_parameters(Settings, {"seeds": "[0"})
 
 
-@pytest.mark.parametrize(("cells", "name"), [
-    (["# Parameters\nsede = [0]\n"], "sede"),
-    (["profile = 'quick'\nsede = [0]", "import numpy as np", "x = 1"], "sede"),
-    (["profile = 'quick'", "# Parameters\nnp = 3\n"], "np"),
-    (["profile = 'quick'\nrates: float = 1", "# Parameters\nseeds = [0]\n"], "rates"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [
+        (["# Parameters\nsede = [0]\n"], "sede"),
+        (["profile = 'quick'\nsede = [0]", "import numpy as np", "x = 1"], "sede"),
+        (["profile = 'quick'", "# Parameters\nnp = 3\n"], "np"),
+        (["profile = 'quick'\nrates: float = 1", "# Parameters\nseeds = [0]\n"], "rates"),
+    ],
+)
 def test_a_foreign_name_in_a_cell_of_parameters_is_refused(cells, name):
     with pytest.raises(BadInput, match=f"unknown notebook parameter '{name}'"):
         parameters_module.read_parameters(Settings, {}, cells)
 
 
-@pytest.mark.parametrize("cells", [
-    ["profile = 'quick'\nsede = [0]", "profile = 'quick'\nseeds = [0]"],  # mended and run again
-    ["# Parameters\nsede = [0]", "# Parameters\nseeds = [0]"],
-    ["profile = 'quick'", "for profile in ['quick']: x = 1", "%time x = 1", "profile, x = 'quick', 1"],
-    ["", "def profile():\n    return 1", "tables = 3", "profile[0] = 1\nx = 2"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["profile = 'quick'\nsede = [0]", "profile = 'quick'\nseeds = [0]"],  # mended and run again
+        ["# Parameters\nsede = [0]", "# Parameters\nseeds = [0]"],
+        ["profile = 'quick'", "for profile in ['quick']: x = 1", "%time x = 1", "profile, x = 'quick', 1"],
+        ["", "def profile():\n    return 1", "tables = 3", "profile[0] = 1\nx = 2"],
+    ],
+)
 def test_other_cells_are_no_parameters(cells):
     assert parameters_module.read_parameters(Settings, {"seeds": [0]}, cells) == Settings(seeds=[0])
 
@@ -103,18 +109,21 @@ def small_notebook(folder):
     return folder / "small.ipynb"
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ({"profil": "quick"}, "unknown notebook parameter 'profil'. Did you mean 'profile'"),
-    ({"np": 1}, "unknown notebook parameter 'np'"),
-    ({"pd": 1}, "unknown notebook parameter 'pd'"),
-    ({"open": 1}, "unknown notebook parameter 'open'"),
-    ({"_x": 1}, "unknown notebook parameter '_x'"),
-    ({"In": 1}, "unknown notebook parameter 'In'"),
-    ({"get_ipython": 1}, "unknown notebook parameter 'get_ipython'"),
-    ({"page": 1, "device": "cpu"}, "unknown notebook parameter 'page'"),
-    ({"device": 1}, "device must be str"),
-    ({"profile": "[0]"}, "profile '\\[0]'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"profil": "quick"}, "unknown notebook parameter 'profil'. Did you mean 'profile'"),
+        ({"np": 1}, "unknown notebook parameter 'np'"),
+        ({"pd": 1}, "unknown notebook parameter 'pd'"),
+        ({"open": 1}, "unknown notebook parameter 'open'"),
+        ({"_x": 1}, "unknown notebook parameter '_x'"),
+        ({"In": 1}, "unknown notebook parameter 'In'"),
+        ({"get_ipython": 1}, "unknown notebook parameter 'get_ipython'"),
+        ({"page": 1, "device": "cpu"}, "unknown notebook parameter 'page'"),
+        ({"device": 1}, "device must be str"),
+        ({"profile": "[0]"}, "profile '\\[0]'"),
+    ],
+)
 def test_what_papermill_injects_is_checked(shell, stores, capsys, tmp_path, given, message):
     small = papermill.iorw.load_notebook_node(str(small_notebook(tmp_path)))
     small = papermill.parameterize.parameterize_notebook(small, given)

@@ -104,11 +104,17 @@ def test_task_folders_can_be_pasted_too(tmp_path):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"start": "none"}, {"removed": 1.5}, {"match": -0.1}, {"train_size": 0}, {"steps": 0}, {"rate": 0.0},
-        {"backed": (0,)}, {"backed": (0, 1), "clean": (1, 2)},
+        {"start": "none"},
+        {"removed": 1.5},
+        {"match": -0.1},
+        {"train_size": 0},
+        {"steps": 0},
+        {"rate": 0.0},
+        {"backed": (0,)},
+        {"backed": (0, 1), "clean": (1, 2)},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_settings_are_refused(wrong):
     with pytest.raises(BadInput):
         Settings(**wrong)

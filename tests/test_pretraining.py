@@ -107,11 +107,11 @@ def test_painter_sees_only_what_is_not_hidden():
     with torch.no_grad():
         for change in (0.0, 1.0):
             torch.manual_seed(1)
-            hidden = torch.rand(1, 36).argsort(1)[0, painter.keep:]
+            hidden = torch.rand(1, 36).argsort(1)[0, painter.keep :]
             changed = images.clone()
             for patch in hidden.tolist():
                 r, c = divmod(patch, 6)
-                changed[..., 4 * r:4 * r + 4, 4 * c:4 * c + 4] += change
+                changed[..., 4 * r : 4 * r + 4, 4 * c : 4 * c + 4] += change
             torch.manual_seed(1)
             loss = painter(changed)
             assert loss > 0
@@ -125,8 +125,11 @@ def test_augmentation_moves_and_swaps_but_invents_nothing():
     assert moved.shape == images.shape and not torch.equal(moved, images.float())
     for before, after in zip(images, moved, strict=True):
         sums = before.float()[:, 4:-4, 4:-4].sum((1, 2)).sort().values
-        found = [torch.allclose(after[:, 4 + y:20 + y, 4 + x:20 + x].sum((1, 2)).sort().values, sums)
-                 for y in range(-2, 3) for x in range(-2, 3)]
+        found = [
+            torch.allclose(after[:, 4 + y : 20 + y, 4 + x : 20 + x].sum((1, 2)).sort().values, sums)
+            for y in range(-2, 3)
+            for x in range(-2, 3)
+        ]
         assert any(found)
 
 

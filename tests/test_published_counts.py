@@ -67,8 +67,16 @@ def test_rows_are_complete():
     """Each printed number is there once."""
     table = counts().reset_index()
     assert list(table.columns) == [
-        "id", "artifact", "where", "method", "unit", "printed", "computed", "agrees", "reading",
-    ]  # fmt: skip
+        "id",
+        "artifact",
+        "where",
+        "method",
+        "unit",
+        "printed",
+        "computed",
+        "agrees",
+        "reading",
+    ]
     assert table["id"].is_unique and (table[["where", "method", "reading"]] != "").all(axis=None)
     known = [*papers.artifacts().index, "spt.prose"]
     assert table["artifact"].isin(known).all()
@@ -126,18 +134,21 @@ def test_undecided_counts():
     assert set(foreign["method"]) == {"MP", "SNF", "SCT", "FacT", "Bi-Adapter", "SPT", "DAM-VP", "Linear probing"}
 
 
-@pytest.mark.parametrize("slug, backbone, setting, others, head, printed", [
-    ("adapter", LARGE, "bottleneck", {}, 0.01025, "2.17"),
-    ("adapter", LARGE, "bottleneck", {}, 0.01025, "2.07"),
-    ("adapter", LARGE, "bottleneck", {"places": ("mlp",)}, 0.01025, "2.17"),
-    ("adapter", LARGE, "bottleneck", {"places": ("mlp",)}, 0.01025, "2.07"),
-    ("adapter", BASE, "bottleneck", {}, FGVC, "0.41"),
-    ("adapter", BASE, "bottleneck", {}, VTAB, "0.27"),
-    ("adaptformer", LARGE, "bottleneck", {}, 0.01025, "0.65"),
-    ("adaptformer", BASE, "bottleneck", {}, VTAB, "0.22"),
-    ("lora", BASE, "rank", {}, VTAB, "0.32"),
-    ("lora", BASE, "rank", {}, VTAB, "0.43"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "slug, backbone, setting, others, head, printed",
+    [
+        ("adapter", LARGE, "bottleneck", {}, 0.01025, "2.17"),
+        ("adapter", LARGE, "bottleneck", {}, 0.01025, "2.07"),
+        ("adapter", LARGE, "bottleneck", {"places": ("mlp",)}, 0.01025, "2.17"),
+        ("adapter", LARGE, "bottleneck", {"places": ("mlp",)}, 0.01025, "2.07"),
+        ("adapter", BASE, "bottleneck", {}, FGVC, "0.41"),
+        ("adapter", BASE, "bottleneck", {}, VTAB, "0.27"),
+        ("adaptformer", LARGE, "bottleneck", {}, 0.01025, "0.65"),
+        ("adaptformer", BASE, "bottleneck", {}, VTAB, "0.22"),
+        ("lora", BASE, "rank", {}, VTAB, "0.32"),
+        ("lora", BASE, "rank", {}, VTAB, "0.43"),
+    ],
+)
 def test_no_integer_gives_it(slug, backbone, setting, others, head, printed):
     """Counts are linear in the setting; none up to 200 rounds to the printed one."""
     one, two, ten = (count(backbone, slug, tuple({setting: n, **others}.items()), False) / 1e6 for n in (1, 2, 10))
@@ -161,8 +172,10 @@ def test_what_the_notes_say_fits():
     frames = {p: millions(LARGE, "vp", padding=p) for p in range(30, 60)}
     fit = [p for p in frames if rounds_to(frames[p] + 0.01025, "0.11") and rounds_to(frames[p] + 0.02049, "0.12")]
     assert fit == list(range(44, 51))
-    classes = {slug: [c for c in range(1, 99) if rounds_to(millions(LARGE, slug) + c * head[LARGE], printed)]
-               for slug, printed in (("bias", "0.29"), ("lora", "1.00"))}  # fmt: skip
+    classes = {
+        slug: [c for c in range(1, 99) if rounds_to(millions(LARGE, slug) + c * head[LARGE], printed)]
+        for slug, printed in (("bias", "0.29"), ("lora", "1.00"))
+    }
     assert classes == {"bias": list(range(13, 23)), "lora": list(range(12, 22))}
     assert rounds_to(millions(LARGE, "vpt-deep", prompt_tokens=10) + 0.00769, "0.25")
     assert rounds_to(millions(LARGE, "vpt-deep", prompt_tokens=50) + 0.00769, "1.24")
@@ -177,9 +190,11 @@ def test_what_the_notes_say_fits():
 def test_operations_of_table_8():
     """17.732 and 17.733 GFLOPs are ten prompts without attention's products, norms and softmax counted."""
     plain, one, two, ten = (
-        count(BASE, "vpt-deep", (("prompt_tokens", n), ("form", "concatenate")), True) if n
-        else count(BASE, "linear-probe", (), True) for n in (0, 1, 2, 10)
-    )  # fmt: skip
+        count(BASE, "vpt-deep", (("prompt_tokens", n), ("form", "concatenate")), True)
+        if n
+        else count(BASE, "linear-probe", (), True)
+        for n in (0, 1, 2, 10)
+    )
     assert [round(x / 1e9, 3) for x in (plain, one, two, ten)] == [17.563, 17.655, 17.748, 18.487]
     tokens, heads = 197 + 10, 12
     layers = ten - 12 * 2 * tokens**2 * 768 + 25 * tokens * 768 * 4 + 12 * heads * tokens * (3 * tokens - 1)

@@ -31,7 +31,9 @@ def test_published_weights_load_whole(backbone):
 def test_linear_probe_and_ap_on_real_textures(backbone):
     """Few images and epochs, so the floor is low; chance is a tenth. A linear probe on all reaches about 87 %."""
     task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=200, image_size=224)
-    small = type(task)(task.name, task.class_names, task.train, *(tuple(t[:100] for t in s) for s in (task.val, task.test)), task.resize)
+    small = type(task)(
+        task.name, task.class_names, task.train, *(tuple(t[:100] for t in s) for s in (task.val, task.test)), task.resize
+    )
     torch.set_num_threads(2)
     for slug, settings in (("linear-probe", {}), ("ap", {"block": 10})):
         model = vp.build_method(slug, backbone, task.classes, **settings)
@@ -56,7 +58,9 @@ def test_keys_and_values_alone_are_enough_with_real_weights(backbone, slug):
 @pytest.mark.parametrize("slug", ["spt-deep", "da-vpt"])
 def test_methods_learn_real_textures(backbone, slug):
     task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=40, image_size=224)
-    small = type(task)(task.name, task.class_names, task.train, *(tuple(t[:40] for t in s) for s in (task.val, task.test)), task.resize)
+    small = type(task)(
+        task.name, task.class_names, task.train, *(tuple(t[:40] for t in s) for s in (task.val, task.test)), task.resize
+    )
     torch.set_num_threads(2)
     values = vp.fit(vp.build_method(slug, backbone, task.classes), small, Recipe(epochs=3, batch_size=10), seed=0)
     torch.set_num_threads(1)

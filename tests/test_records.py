@@ -123,10 +123,22 @@ def test_a_field_at_its_default_does_not_decide_the_key():
     assert records.spread({"s": Chosen(4)}) == ({"s": {"rank": 4, "name": "a"}}, {"s": {"rank": 4}})
 
 
-@pytest.mark.parametrize("change", [
-    {"values": {"value": 2.0}}, {"values": {"value": None}}, {"values": {}}, {"status": "failed"}, {"settings": {"a": 3}},
-    {"kind": "other"}, {"code": ""}, {"weights": "x"}, {"id": "0" * 12}, {"commit": "abc"}, {"seconds": 1e9},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"values": {"value": 2.0}},
+        {"values": {"value": None}},
+        {"values": {}},
+        {"status": "failed"},
+        {"settings": {"a": 3}},
+        {"kind": "other"},
+        {"code": ""},
+        {"weights": "x"},
+        {"id": "0" * 12},
+        {"commit": "abc"},
+        {"seconds": 1e9},
+    ],
+)
 def test_an_edited_record_is_refused(stores, change):
     record = make()
     path = path_of(record, stores[0])
@@ -323,8 +335,12 @@ def test_a_newer_run_takes_the_place_of_the_kept_one(lab, stores, committed):
 @pytest.fixture
 def kept_old(lab, stores, committed):
     """Kept records of older code: from scratch, prepared on another task, and plain ones; and what they were."""
-    runs = [replace(SMALL, scratch=True), replace(SMALL, method="vpt-deep", prepared_on="texture", rate=0.01), SMALL,
-            replace(SMALL, seed=1)]  # fmt: skip
+    runs = [
+        replace(SMALL, scratch=True),
+        replace(SMALL, method="vpt-deep", prepared_on="texture", rate=0.01),
+        SMALL,
+        replace(SMALL, seed=1),
+    ]
     made = [lab.do(run) for run in runs]
     for record in made:
         keep_as(outdated(record), stores)

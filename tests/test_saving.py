@@ -50,7 +50,9 @@ def test_a_merged_method_gives_the_same_logits(slug, pool):
     with torch.no_grad():
         assert torch.allclose(plain(images), model(images), atol=1e-5)
         start = vp.build_method(slug, backbone, 3)
-        assert not torch.allclose(start.features(start.below(images)), model.features(model.below(images)), atol=1e-3)  # it did learn
+        assert not torch.allclose(
+            start.features(start.below(images)), model.features(model.below(images)), atol=1e-3
+        )  # it did learn
     assert vp.count_parameters(plain)["method"] == 0
 
 
@@ -187,17 +189,25 @@ def test_a_saved_method_cannot_change_a_frozen_backbone(vit, tmp_path):
 
 
 SAID = [
-    (dict(method=None), "KeyError"), (dict(tensors=None), "KeyError"), (dict(method="loraa"), "Did you mean 'lora'"),
-    (dict(method=3), "method must be str"), (dict(settings=[]), "settings must be dict"),
+    (dict(method=None), "KeyError"),
+    (dict(tensors=None), "KeyError"),
+    (dict(method="loraa"), "Did you mean 'lora'"),
+    (dict(method=3), "method must be str"),
+    (dict(settings=[]), "settings must be dict"),
     (dict(settings={"rang": 4}), "Did you mean 'rank'"),
     (dict(settings={"rank": 2.5}), "setting rank of lora must be int"),
-    (dict(settings={"slug": "ap"}), "slug"), (dict(settings={"rank": 10**6}), "a rank of 1 to 16"),
+    (dict(settings={"slug": "ap"}), "slug"),
+    (dict(settings={"rank": 10**6}), "a rank of 1 to 16"),
     (dict(settings={"rank": 3}), "holds 'method.down.0', which does not fit"),
-    (dict(num_classes="3"), "num_classes must be int"), (dict(num_classes=True), "num_classes must be int"),
-    (dict(num_classes=1), "2 or more"), (dict(num_classes=4), "holds 'head.bias'"),
-    (dict(tensors=[3]), "tensors must be list"), (dict(tensors=["head.bais"]), "lacks 'head.bais'"),
-    (dict(backbone=3), "backbone must be str"), (dict(fingerprint="random, seed 0"), "Load the backbone it was tuned on"),
-]  # fmt: skip
+    (dict(num_classes="3"), "num_classes must be int"),
+    (dict(num_classes=True), "num_classes must be int"),
+    (dict(num_classes=1), "2 or more"),
+    (dict(num_classes=4), "holds 'head.bias'"),
+    (dict(tensors=[3]), "tensors must be list"),
+    (dict(tensors=["head.bais"]), "lacks 'head.bais'"),
+    (dict(backbone=3), "backbone must be str"),
+    (dict(fingerprint="random, seed 0"), "Load the backbone it was tuned on"),
+]
 
 
 @pytest.mark.parametrize(("about", "match"), SAID, ids=str)

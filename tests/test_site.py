@@ -128,8 +128,12 @@ def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
     tab = context.new_page()
     tab.set_default_timeout(120_000)  # a busy machine is no failure
     heard, where = [], [""]
-    tab.on("request", lambda request: urlsplit(request.url).scheme in ("file", "data", "blob")
-           or heard.append(f"{where[0]} asks for {request.url}"))
+    tab.on(
+        "request",
+        lambda request: (
+            urlsplit(request.url).scheme in ("file", "data", "blob") or heard.append(f"{where[0]} asks for {request.url}")
+        ),
+    )
     tab.on("requestfailed", lambda request: heard.append(f"{where[0]} could not load {request.url}"))
     tab.on("pageerror", lambda error: heard.append(f"{where[0]}: {error}"))
     tab.on("console", lambda message: message.type == "error" and heard.append(f"{where[0]}: {message.text}"))
@@ -139,8 +143,9 @@ def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
         tab.goto(page.as_uri(), wait_until="load")
         formulas = tab.locator(".math").count()
         if formulas:
-            tab.wait_for_function("document.querySelectorAll('mjx-container svg').length >= "
-                                  "document.querySelectorAll('.bd-article .math').length")
+            tab.wait_for_function(
+                "document.querySelectorAll('mjx-container svg').length >= document.querySelectorAll('.bd-article .math').length"
+            )
             mathematics += formulas
         width = tab.evaluate("document.documentElement.scrollWidth")
         if width > 390:
@@ -160,9 +165,7 @@ def test_search_finds_a_word_without_a_server(site, browser):
     tab = browser.new_page()
     tab.goto((site / "search.html").as_uri() + "?q=inconclusive")
     tab.wait_for_selector("#search-results li a", timeout=20_000)
-    assert "read-and-rerun.html" in " ".join(
-        link.get_attribute("href") for link in tab.locator("#search-results li a").all()
-    )
+    assert "read-and-rerun.html" in " ".join(link.get_attribute("href") for link in tab.locator("#search-results li a").all())
     tab.close()
 
 
@@ -313,11 +316,21 @@ def test_weakest_evidence_counts(small):
     assert judged <= by_audit and all(found["claims"][id]["evidence"] == "derived" for id in judged)
 
 
-@pytest.mark.parametrize("damage, message", [
-    ("skip", "did not run"), ("fail", "failed with ValueError"), ("profile", "ran with profile paper"),
-    ("unclosed", "page.close"), ("gone", "does not exist"), ("torn", "is no notebook"), ("folder", "cannot be read"),
-    ("bytes", "is no notebook"), ("by hand", "did not write"), ("listed", "did not write"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        ("skip", "did not run"),
+        ("fail", "failed with ValueError"),
+        ("profile", "ran with profile paper"),
+        ("unclosed", "page.close"),
+        ("gone", "does not exist"),
+        ("torn", "is no notebook"),
+        ("folder", "cannot be read"),
+        ("bytes", "is no notebook"),
+        ("by hand", "did not write"),
+        ("listed", "did not write"),
+    ],
+)
 def test_a_page_that_did_not_run_as_it_says_is_refused(small, tmp_path, damage, message):
     path = tmp_path / "ap_theory.ipynb"
     text = (small / "build" / "executed" / "quick" / "ap_theory.ipynb").read_text()
@@ -358,15 +371,36 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
     show = {"evidence": ATTACK, "how": ATTACK, "caption": ATTACK, "cell": ATTACK, "records": [ATTACK]}
     entry = {"evidence": ATTACK, "shows": [show], "not_run": {"why": ATTACK, "command": ATTACK}, "notebook": ATTACK}
     unseen = {"evidence": "not run", "shows": [], "not_run": None, "notebook": None}
-    claim = {"verdict": ATTACK, "note": ATTACK, "records": [ATTACK], "notebook": ATTACK, "evidence": ATTACK,
-             "estimate": 1.0, "low": None, "high": None}  # fmt: skip
-    finding = {"id": ATTACK, "paper": paper, "artifact": artifact, "where": ATTACK, "kind": "mean", "what": ATTACK,
-               "printed": ATTACK, "computed": ATTACK, "verdict": "disagrees", "reading": ATTACK, "cells": []}  # fmt: skip
+    claim = {
+        "verdict": ATTACK,
+        "note": ATTACK,
+        "records": [ATTACK],
+        "notebook": ATTACK,
+        "evidence": ATTACK,
+        "estimate": 1.0,
+        "low": None,
+        "high": None,
+    }
+    finding = {
+        "id": ATTACK,
+        "paper": paper,
+        "artifact": artifact,
+        "where": ATTACK,
+        "kind": "mean",
+        "what": ATTACK,
+        "printed": ATTACK,
+        "computed": ATTACK,
+        "verdict": "disagrees",
+        "reading": ATTACK,
+        "cells": [],
+    }
     results = {
-        "profile": "quick", "notebooks": {"a": ATTACK}, "findings": [finding],
+        "profile": "quick",
+        "notebooks": {"a": ATTACK},
+        "findings": [finding],
         "artifacts": {id: entry if id == artifact else unseen for id in papers.artifacts().index},
         "claims": {claim_.id: claim for claim_ in papers.claims()},
-    }  # fmt: skip
+    }
     hostile = tmp_path / "data_manifests" / "hostile.yaml"  # one without a schema
     hostile.parent.mkdir()
     hostile.write_text(yaml.safe_dump({ATTACK: {ATTACK: {ATTACK: [ATTACK, {ATTACK: ATTACK}]}}}))
@@ -415,8 +449,20 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
     page.show("ap.lemma-1", plt.figure(figsize=(1, 1)), alt=ATTACK, **words)
     page.show("ap.lemma-1", {ATTACK: plt.figure(figsize=(1, 1)), "b": plt.figure(figsize=(1, 1))}, alt=ATTACK, **words)
     page.not_run("ap.lemma-2", command=ATTACK, why=ATTACK)
-    allowed = ATTRIBUTES | {"alt", "src", "hidden", "border", "type", "min", "max", "step", "value", "autocomplete",
-                            "aria-label", "data-label"}  # fmt: skip
+    allowed = ATTRIBUTES | {
+        "alt",
+        "src",
+        "hidden",
+        "border",
+        "type",
+        "min",
+        "max",
+        "step",
+        "value",
+        "autocomplete",
+        "aria-label",
+        "data-label",
+    }
     for text in shown:
         found = parsed(text)
         assert not found.find_all("script") and all(image["src"].startswith("data:") for image in found.find_all("img"))

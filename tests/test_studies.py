@@ -29,8 +29,12 @@ def lab(monkeypatch, stores):
         from dataclasses import replace
 
         task = whole(name, image_size, train_size)
-        return replace(task, train=tuple(p[:80] for p in task.train), val=tuple(p[:40] for p in task.val),
-                       test=tuple(p[:40] for p in task.test))  # fmt: skip
+        return replace(
+            task,
+            train=tuple(p[:80] for p in task.train),
+            val=tuple(p[:40] for p in task.val),
+            test=tuple(p[:40] for p in task.test),
+        )
 
     monkeypatch.setattr(lab, "task", few)
     return lab
@@ -127,7 +131,7 @@ BREAKS = {
     "unreadable": (lambda root: (root / "images" / "1.png").write_bytes(b"no image"), "1.png cannot be read .*fetch it again"),
     "label": (lambda root: (root / "classes.txt").write_text("only\n"), "label 1 is none of 1 classes"),
     "layout": (lambda root: (root / "val200.txt").unlink(), "val200.txt is missing; write one 'relative/path label' a line"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", BREAKS)
@@ -163,16 +167,31 @@ def test_a_checkpoint_of_another_architecture_fails_its_runs_alone(lab, stores):
 def frame_of(values):
     """A frame from {(variant, task): accuracies by seed}."""
     rows = [
-        {"variant": variant, "task": task, "group": grids.group_of(task), "backbone": "b", "train_size": 8, "seed": seed,
-         "test": test, "record": (variant, task, seed)}
-        for (variant, task), tests in values.items() for seed, test in enumerate(tests)
-    ]  # fmt: skip
+        {
+            "variant": variant,
+            "task": task,
+            "group": grids.group_of(task),
+            "backbone": "b",
+            "train_size": 8,
+            "seed": seed,
+            "test": test,
+            "record": (variant, task, seed),
+        }
+        for (variant, task), tests in values.items()
+        for seed, test in enumerate(tests)
+    ]
     return pd.DataFrame(rows)
 
 
 def test_a_gain_is_paired_by_task_and_seed():
-    frame = frame_of({("a", "position"): [50, 60, 70], ("b", "position"): [48, 57, 66],
-                      ("a", "letters"): [20, 20, 20], ("b", "letters"): [21, 22, 23]})  # fmt: skip
+    frame = frame_of(
+        {
+            ("a", "position"): [50, 60, 70],
+            ("b", "position"): [48, 57, 66],
+            ("a", "letters"): [20, 20, 20],
+            ("b", "letters"): [21, 22, 23],
+        }
+    )
     found = statistics.gain(frame, "a", "b")
     by_seed = np.array([(2 - 1) / 2, (3 - 2) / 2, (4 - 3) / 2])
     assert (found.mean, found.low, found.high) == pytest.approx((by_seed.mean(), 0.5, 0.5))
@@ -223,22 +242,28 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     assert "no seed has all of it" in grids.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    ("--methods loraa", "unknown method 'loraa'. Did you mean 'lora'"),
-    ("--methods lora", "no method lora in any study; there is linear-probe,"),
-    ("benchmark --methods lora", "no method lora in benchmark; there is linear-probe, full-finetune, bias,"),
-    ("benchmark --methods vpt-deep cdc", "no method cdc in benchmark"),
-    ("--tasks positon", "(a folder of images also needs --data-dir) 'positon'. Did you mean 'position'"),
-    ("--data-dir . --tasks positon", "unknown task 'positon'. Did you mean 'position'"),
-    ("benchmark --tasks count", "no task count in benchmark; there is flowers, position, letters, texture."),
-    ("tasks davpt-parts --tasks position", "nothing to run of study davpt-parts: it has the tasks flowers and the methods vpt-"),
-    ("sizes --backbone vit_micro_patch4_24", "its backbones play smaller, larger, and only supervised is played"),
-    ("--part 3/2", "part must be written 1/2"),
-    ("sizes --part 99/99", "fewer cells than part 99/99"),
-    ("--seeds none", "--seeds takes whole numbers, such as 0 1 2, not 'none'"),
-    ("--seeds", "--seeds takes whole numbers, such as 0 1 2, not 'nothing'"),
-    ("benchmrk", "unknown study 'benchmrk'. Did you mean 'benchmark'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--methods loraa", "unknown method 'loraa'. Did you mean 'lora'"),
+        ("--methods lora", "no method lora in any study; there is linear-probe,"),
+        ("benchmark --methods lora", "no method lora in benchmark; there is linear-probe, full-finetune, bias,"),
+        ("benchmark --methods vpt-deep cdc", "no method cdc in benchmark"),
+        ("--tasks positon", "(a folder of images also needs --data-dir) 'positon'. Did you mean 'position'"),
+        ("--data-dir . --tasks positon", "unknown task 'positon'. Did you mean 'position'"),
+        ("benchmark --tasks count", "no task count in benchmark; there is flowers, position, letters, texture."),
+        (
+            "tasks davpt-parts --tasks position",
+            "nothing to run of study davpt-parts: it has the tasks flowers and the methods vpt-",
+        ),
+        ("sizes --backbone vit_micro_patch4_24", "its backbones play smaller, larger, and only supervised is played"),
+        ("--part 3/2", "part must be written 1/2"),
+        ("sizes --part 99/99", "fewer cells than part 99/99"),
+        ("--seeds none", "--seeds takes whole numbers, such as 0 1 2, not 'none'"),
+        ("--seeds", "--seeds takes whole numbers, such as 0 1 2, not 'nothing'"),
+        ("benchmrk", "unknown study 'benchmrk'. Did you mean 'benchmark'"),
+    ],
+)
 def test_what_leaves_no_cell_is_one_line_and_exit_2(words, message, stores, capsys):
     assert main(["study", *words.split()]) == 2
     out, error = capsys.readouterr()
@@ -256,11 +281,14 @@ def test_a_study_whose_runs_all_failed_names_them(stores, capsys, tmp_path):
 
 def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
     cells = [("b", None, None), ("c", 80, None), ("c", 200, "letters")]
-    frame = pd.concat([
-        frame_of({("a", "position"): [50 + place, 60 + place]}).assign(
-            run=[Run(backbone, "position", "ap", seed, size, prepared_on=other) for seed in (0, 1)]
-        ) for place, (backbone, size, other) in enumerate(cells)
-    ])  # fmt: skip
+    frame = pd.concat(
+        [
+            frame_of({("a", "position"): [50 + place, 60 + place]}).assign(
+                run=[Run(backbone, "position", "ap", seed, size, prepared_on=other) for seed in (0, 1)]
+            )
+            for place, (backbone, size, other) in enumerate(cells)
+        ]
+    )
     found = statistics.tables(frame)
     assert list(found) == ["b", "c, 80 training images", "c, 200 training images, prompts of letters"]
     assert [table["mean"][0] for table in found.values()] == ["55.0 ± 7.1", "56.0 ± 7.1", "57.0 ± 7.1"]

@@ -200,7 +200,9 @@ def test_splits_are_disjoint(tasks):
 def test_source_and_targets_have_their_own_seeds():
     from visprompt.models.pretraining import RECIPES
 
-    assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 1 + len(embedded_tasks())
+    assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 1 + len(
+        embedded_tasks()
+    )
 
 
 def test_train_size_takes_a_balanced_prefix(tasks):

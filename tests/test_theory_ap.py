@@ -96,9 +96,11 @@ def test_generators_of_different_trials_differ_and_repeat():
 
 @settings(max_examples=12, deadline=None)
 @given(
-    tokens=strategies.integers(3, 6), layer=strategies.sampled_from([1, 2]), beta=strategies.floats(0.3, 2.0),
+    tokens=strategies.integers(3, 6),
+    layer=strategies.sampled_from([1, 2]),
+    beta=strategies.floats(0.3, 2.0),
     scale=strategies.floats(0.0, 1.5),
-)  # fmt: skip
+)
 def test_forward_equals_the_definition_token_by_token(tokens, layer, beta, scale):
     s = Settings(tokens=tokens, layer=layer, beta=beta, noise=0.5, dtype="float64")
     x, _, _ = ap_toy.draw(s, generators(1), 4)
@@ -123,9 +125,11 @@ def test_copies_of_the_neurons_only_rescale():
 
 @settings(max_examples=12, deadline=None)
 @given(
-    tokens=strategies.integers(3, 7), layer=strategies.sampled_from([1, 2]), scale=strategies.floats(0.0, 1.5),
+    tokens=strategies.integers(3, 7),
+    layer=strategies.sampled_from([1, 2]),
+    scale=strategies.floats(0.0, 1.5),
     seed=strategies.integers(0, 50),
-)  # fmt: skip
+)
 def test_gradient_by_hand_equals_autograd(tokens, layer, scale, seed):
     s = Settings(tokens=tokens, layer=layer, noise=0.5, dtype="float64")
     x, y, _ = ap_toy.draw(s, generators(seed, seed + 1), 8)
@@ -153,9 +157,7 @@ def test_gradient_tends_to_the_closed_forms(layer, gamma, beta):
     limit = torch.tensor([[1.0, 0, 0, -1.0], [1.0, 0, 0, -1.0]])
     if layer == 1:  # both factors of A80 come from the attention that others pay to the discriminative token
         limit[0] = math.exp(-(beta**2)) * torch.tensor([1.0, 0, 0, 2 * beta**2 - 1])
-    few, many = (
-        abs(ap_limits.first_gradient(layer, tokens, gamma, beta) - limit.numpy()).max() for tokens in (128, 512)
-    )
+    few, many = (abs(ap_limits.first_gradient(layer, tokens, gamma, beta) - limit.numpy()).max() for tokens in (128, 512))
     assert many < 0.1 and many < 0.3 * few  # what is left is of order 1/P
 
 
@@ -260,11 +262,25 @@ def test_hold_asks_for_an_error_that_stays_zero():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"tokens": 2}, {"dim": 3}, {"gamma": 0.0}, {"gamma": -1.0}, {"gamma": 0.2}, {"beta": 0.0}, {"noise": -0.1},
-        {"step": 0.0}, {"batch": 0}, {"batch": 6}, {"max_steps": 0}, {"test_size": 3},
-        {"layer": 3}, {"goal": "loss"}, {"check_growth": 1.0}, {"hold": 0.5}, {"dtype": "float16"},
+        {"tokens": 2},
+        {"dim": 3},
+        {"gamma": 0.0},
+        {"gamma": -1.0},
+        {"gamma": 0.2},
+        {"beta": 0.0},
+        {"noise": -0.1},
+        {"step": 0.0},
+        {"batch": 0},
+        {"batch": 6},
+        {"max_steps": 0},
+        {"test_size": 3},
+        {"layer": 3},
+        {"goal": "loss"},
+        {"check_growth": 1.0},
+        {"hold": 0.5},
+        {"dtype": "float16"},
     ],
-)  # fmt: skip
+)
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(BadInput):
         Settings(**wrong)
@@ -377,9 +393,7 @@ def test_slope_recovers_a_power_and_counts_censored_trials():
 
 
 def test_slope_interval_widens_with_scatter():
-    tight, wide = (
-        ap_limits.slope({p: [p * f for f in spread] for p in (8, 16)}) for spread in ([1, 1.01, 0.99], [0.5, 1, 2])
-    )
+    tight, wide = (ap_limits.slope({p: [p * f for f in spread] for p in (8, 16)}) for spread in ([1, 1.01, 0.99], [0.5, 1, 2]))
     assert wide["high"] - wide["low"] > 5 * (tight["high"] - tight["low"]) > 0
 
 
@@ -387,8 +401,12 @@ def test_slope_interval_widens_with_scatter():
 
 
 @settings(max_examples=15, deadline=None)
-@given(batch=strategies.integers(2, 8), channels=strategies.integers(2, 16), positions=strategies.integers(1, 12),
-       seed=strategies.integers(0, 99))  # fmt: skip
+@given(
+    batch=strategies.integers(2, 8),
+    channels=strategies.integers(2, 16),
+    positions=strategies.integers(1, 12),
+    seed=strategies.integers(0, 99),
+)
 def test_proposition_1_is_an_identity_under_its_conditions(batch, channels, positions, seed):
     gaps = normalisation.proposition_1(batch, channels, positions, seed)
     assert gaps["BatchNorm, conditions hold"] < 1e-12

@@ -74,9 +74,11 @@ def test_value_and_gradient_equal_a_plain_loop_and_autograd(reading):
 
 @settings(max_examples=20, deadline=None)
 @given(
-    n=strategies.integers(2, 8), c=strategies.integers(0, 1), k=strategies.sampled_from([2, 4]),
+    n=strategies.integers(2, 8),
+    c=strategies.integers(0, 1),
+    k=strategies.sampled_from([2, 4]),
     seed=strategies.integers(0, 9),
-)  # fmt: skip
+)
 def test_a_sample_has_the_stated_counts_and_the_majority_decides(n, c, k, seed):
     s = Settings(tokens=12, relevant=n / 12, confusion=c / 12, patterns=7, classes=k, noise=0.0, dtype="float64")
     x, y, relevant = shallow_vit.draw(s, generator(seed), 8)
@@ -262,14 +264,28 @@ def test_a_power_is_found_and_censored_trials_are_left_out():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"start": "random"}, {"attention": "off"}, {"classes": 3}, {"members": 0}, {"members": 2, "spread": 1.5},
-        {"members": 2, "patterns": 6}, {"patterns": 2}, {"dim": 4}, {"relevant": 0.2, "confusion": 0.2},
-        {"relevant": 0.8, "confusion": 0.3}, {"drop": 0.6}, {"heads": 2, "skip": True},
-        {"samples": 4}, {"step": 0.0}, {"noise": 0.0, "start": "printed"}, {"noisy": 1.5}, {"tokens": 1},
-        {"fractions": "drawn", "drop": 0.1}, {"drop_what": "noisy", "drop": 0.1},
+        {"start": "random"},
+        {"attention": "off"},
+        {"classes": 3},
+        {"members": 0},
+        {"members": 2, "spread": 1.5},
+        {"members": 2, "patterns": 6},
+        {"patterns": 2},
+        {"dim": 4},
+        {"relevant": 0.2, "confusion": 0.2},
+        {"relevant": 0.8, "confusion": 0.3},
+        {"drop": 0.6},
+        {"heads": 2, "skip": True},
+        {"samples": 4},
+        {"step": 0.0},
+        {"noise": 0.0, "start": "printed"},
+        {"noisy": 1.5},
+        {"tokens": 1},
+        {"fractions": "drawn", "drop": 0.1},
+        {"drop_what": "noisy", "drop": 0.1},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_settings_are_refused(wrong):
     with pytest.raises(BadInput):
         Settings(**wrong)

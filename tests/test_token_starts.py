@@ -306,5 +306,3 @@ def test_backbones_that_cannot_carry_a_method(resnet, swin):
 def test_more_prompts_than_tokens_are_refused(backbone, images):
     with pytest.raises(vp.BadInput, match="fewer than the 200 prompts"):
         started(backbone, images, prompt_tokens=200, images=3)
-
-

@@ -125,10 +125,15 @@ def test_search_looks_at_validation_only(stores, monkeypatch):
         lab = Lab(Bench(changes={"epochs": 1}))
         plain = lab.task("position", 24, 80)
         lab.tasks["position", 24, 80] = replace(plain, test=(plain.test[0], plain.test[1].flip(0))) if flipped else plain
-        monkeypatch.setattr(lab, "facts", lambda name, size, train, lab=lab: Facts(
-            16, lab.task(name, size, train).fingerprint,
-            {"task": name, "train_size": 80, "resize": "none", "image_size": 24},
-        ))  # fmt: skip
+        monkeypatch.setattr(
+            lab,
+            "facts",
+            lambda name, size, train, lab=lab: Facts(
+                16,
+                lab.task(name, size, train).fingerprint,
+                {"task": name, "train_size": 80, "resize": "none", "image_size": 24},
+            ),
+        )
         runs = [Run("vit_nano_patch4_24", "position", slug, 0, 80) for slug in ("ap", "linear-probe")]
         found.append([run.rate for run in at_best_rates(runs, lab, compute=True)])
     assert found[0] == found[1] and all(found[0])
@@ -139,22 +144,40 @@ def test_a_loss_that_is_no_number_is_an_error(vit, task):
         fit(vp.build_method("ap", vit, 3), task, Recipe(epochs=2, learning_rate=1e30, head_rate=1e30), seed=0)
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    ({"lr": 0.1}, "Write learning_rate"), ({"learningrate": 0.1}, "Did you mean 'learning_rate'"), ({"wd": 0}, "Write weight_decay"),
-    ({"optimizer": "adamw"}, "Write 'adam'"), ({"optimizer": "adamm"}, "Did you mean 'adam'"), ({"epochs": "3"}, "must be int"),
-    ({"epochs": 2.5}, "must be int"), ({"epochs": True}, "must be int"), ({"learning_rate": "0.1"}, "must be float"),
-    ({"learning_rate": float("nan")}, "must be float"), ({"learning_rate": -1.0}, "above 0"), ({"head_rate": 0}, "above 0"),
-    ({"batch_size": 0}, "above 0"), ({"warmup": 1.0}, "share of the steps"), ({"weight_decay": -0.1}, "0 or more"),
-    ({"standardise": "no"}, "must be bool"), ({"selection": "best"}, "unknown selection"), ({"precision": "fp16"}, "bf16"),
-    ({"cache_gib": -1.0}, "0 or more"), ({"augmentation": None}, "must be str"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"lr": 0.1}, "Write learning_rate"),
+        ({"learningrate": 0.1}, "Did you mean 'learning_rate'"),
+        ({"wd": 0}, "Write weight_decay"),
+        ({"optimizer": "adamw"}, "Write 'adam'"),
+        ({"optimizer": "adamm"}, "Did you mean 'adam'"),
+        ({"epochs": "3"}, "must be int"),
+        ({"epochs": 2.5}, "must be int"),
+        ({"epochs": True}, "must be int"),
+        ({"learning_rate": "0.1"}, "must be float"),
+        ({"learning_rate": float("nan")}, "must be float"),
+        ({"learning_rate": -1.0}, "above 0"),
+        ({"head_rate": 0}, "above 0"),
+        ({"batch_size": 0}, "above 0"),
+        ({"warmup": 1.0}, "share of the steps"),
+        ({"weight_decay": -0.1}, "0 or more"),
+        ({"standardise": "no"}, "must be bool"),
+        ({"selection": "best"}, "unknown selection"),
+        ({"precision": "fp16"}, "bf16"),
+        ({"cache_gib": -1.0}, "0 or more"),
+        ({"augmentation": None}, "must be str"),
+    ],
+)
 def test_a_wrong_recipe_is_one_line_that_says_what_to_write(words, told):
     with pytest.raises(vp.BadInput, match=told) as found:
         Recipe(**words)
     assert "\n" not in str(found.value)
 
 
-@pytest.mark.parametrize("wrong", [{"model": None}, {"task": "position"}, {"recipe": {"epochs": 1}}, {"seed": "0"}, {"seed": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"model": None}, {"task": "position"}, {"recipe": {"epochs": 1}}, {"seed": "0"}, {"seed": True}]
+)
 def test_tune_refuses_what_is_no_model_task_recipe_or_seed(wrong, vit, task, stores):
     given = {"model": vp.build_method("ap", vit, 3), "task": task, "recipe": QUICK, "seed": 0, **wrong}
     with pytest.raises(vp.BadInput, match=f"tune's {next(iter(wrong))} must be"):
@@ -175,8 +198,13 @@ def test_the_same_batches_for_every_method_of_a_seed(vit, task, monkeypatch):
     seen = {}
     for slug in ("linear-probe", "spt-deep", "da-vpt"):
         model, orders = vp.build_method(slug, vit, 3), []
-        monkeypatch.setattr(model, "training_loss", lambda features, labels, orders=orders, plain=model.training_loss: (
-            orders.append(labels.tolist()) or plain(features, labels)))  # fmt: skip
+        monkeypatch.setattr(
+            model,
+            "training_loss",
+            lambda features, labels, orders=orders, plain=model.training_loss: (
+                orders.append(labels.tolist()) or plain(features, labels)
+            ),
+        )
         fit(model, task, replace(QUICK, epochs=2), seed=3)
         seen[slug] = orders
     assert seen["linear-probe"] == seen["spt-deep"] == seen["da-vpt"] and len(seen["da-vpt"]) == len(seen["spt-deep"]) > 2

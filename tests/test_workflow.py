@@ -120,9 +120,10 @@ def test_a_notebook_whose_records_are_gone_runs_again(root):
 def test_what_is_gone_is_known_from_the_files(root, monkeypatch):
     """The functions of the Snakefile, without Snakemake: a record counts wherever it lies, a failed one does not."""
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
-    text = text[text.index("def ids(") : text.index("# The kept records as one")] + text[
-        text.index("def named(") : text.index("if workflow.is_main_process")
-    ]
+    text = (
+        text[text.index("def ids(") : text.index("# The kept records as one")]
+        + text[text.index("def named(") : text.index("if workflow.is_main_process")]
+    )
     names = {"json": json, "re": re, "sys": sys, "Path": Path, "PROFILE": "quick", "RESULTS_MIME": build.RESULTS_MIME}
     exec(text, names := {**names, "STORES": ("build/records", "book/records")})
     monkeypatch.chdir(root)
@@ -130,9 +131,13 @@ def test_what_is_gone_is_known_from_the_files(root, monkeypatch):
     path.parent.mkdir(parents=True)
     kept.mkdir(parents=True)
     for file, text, stays in (
-        ("x.json", RECORD, True), ("deeper.json", RECORD.replace("\n", ""), True), ("x.json.part", RECORD, False),
-        ("x.json", RECORD.replace("1f2e", "1f2f"), False), ("x.json", "{}", False), ("x.json", "", False),
-    ):  # fmt: skip
+        ("x.json", RECORD, True),
+        ("deeper.json", RECORD.replace("\n", ""), True),
+        ("x.json.part", RECORD, False),
+        ("x.json", RECORD.replace("1f2e", "1f2f"), False),
+        ("x.json", "{}", False),
+        ("x.json", "", False),
+    ):
         (kept / file).write_text(text)
         shutil.copy("done", path)
         names["forget_what_is_gone"]()
@@ -161,32 +166,35 @@ def test_a_data_folder_arrives_as_it_was_given(root, folder):
 def test_a_notebook_gets_the_data_folder(root):
     folder = "it's a #folder ä"
     (root / folder).mkdir()
-    program(root, "papermill", PROGRAMS["papermill"] + "printf %s \"$4\" > given")
+    program(root, "papermill", PROGRAMS["papermill"] + 'printf %s "$4" > given')
     done = make(root, "book", f"DATA={folder}")
     assert done.returncode == 0, done.stderr
     assert json.loads((root / "given").read_text(encoding="utf-8"))["data_dir"] == folder
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["book", "PROFILE=nonsense"], "the profile is 'nonsense'; write quick or paper"),
-    (["book", "PROFILE=it's; false"], "write quick or paper"),
-    (["book", "DEVICE=gpu"], "the device is 'gpu'; write cpu, cuda or mps"),
-    (["book", "GPUS=x"], "GPUS is 'x'; write a number"),
-    (["book", "CORES=x"], "CORES is 'x'; write a number"),
-    (["book", "CORES=0"], "CORES is '0'; write a number"),
-    (["book", "DATA=no such folder"], "the data folder is 'no such folder'; write a folder that is there"),
-    (["book", "DATA=2024"], "the data folder is '2024'; write"),
-    (["book", "DATA=Makefile"], "the data folder is 'Makefile'; write"),
-    (["notebook", "NAME=it's"], "Write NAME=..., one of: one"),
-    (["notebook", 'NAME=a "b'], "Write NAME=..., one of: one"),
-    (["notebook", "NAME=one two"], "Write NAME=..., one of: one"),
-    (["notebook", "NAME=../notebooks/one"], "Write NAME=..., one of: one"),
-    (["notebook", "NAME=*"], "Write NAME=..., one of: one"),
-    (["notebook"], "Write NAME=..., one of: one"),
-    (["notebook", "NAME=one", "ARGS=-p seeds '[0]"], "ARGS cannot be read, perhaps for an odd quote; write"),
-    (["notebook", "NAME=one", "PROFILE=nonsense"], "write quick or paper"),
-    (["bench", 'ARGS=--models "x'], "ARGS cannot be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["book", "PROFILE=nonsense"], "the profile is 'nonsense'; write quick or paper"),
+        (["book", "PROFILE=it's; false"], "write quick or paper"),
+        (["book", "DEVICE=gpu"], "the device is 'gpu'; write cpu, cuda or mps"),
+        (["book", "GPUS=x"], "GPUS is 'x'; write a number"),
+        (["book", "CORES=x"], "CORES is 'x'; write a number"),
+        (["book", "CORES=0"], "CORES is '0'; write a number"),
+        (["book", "DATA=no such folder"], "the data folder is 'no such folder'; write a folder that is there"),
+        (["book", "DATA=2024"], "the data folder is '2024'; write"),
+        (["book", "DATA=Makefile"], "the data folder is 'Makefile'; write"),
+        (["notebook", "NAME=it's"], "Write NAME=..., one of: one"),
+        (["notebook", 'NAME=a "b'], "Write NAME=..., one of: one"),
+        (["notebook", "NAME=one two"], "Write NAME=..., one of: one"),
+        (["notebook", "NAME=../notebooks/one"], "Write NAME=..., one of: one"),
+        (["notebook", "NAME=*"], "Write NAME=..., one of: one"),
+        (["notebook"], "Write NAME=..., one of: one"),
+        (["notebook", "NAME=one", "ARGS=-p seeds '[0]"], "ARGS cannot be read, perhaps for an odd quote; write"),
+        (["notebook", "NAME=one", "PROFILE=nonsense"], "write quick or paper"),
+        (["bench", 'ARGS=--models "x'], "ARGS cannot be read"),
+    ],
+)
 def test_a_mistake_at_make_is_one_line(root, words, message):
     done = make(root, *words)
     said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]

@@ -8,12 +8,24 @@ The rooms, each of which imports only those before it: `errors`, `progress`, `ch
 import importlib
 
 HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first asked for
-    "METHODS": "methods", "build_method": "methods", "BadInput": "errors", "Recipe": "training.recipe",
-    "artifacts": "papers", "published": "papers", "audit": "auditing", "claims": "site.results",
-    "count_flops": "measure.cost", "count_parameters": "methods.parameters", "fit": "training.fit",
-    "load_backbone": "models.backbones", "load_method": "methods.saving", "merged": "methods.saving",
-    "save_method": "methods.saving", "load_task": "data.tasks", "tune": "training.fit",
-}  # fmt: skip
+    "METHODS": "methods",
+    "build_method": "methods",
+    "BadInput": "errors",
+    "Recipe": "training.recipe",
+    "artifacts": "papers",
+    "published": "papers",
+    "audit": "auditing",
+    "claims": "site.results",
+    "count_flops": "measure.cost",
+    "count_parameters": "methods.parameters",
+    "fit": "training.fit",
+    "load_backbone": "models.backbones",
+    "load_method": "methods.saving",
+    "merged": "methods.saving",
+    "save_method": "methods.saving",
+    "load_task": "data.tasks",
+    "tune": "training.fit",
+}
 RENAMED = {"fit": "fit_model"}
 __all__ = sorted(HOMES)
 

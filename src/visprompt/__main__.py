@@ -241,10 +241,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add(renew, ("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}), files, folder)
     add(
         runs,
-        ("--kind", {"help": "such as tune or cost"}), ("--method", {}), ("--task", {}), ("--backbone", {}),
+        ("--kind", {"help": "such as tune or cost"}),
+        ("--method", {}),
+        ("--task", {}),
+        ("--backbone", {}),
         ("--outdated", {"action": "store_true", "help": "only those that other code made"}),
         ("--format", {"choices": ["table", "csv", "json"], "default": "table"}),
-    )  # fmt: skip
+    )
     count = ("count", {"type": int, "nargs": "?", "default": 3, "help": "how many (3)"})
     add(verify, count, ("--seed", {"type": int, "default": 0, "help": "which few"}), files, folder)
     return parser.parse_args(arguments)

@@ -75,12 +75,19 @@ def architecture() -> Iterable[Finding]:
         undecided, unknown = row.agrees is None or pd.isna(row.agrees), pd.isna(row.computed)
         kind = "operations" if row.unit == "GFLOPs" else "parameters"
         yield Finding(
-            f"{row.id}.{kind}", row.artifact.split(".")[0], "" if row.artifact.endswith("prose") else row.artifact, row.where,
-            kind, f"{row.method}, {row.unit}, from the architecture", f"{row.printed:g}",
+            f"{row.id}.{kind}",
+            row.artifact.split(".")[0],
+            "" if row.artifact.endswith("prose") else row.artifact,
+            row.where,
+            kind,
+            f"{row.method}, {row.unit}, from the architecture",
+            f"{row.printed:g}",
             "" if unknown else f"{row.computed:.4g}",
-            "inconclusive" if undecided else "agrees" if row.agrees else "disagrees", row.reading,
-            estimate=None if unknown else float(row.computed), cells=tuple(cells_with(row)),
-        )  # fmt: skip
+            "inconclusive" if undecided else "agrees" if row.agrees else "disagrees",
+            row.reading,
+            estimate=None if unknown else float(row.computed),
+            cells=tuple(cells_with(row)),
+        )
 
 
 def cells_with(count) -> Iterable[tuple[str, int, str]]:

@@ -68,9 +68,7 @@ def place(cell: Cell) -> tuple[str, int, str]:
     return cell.table, cell.row, cell.column
 
 
-def judged(
-    finding: Finding, found: Amount | list[Amount], sense: str, shown=None, explain: Callable = lambda: ""
-) -> Finding:
+def judged(finding: Finding, found: Amount | list[Amount], sense: str, shown=None, explain: Callable = lambda: "") -> Finding:
     """A finding with its verdict: what was recomputed against what is printed.
 
     Printed digits stand for what rounds to them, and so do the digits of the cells that it follows from.
@@ -87,11 +85,18 @@ def judged(
         "equal": all(abs(a.value - low) <= half + a.slack + EXACT for a in found),
         "about": all(abs(a.value - low) <= ABOUT * abs(low) + EXACT for a in found),
         "between": least >= low - half - slack - EXACT and most <= high + half + slack + EXACT,
-        "at least": least >= low - EXACT, "above": least > low + EXACT,
-        "at most": most <= high + EXACT, "below": most < high - EXACT,
-    }[sense]  # fmt: skip
+        "at least": least >= low - EXACT,
+        "above": least > low + EXACT,
+        "at most": most <= high + EXACT,
+        "below": most < high - EXACT,
+    }[sense]
     reading = ""
     if sense == "equal" and right and abs(found[0].value - low) > half + EXACT:
         reading = "Within what the rounding of the cells allows."
-    return replace(finding, computed=text, verdict="agrees" if right else "disagrees",
-                   reading=reading if right else explain(), estimate=found[0].value)  # fmt: skip
+    return replace(
+        finding,
+        computed=text,
+        verdict="agrees" if right else "disagrees",
+        reading=reading if right else explain(),
+        estimate=found[0].value,
+    )

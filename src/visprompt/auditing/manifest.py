@@ -16,17 +16,27 @@ def names_schema() -> dict:
     def by_dimension(value: dict, **more) -> dict:
         return mapping({}, {name: value for name in DIMENSIONS}, **more)
 
-    columns = {"type": ["array", "object"], "minItems": 1, "items": TEXT, "minProperties": 1,
-               "additionalProperties": TEXT, "properties": {},
-               "description": "a list of columns, or a mapping from columns to names"}  # fmt: skip
+    columns = {
+        "type": ["array", "object"],
+        "minItems": 1,
+        "items": TEXT,
+        "minProperties": 1,
+        "additionalProperties": TEXT,
+        "properties": {},
+        "description": "a list of columns, or a mapping from columns to names",
+    }
     one = by_dimension(columns, minProperties=1, maxProperties=1, description="a mapping with one dimension")
     part = mapping(
         {"columns": one},
-        {"fixed": by_dimension(TEXT), "rows": by_dimension(TEXT), "where": named({"type": "string"}),
-         "rename": named(TEXT)},
-    )  # fmt: skip
-    parts = {"type": ["object", "array"], "if": {"type": "array"}, "then": listed(part), "else": part,
-             "description": "a mapping, or a list of them"}  # fmt: skip
+        {"fixed": by_dimension(TEXT), "rows": by_dimension(TEXT), "where": named({"type": "string"}), "rename": named(TEXT)},
+    )
+    parts = {
+        "type": ["object", "array"],
+        "if": {"type": "array"},
+        "then": listed(part),
+        "else": part,
+        "description": "a mapping, or a list of them",
+    }
     return mapping({"names": by_dimension(named(listed(TEXT, 0))), "tables": named(parts)})
 
 
@@ -39,8 +49,10 @@ def audit_schema() -> dict:
     operand, flags = {"$ref": "#/$defs/operand", "description": kinds}, dict.fromkeys(("lower", "ties", "lowest"), FLAG)
     reference = {"type": ["number", "string", "object"], "pattern": r" \| .*\S", "description": kinds}
     among = mapping({"row": operand, "among": listed(operand)}, flags)
-    pair, some = listed(operand, 2, 2), {"type": ["number", "string", "array", "object"], "if": {"type": "array"},
-                                         "then": listed(operand), "else": operand}  # fmt: skip
+    pair, some = (
+        listed(operand, 2, 2),
+        {"type": ["number", "string", "array", "object"], "if": {"type": "array"}, "then": listed(operand), "else": operand},
+    )
     pairs = ("difference", "relative", "share", "ratio", "wins", "largest", "smallest", "range")
     special = {"value": operand, "best": among, "rank": among, **dict.fromkeys(pairs, pair)}
     operations = {name: special.get(name, some) for name in OPERATIONS}
@@ -51,12 +63,24 @@ def audit_schema() -> dict:
     texts = {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1}
     statement = mapping(
         {"id": TEXT, "what": TEXT},
-        {"prose": TEXT, "cell": TEXT, "artifact": TEXT, "sense": one_of(SENSES), "scale": NUMBER, "claim": TEXT,
-         **flags, **operations},
-        allOf=[{**one, "errorMessage": f"write prose or cell, and {message.removeprefix('write ')}"},
-               {"oneOf": [{"required": ["prose"]}, {"required": ["cell"]}],
-                "errorMessage": "write the printed number as prose or as cell, one of the two."}],
-    )  # fmt: skip
+        {
+            "prose": TEXT,
+            "cell": TEXT,
+            "artifact": TEXT,
+            "sense": one_of(SENSES),
+            "scale": NUMBER,
+            "claim": TEXT,
+            **flags,
+            **operations,
+        },
+        allOf=[
+            {**one, "errorMessage": f"write prose or cell, and {message.removeprefix('write ')}"},
+            {
+                "oneOf": [{"required": ["prose"]}, {"required": ["cell"]}],
+                "errorMessage": "write the printed number as prose or as cell, one of the two.",
+            },
+        ],
+    )
     columns = texts | {"description": "a column, or a list of them"}
     parts = {
         "means": listed(mapping({"table": TEXT, "column": TEXT, "of": columns}, {"where": named(texts)}), 0),

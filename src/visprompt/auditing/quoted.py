@@ -31,9 +31,7 @@ def named_cells() -> pd.DataFrame:
     rows = []
     for table, parts in content["tables"].items():
         frame = cells_of(table)
-        for part, (number, row) in product(
-            parts if isinstance(parts, list) else [parts], enumerate(frame.to_dict("records"))
-        ):
+        for part, (number, row) in product(parts if isinstance(parts, list) else [parts], enumerate(frame.to_dict("records"))):
             if any(row[column] != value for column, value in part.get("where", {}).items()):
                 continue
             fixed = {**part.get("fixed", {}), **{d: row[c] for d, c in part.get("rows", {}).items()}}
@@ -75,7 +73,14 @@ def quotations() -> Iterable[Finding]:
             paper = cell.table.split(".")[0]
             words = ", ".join(filter(None, key))
             yield Finding(
-                f"{cell.table}.quoted.{slug(words)}", paper, cell.table, where_is(cell), "quoted", words, cell.text,
-                f"{first.text} ({where_is(first)})", "agrees" if same(first, cell) else "disagrees",
+                f"{cell.table}.quoted.{slug(words)}",
+                paper,
+                cell.table,
+                where_is(cell),
+                "quoted",
+                words,
+                cell.text,
+                f"{first.text} ({where_is(first)})",
+                "agrees" if same(first, cell) else "disagrees",
                 cells=(place(cell), place(first)),
-            )  # fmt: skip
+            )

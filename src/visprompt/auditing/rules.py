@@ -56,15 +56,23 @@ def mean_findings(paper: str, rule: dict) -> Iterable[Finding]:
         parts = [Cell(rule["table"], row, name, frame.iloc[row][name]) for name in names]
         what = f"mean of {len(names)} columns, {names[0]} to {names[-1]}"
         id = f"{rule['table']}.{slug(rule['column'])}.{slug(row_name(frame, row))}"
-        base = Finding(id, paper, rule["table"], f"{table_name(rule['table'])}, {row_name(frame, row)}, {rule['column']}",
-                       "mean", what, cell.text, "", "inconclusive", cells=(place(cell),))  # fmt: skip
+        base = Finding(
+            id,
+            paper,
+            rule["table"],
+            f"{table_name(rule['table'])}, {row_name(frame, row)}, {rule['column']}",
+            "mean",
+            what,
+            cell.text,
+            "",
+            "inconclusive",
+            cells=(place(cell),),
+        )
         if any(part.amount is None for part in parts):
             yield replace(base, reading="Its parts are not printed.")
             continue
         values, unit = [part.amount for part in parts], numbers(cell.text)[0][1]
-        yield judged(
-            base, cells.mean(values), "equal", explain=lambda v=values, c=cell, u=unit: why_mean(v, names, c, u)
-        )
+        yield judged(base, cells.mean(values), "equal", explain=lambda v=values, c=cell, u=unit: why_mean(v, names, c, u))
 
 
 def texts(value) -> list[str]:
@@ -96,17 +104,25 @@ def gain_findings(paper: str, rule: dict) -> Iterable[Finding]:
             same = frame[rule["within"]] == frame.iloc[row][rule["within"]] if "within" in rule else frame.index >= 0
             base_rows = [r for r in frame.index[same] if rule["over"] in [*frame.iloc[r, :3], row_name(frame, r)]]
             if len(base_rows) != 1:
-                raise BadInput(
-                    f"{rule['table']}: {rule['over']!r} names {len(base_rows)} rows; name the row's first cell."
-                )
+                raise BadInput(f"{rule['table']}: {rule['over']!r} names {len(base_rows)} rows; name the row's first cell.")
             cell = Cell(rule["table"], row, column, frame.iloc[row][column])
             base = numbers(frame.iloc[base_rows[0]][column])
             if not base:
                 raise BadInput(f"{rule['table']}: {rule['over']!r} prints no number in {column}; leave that column out.")
             id = f"{rule['table']}.gain.{slug(row_name(frame, row))}.{slug(column)}"
             where = f"{table_name(rule['table'])}, {row_name(frame, row)}, {column}"
-            finding = Finding(id, paper, rule["table"], where, "gain", f"difference to {rule['over']}",
-                              f"{found[1][0].value:g}", "", "inconclusive", cells=(place(cell),))  # fmt: skip
+            finding = Finding(
+                id,
+                paper,
+                rule["table"],
+                where,
+                "gain",
+                f"difference to {rule['over']}",
+                f"{found[1][0].value:g}",
+                "",
+                "inconclusive",
+                cells=(place(cell),),
+            )
             yield judged(finding, found[0][0] - base[0][0], "equal", found[1:2])
 
 
@@ -119,10 +135,24 @@ def statement(paper: str, rule: dict) -> Finding:
         raise BadInput(f"{id}: {source!r} leads to {1 + len(more)} cells; name one column.")
     artifact = rule.get("artifact", cell.table)
     choose(f"artifact in {id}:", artifact, papers.artifacts().index)
-    where = f"{table_name(cell.table)}, {row_name(cells_of(cell.table), cell.row)}, {cell.column}" if "cell" in rule else (
-        cells_of(f"{paper}.prose").iloc[cell.row]["where"])  # fmt: skip
-    finding = Finding(id, paper, artifact, where, "statement", rule["what"], cell.text, "", "inconclusive",
-                      claim=rule.get("claim", ""), cells=(place(cell),) if "cell" in rule else ())  # fmt: skip
+    where = (
+        f"{table_name(cell.table)}, {row_name(cells_of(cell.table), cell.row)}, {cell.column}"
+        if "cell" in rule
+        else (cells_of(f"{paper}.prose").iloc[cell.row]["where"])
+    )
+    finding = Finding(
+        id,
+        paper,
+        artifact,
+        where,
+        "statement",
+        rule["what"],
+        cell.text,
+        "",
+        "inconclusive",
+        claim=rule.get("claim", ""),
+        cells=(place(cell),) if "cell" in rule else (),
+    )
     if rule.get("claim"):
         papers.claim(rule["claim"])
     found = evaluate(rule)
@@ -138,6 +168,15 @@ def setting(paper: str, rule: dict) -> Finding:
     said = [f"{cell.text} ({where_is(cell)})" for cell in found]
     values = {float(c.text.replace(",", "")) if re.fullmatch(r"[\d,.]+", c.text) else c.text for c in found}
     choose(f"artifact in {rule['id']}:", rule["artifact"], papers.artifacts().index)
-    return Finding(f"{paper}.setting.{rule['id']}", paper, rule["artifact"], where_is(found[0]), "setting", rule["what"],
-                   said[0], "; ".join(said[1:]), "agrees" if len(values) == 1 else "disagrees",
-                   cells=tuple(place(cell) for cell in found if not cell.table.endswith("prose")))  # fmt: skip
+    return Finding(
+        f"{paper}.setting.{rule['id']}",
+        paper,
+        rule["artifact"],
+        where_is(found[0]),
+        "setting",
+        rule["what"],
+        said[0],
+        "; ".join(said[1:]),
+        "agrees" if len(values) == 1 else "disagrees",
+        cells=tuple(place(cell) for cell in found if not cell.table.endswith("prose")),
+    )

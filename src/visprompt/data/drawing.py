@@ -235,7 +235,9 @@ def draw(kind: str, n: int, seed: int, stream: int = 0, with_masks: bool = False
     order = np.random.Generator(np.random.PCG64([*key, 0]))
     turns = [order.permutation(classes) for _ in range(-(-n // classes))]
     labels = np.concatenate(turns)[:n].astype(np.int64) if turns else np.zeros(0, np.int64)
-    parts = [drawer(np.random.Generator(np.random.PCG64([*key, 1 + i])), labels[at:at + BLOCK])
-             for i, at in enumerate(range(0, max(n, 1), BLOCK))]
+    parts = [
+        drawer(np.random.Generator(np.random.PCG64([*key, 1 + i])), labels[at : at + BLOCK])
+        for i, at in enumerate(range(0, max(n, 1), BLOCK))
+    ]
     images, labels, masks = (np.concatenate(p) for p in zip(*parts, strict=True))
     return (images, labels, masks) if with_masks else (images, labels)

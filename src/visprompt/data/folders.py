@@ -174,8 +174,10 @@ def _class_names(file: Path, lists: list[list[Row]]) -> list[str]:
             if label < 0:
                 raise BadInput(f"{where}: label {label} is negative; number the classes from 0.")
             if label >= len(rows):  # a bound, since a mistyped label would otherwise make a class each number below it
-                raise BadInput(f"{where}: label {label} is too high for {len(rows)} images; "
-                               "number the classes from 0, or name them all in classes.txt.")  # fmt: skip
+                raise BadInput(
+                    f"{where}: label {label} is too high for {len(rows)} images; "
+                    "number the classes from 0, or name them all in classes.txt."
+                )
         return [str(number) for number in range(1 + max(label for *_, label in rows))]
     names = {}
     for number, name in _lines(file, "write the name of one class a line"):

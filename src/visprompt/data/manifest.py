@@ -11,11 +11,17 @@ def tasks_schema() -> dict:
     """`tasks.yaml`."""
     from .drawing import SIZE
 
-    entry = {"group": one_of(["natural", "specialized", "structured", "fine"]), "nature": TEXT,
-             "classes": listed(TEXT, 2, uniqueItems=True), "splits": listed(COUNT, 3, 3),
-             "seed": {"type": "integer", "minimum": 0},
-             "image_size": {"const": SIZE, "description": f"{SIZE}, the size of the drawings"},
-             "source": TEXT, "licence": TEXT, "purpose": TEXT}  # fmt: skip
+    entry = {
+        "group": one_of(["natural", "specialized", "structured", "fine"]),
+        "nature": TEXT,
+        "classes": listed(TEXT, 2, uniqueItems=True),
+        "splits": listed(COUNT, 3, 3),
+        "seed": {"type": "integer", "minimum": 0},
+        "image_size": {"const": SIZE, "description": f"{SIZE}, the size of the drawings"},
+        "source": TEXT,
+        "licence": TEXT,
+        "purpose": TEXT,
+    }
     return mapping({"embedded": named(mapping(entry, {"pool": COUNT}))})
 
 

@@ -39,28 +39,30 @@ def _radii() -> np.ndarray:
     t = _directions()
     half = np.linspace(0, np.pi, 40)
     drop = np.linspace(0, 2 * np.pi, 60, endpoint=False)
-    table = np.stack([
-        np.ones(ANGLES),  # disc
-        1 / np.hypot(np.cos(t), np.sin(t) / 0.5),  # lying ellipse
-        1 / np.hypot(np.cos(t) / 0.5, np.sin(t)),  # standing ellipse
-        _ring((1,) * 3),  # triangle
-        _ring((1,) * 4, turn=45),  # square
-        _polygon((-1, -.42), (1, -.42), (1, .42), (-1, .42)),  # lying bar
-        _ring((1,) * 5),  # pentagon
-        _ring((1, .42) * 4),  # star of four
-        _ring((1, .45) * 5),  # star of five
-        _ring((1, .62) * 8),  # star of eight
-        _ring((1, .38) * 3, turn=90),  # star of three, a tip below
-        _polygon((-.8, -1), (.8, -1), (.2, 0), (.8, 1), (-.8, 1), (-.2, 0)),  # hourglass
-        _polygon(*zip(np.sin(drop) * np.sin(drop / 2) ** 1.5, -np.cos(drop), strict=True)),  # drop
-        _polygon(*zip(np.cos(half), np.sin(half), strict=True)),  # half disc, round below
-        _polygon(*zip(np.sin(half), np.cos(half), strict=True)),  # half disc, round to the right
-        1 + 0.42 * np.cos(3 * t - np.pi / 2),  # trefoil
-        1 + 0.38 * np.cos(4 * t),  # quatrefoil
-        _polygon((0, -1), (1, .1), (.4, .1), (.4, 1), (-.4, 1), (-.4, .1), (-1, .1)),  # arrow
-        _polygon((-.9, -1), (-.1, -1), (-.1, .2), (.9, .2), (.9, 1), (-.9, 1)),  # L
-        _polygon((-1, -1), (1, -1), (1, -.2), (.4, -.2), (.4, 1), (-.4, 1), (-.4, -.2), (-1, -.2)),  # T
-    ])
+    table = np.stack(
+        [
+            np.ones(ANGLES),  # disc
+            1 / np.hypot(np.cos(t), np.sin(t) / 0.5),  # lying ellipse
+            1 / np.hypot(np.cos(t) / 0.5, np.sin(t)),  # standing ellipse
+            _ring((1,) * 3),  # triangle
+            _ring((1,) * 4, turn=45),  # square
+            _polygon((-1, -0.42), (1, -0.42), (1, 0.42), (-1, 0.42)),  # lying bar
+            _ring((1,) * 5),  # pentagon
+            _ring((1, 0.42) * 4),  # star of four
+            _ring((1, 0.45) * 5),  # star of five
+            _ring((1, 0.62) * 8),  # star of eight
+            _ring((1, 0.38) * 3, turn=90),  # star of three, a tip below
+            _polygon((-0.8, -1), (0.8, -1), (0.2, 0), (0.8, 1), (-0.8, 1), (-0.2, 0)),  # hourglass
+            _polygon(*zip(np.sin(drop) * np.sin(drop / 2) ** 1.5, -np.cos(drop), strict=True)),  # drop
+            _polygon(*zip(np.cos(half), np.sin(half), strict=True)),  # half disc, round below
+            _polygon(*zip(np.sin(half), np.cos(half), strict=True)),  # half disc, round to the right
+            1 + 0.42 * np.cos(3 * t - np.pi / 2),  # trefoil
+            1 + 0.38 * np.cos(4 * t),  # quatrefoil
+            _polygon((0, -1), (1, 0.1), (0.4, 0.1), (0.4, 1), (-0.4, 1), (-0.4, 0.1), (-1, 0.1)),  # arrow
+            _polygon((-0.9, -1), (-0.1, -1), (-0.1, 0.2), (0.9, 0.2), (0.9, 1), (-0.9, 1)),  # L
+            _polygon((-1, -1), (1, -1), (1, -0.2), (0.4, -0.2), (0.4, 1), (-0.4, 1), (-0.4, -0.2), (-1, -0.2)),  # T
+        ]
+    )
     return table * (0.8 / np.sqrt((table**2).mean(1, keepdims=True)))
 
 
@@ -76,8 +78,9 @@ def _glyph_strokes() -> np.ndarray:
     while len(glyphs) < GLYPHS:
         points = [int(rng.integers(9))]
         while len(points) < 5:
-            near = [k for k in range(9) if k != points[-1] and max(abs(k % 3 - points[-1] % 3),
-                    abs(k // 3 - points[-1] // 3)) <= 1]
+            near = [
+                k for k in range(9) if k != points[-1] and max(abs(k % 3 - points[-1] % 3), abs(k // 3 - points[-1] // 3)) <= 1
+            ]
             points.append(int(rng.choice(near)))
         strokes = frozenset(frozenset(pair) for pair in zip(points, points[1:], strict=False))
         wide = {p % 3 for p in points} == {0, 1, 2} and {p // 3 for p in points} == {0, 1, 2}

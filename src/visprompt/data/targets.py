@@ -97,7 +97,7 @@ def _sprite(rng, labels, factor: str) -> np.ndarray:
             mine = labels == label
             turn[mine] = rng.choice(steps[steps * 16 // 40 == label], mine.sum())
     size = 4.6 * scale
-    cx, cy = (5.5 + place / 31 * (SIZE - 11))
+    cx, cy = 5.5 + place / 31 * (SIZE - 11)
     u, v = local(cx, cy, turn * 2 * np.pi / 40, size)
     heart = (u**2 + v**2 * 1.15 - 0.55) ** 3 + 1.4 * u**2 * (v * 1.07) ** 3
     forms = [

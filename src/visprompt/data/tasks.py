@@ -25,10 +25,18 @@ LARGEST = 1024  # pixels of a side: far above any backbone's, far below what no 
 GROUPS = {
     "natural": ["caltech101", "cifar100", "dtd", "dtd10", "flowers102", "pets", "svhn", "sun397"],
     "specialized": ["patch_camelyon", "eurosat", "resisc45", "retinopathy"],
-    "structured": ["clevr_count", "clevr_distance", "dmlab", "kitti", "dsprites_location", "dsprites_orientation",
-                   "smallnorb_azimuth", "smallnorb_elevation"],
+    "structured": [
+        "clevr_count",
+        "clevr_distance",
+        "dmlab",
+        "kitti",
+        "dsprites_location",
+        "dsprites_orientation",
+        "smallnorb_azimuth",
+        "smallnorb_elevation",
+    ],
     "fine": ["cub_200_2011", "nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"],
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +93,13 @@ def normalise(images: torch.Tensor, mean: Statistic, std: Statistic) -> torch.Te
 
 
 def load_task(
-    name: str, data_dir: str | Path | None = None, train_size: int | None = None, *,
-    image_size: int | None = None, resize: str = "direct",
-) -> Task:  # fmt: skip
+    name: str,
+    data_dir: str | Path | None = None,
+    train_size: int | None = None,
+    *,
+    image_size: int | None = None,
+    resize: str = "direct",
+) -> Task:
     """Load an embedded task, or the folder data_dir/name.
 
     Args:
@@ -190,8 +202,6 @@ def _digits(entry: dict) -> list[Split]:
 def _fit_tensor(images: torch.Tensor, size: int, resize: str) -> torch.Tensor:
     """Bytes (N, 3, S, S) -> (N, 3, size, size) by a resize rule."""
     inner = size if resize == "direct" else -(-size * 8 // 7)
-    grown = torch.nn.functional.interpolate(
-        images.float(), (inner, inner), mode="bilinear", antialias=inner < images.shape[-1]
-    )
+    grown = torch.nn.functional.interpolate(images.float(), (inner, inner), mode="bilinear", antialias=inner < images.shape[-1])
     edge = (inner - size) // 2
     return grown[..., edge : edge + size, edge : edge + size].round().clamp(0, 255).to(torch.uint8)

@@ -27,8 +27,13 @@ TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", type(N
 
 def mapping(required: dict, optional: dict | None = None, **more) -> dict:
     """A mapping with these keys and no others."""
-    return {"type": "object", "properties": required | (optional or {}), "required": list(required),
-            "additionalProperties": False, **more}  # fmt: skip
+    return {
+        "type": "object",
+        "properties": required | (optional or {}),
+        "required": list(required),
+        "additionalProperties": False,
+        **more,
+    }
 
 
 def named(value: dict, least: int = 1) -> dict:

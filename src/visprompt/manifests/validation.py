@@ -18,9 +18,18 @@ from .wording import Fault, worded
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 OWNERS = {  # of each YAML file the room that reads it
-    "papers": "papers", "lost": "papers", "claims": "papers", "names": "auditing", "audit": "auditing", "counts": "measure",
-    "tasks": "data", "backbones": "models", "recipes": "training", "studies": "studies", "notebooks": "pages",
-}  # fmt: skip
+    "papers": "papers",
+    "lost": "papers",
+    "claims": "papers",
+    "names": "auditing",
+    "audit": "auditing",
+    "counts": "measure",
+    "tasks": "data",
+    "backbones": "models",
+    "recipes": "training",
+    "studies": "studies",
+    "notebooks": "pages",
+}
 MOST, DEEPEST = 100_000, 50  # values of a file, and how deep they may be nested
 
 

@@ -9,8 +9,15 @@ from typing import NamedTuple
 
 from ..errors import BadInput, choose
 
-NAMES = {"number": "a number", "integer": "a whole number", "string": "a text", "boolean": "true or false",
-         "array": "a list", "object": "a mapping", "null": "null"}  # fmt: skip
+NAMES = {
+    "number": "a number",
+    "integer": "a whole number",
+    "string": "a text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
 BOUNDS = {"minimum": "of at least", "exclusiveMinimum": "above", "maximum": "of at most", "exclusiveMaximum": "below"}
 
 

@@ -70,8 +70,11 @@ def prompt_attention(model: TunedModel, images: torch.Tensor) -> list[dict[str, 
         prompts = method.entering(index).expand(len(x), -1, -1)
         weights = attention_weights(backbone, torch.cat([x, prompts], 1), index).mean(1)
         patches = slice(prefix, x.shape[1])
-        found.append({
-            "class": weights[:, 0, patches], "prompts": weights[:, x.shape[1] :, patches],
-            "to_prompts": weights[:, 0, x.shape[1] :].sum(-1),
-        })  # fmt: skip
+        found.append(
+            {
+                "class": weights[:, 0, patches],
+                "prompts": weights[:, x.shape[1] :, patches],
+                "to_prompts": weights[:, 0, x.shape[1] :].sum(-1),
+            }
+        )
     return found

@@ -123,9 +123,13 @@ def measured_cost(
     `peak_mb` (resident memory on a CPU, allocated memory on a GPU) and `before_mb` (with the model loaded).
     """
     chosen = {
-        "backbone": backbone, "method": slug, "method_settings": settings, "batch_size": batch_size,
-        "repeats": repeats, "device": device,
-    }  # fmt: skip
+        "backbone": backbone,
+        "method": slug,
+        "method_settings": settings,
+        "batch_size": batch_size,
+        "repeats": repeats,
+        "device": device,
+    }
 
     def compute():
         return in_own_process(speed_and_peak, backbone, slug, batch_size, repeats, device, settings)

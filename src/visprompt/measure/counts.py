@@ -25,8 +25,12 @@ TASKS = {
 }
 PER_TASK = {"fgvc": "ivpt.table-15", "vtab": "ivpt.table-16"}  # where iVPT prints N and k
 UNITS = {
-    "parameters": "M parameters", "operations": "GFLOPs", "percent": "%", "ratio": "ratio", "together": "ratio",
-}  # fmt: skip
+    "parameters": "M parameters",
+    "operations": "GFLOPs",
+    "percent": "%",
+    "ratio": "ratio",
+    "together": "ratio",
+}
 DEFAULTS = {"tasks": "cifar-10", "head": True, "measure": "parameters", "settings": {}}
 SHARED = ("backbone", "tasks", "head", "measure")  # what "over" and "minus" take over from their entry
 CLASSES = 1000  # of the models that are built; heads are added by arithmetic
@@ -61,17 +65,19 @@ def group_counts(group: dict, source: str) -> list[dict]:
         entry, text = {**DEFAULTS, **group, **entry}, cells.loc[name, column]
         printed, unit = number(text, entry.get("decimals"))
         computed = value(entry) if "slug" in entry else math.nan
-        found.append({
-            "id": f"{source}.{group.get('prefix', '')}{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}{suffix}",
-            "artifact": source,
-            "where": cells.loc[name, "where"],
-            "method": name,
-            "unit": UNITS[entry["measure"]],
-            "printed": printed,
-            "computed": computed,
-            "agrees": verdict(entry, text, printed, unit, computed),
-            "reading": reading(entry),
-        })  # fmt: skip
+        found.append(
+            {
+                "id": f"{source}.{group.get('prefix', '')}{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}{suffix}",
+                "artifact": source,
+                "where": cells.loc[name, "where"],
+                "method": name,
+                "unit": UNITS[entry["measure"]],
+                "printed": printed,
+                "computed": computed,
+                "agrees": verdict(entry, text, printed, unit, computed),
+                "reading": reading(entry),
+            }
+        )
     return found
 
 

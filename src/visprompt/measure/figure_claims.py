@@ -62,6 +62,11 @@ def clusters(backbone: Backbone, task: Task, recipe: Recipe, prompt_tokens: int 
         recluster()
 
     method.after_epoch = counted
-    fit(model, task, replace(recipe, epochs=epochs), seed,
-        watch=lambda epoch: empty.append(method.clusters - len(method.cluster.unique())))  # fmt: skip
+    fit(
+        model,
+        task,
+        replace(recipe, epochs=epochs),
+        seed,
+        watch=lambda epoch: empty.append(method.clusters - len(method.cluster.unique())),
+    )
     return {"empty": empty, "updates": len(calls) / epochs}

@@ -14,13 +14,27 @@ def counts_schema() -> dict:
     """`papers/counts.yaml`; the settings of an entry are in `references`."""
     from .counts import TASKS, UNITS
 
-    entry = {"slug": method(), "settings": {"type": "object"}, "backbone": TEXT, "tasks": one_of(TASKS), "head": FLAG,
-             "measure": one_of(UNITS), "fitted": FLAG, "decimals": {"type": "integer", "minimum": 0}, "note": TEXT,
-             "plus": mapping({"source": TEXT, "row": TEXT, "column": TEXT})}  # fmt: skip
+    entry = {
+        "slug": method(),
+        "settings": {"type": "object"},
+        "backbone": TEXT,
+        "tasks": one_of(TASKS),
+        "head": FLAG,
+        "measure": one_of(UNITS),
+        "fitted": FLAG,
+        "decimals": {"type": "integer", "minimum": 0},
+        "note": TEXT,
+        "plus": mapping({"source": TEXT, "row": TEXT, "column": TEXT}),
+    }
     part = mapping({"slug": entry["slug"]}, {name: entry[name] for name in ("settings", "backbone", "tasks", "head")})
     entry |= {"over": part, "minus": part}
-    by_source = {"type": ["string", "object"], "additionalProperties": TEXT, "properties": {}, "pattern": r"\S",
-                 "description": "a text, or a mapping from sources to texts"}  # fmt: skip
+    by_source = {
+        "type": ["string", "object"],
+        "additionalProperties": TEXT,
+        "properties": {},
+        "pattern": r"\S",
+        "description": "a text, or a mapping from sources to texts",
+    }
     group = mapping(
         {"sources": listed(TEXT, uniqueItems=True), "column": by_source, "rows": named(mapping({}, entry))},
         {"table": TEXT, "key": TEXT, "where": named(TEXT), "prefix": TEXT, "suffix": by_source, **entry},

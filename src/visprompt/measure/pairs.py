@@ -173,9 +173,19 @@ def machine(device: str) -> str:
 
 
 def pair_in_turns(
-    name: str, backbone: str, first: Side, second: Side, *, batch_size: int, repeats: int, device: str = "cpu",
-    calls: int = 1, equal: bool = False, infer: bool = False, run: bool = True,
-) -> Record | None:  # fmt: skip
+    name: str,
+    backbone: str,
+    first: Side,
+    second: Side,
+    *,
+    batch_size: int,
+    repeats: int,
+    device: str = "cpu",
+    calls: int = 1,
+    equal: bool = False,
+    infer: bool = False,
+    run: bool = True,
+) -> Record | None:
     """Record of the training steps of two sides in turns, on random weights and images.
 
     Args:
@@ -189,10 +199,19 @@ def pair_in_turns(
         "infer_seconds"; and "difference", None where the two are not one function.
     """
     chosen = {
-        "what": "pair", "name": name, "machine": machine(device), "device": device, "backbone": backbone,
-        "first": asdict(first), "second": asdict(second), "batch_size": batch_size, "repeats": repeats,
-        "calls": calls, "equal": equal, "infer": infer,
-    }  # fmt: skip
+        "what": "pair",
+        "name": name,
+        "machine": machine(device),
+        "device": device,
+        "backbone": backbone,
+        "first": asdict(first),
+        "second": asdict(second),
+        "batch_size": batch_size,
+        "repeats": repeats,
+        "calls": calls,
+        "equal": equal,
+        "infer": infer,
+    }
     sides = {"first": first, "second": second}
 
     def compute():
@@ -215,9 +234,15 @@ def pair_in_turns(
 
 
 def methods_in_turns(
-    backbone: str, sides: dict[str, Side], *, batch_size: int, repeats: int, device: str = "cpu", calls: int = 1,
+    backbone: str,
+    sides: dict[str, Side],
+    *,
+    batch_size: int,
+    repeats: int,
+    device: str = "cpu",
+    calls: int = 1,
     run: bool = True,
-) -> Record | None:  # fmt: skip
+) -> Record | None:
     """Record of one training step of many methods in turns, and of the pass that fills their cache.
 
     Returns:
@@ -225,10 +250,16 @@ def methods_in_turns(
         is trained, and "below_seconds", one pass of a batch up to there, or None where nothing is kept.
     """
     chosen = {
-        "what": "methods", "name": "methods", "machine": machine(device), "device": device, "backbone": backbone,
-        "sides": {name: asdict(side) for name, side in sides.items()}, "batch_size": batch_size, "repeats": repeats,
+        "what": "methods",
+        "name": "methods",
+        "machine": machine(device),
+        "device": device,
+        "backbone": backbone,
+        "sides": {name: asdict(side) for name, side in sides.items()},
+        "batch_size": batch_size,
+        "repeats": repeats,
         "calls": calls,
-    }  # fmt: skip
+    }
 
     def compute():
         free()
@@ -260,10 +291,17 @@ def epochs_in_turns(
     """
     recipe = settled(Recipe(epochs=1), slug, "vit")
     chosen = {
-        "what": "epoch", "name": name, "machine": machine("cpu"), "device": "cpu", "backbone": backbone, "task": task,
-        "first": asdict(Side(slug, settings, cached=True)), "second": asdict(Side(slug, settings)),
-        "batch_size": recipe.batch_size, "repeats": repeats,
-    }  # fmt: skip
+        "what": "epoch",
+        "name": name,
+        "machine": machine("cpu"),
+        "device": "cpu",
+        "backbone": backbone,
+        "task": task,
+        "first": asdict(Side(slug, settings, cached=True)),
+        "second": asdict(Side(slug, settings)),
+        "batch_size": recipe.batch_size,
+        "repeats": repeats,
+    }
     frozen, data = load_backbone(backbone, "pretrained"), load_task(task)
 
     def compute():
@@ -280,14 +318,15 @@ def epochs_in_turns(
             generator = torch.Generator().manual_seed(0)
             losses[key] = train(model, features, inputs, labels, recipe, generator, lambda epoch: None)[0]
 
-        values = in_turns({
-            "first": lambda: epoch("first", model.features, kept),
-            "second": lambda: epoch("second", lambda x: model.features(model.below(x)), pixels),
-        }, repeats)  # fmt: skip
+        values = in_turns(
+            {
+                "first": lambda: epoch("first", model.features, kept),
+                "second": lambda: epoch("second", lambda x: model.features(model.below(x)), pixels),
+            },
+            repeats,
+        )
         for key in values:
             values[key] |= {"parameters": count_parameters(model)["total"], "loss": losses[key]}
         return {**values, "fill_seconds": fill}
 
-    return recorded(
-        "bench", chosen, compute, data=data.fingerprint, weights=frozen.fingerprint, made=[frozen], run=run
-    )
+    return recorded("bench", chosen, compute, data=data.fingerprint, weights=frozen.fingerprint, made=[frozen], run=run)

@@ -13,9 +13,7 @@ from ..records import Record, in_own_process, recorded
 from .pairs import CLASSES, in_turns, machine
 
 
-def start_times(
-    backbone: str, *, pool: int, images: int, repeats: int, device: str = "cpu", run: bool = True
-) -> Record | None:
+def start_times(backbone: str, *, pool: int, images: int, repeats: int, device: str = "cpu", run: bool = True) -> Record | None:
     """Record of how long SPT-Deep's starts take, in a process of its own, with random weights.
 
     Args:
@@ -29,9 +27,16 @@ def start_times(
         size of all tokens of all images at every block, in float32; "prompts" a block and "blocks".
     """
     chosen = {
-        "what": "starts", "name": "spt-starts", "machine": machine(device), "device": device, "backbone": backbone,
-        "pool": pool, "images": images, "batch_size": images, "repeats": repeats,
-    }  # fmt: skip
+        "what": "starts",
+        "name": "spt-starts",
+        "machine": machine(device),
+        "device": device,
+        "backbone": backbone,
+        "pool": pool,
+        "images": images,
+        "batch_size": images,
+        "repeats": repeats,
+    }
 
     def compute():
         return in_own_process(time_starts, backbone, pool, images, repeats, device)
@@ -68,9 +73,11 @@ def time_starts(backbone: str, pool: int, images: int, repeats: int, device: str
     tokens = sum(math.prod(shape) - frozen.prefix * shape[-1] for shape in frozen.shapes())
     return {
         "seconds": {**seconds, "one iteration": once},
-        "growth_mb": round(growth / 2**20, 1), "pool_mb": round(pool * tokens * 4 / 2**20, 1),
-        "prompts": len(prompts[0]), "blocks": len(prompts),
-    }  # fmt: skip
+        "growth_mb": round(growth / 2**20, 1),
+        "pool_mb": round(pool * tokens * 4 / 2**20, 1),
+        "prompts": len(prompts[0]),
+        "blocks": len(prompts),
+    }
 
 
 def memory_growth(action, device: str) -> int:

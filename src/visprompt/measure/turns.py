@@ -22,8 +22,12 @@ def speeds_in_turns(
         round, so that entries of one round may be compared as a pair.
     """
     chosen = {
-        "backbone": backbone, "methods": methods, "batch_size": batch_size, "repeats": repeats, "device": device,
-    }  # fmt: skip
+        "backbone": backbone,
+        "methods": methods,
+        "batch_size": batch_size,
+        "repeats": repeats,
+        "device": device,
+    }
 
     def compute():
         frozen = load_backbone(backbone, device=device)

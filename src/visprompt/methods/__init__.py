@@ -16,10 +16,29 @@ from .base import Method, TunedModel, device_of
 
 # slugs; each is a module of this package, with _ in place of -
 METHODS = (
-    "linear-probe", "full-finetune", "norm-tune", "vp", "ap", "bias", "lora", "adapter", "adaptformer", "ssf",
-    "vpt-shallow", "vpt-deep", "gate-vpt", "e2vpt", "provp", "express", "cdc", "ivpt", "spt-shallow", "spt-deep",
-    "da-vpt", "da-vpt-plus",
-)  # fmt: skip
+    "linear-probe",
+    "full-finetune",
+    "norm-tune",
+    "vp",
+    "ap",
+    "bias",
+    "lora",
+    "adapter",
+    "adaptformer",
+    "ssf",
+    "vpt-shallow",
+    "vpt-deep",
+    "gate-vpt",
+    "e2vpt",
+    "provp",
+    "express",
+    "cdc",
+    "ivpt",
+    "spt-shallow",
+    "spt-deep",
+    "da-vpt",
+    "da-vpt-plus",
+)
 
 
 def method_class(slug: str) -> type[Method]:

@@ -54,9 +54,12 @@ class Method(base.Method):
         if not settings.places:
             raise BadInput(f"give at least one place of: {', '.join(PLACES)}.")
         self.adapters = nn.ModuleDict(
-            {f"{place}_{index}": Bottleneck(backbone.width, settings.bottleneck, F.gelu)
-             for index in range(backbone.depth) for place in settings.places}
-        )  # fmt: skip
+            {
+                f"{place}_{index}": Bottleneck(backbone.width, settings.bottleneck, F.gelu)
+                for index in range(backbone.depth)
+                for place in settings.places
+            }
+        )
 
     def reset(self, generator):
         for adapter in self.adapters.values():

@@ -30,9 +30,7 @@ class Method(base.Method):
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)
-        self.adapters = nn.ModuleList(
-            Bottleneck(backbone.width, settings.bottleneck, F.relu) for _ in range(backbone.depth)
-        )
+        self.adapters = nn.ModuleList(Bottleneck(backbone.width, settings.bottleneck, F.relu) for _ in range(backbone.depth))
 
     def reset(self, generator):
         for adapter in self.adapters:

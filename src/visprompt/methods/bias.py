@@ -10,9 +10,18 @@ from . import base
 
 # category -> the layer that holds it; queries, keys and values are thirds of timm's fused qkv
 CATEGORIES = {
-    "patch_embed": "patch_embed", "norm1": "norm1", "query": "qkv", "key": "qkv", "value": "qkv", "proj": "proj",
-    "norm2": "norm2", "fc1": "fc1", "fc2": "fc2", "norm": "norm", "fc_norm": "fc_norm",
-}  # fmt: skip
+    "patch_embed": "patch_embed",
+    "norm1": "norm1",
+    "query": "qkv",
+    "key": "qkv",
+    "value": "qkv",
+    "proj": "proj",
+    "norm2": "norm2",
+    "fc1": "fc1",
+    "fc2": "fc2",
+    "norm": "norm",
+    "fc_norm": "fc_norm",
+}
 
 
 @dataclass(frozen=True)

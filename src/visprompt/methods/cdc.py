@@ -26,9 +26,7 @@ class Method(prompts.Deep):
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)
         choose("cdc", settings.cdc, CONNECTIONS)
-        self.first = [
-            index == 0 or prompt.shape != self.prompts[index - 1].shape for index, prompt in enumerate(self.prompts)
-        ]
+        self.first = [index == 0 or prompt.shape != self.prompts[index - 1].shape for index, prompt in enumerate(self.prompts)]
 
     def entering(self, index):
         if self.first[index] or self.settings.cdc == "none":

@@ -39,9 +39,7 @@ class Method(prompts.Shallow):
         super().__init__(backbone, settings, num_classes)
         choose("place", settings.place, LAYERS)
         widths = [1, 1, 3] if settings.place == "before" else [1, 3, 1]
-        self.residuals = nn.ParameterList(
-            torch.empty(backbone.depth, self.tokens, width * backbone.width) for width in widths
-        )
+        self.residuals = nn.ParameterList(torch.empty(backbone.depth, self.tokens, width * backbone.width) for width in widths)
 
     def reset(self, generator):
         super().reset(generator)

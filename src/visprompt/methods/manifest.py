@@ -19,8 +19,10 @@ def settings(slug: str, *counts: str) -> dict:
 
     hints = typing.get_type_hints(sys.modules[method_class(slug).__module__].Settings)
     found = {name: of_hint(hint) for name, hint in hints.items()}
-    return {name: either(schema, one_of(counts)) if counts and "integer" in schema["type"] else schema
-            for name, schema in found.items()}  # fmt: skip
+    return {
+        name: either(schema, one_of(counts)) if counts and "integer" in schema["type"] else schema
+        for name, schema in found.items()
+    }
 
 
 def method() -> dict:

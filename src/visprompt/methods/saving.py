@@ -40,9 +40,13 @@ def save_method(model: TunedModel, path: str | Path) -> None:
         raise BadInput(f"give a file name that ends in .safetensors, not {path.name!r}.")
     tensors = own_tensors(model)
     about = {
-        "method": model.slug, "settings": asdict(model.method.settings), "num_classes": model.num_classes,
-        "backbone": model.source.name, "fingerprint": model.source.fingerprint, "tensors": sorted(tensors),
-    }  # fmt: skip
+        "method": model.slug,
+        "settings": asdict(model.method.settings),
+        "num_classes": model.num_classes,
+        "backbone": model.source.name,
+        "fingerprint": model.source.fingerprint,
+        "tensors": sorted(tensors),
+    }
     part = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,8 +63,13 @@ def save_method(model: TunedModel, path: str | Path) -> None:
 
 
 ABOUT = {
-    "method": str, "settings": dict, "num_classes": int, "backbone": str, "fingerprint": str, "tensors": list[str],
-}  # fmt: skip
+    "method": str,
+    "settings": dict,
+    "num_classes": int,
+    "backbone": str,
+    "fingerprint": str,
+    "tensors": list[str],
+}
 
 
 def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:

@@ -21,7 +21,6 @@ class Settings:
 class Method(prompts.Shallow):
     """Trains N prompts of width D."""
 
-
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)
         check_start(settings)

@@ -64,7 +64,7 @@ def vit_block(block: Block, index: int, x: torch.Tensor, method, trim: bool = Fa
         return method.around(index, name, layer, x)
 
     def attention(h):
-        attn, (batch, tokens, _) = block.attn, h.shape
+        attn, (batch, tokens, _) = block.attn, h.shape  # noqa: F841
 
         def project(h):
             """(B, N, D) after norm1 -> queries, keys and values (B, heads, N, d)."""

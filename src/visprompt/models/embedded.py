@@ -38,11 +38,13 @@ def build_from(entry: dict, num_classes: int = 112) -> nn.Module:
     kwargs = dict(entry["timm_kwargs"], num_classes=num_classes)
     if entry["timm_class"] == "VisionTransformer":
         from timm.models.vision_transformer import VisionTransformer
+
         model = VisionTransformer(**kwargs)
         for block in model.blocks:
             block.attn.fused_attn = False  # at 37 tokens the plain form is a sixth faster on a CPU, same values
         return model
     from timm.models.resnet import BasicBlock, ResNet
+
     model = ResNet(BasicBlock, **kwargs)
     # timm's stem shrinks the picture four times; at 24 pixels nothing would be left for the stages to see
     model.conv1 = nn.Conv2d(3, model.bn1.num_features, 3, padding=1, bias=False)

@@ -18,9 +18,18 @@ def backbones_schema() -> dict:
         {"stem_type": one_of(["", "deep", "deep_tiered"]), "stem_width": COUNT},
     )
     positive = {"type": "number", "exclusiveMinimum": 0}
-    entry = {"timm_class": one_of(["VisionTransformer", "ResNet"]), "timm_kwargs": {"type": "object"},
-             "image_size": COUNT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3), "weights": TEXT,
-             "log": TEXT, "source": TEXT, "recipe": TEXT, "licence": TEXT}  # fmt: skip
+    entry = {
+        "timm_class": one_of(["VisionTransformer", "ResNet"]),
+        "timm_kwargs": {"type": "object"},
+        "image_size": COUNT,
+        "mean": listed(NUMBER, 3, 3),
+        "std": listed(positive, 3, 3),
+        "weights": TEXT,
+        "log": TEXT,
+        "source": TEXT,
+        "recipe": TEXT,
+        "licence": TEXT,
+    }
     whole = mapping(entry, {"source_accuracy": SHARE, "probe_accuracy": SHARE})
     whole["allOf"] = [
         {"if": {"properties": {"timm_class": {"const": kind}}}, "then": {"properties": {"timm_kwargs": schema}}}

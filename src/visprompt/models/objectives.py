@@ -20,6 +20,7 @@ class Painter(nn.Module):
     def __init__(self, vit: nn.Module, hidden: float, normalised: bool = False):
         super().__init__()
         from timm.models.vision_transformer import Block
+
         self.vit, width, self.patches = vit, vit.embed_dim, vit.patch_embed.num_patches
         self.normalised = normalised
         self.keep = round(self.patches * (1 - hidden))
@@ -32,7 +33,7 @@ class Painter(nn.Module):
         """Mean squared error on the hidden patches of images (B, 3, H, W)."""
         vit, count = self.vit, len(images)
         order = torch.rand(count, self.patches).argsort(1)
-        seen, hidden = order[:, :self.keep, None], order[:, self.keep:, None]
+        seen, hidden = order[:, : self.keep, None], order[:, self.keep :, None]
         tokens = vit.patch_embed(images) + vit.pos_embed[:, 1:]
         tokens = tokens.gather(1, seen.expand(-1, -1, tokens.shape[-1]))
         first = (vit.cls_token + vit.pos_embed[:, :1]).expand(count, -1, -1)

@@ -84,8 +84,10 @@ def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, recip
     """Share of images (N, 3, H, W) uint8 whose largest logit is the label's."""
     model.eval()
     with torch.inference_mode():
-        hits = sum((model(normalise(x, recipe.mean, recipe.std)).argmax(1) == y).sum().item()
-                   for x, y in zip(images.split(500), labels.split(500), strict=True))
+        hits = sum(
+            (model(normalise(x, recipe.mean, recipe.std)).argmax(1) == y).sum().item()
+            for x, y in zip(images.split(500), labels.split(500), strict=True)
+        )
     return hits / len(labels)
 
 
@@ -96,7 +98,7 @@ def _augment(images: torch.Tensor, shift: int) -> torch.Tensor:
     moved = []
     for part in padded.split(8):
         dy, dx = torch.randint(0, 2 * shift + 1, (2,)).tolist()
-        moved.append(part[:, torch.randperm(3), dy:dy + size, dx:dx + size])
+        moved.append(part[:, torch.randperm(3), dy : dy + size, dx : dx + size])
     return torch.cat(moved)
 
 
@@ -104,17 +106,20 @@ def _fit(loss_of, parameters, data, recipe: Pretraining, epochs: int, rate: floa
     """Minimise `loss_of(images, labels)`: AdamW, warm-up, cosine; `log(row)` is told every 100 steps."""
     images, labels = data
     parameters = list(parameters)
-    groups = [{"params": [p for p in parameters if p.ndim > 1], "weight_decay": recipe.weight_decay},
-              {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0}]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
     optimiser = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98))
     steps = epochs * (len(images) // recipe.batch)
     rising = max(1, round(recipe.warmup * steps))
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda s: min(
-        (s + 1) / rising, 0.5 + 0.5 * np.cos(np.pi * max(0, s - rising) / max(1, steps - rising))))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda s: min((s + 1) / rising, 0.5 + 0.5 * np.cos(np.pi * max(0, s - rising) / max(1, steps - rising)))
+    )
     step, recent = 0, []
     for _ in range(epochs):
         order = torch.randperm(len(images))
-        for index in order[:len(order) // recipe.batch * recipe.batch].split(recipe.batch):
+        for index in order[: len(order) // recipe.batch * recipe.batch].split(recipe.batch):
             batch = normalise(_augment(images[index], recipe.shift), recipe.mean, recipe.std)
             loss = loss_of(batch, labels[index])
             optimiser.zero_grad(set_to_none=True)
@@ -183,12 +188,15 @@ def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None =
         stage("supervised", Student(model, recipe.side_loss), recipe.epochs, recipe.rate)
     seconds = round(time.time() - began)
     report = {
-        "name": name, "recipe": asdict(recipe),
+        "name": name,
+        "recipe": asdict(recipe),
         "source_accuracy": round(accuracy(model, *held_out, recipe), 4) if recipe.epochs else None,
         "probe_accuracy": round(probe_accuracy(model, train, held_out, recipe), 4),
-        "held_out": recipe.held_out, "seconds": seconds,
+        "held_out": recipe.held_out,
+        "seconds": seconds,
         "hardware": f"{os.cpu_count()}-core {platform.machine().replace('_', '-')} CPU, one thread",
-        "versions": {m.__name__: m.__version__ for m in (torch, timm, np)}, "curve": curve,
+        "versions": {m.__name__: m.__version__ for m in (torch, timm, np)},
+        "curve": curve,
     }
     save(model, report, weights_file(name) if folder is None else Path(folder) / weights_file(name).name)
     return report
@@ -220,8 +228,10 @@ def save(model: nn.Module, report: dict, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     state = {k: v.contiguous() for k, v in model.state_dict().items()}
     note = {k: v if isinstance(v, str) else json.dumps(v) for k, v in report.items() if k != "curve"}
-    for target, content in ((path, safetensors.torch.save(state, metadata=note)),
-                            (path.with_suffix(".json"), (json.dumps(report, indent=1) + "\n").encode())):
+    for target, content in (
+        (path, safetensors.torch.save(state, metadata=note)),
+        (path.with_suffix(".json"), (json.dumps(report, indent=1) + "\n").encode()),
+    ):
         part = target.with_name(target.name + ".part")
         part.write_bytes(content)
         os.replace(part, target)
@@ -236,8 +246,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, help="where to write (default: data_manifests/weights)")
     given = parser.parse_args(arguments)
     report = pretrain(given.name, folder=given.folder)
-    print(f"{report['name']}: a linear probe names {report['probe_accuracy']:.1%} of {report['held_out']} held-out "
-          f"pictures, {report['seconds']} s")
+    print(
+        f"{report['name']}: a linear probe names {report['probe_accuracy']:.1%} of {report['held_out']} held-out "
+        f"pictures, {report['seconds']} s"
+    )
 
 
 if __name__ == "__main__":

@@ -49,8 +49,9 @@ class ChapterParameters(Parameters):
         defaults = {
             "seeds": [0] if quick else [0, 1, 2, 3, 4],
             "kept_seeds": sorted({0, 1, 2, 3, 4, *(self.seeds or [])}),  # what is run is shown
-            "search": not quick, "studies": [] if quick and not narrowed else None,
-        }  # fmt: skip
+            "search": not quick,
+            "studies": [] if quick and not narrowed else None,
+        }
         for name, value in defaults.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
@@ -99,8 +100,9 @@ class Chapter:
         """One study's runs, each once, or an empty frame with the columns variant, task, seed and group."""
         run = self.p.studies is None or name in self.p.studies
         kept = [seed for seed in self.p.kept_seeds if not run or seed not in self.p.seeds]
-        found = grids.study(name, self.cast, self.lab, seeds=self.p.seeds if run else (), kept_seeds=kept,
-                              search=bool(run and self.p.search))  # fmt: skip
+        found = grids.study(
+            name, self.cast, self.lab, seeds=self.p.seeds if run else (), kept_seeds=kept, search=bool(run and self.p.search)
+        )
         for why, variants in found.attrs["left_out"].items():
             self.left_out.setdefault(why, []).extend(variants)
         if not len(found):
@@ -166,8 +168,9 @@ class Chapter:
         if self.p.profile == "quick":
             self.page.not_run(artifact, why=why, command=self.command(**({"studies": list(names)} if names else {})))
 
-    def answers(self, claim: str, frame: pd.DataFrame, variants: Sequence[str], on: str | Sequence[str],
-                parts: Sequence[str] = ()) -> pd.DataFrame:  # fmt: skip
+    def answers(
+        self, claim: str, frame: pd.DataFrame, variants: Sequence[str], on: str | Sequence[str], parts: Sequence[str] = ()
+    ) -> pd.DataFrame:
         """The rows by which a claim may be judged; where there are none though all variants ran, the page says why.
 
         Args:
@@ -192,8 +195,17 @@ class Chapter:
         """The tasks of a part that are in one of VTAB's groups."""
         return [task for task in self.cast.tasks[part] if group_of(task) == group]
 
-    def judge(self, claim: str, frame: pd.DataFrame, better: str, worse: str, note: str = "", *,
-              on: str | Sequence[str], parts: Sequence[str] = ()) -> None:  # fmt: skip
+    def judge(
+        self,
+        claim: str,
+        frame: pd.DataFrame,
+        better: str,
+        worse: str,
+        note: str = "",
+        *,
+        on: str | Sequence[str],
+        parts: Sequence[str] = (),
+    ) -> None:
         """Hold the paired difference of two variants, in points, against a claim that `answers` lets be judged."""
         rows = self.answers(claim, frame, [better, worse], on, parts)
         if not len(rows):
@@ -202,8 +214,9 @@ class Chapter:
         tasks, seeds = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.tasks, "task"), (found.seeds, "seed")))
         told = f"{better} − {worse}, paired by seed: {tasks}, {seeds}, better on {found.better_tasks} of {tasks}"
         told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
-        self.page.judge(claim, found.mean, found.low, found.high, evidence="trend", records=found.records,
-                        note=f"{told}. {note}".strip())  # fmt: skip
+        self.page.judge(
+            claim, found.mean, found.low, found.high, evidence="trend", records=found.records, note=f"{told}. {note}".strip()
+        )
 
     def pooled(self, record: records.Record) -> int:
         """Over how many test images a measurement is a mean: its pool, or all where the task has fewer."""
@@ -235,14 +248,21 @@ class Chapter:
             best = [record for record in part if record.settings["recipe"][field] == rate]
             s, test = best[0].settings, pd.Series([record.values["test"] for record in best])
             used += best
-            rows.append({
-                "task": s["task"], "method": NAMES[s["method"]],
-                "settings": ", ".join(f"{k} {v}" for k, v in s["method_settings"].items() if v is not None),
-                "epochs": s["recipe"]["epochs"], "batch": s["recipe"]["batch_size"], "training images": s["train_size"],
-                "data": best[0].data, "weights": best[0].weights, "rate": rate,
-                "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
-                "seeds": len(best),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "task": s["task"],
+                    "method": NAMES[s["method"]],
+                    "settings": ", ".join(f"{k} {v}" for k, v in s["method_settings"].items() if v is not None),
+                    "epochs": s["recipe"]["epochs"],
+                    "batch": s["recipe"]["batch_size"],
+                    "training images": s["train_size"],
+                    "data": best[0].data,
+                    "weights": best[0].weights,
+                    "rate": rate,
+                    "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
+                    "seeds": len(best),
+                }
+            )
         if rows:
             table = pd.DataFrame(rows)
             cells = table.groupby(["task", "method"])
@@ -252,10 +272,13 @@ class Chapter:
             known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
             whose = f"of {grids.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
             self.page.present(
-                table.drop(columns=plain), evidence="trend", records=used, cell="real",
+                table.drop(columns=plain),
+                evidence="trend",
+                records=used,
+                cell="real",
                 how=f"{REAL}, pixels of {'; '.join(pixels)}. Data by the records: {self.data(used)}; {whose}.",
                 caption="Kept runs on real images: mean and standard deviation over seeds.",
-            )  # fmt: skip
+            )
         command = (
             f'make notebook NAME={self.page.name} PROFILE=paper ARGS="-p data_dir FOLDER -p weights FILE\n'
             f"  -p backbone {REAL} -p tasks '[dtd10]' -p studies '[benchmark]'\""
@@ -267,14 +290,16 @@ class Chapter:
 def not_judged(claim: str, why: str) -> None:
     """Say on the page why a claim is not judged there."""
     metric = papers.claim(claim).metric.strip()
-    display(HTML(
-        f'<p class="vp-claim"><span class="vp-badge vp-not-run">not judged</span> {html.escape(metric)}: '
-        f"{html.escape(why)}. <code>{claim}</code></p>"
-    ))  # fmt: skip
+    display(
+        HTML(
+            f'<p class="vp-claim"><span class="vp-badge vp-not-run">not judged</span> {html.escape(metric)}: '
+            f"{html.escape(why)}. <code>{claim}</code></p>"
+        )
+    )
 
 
 def near_chance(frame: pd.DataFrame) -> list[str]:
-    """"task on backbone" wherever even the best variant's mean is below twice that of guessing; embedded tasks only."""
+    """ "task on backbone" wherever even the best variant's mean is below twice that of guessing; embedded tasks only."""
     known, found = embedded_tasks(), frame[frame.task.isin(embedded_tasks())]
     best = found.groupby(["task", "backbone", "variant"]).test.mean().groupby(["task", "backbone"]).max()
     return [f"{task} on {backbone}" for (task, backbone), test in best.items() if test < 200 / len(known[task]["classes"])]

@@ -26,9 +26,13 @@ INK, EDGE, FROZEN, PATCH = "#1d252b", "#5b6770", "#eef2f6", "#b4c0ca"
 TRAINED, COMPUTED, CLASS = plots.PALETTE["ap"], "#fbdcc4", "#0072b2"
 GROUPS = [("o", "#009e73"), ("^", "#cc79a7"), ("D", "#56b4e9")]  # clusters of classes: marker and colour
 KEY = {
-    "trained": "trained", "frozen": "frozen", "class": "class token", "patch": "patch token",
-    "computed": "computed prompt", "dropped": "not used",
-}  # fmt: skip
+    "trained": "trained",
+    "frozen": "frozen",
+    "class": "class token",
+    "patch": "patch token",
+    "computed": "computed prompt",
+    "dropped": "not used",
+}
 TOKEN, STEP = 0.16, 0.2
 # The network scene, left to right: stem, then a column of tokens before each of three blocks and behind the last.
 STEM, COLUMNS, BLOCKS, HEAD = 0.94, (1.4, 2.68, 4.1, 5.38), (1.97, 3.25, 4.67), 6.1
@@ -85,28 +89,53 @@ class Sketch:
     def box(self, x, y, width, height, words="", trained=False, **more):
         """A layer, a block or a step: grey when frozen, in the accent colour when trained."""
         self.seen.add("trained" if trained else "frozen")
-        self.ax.add_patch(FancyBboxPatch(
-            (x - width / 2 + 0.04, y - height / 2 + 0.04), width - 0.08, height - 0.08, boxstyle="round,pad=0.04",
-            fc=TRAINED if trained else FROZEN, ec=EDGE, lw=1, zorder=2,
-        ))  # fmt: skip
+        self.ax.add_patch(
+            FancyBboxPatch(
+                (x - width / 2 + 0.04, y - height / 2 + 0.04),
+                width - 0.08,
+                height - 0.08,
+                boxstyle="round,pad=0.04",
+                fc=TRAINED if trained else FROZEN,
+                ec=EDGE,
+                lw=1,
+                zorder=2,
+            )
+        )
         self.text(x, y, words, zorder=4, **more)
 
     def frame(self, x, y, width, height):
         """A dotted line around things that belong together."""
-        self.ax.add_patch(FancyBboxPatch(
-            (x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.02", fc="none", ec=EDGE, lw=0.9,
-            ls=(0, (1, 2)), zorder=1,
-        ))  # fmt: skip
+        self.ax.add_patch(
+            FancyBboxPatch(
+                (x - width / 2, y - height / 2),
+                width,
+                height,
+                boxstyle="round,pad=0.02",
+                fc="none",
+                ec=EDGE,
+                lw=0.9,
+                ls=(0, (1, 2)),
+                zorder=1,
+            )
+        )
 
     def token(self, x, y, kind, size=TOKEN):
         """One token, or one entry of a key."""
         self.seen.add(kind)
         color = {"trained": TRAINED, "frozen": FROZEN, "class": CLASS, "patch": PATCH, "computed": COMPUTED}
         line = {"trained": TRAINED, "computed": TRAINED, "class": CLASS}.get(kind, EDGE)
-        self.ax.add_patch(Rectangle(
-            (x - size / 2, y - size / 2), size, size, fc=color.get(kind, "white"), ec=line, lw=0.9,
-            ls=(0, (2, 1.5)) if kind == "dropped" else "-", zorder=3,
-        ))  # fmt: skip
+        self.ax.add_patch(
+            Rectangle(
+                (x - size / 2, y - size / 2),
+                size,
+                size,
+                fc=color.get(kind, "white"),
+                ec=line,
+                lw=0.9,
+                ls=(0, (2, 1.5)) if kind == "dropped" else "-",
+                zorder=3,
+            )
+        )
 
     def stack(self, x, top, kinds, step=STEP):
         """Tokens below each other; returns their places."""
@@ -116,10 +145,21 @@ class Sketch:
         return places
 
     def arrow(self, start, end, color=EDGE, dashed=False, bend=0.0, width=1.1, head="-|>"):
-        self.ax.add_patch(FancyArrowPatch(
-            start, end, arrowstyle=head, mutation_scale=8, lw=width, color=color, shrinkA=0, shrinkB=0,
-            ls=(0, (2, 1.5)) if dashed else "-", connectionstyle=f"arc3,rad={bend}", zorder=2.5,
-        ))  # fmt: skip
+        self.ax.add_patch(
+            FancyArrowPatch(
+                start,
+                end,
+                arrowstyle=head,
+                mutation_scale=8,
+                lw=width,
+                color=color,
+                shrinkA=0,
+                shrinkB=0,
+                ls=(0, (2, 1.5)) if dashed else "-",
+                connectionstyle=f"arc3,rad={bend}",
+                zorder=2.5,
+            )
+        )
 
     def path(self, *points, color=EDGE, dashed=False, width=1.1, arrow=True):
         """A line through points, with an arrowhead at its end."""
@@ -229,9 +269,16 @@ def network(
 
 
 LAYERS = {
-    "norm1": (0.42, "LN"), "qkv": (0.42, ""), "attention": (0.76, "attention"), "proj": (0.46, "proj"),
-    "sum1": (0.2, ""), "norm2": (0.42, "LN"), "fc1": (0.42, "fc1"), "fc2": (0.42, "fc2"), "sum2": (0.2, ""),
-}  # fmt: skip
+    "norm1": (0.42, "LN"),
+    "qkv": (0.42, ""),
+    "attention": (0.76, "attention"),
+    "proj": (0.46, "proj"),
+    "sum1": (0.2, ""),
+    "norm2": (0.42, "LN"),
+    "fc1": (0.42, "fc1"),
+    "fc2": (0.42, "fc2"),
+    "sum2": (0.2, ""),
+}
 
 
 def opened(s: Sketch, y: float, trained=(), room=None, left=0.12, right=WIDTH - 0.12, skip=1.0) -> dict[str, float]:
@@ -995,7 +1042,7 @@ def ivpt_figure_1() -> Figure:
         (1.15, "isolated", "each block its own\n(VPT-Deep)"),
         (3.5, "added", "added to what came out\n(ProVP, EXPRESS)"),
         (5.85, "ivpt", "joined before the blocks\n(iVPT)"),
-    ):  # fmt: skip
+    ):
         s.text(x, 3.02, words)
         tower(s, x, 0.6, kind, layers=2, patches=2)
     return s.finish()
@@ -1008,9 +1055,14 @@ def ivpt_figure_3() -> Figure:
     prompts are joined by those of all blocks before. E: by those of the one block before."""
     s = Sketch(4.25)
     for index, (kind, words) in enumerate(
-        [("isolated", "(A) VPT-Deep"), ("added", "(B) ProVP"), ("inside", "(C) EXPRESS"), ("all", "(D) vanilla CDC"),
-         ("adjacent", "(E) CDC")]
-    ):  # fmt: skip
+        [
+            ("isolated", "(A) VPT-Deep"),
+            ("added", "(B) ProVP"),
+            ("inside", "(C) EXPRESS"),
+            ("all", "(D) vanilla CDC"),
+            ("adjacent", "(E) CDC"),
+        ]
+    ):
         s.text(0.68 + 1.4 * index, 4.05, words)
         tower(s, 0.72 + 1.4 * index, 0.6, kind)
     return s.finish()

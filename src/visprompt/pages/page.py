@@ -88,19 +88,23 @@ class Page:
         table = table.drop(columns="doubt").set_axis(range(1, len(table) + 1))
         body = f'<div class="vp-table">{table.to_html(border=0, escape=True)}</div>'
         note = f" Doubtful in the text: {'; '.join(dict.fromkeys(doubts))}." if doubts else ""
-        display(HTML(
-            f'<div class="vp-printed"><details><summary>{html.escape(caption)}</summary>{body}'
-            f"<p>{html.escape(note)}</p></details></div>"
-        ))  # fmt: skip
+        display(
+            HTML(
+                f'<div class="vp-printed"><details><summary>{html.escape(caption)}</summary>{body}'
+                f"<p>{html.escape(note)}</p></details></div>"
+            )
+        )
 
     def not_run(self, artifact: str, *, command: str, why: str) -> None:
         """Say that an artifact, or the part of it named in `why`, has not been run, and what would run it."""
         choose("artifact of this notebook", artifact, self.artifacts)
         self.artifacts[artifact]["not_run"] = {"command": command, "why": why}
-        display(HTML(
-            f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(why)} '
-            f"This would run it:<pre>{html.escape(command)}</pre></div>"
-        ))  # fmt: skip
+        display(
+            HTML(
+                f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(why)} '
+                f"This would run it:<pre>{html.escape(command)}</pre></div>"
+            )
+        )
 
     def judge(self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note="") -> None:
         """Hold a measured interval against a claim, display the verdict and remember it.
@@ -114,9 +118,14 @@ class Page:
         low, high = (estimate if low is None else low), (estimate if high is None else high)
         result = verdict(claim, low, high)
         self.claims[claim_id] = {
-            "evidence": evidence, "verdict": result, "estimate": float(estimate),
-            "low": finite(low), "high": finite(high), "records": ids(records), "note": note,
-        }  # fmt: skip
+            "evidence": evidence,
+            "verdict": result,
+            "estimate": float(estimate),
+            "low": finite(low),
+            "high": finite(high),
+            "records": ids(records),
+            "note": note,
+        }
         if claim.direction == "equal":
             wanted = f"{claim.published:g} ± {claim.tolerance:g}"
         else:
@@ -124,13 +133,15 @@ class Page:
         interval = f" [{low:.4g}, {high:.4g}]" if high > low else ""
         if None in (finite(low), finite(high)):
             interval = " (no interval: fewer than three independent values)"
-        display(HTML(
-            f'<p class="vp-claim"><span class="vp-badge vp-{result}">{result}</span> '
-            f'<span class="vp-badge vp-{evidence}">{evidence}</span> '
-            f"{html.escape(claim.metric.strip())}: <b>{estimate:.4g}</b>{interval}, claimed {wanted}. "
-            f"Printed ({html.escape(claim.where)}): {html.escape(claim.printed or '–')}. "
-            f"{html.escape(note)} <code>{claim_id}</code></p>"
-        ))  # fmt: skip
+        display(
+            HTML(
+                f'<p class="vp-claim"><span class="vp-badge vp-{result}">{result}</span> '
+                f'<span class="vp-badge vp-{evidence}">{evidence}</span> '
+                f"{html.escape(claim.metric.strip())}: <b>{estimate:.4g}</b>{interval}, claimed {wanted}. "
+                f"Printed ({html.escape(claim.where)}): {html.escape(claim.printed or '–')}. "
+                f"{html.escape(note)} <code>{claim_id}</code></p>"
+            )
+        )
 
     def close(self) -> None:
         """End the page: every artifact must have been shown or be `not run`; keep the results in the notebook.
@@ -142,9 +153,12 @@ class Page:
         if forgotten:
             raise BadInput(f"no figure, table or not_run for {', '.join(forgotten)}. Add one in notebooks/{self.name}.py.")
         results = {
-            "notebook": self.name, "profile": self.profile, "commit": run_records.commit(),
-            "artifacts": self.artifacts, "claims": self.claims,
-        }  # fmt: skip
+            "notebook": self.name,
+            "profile": self.profile,
+            "commit": run_records.commit(),
+            "artifacts": self.artifacts,
+            "claims": self.claims,
+        }
         display({RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
 
 

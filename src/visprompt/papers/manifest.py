@@ -33,10 +33,12 @@ def claims_schema() -> dict:
         (["greater", "less"], ["margin"], "direction 'greater' or 'less' needs a margin; write 0 for none."),
     ]
     claim["allOf"] = [
-        {"if": {"properties": {"direction": {"enum": given}}, "required": ["direction"]},
-         "then": {"required": needed, "errorMessage": message}}
+        {
+            "if": {"properties": {"direction": {"enum": given}}, "required": ["direction"]},
+            "then": {"required": needed, "errorMessage": message},
+        }
         for given, needed, message in needs
-    ]  # fmt: skip
+    ]
     return listed(claim, 0)
 
 

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from ..errors import BadInput, CannotWrite
 from ..progress import progress
 from . import source, store, watch
-from .store import (  # fmt: skip
+from .store import (
     Record,
     all_records,
     commit,
@@ -30,10 +30,31 @@ from .store import (  # fmt: skip
 from .watch import in_own_process, remember, unwatched, watching
 
 __all__ = [
-    "CannotWrite", "Record", "all_records", "commit", "find_record", "find_records", "fingerprint_file", "forget_failure", "hardware", "in_own_process", "is_current",
-    "key_of", "read_record", "record_failure", "recorded", "remember", "run_all", "short_hash", "store",
-    "stores", "unwatched", "versions", "watching", "write_whole",
-]  # fmt: skip
+    "CannotWrite",
+    "Record",
+    "all_records",
+    "commit",
+    "find_record",
+    "find_records",
+    "fingerprint_file",
+    "forget_failure",
+    "hardware",
+    "in_own_process",
+    "is_current",
+    "key_of",
+    "read_record",
+    "record_failure",
+    "recorded",
+    "remember",
+    "run_all",
+    "short_hash",
+    "store",
+    "stores",
+    "unwatched",
+    "versions",
+    "watching",
+    "write_whole",
+]
 
 
 def recorded(

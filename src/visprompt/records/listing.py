@@ -21,11 +21,19 @@ def table(kind: str | None = None, *, outdated: bool = False, **wanted: str | No
             record = records.read_record(path)
             s, v = record.settings, record.values
             rate = "head_rate" if s.get("method") == "linear-probe" else "learning_rate"
-            rows.append({
-                **{column: s.get(column) for column in ("method", "task", "backbone", "seed")},
-                "kind": record.kind, "rate": s.get("recipe", {}).get(rate), "test": v.get("test"), "val": v.get("val"),
-                "current": records.is_current(record), "store": name, "date": record.date, "id": record.id,
-            })  # fmt: skip
+            rows.append(
+                {
+                    **{column: s.get(column) for column in ("method", "task", "backbone", "seed")},
+                    "kind": record.kind,
+                    "rate": s.get("recipe", {}).get(rate),
+                    "test": v.get("test"),
+                    "val": v.get("val"),
+                    "current": records.is_current(record),
+                    "store": name,
+                    "date": record.date,
+                    "id": record.id,
+                }
+            )
     frame = pd.DataFrame(rows, columns=COLUMNS)
     for column, value in wanted.items():
         if value is not None:

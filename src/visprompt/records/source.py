@@ -121,8 +121,11 @@ def said(node, at: Module):
         return ["Assign", said([node.target], at), said(node.value, at)]
     if is_choice(node):
         return said(node.args[1], at)  # what was given comes back, or an error
-    parts = [[name, said(value, at)] for name, value in ast.iter_fields(node)
-             if name not in LAYOUT and value is not None and value != []]  # fmt: skip
+    parts = [
+        [name, said(value, at)]
+        for name, value in ast.iter_fields(node)
+        if name not in LAYOUT and value is not None and value != []
+    ]
     return [type(node).__name__, *parts]
 
 

@@ -56,12 +56,23 @@ def stores() -> list[Path]:
 def new_record(kind, key, settings, values, start: float, *, data="", weights="", code="", about=None, **how) -> Record:
     """A record of this machine, now; `start` is when the run began by `time.perf_counter`."""
     made = Record(
-        "", key, kind, settings, data, weights, code, values,
+        "",
+        key,
+        kind,
+        settings,
+        data,
+        weights,
+        code,
+        values,
         seconds=round(time.perf_counter() - start, 3),
         peak_memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-        hardware=hardware(), versions=versions(), commit=commit(), date=date.today().isoformat(),
-        about=about or {}, **how,
-    )  # fmt: skip
+        hardware=hardware(),
+        versions=versions(),
+        commit=commit(),
+        date=date.today().isoformat(),
+        about=about or {},
+        **how,
+    )
     return Record(**{**asdict(made), "id": digest(asdict(made))})
 
 
@@ -331,5 +342,3 @@ def commit() -> str:
     if head is None:
         return "unknown"
     return head + ("+changes" if git("status", "--porcelain", "--", *DECIDES) else "")
-
-

@@ -45,9 +45,12 @@ class Seen:
             at, said = source.module(name) or CELLS[name], said_by(name, unit)
             found[f"{name}:statement {said}" if unit.startswith("statement ") else f"{name}:{unit}"] = said
             found |= source.read_by(at, unit)
-        times = {place: source.often(place.split(":")[1], said) for place, said in found.items() if "*" not in said and "~" not in said}
-        found = {place: f"{said}*{times[place]}" if times.get(place, 1) > 1 else said
-                 for place, said in sorted(found.items())}  # fmt: skip
+        times = {
+            place: source.often(place.split(":")[1], said)
+            for place, said in found.items()
+            if "*" not in said and "~" not in said
+        }
+        found = {place: f"{said}*{times[place]}" if times.get(place, 1) > 1 else said for place, said in sorted(found.items())}
         unsure = [place for place in found if not source.means_the_same(place, found)]
         return found | {place: f"{found[place].rstrip('~')}~" for place in unsure}
 

@@ -18,9 +18,15 @@ from .tables import badge, claims, code, link, table
 
 SIGNS = {"agrees": "", "disagrees": "✗", "inconclusive": "?"}
 UNITS = {
-    "_m": "M", "_g": "G", "_s_per_epoch": "s per epoch", "_image_per_s": "images per s", "_gflops": "GFLOPs", "_ms": "ms",
-    "_min": "min", "_mb": "MB",
-}  # fmt: skip
+    "_m": "M",
+    "_g": "G",
+    "_s_per_epoch": "s per epoch",
+    "_image_per_s": "images per s",
+    "_gflops": "GFLOPs",
+    "_ms": "ms",
+    "_min": "min",
+    "_mb": "MB",
+}
 # What weighs most first: what the text says of results, then the tables' arithmetic, then what only describes.
 WEIGHT = ("statement", "mean", "quoted", "setting", "gain", "operations", "parameters")
 
@@ -77,17 +83,18 @@ def finding_table(found: list[dict], results: dict) -> str:
     rows = []
     for finding in found:
         artifact = finding["artifact"]
-        where = (
-            link(artifact, finding["where"], results)
-            if artifact in results["artifacts"]
-            else html.escape(finding["where"])
-        )
+        where = link(artifact, finding["where"], results) if artifact in results["artifacts"] else html.escape(finding["where"])
         reading = f'<br><span class="vp-how">{html.escape(finding["reading"])}</span>' if finding["reading"] else ""
-        rows.append([
-            f'<span id="{anchor(finding["id"])}">{where}</span><br>{code(finding["id"])}', html.escape(finding["kind"]),
-            html.escape(finding["what"]) + reading, html.escape(finding["printed"]), html.escape(finding["computed"]),
-            badge(finding["verdict"]),
-        ])  # fmt: skip
+        rows.append(
+            [
+                f'<span id="{anchor(finding["id"])}">{where}</span><br>{code(finding["id"])}',
+                html.escape(finding["kind"]),
+                html.escape(finding["what"]) + reading,
+                html.escape(finding["printed"]),
+                html.escape(finding["computed"]),
+                badge(finding["verdict"]),
+            ]
+        )
     head = ["Where", "Kind", "What, and the likely reading", "Printed", "Recomputed", "Verdict"]
     widths = (22, 10, 32, 13, 13, 10)
     return table(head, rows, filterable=True, choices=("Kind", "Verdict"), kind="vp-sortable", widths=widths)
@@ -154,19 +161,23 @@ def marked_cell(text: str, found: list[dict], bold: bool) -> str:
 def quotations(results: dict, root: Path) -> str:
     """Numbers that two papers print for the same thing, side by side."""
     found = [
-        f
-        for f in results["findings"]
-        if f["kind"] == "quoted" and len({cell[0].split(".")[0] for cell in f["cells"]}) > 1
+        f for f in results["findings"] if f["kind"] == "quoted" and len({cell[0].split(".")[0] for cell in f["cells"]}) > 1
     ]
     short = {slug: html.escape(paper["short"]) for slug, paper in papers.papers().items()}
     rows = []
     for finding in sorted(found, key=lambda finding: (WORST_FIRST.index(finding["verdict"]), finding["what"])):
         (here, *_), (there, row, column) = finding["cells"]
-        rows.append([
-            html.escape(finding["what"]), f"{short[there.split('.')[0]]}, {table_name(there)}",
-            html.escape(cells_of(there).iloc[row][column]), f"{short[here.split('.')[0]]}, {table_name(here)}",
-            html.escape(finding["printed"]), badge(finding["verdict"]), html.escape(finding["reading"]),
-        ])  # fmt: skip
+        rows.append(
+            [
+                html.escape(finding["what"]),
+                f"{short[there.split('.')[0]]}, {table_name(there)}",
+                html.escape(cells_of(there).iloc[row][column]),
+                f"{short[here.split('.')[0]]}, {table_name(here)}",
+                html.escape(finding["printed"]),
+                badge(finding["verdict"]),
+                html.escape(finding["reading"]),
+            ]
+        )
     head = ["What", "One paper", "prints", "Another", "prints", "Verdict", "Likely reading"]
     return table(head, rows, filterable=True, choices=("One paper", "Another", "Verdict"), kind="vp-sortable")
 
@@ -194,8 +205,15 @@ def downloads(results: dict, folder: Path) -> None:
             continue  # lost
         for number in range(len(frame) if frame is not None else 0):
             for column in frame.columns.drop(["doubt", "bold"], errors="ignore"):
-                cells.append({"artifact": id, "row": row_name(frame, number), "column": column,
-                              "printed": frame.iloc[number][column], "doubt": frame.iloc[number]["doubt"]})  # fmt: skip
+                cells.append(
+                    {
+                        "artifact": id,
+                        "row": row_name(frame, number),
+                        "column": column,
+                        "printed": frame.iloc[number][column],
+                        "doubt": frame.iloc[number]["doubt"],
+                    }
+                )
     of_claims = [{**vars(claim), **results["claims"][claim.id]} for claim in papers.claims()]
     of_artifacts = [
         {
@@ -213,6 +231,11 @@ def downloads(results: dict, folder: Path) -> None:
 
 
 MAKERS = {
-    "findings": findings, "disagreements": disagreements, "every-finding": every, "tables": tables,
-    "claims-of": claims, "quotations": quotations, "quotation-counts": quotation_counts,
-}  # fmt: skip
+    "findings": findings,
+    "disagreements": disagreements,
+    "every-finding": every,
+    "tables": tables,
+    "claims-of": claims,
+    "quotations": quotations,
+    "quotation-counts": quotation_counts,
+}

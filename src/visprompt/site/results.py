@@ -112,10 +112,14 @@ def by_audit(finding: dict) -> dict:
     claim = papers.claim(finding["claim"])
     choose(f"evidence for {claim.id}", "derived", claim.settles)
     return {
-        "verdict": "inconclusive" if estimate is None else verdict(claim, estimate, estimate), "evidence": "derived",
-        "estimate": estimate, "low": estimate, "high": estimate, "records": [finding["record"]],
+        "verdict": "inconclusive" if estimate is None else verdict(claim, estimate, estimate),
+        "evidence": "derived",
+        "estimate": estimate,
+        "low": estimate,
+        "high": estimate,
+        "records": [finding["record"]],
         "note": f"From printed cells: {finding['what']}. {finding['reading']}".strip(),
-    }  # fmt: skip
+    }
 
 
 def claims(paper: str | None = None, wanted: str | None = None, profile: str = "quick") -> pd.DataFrame:

@@ -65,9 +65,13 @@ def code(text: str) -> str:
 
 
 def table(
-    head: list[str], rows: list[list[str]], filterable: bool = False, choices: Sequence[str] = (), kind: str = "",
+    head: list[str],
+    rows: list[list[str]],
+    filterable: bool = False,
+    choices: Sequence[str] = (),
+    kind: str = "",
     widths: Sequence[int] = (),
-) -> str:  # fmt: skip
+) -> str:
     """An HTML table from finished cells, in a box that scrolls sideways where it must.
 
     No blank line inside: in Markdown that would end the HTML, and what follows would be Markdown.
@@ -142,7 +146,7 @@ def artifacts(results: dict, root: Path) -> str:
         words = " ".join(map(badge, shown)) if shown else badge(NOT_RUN)
         how = "<br>".join(dict.fromkeys(html.escape(show["how"]) for show in entry["shows"]))
         if entry["not_run"]:
-            how += f'{"<br>" if how else ""}<em>Not run:</em> {html.escape(entry["not_run"]["why"])} '
+            how += f"{'<br>' if how else ''}<em>Not run:</em> {html.escape(entry['not_run']['why'])} "
             how += code(" ".join(entry["not_run"]["command"].split()))
         if not entry["notebook"]:
             how = "No notebook speaks of it yet."
@@ -169,14 +173,18 @@ def claims(results: dict, root: Path, paper: str | None = None) -> str:
         if found["records"] and not found["notebook"]:  # the audit answered it
             record = f'<a href="numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
         printed = f" Printed: {html.escape(claim.printed)}." if claim.printed else ""
-        rows.append([
-            f"{html.escape(papers.papers()[claim.artifact.split('.')[0]]['short'])}, "
-            + link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results),
-            f'{html.escape(claim.metric)}.{printed} <span class="vp-how">{html.escape(claim.why)} '
-            f"{html.escape(found['note'])}</span><br>{code(claim.id)}",
-            html.escape(condition(claim)), f"{estimate}<br>{record}", badge(found["verdict"]),
-            badge(found["evidence"]) if found["evidence"] else "",
-        ])  # fmt: skip
+        rows.append(
+            [
+                f"{html.escape(papers.papers()[claim.artifact.split('.')[0]]['short'])}, "
+                + link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results),
+                f'{html.escape(claim.metric)}.{printed} <span class="vp-how">{html.escape(claim.why)} '
+                f"{html.escape(found['note'])}</span><br>{code(claim.id)}",
+                html.escape(condition(claim)),
+                f"{estimate}<br>{record}",
+                badge(found["verdict"]),
+                badge(found["evidence"]) if found["evidence"] else "",
+            ]
+        )
     head = ["Artifact", "Measured, why that is asked, and what to know", "Agrees when", "Found", "Verdict", "Evidence"]
     return table(head, rows, filterable=True, choices=("Verdict", "Evidence"), widths=(12, 43, 11, 13, 11, 10))
 
@@ -193,12 +201,14 @@ def notebooks(results: dict, root: Path) -> str:
     rows = []
     for name, entry in manifests.load_yaml(root / "data_manifests" / "notebooks.yaml").items():
         name = html.escape(name)
-        rows.append([
-            f'<a href="notebooks/{name}.html">{html.escape(entry["title"])}</a>',
-            str(len(entry["artifacts"])),
-            f'<a href="downloads/{name}.py" download>{name}.py</a>',
-            f'<a href="downloads/{name}.ipynb" download>{name}.ipynb</a>',
-        ])  # fmt: skip
+        rows.append(
+            [
+                f'<a href="notebooks/{name}.html">{html.escape(entry["title"])}</a>',
+                str(len(entry["artifacts"])),
+                f'<a href="downloads/{name}.py" download>{name}.py</a>',
+                f'<a href="downloads/{name}.ipynb" download>{name}.ipynb</a>',
+            ]
+        )
     return table(["Notebook", "Artifacts", "Source", "Executed"], rows)
 
 
@@ -274,6 +284,13 @@ def api(results: dict, root: Path) -> str:
 
 
 MAKERS = {
-    "evidence": evidence, "verdicts": verdicts, "artifacts": artifacts, "claims": claims, "notebooks": notebooks,
-    "data": data, "backbones": backbones, "api": api, "contributing": contributing,
-}  # fmt: skip
+    "evidence": evidence,
+    "verdicts": verdicts,
+    "artifacts": artifacts,
+    "claims": claims,
+    "notebooks": notebooks,
+    "data": data,
+    "backbones": backbones,
+    "api": api,
+    "contributing": contributing,
+}

@@ -236,8 +236,12 @@ def kept_records() -> list[Record]:
 def rows(records: list[Record]) -> pd.DataFrame:
     """The table: a row or more a record. "a / b" belong to the first and the second of a pair."""
     makers = {
-        "pair": pair_rows, "epoch": epoch_rows, "starts": start_rows, "theory": theory_rows, "methods": method_rows,
-    }  # fmt: skip
+        "pair": pair_rows,
+        "epoch": epoch_rows,
+        "starts": start_rows,
+        "theory": theory_rows,
+        "methods": method_rows,
+    }
     found = []
     for record in records:
         settings = record.settings
@@ -274,22 +278,31 @@ def pair_rows(record: Record) -> list[dict]:
     precision = dict.fromkeys(settings[key]["precision"] for key in ("first", "second"))
     aim = "" if pair.aim is None else f"{'≈' if pair.first.cached else '≤'} {pair.aim:.2f}"
     row = {
-        "pair": pair.label, "model": settings["backbone"], "precision": " / ".join(precision),
-        "batch": str(settings["batch_size"]), **spread(ratios(record)), "aim": aim,
+        "pair": pair.label,
+        "model": settings["backbone"],
+        "precision": " / ".join(precision),
+        "batch": str(settings["batch_size"]),
+        **spread(ratios(record)),
+        "aim": aim,
         "by operations": f"{values['first']['training_macs'] / values['second']['training_macs']:.2f}",
-        "seconds": two(values, "seconds", 1, 3), "parameters, M": two(values, "parameters", 1e6, 3),
+        "seconds": two(values, "seconds", 1, 3),
+        "parameters, M": two(values, "parameters", 1e6, 3),
         "forward GMACs": two(values, "macs", 1e9, 2),
         "memory, GiB": two(values, "memory", 2**30, 2) if list(precision) == ["float32"] else "",
         "GPU peak, GiB": "" if values["first"]["peak_mb"] is None else two(values, "peak_mb", 2**10, 2),
         "note": "" if values["difference"] is None else f"logits differ by {values['difference']:.0e} at most",
-    }  # fmt: skip
+    }
     found = [row]
     if settings["infer"]:
         kept = {key: row[key] for key in ("model", "precision", "batch", "parameters, M", "forward GMACs")}
-        found.append({
-            **kept, "pair": f"{pair.label}, inference", **spread(ratios(record, "infer_seconds")),
-            "seconds": two(values, "infer_seconds", 1, 3),
-        })  # fmt: skip
+        found.append(
+            {
+                **kept,
+                "pair": f"{pair.label}, inference",
+                **spread(ratios(record, "infer_seconds")),
+                "seconds": two(values, "infer_seconds", 1, 3),
+            }
+        )
     return found
 
 
@@ -297,12 +310,19 @@ def epoch_rows(record: Record) -> list[dict]:
     """An epoch with cached activations over one without."""
     values, (label, *_, aim) = record.values, epochs()[record.settings["name"]]
     gap = abs(values["first"]["loss"] - values["second"]["loss"])
-    return [{
-        "pair": label, "model": record.settings["backbone"], "precision": "float32",
-        "batch": str(record.settings["batch_size"]), **spread(ratios(record)), "aim": f"≈ {aim:.2f}",
-        "seconds": two(values, "seconds", 1, 3), "parameters, M": two(values, "parameters", 1e6, 3),
-        "note": f"losses differ by {gap:.0e}; filling the cache once: {values['fill_seconds']:.2f} s",
-    }]  # fmt: skip
+    return [
+        {
+            "pair": label,
+            "model": record.settings["backbone"],
+            "precision": "float32",
+            "batch": str(record.settings["batch_size"]),
+            **spread(ratios(record)),
+            "aim": f"≈ {aim:.2f}",
+            "seconds": two(values, "seconds", 1, 3),
+            "parameters, M": two(values, "parameters", 1e6, 3),
+            "note": f"losses differ by {gap:.0e}; filling the cache once: {values['fill_seconds']:.2f} s",
+        }
+    ]
 
 
 def start_rows(record: Record) -> list[dict]:
@@ -311,22 +331,32 @@ def start_rows(record: Record) -> list[dict]:
     seconds, count = values["seconds"], settings["images"]
     median = {name: statistics.median(times) for name, times in seconds.items()}
     shared = {"model": settings["backbone"], "precision": "float32"}
-    found = [{
-        "pair": f"SPT-Deep, random start from {settings['pool']:,} images", **shared,
-        "seconds": f"{median['random from all']:.3f}", "aim": "seconds",
-        "note": f"{values['blocks']} blocks, {values['prompts']} prompts each; memory grows by "
-                f"{values['growth_mb'] / 1024:.2f} GiB, all tokens would be {values['pool_mb'] / 1024:.1f} GiB",
-    }]  # fmt: skip
+    found = [
+        {
+            "pair": f"SPT-Deep, random start from {settings['pool']:,} images",
+            **shared,
+            "seconds": f"{median['random from all']:.3f}",
+            "aim": "seconds",
+            "note": f"{values['blocks']} blocks, {values['prompts']} prompts each; memory grows by "
+            f"{values['growth_mb'] / 1024:.2f} GiB, all tokens would be {values['pool_mb'] / 1024:.1f} GiB",
+        }
+    ]
     each = median["one iteration"] / count
     whole = f"{each:.4f} s an image; {settings['pool']:,} images: {each * settings['pool']:.0f} s"
     notes = {"one iteration": whole + ("" if count == settings["pool"] else ", extrapolated")}
     labels = {"random": "random start", "max": "max pooling", "one iteration": "an iteration of k-means"}
     for name, label in labels.items():
         over = [a / b for a, b in zip(seconds[name], seconds["mean"], strict=True)]
-        found.append({
-            "pair": f"SPT-Deep, {label} over mean pooling of the same images", **shared, "batch": str(count),
-            **spread(over), "seconds": f"{median[name]:.3f} / {median['mean']:.3f}", "note": notes.get(name, ""),
-        })  # fmt: skip
+        found.append(
+            {
+                "pair": f"SPT-Deep, {label} over mean pooling of the same images",
+                **shared,
+                "batch": str(count),
+                **spread(over),
+                "seconds": f"{median[name]:.3f} / {median['mean']:.3f}",
+                "note": notes.get(name, ""),
+            }
+        )
     return found
 
 
@@ -346,11 +376,17 @@ def task_seconds(slug: str, record: Record) -> float:
 def method_rows(record: Record) -> list[dict]:
     """Seconds of one VTAB-sized task for every method, computed from its measured step."""
     settings = record.settings
-    return [{
-        "pair": f"{slug}: a task of {TASK_IMAGES} images, {TASK_EPOCHS} epochs", "model": settings["backbone"],
-        "precision": "float32", "batch": str(settings["batch_size"]), "seconds": f"{task_seconds(slug, record):.0f}",
-        "note": f"step {statistics.median(values['seconds']):.3f} s",
-    } for slug, values in record.values.items()]  # fmt: skip
+    return [
+        {
+            "pair": f"{slug}: a task of {TASK_IMAGES} images, {TASK_EPOCHS} epochs",
+            "model": settings["backbone"],
+            "precision": "float32",
+            "batch": str(settings["batch_size"]),
+            "seconds": f"{task_seconds(slug, record):.0f}",
+            "note": f"step {statistics.median(values['seconds']):.3f} s",
+        }
+        for slug, values in record.values.items()
+    ]
 
 
 def model_of(record: Record) -> str:
@@ -370,7 +406,11 @@ def macs_row(backbone: str, batch_size: int) -> dict:
     fast = forward_macs(backbone, Side("vpt-deep", {"prompt_tokens": 100}), batch_size).values["macs"]
     bare = forward_macs(backbone, Side("linear-probe", trims=False), batch_size).values["macs"]
     return {
-        "pair": "VPT-Deep, 100 prompts, over the bare network: forward operations", "model": backbone,
-        "batch": str(batch_size), "ratio": f"{fast / bare:.3f}", "range": "counted", "aim": "≤ 1.00",
+        "pair": "VPT-Deep, 100 prompts, over the bare network: forward operations",
+        "model": backbone,
+        "batch": str(batch_size),
+        "ratio": f"{fast / bare:.3f}",
+        "range": "counted",
+        "aim": "≤ 1.00",
         "forward GMACs": f"{fast / 1e9:.2f} / {bare / 1e9:.2f}",
-    }  # fmt: skip
+    }

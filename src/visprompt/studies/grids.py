@@ -61,8 +61,11 @@ def check_foreign(cast: Cast, data_dir: str | None) -> None:
     there = [path.name for path in folder.iterdir() if path.is_dir()] if folder and folder.is_dir() else []
     for task in cast.foreign:
         named = [task for part in cast.tasks.values() for task in part]
-        choose("task" if folder else "task (a folder of images also needs --data-dir)", task,
-               dict.fromkeys([*embedded_tasks(), *named, *there]))  # fmt: skip
+        choose(
+            "task" if folder else "task (a folder of images also needs --data-dir)",
+            task,
+            dict.fromkeys([*embedded_tasks(), *named, *there]),
+        )
 
 
 def studies() -> dict[str, dict]:
@@ -94,8 +97,9 @@ def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Ru
                     continue
                 if cast.only_methods and given["method"] not in cast.only_methods:
                     continue
-                given = {key: cast.prompts.get(value, value) if isinstance(value, str) else value
-                         for key, value in given.items()}  # fmt: skip
+                given = {
+                    key: cast.prompts.get(value, value) if isinstance(value, str) else value for key, value in given.items()
+                }
                 given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
                 method, scratch = given.pop("method"), given.pop("scratch", False)
                 rate_of = given.pop("rate_of", study.get("rate_of"))
@@ -210,8 +214,16 @@ def with_rates(name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1"
     return result
 
 
-def study(name: str, cast: Cast, lab: Lab, *, seeds: Sequence[int] = (), kept_seeds: Sequence[int] = (), part: str = "1/1",
-          search: bool = False) -> pd.DataFrame:  # fmt: skip
+def study(
+    name: str,
+    cast: Cast,
+    lab: Lab,
+    *,
+    seeds: Sequence[int] = (),
+    kept_seeds: Sequence[int] = (),
+    part: str = "1/1",
+    search: bool = False,
+) -> pd.DataFrame:
     """Do a study's runs with `seeds` that have no record yet, look up those with `kept_seeds`, and return all.
 
     Args:

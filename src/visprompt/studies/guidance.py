@@ -50,6 +50,8 @@ def relations(model, images: torch.Tensor, labels: torch.Tensor) -> dict[str, fl
     attention = attention_weights(backbone, tokens, last).mean(1)[:, 0, kept[last].shape[1] :]  # (B, M)
     own = F.one_hot(method.cluster[labels.to(device)], method.clusters).bool()
     return {
-        "to_own": float(attention[own].mean()), "to_other": float(attention[~own].mean()),
-        "own_patches": float(similar[own].mean()), "other_patches": float(similar[~own].mean()),
-    }  # fmt: skip
+        "to_own": float(attention[own].mean()),
+        "to_other": float(attention[~own].mean()),
+        "own_patches": float(similar[own].mean()),
+        "other_patches": float(similar[~own].mean()),
+    }

@@ -24,9 +24,15 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     model, task, other = ready["model"], ready["task"], ready["prepared_on"]
     settings = {**run_settings(model, task, ready["recipe"], run.seed, ready["prepared_on"]), **extra}
     return recorded(
-        kind, settings, partial(measure, ready), data=data_of(task.fingerprint, other and other.fingerprint), weights=model.source.fingerprint,
-        made=[model, model.source], about=lab.about(run), run=compute,
-    )  # fmt: skip
+        kind,
+        settings,
+        partial(measure, ready),
+        data=data_of(task.fingerprint, other and other.fingerprint),
+        weights=model.source.fingerprint,
+        made=[model, model.source],
+        about=lab.about(run),
+        run=compute,
+    )
 
 
 def under_noise(run: Run, lab: Lab, levels: Sequence[float] = (0.0, 0.05, 0.1, 0.2, 0.3), compute: bool = True):
@@ -113,12 +119,14 @@ def attention_maps(run: Run, lab: Lab, images: Sequence[int] = (0, 1, 2, 3), poo
             return [[[round(v, digits) for v in rows[i].flatten().tolist()] for rows in by_block] for i in range(len(images))]
 
         return {
-            "class": lists("class"), "prompts": lists("prompts"),
+            "class": lists("class"),
+            "prompts": lists("prompts"),
             "entropy": [float(-(w * w.clamp_min(1e-12).log2()).sum(-1).mean()) for w in own],
             "to_prompts": [float(rows["to_prompts"].mean()) for rows in many],
-            "labels": task.test[1][list(images)].tolist(), "cluster": None if cluster is None else cluster.tolist(),
+            "labels": task.test[1][list(images)].tolist(),
+            "cluster": None if cluster is None else cluster.tolist(),
             "test": values["test"],
-        }  # fmt: skip
+        }
 
     return measured("attention", run, lab, {"images": list(images), "pool": pool}, measure, compute)
 

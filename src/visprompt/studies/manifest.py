@@ -13,19 +13,32 @@ def studies_schema() -> dict:
     """`studies.yaml`; the settings of a variant are in `references`."""
     from ..words import PROFILES
 
-    profile = mapping({"prompts": mapping({"deep": COUNT, "shallow": COUNT}), "backbones": named(TEXT),
-                       "tasks": named(listed(TEXT, uniqueItems=True))})  # fmt: skip
+    profile = mapping(
+        {
+            "prompts": mapping({"deep": COUNT, "shallow": COUNT}),
+            "backbones": named(TEXT),
+            "tasks": named(listed(TEXT, uniqueItems=True)),
+        }
+    )
     rate_of = {"enum": [True], "description": "true, none or the name of a variant of the benchmark"}
     rate_of = either(rate_of, TEXT) | {"description": rate_of["description"]}
-    variant = {"type": "object", "properties": {"method": method(), "rate_of": rate_of, "scratch": FLAG},
-               "required": ["method"]}  # fmt: skip
+    variant = {
+        "type": "object",
+        "properties": {"method": method(), "rate_of": rate_of, "scratch": FLAG},
+        "required": ["method"],
+    }
     study = mapping(
         {"title": TEXT, "backbones": listed(TEXT, uniqueItems=True), "tasks": TEXT, "variants": named(variant, 0)},
-        {"rate_of": rate_of, "blocks": method(), "prepared_on": TEXT,
-         "train_sizes": mapping({}, {name: listed(COUNT, uniqueItems=True) for name in PROFILES})},
-    )  # fmt: skip
-    return mapping({"profiles": mapping({name: profile for name in PROFILES}),
-                    "studies": named(study) | {"required": ["benchmark"]}})  # fmt: skip
+        {
+            "rate_of": rate_of,
+            "blocks": method(),
+            "prepared_on": TEXT,
+            "train_sizes": mapping({}, {name: listed(COUNT, uniqueItems=True) for name in PROFILES}),
+        },
+    )
+    return mapping(
+        {"profiles": mapping({name: profile for name in PROFILES}), "studies": named(study) | {"required": ["benchmark"]}}
+    )
 
 
 def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -54,8 +67,13 @@ def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
     a profile is named by some study. The parts of tasks are in every profile.
     """
     for kind, keys in (("backbones", ("backbones",)), ("tasks", ("tasks", "prepared_on"))):
-        named = [(("studies", study, key), part) for study, entry in found.items() for key in keys if key in entry
-                 for part in (entry[key] if isinstance(entry[key], list) else [entry[key]])]  # fmt: skip
+        named = [
+            (("studies", study, key), part)
+            for study, entry in found.items()
+            for key in keys
+            if key in entry
+            for part in (entry[key] if isinstance(entry[key], list) else [entry[key]])
+        ]
         played = [part for profile in profiles.values() for part in profile[kind]]
         times = Counter(part for _, part in named)
         # a name that one study has and no profile is the study's mistake; one that several have, a profile's

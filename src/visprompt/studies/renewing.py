@@ -127,11 +127,19 @@ def verify(count: int, seed: int = 0, weights: Mapping[str, str] = {}, data_dir:
         now = fit(**ready(record, weights, data_dir))["test"]
         s, here = record.settings, {**records.hardware(), **records.versions()}
         other = {**record.hardware, **record.versions}
-        notes = [f"{name} {other[name]}, here {here[name]}" for name in ("cpu", "threads", "torch", "timm")
-                 if other.get(name) != here[name]]  # fmt: skip
-        rows.append({
-            "record": record.id, "what": f"{s['method']} on {s['task']}, {s['backbone']}, seed {s['seed']}",
-            "kept": record.values["test"], "now": now, "difference": round(now - record.values["test"], 4),
-            "note": "; ".join(notes),
-        })  # fmt: skip
+        notes = [
+            f"{name} {other[name]}, here {here[name]}"
+            for name in ("cpu", "threads", "torch", "timm")
+            if other.get(name) != here[name]
+        ]
+        rows.append(
+            {
+                "record": record.id,
+                "what": f"{s['method']} on {s['task']}, {s['backbone']}, seed {s['seed']}",
+                "kept": record.values["test"],
+                "now": now,
+                "difference": round(now - record.values["test"], 4),
+                "note": "; ".join(notes),
+            }
+        )
     return rows

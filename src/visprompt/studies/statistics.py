@@ -66,9 +66,13 @@ def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -
     by_task = difference.mean()
     p = stats.wilcoxon(by_task).pvalue if len(by_task) >= 5 and np.any(by_task != 0) else float("nan")
     return Gain(
-        *interval(whole.mean(axis=1) if len(whole) else difference.mean(axis=1)), len(by_task), len(whole),
-        int((by_task > 0).sum()), float(p), (*both.record_a, *both.record_b),
-    )  # fmt: skip
+        *interval(whole.mean(axis=1) if len(whole) else difference.mean(axis=1)),
+        len(by_task),
+        len(whole),
+        int((by_task > 0).sum()),
+        float(p),
+        (*both.record_a, *both.record_b),
+    )
 
 
 def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:

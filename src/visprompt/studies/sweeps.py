@@ -126,9 +126,12 @@ class Lab:
         key = name, image_size, train_size
         if key not in self.tasks:
             self.tasks[key] = load_task(
-                name, data_dir=self.bench.data_dir, train_size=train_size, image_size=image_size,
+                name,
+                data_dir=self.bench.data_dir,
+                train_size=train_size,
+                image_size=image_size,
                 resize=self.special(name).get("resize", "direct"),
-            )  # fmt: skip
+            )
         return self.tasks[key]
 
     def facts(self, name: str, image_size: int, train_size: int | None = None) -> Facts:
@@ -177,9 +180,12 @@ class Lab:
         """What a record of a run says beside what decided it."""
         drawn = run.task in embedded_tasks()
         return {
-            "profile": self.bench.profile, "recipe": self.bench.recipe, "data": "embedded" if drawn else str(self.bench.data_dir), "evidence": "trend",
+            "profile": self.bench.profile,
+            "recipe": self.bench.recipe,
+            "data": "embedded" if drawn else str(self.bench.data_dir),
+            "evidence": "trend",
             "images": "of this project" if drawn else "from a folder",
-        }  # fmt: skip
+        }
 
     def find(self, run: Run) -> Record | None:
         """The record of a run, which other code may have made; None where there is none."""
@@ -187,13 +193,22 @@ class Lab:
         facts = self.facts(run.task, backbone.image_size, run.train_size)
         other = None if run.prepared_on is None else self.facts(run.prepared_on, backbone.image_size).fingerprint
         settings = settings_of(
-            run.method, method_settings(run.method, **run.settings), backbone, facts.settings, self.recipe(run), run.seed,
+            run.method,
+            method_settings(run.method, **run.settings),
+            backbone,
+            facts.settings,
+            self.recipe(run),
+            run.seed,
             run.prepared_on,
-        )  # fmt: skip
+        )
         return recorded(
-            "tune", settings, dict, data=data_of(facts.fingerprint, other),
-            weights=self.prints[run.backbone, run.scratch], run=False,
-        )  # fmt: skip
+            "tune",
+            settings,
+            dict,
+            data=data_of(facts.fingerprint, other),
+            weights=self.prints[run.backbone, run.scratch],
+            run=False,
+        )
 
     def do(self, run: Run, compute: bool = True) -> Record | None:
         """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record too.
@@ -242,10 +257,18 @@ def row_of(run: Run, record: Record) -> dict:
     """A row of `sweep`."""
     values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
     return {
-        "backbone": run.backbone, "task": run.task, "method": run.method, "seed": run.seed,
-        "train_size": record.settings["train_size"], **values, "parameters": record.values["parameters"]["method"],
-        "rate": record.settings["recipe"][rate_name(run.method)], "record": record, "run": run, **run.settings,
-    }  # fmt: skip
+        "backbone": run.backbone,
+        "task": run.task,
+        "method": run.method,
+        "seed": run.seed,
+        "train_size": record.settings["train_size"],
+        **values,
+        "parameters": record.values["parameters"]["method"],
+        "rate": record.settings["recipe"][rate_name(run.method)],
+        "record": record,
+        "run": run,
+        **run.settings,
+    }
 
 
 def rate_name(method: str) -> str:

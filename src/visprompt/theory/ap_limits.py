@@ -13,9 +13,7 @@ from ..errors import BadInput, choose
 from .ap_toy import SIGNS, Settings, _attend, assemble, directions, forward, gradient, own_share, patterns
 
 
-def attention_distance(
-    queries: Tensor, keys: Tensor, ties: str = "nearest", rounding: float = 1e-9
-) -> Tensor:
+def attention_distance(queries: Tensor, keys: Tensor, ties: str = "nearest", rounding: float = 1e-9) -> Tensor:
     """Mean over queries i of |i - argmax_j <k_j, q_i>|, in tokens (Section 5, the display above Lemma 1).
 
     Args:
@@ -227,9 +225,12 @@ def _flow(layer, p, x, y, v, goal, beta, step, max_time) -> dict:
         delta = delta - step * grad.sum((0, 1)) / p
         t += 1
     return {
-        "tokens": int(p), "time": t * step if done else None, "token_norm": float(np.linalg.norm(delta)),
-        "direction": along.tolist(), "trace": trace,
-    }  # fmt: skip
+        "tokens": int(p),
+        "time": t * step if done else None,
+        "token_norm": float(np.linalg.norm(delta)),
+        "direction": along.tolist(),
+        "trace": trace,
+    }
 
 
 def _kinds_attend(u, values, many, beta):
@@ -276,8 +277,11 @@ def slope(values: Mapping[float, Sequence[float | None]], draws: int = 2000) -> 
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     low, high = np.quantile(again @ weights, [0.025, 0.975])
     return {
-        "slope": float(medians @ weights), "low": float(low), "high": float(high), "used": used,
+        "slope": float(medians @ weights),
+        "low": float(low),
+        "high": float(high),
+        "used": used,
         "left_out": [p for p in sorted(arrays) if p not in used],
         "censored": {p: int(np.isinf(a).sum()) for p, a in sorted(arrays.items())},
         "local": [float(s) for s in np.diff(medians) / np.diff(x)],
-    }  # fmt: skip
+    }

@@ -317,10 +317,13 @@ def _describe(settings: Settings, x: Tensor, place: Tensor, prompt: Tensor) -> d
     """What is told of every trial's prompt, on its held-out samples."""
     norms = prompt.norm(dim=2)
     return {
-        "token_norm": norms.mean(1), "frobenius": norms.norm(dim=1), "norm_sum": norms.sum(1),
-        "direction": directions(settings, prompt), "own": own_share(prompt),
+        "token_norm": norms.mean(1),
+        "frobenius": norms.norm(dim=1),
+        "norm_sum": norms.sum(1),
+        "direction": directions(settings, prompt),
+        "own": own_share(prompt),
         "attention": attention(settings, x, place, prompt),
-    }  # fmt: skip
+    }
 
 
 def _note(settings: Settings, results: list[dict], told: dict[str, Tensor], step: int, ended: dict, trace: bool):

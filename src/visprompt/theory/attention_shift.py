@@ -40,8 +40,9 @@ def draw(seed: int, prompts: int = 10, width: int = 768, head: int = 64, aggrega
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     gamma = normal(prompts, prompts) / prompts**0.5 if aggregated else torch.eye(prompts, dtype=torch.float64)
-    return Draw(normal(head), normal(head, width) / width**0.5, normal(head), normal(prompts, width),
-                normal(prompts, width), gamma)  # fmt: skip
+    return Draw(
+        normal(head), normal(head, width) / width**0.5, normal(head), normal(prompts, width), normal(prompts, width), gamma
+    )
 
 
 def reweighting(case: Draw, norm: bool = False) -> tuple[torch.Tensor, torch.Tensor]:

@@ -100,9 +100,7 @@ def padded_convolution_gaps(seed: int = 0) -> tuple[float, float]:
     return difference.max().item(), inside.max().item()
 
 
-def features(
-    batch: int, channels: int, positions: int, *, one_scale: bool, shared_means: bool, seed: int = 0
-) -> Tensor:
+def features(batch: int, channels: int, positions: int, *, one_scale: bool, shared_means: bool, seed: int = 0) -> Tensor:
     """Synthetic LayerNorm inputs `(B, D, P)` in float64 that hold or break Proposition 1's two conditions for ViTs.
 
     Args:
@@ -136,9 +134,7 @@ def proposition_1(batch: int = 16, channels: int = 24, positions: int = 36, seed
     scale, shift = tune_batch_norm(x, weight, one)
     gaps["BatchNorm, conditions hold"] = gap(batch_norm(z, scale, shift), prompted_convolution(x, weight, one))
     prompted = prompted_convolution(x, weight, many)
-    gaps["BatchNorm, prompt differs between positions"] = gap(
-        batch_norm(z, *nearest_tuning(z, prompted)), prompted
-    )
+    gaps["BatchNorm, prompt differs between positions"] = gap(batch_norm(z, *nearest_tuning(z, prompted)), prompted)
     tuned = batch_norm(z, 1.5 * scale, shift)
     best_output = z + nearest_prompt(z, tuned).mean(1, keepdim=True)  # one vector added after the convolution
     gaps["BatchNorm, scale differs from sigma"] = gap(tuned, best_output)

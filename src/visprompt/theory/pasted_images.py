@@ -47,9 +47,11 @@ class Settings:
             (0 <= self.match <= 1, "match must lie in [0, 1]: it is a share of the training images"),
             (min(self.train_size, self.steps, self.batch) >= 1, "train_size, steps and batch must be at least 1"),
             (self.rate > 0, "rate must be positive"),
-            (bool(self.backed) == bool(self.clean) and not set(self.backed) & set(self.clean),
-             "backed and clean must name different classes, such as (0, 2) and (1, 3), or both be ()"),
-        )  # fmt: skip
+            (
+                bool(self.backed) == bool(self.clean) and not set(self.backed) & set(self.clean),
+                "backed and clean must name different classes, such as (0, 2) and (1, 3), or both be ()",
+            ),
+        )
         for holds, message in rules:
             if not holds:
                 raise BadInput(message)
@@ -87,9 +89,7 @@ def staying(relevant: Tensor, removed: float, g: torch.Generator) -> Tensor:
     return order.argsort(1)[:, round(removed * background) :].sort(1).values
 
 
-def scene(
-    s: Settings, front: Split, photos: Tensor, training: bool, g: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
+def scene(s: Settings, front: Split, photos: Tensor, training: bool, g: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Front images, backgrounds (bytes) and labels; where the background speaks, 1 for `backed` and 0 for `clean`."""
     images, labels = front
     if s.backed:

@@ -54,14 +54,17 @@ def growth(s: Settings, w: dict[str, Tensor], first: dict[str, Tensor], test: Se
     norm = {n: w[n][:, 0, :, eye].norm(dim=1) for n in ("query", "key", "value")}
     angle = torch.acos((own(now) / w["hidden"].norm(dim=-1)).clamp(-1, 1))
     return {
-        "lucky_own": mean(own(now), mine), "lucky_rest": mean(rest, mine),
-        "lucky_grown": mean(grown, mine), "others_grown": mean(grown, ~mine),
+        "lucky_own": mean(own(now), mine),
+        "lucky_rest": mean(rest, mine),
+        "lucky_grown": mean(grown, mine),
+        "others_grown": mean(grown, ~mine),
         "lucky_rest_99": torch.stack([r[m].quantile(0.99) for r, m in zip(rest, mine)]),
-        "kept": kept, "kept_sign": mean(((still[0] & (sign > 0)) | (still[1] & (sign < 0))).to(now.dtype), mine),
+        "kept": kept,
+        "kept_sign": mean(((still[0] & (sign > 0)) | (still[1] & (sign < 0))).to(now.dtype), mine),
         "in_cone": (angle <= margin / 2).to(now.dtype).mean(-1),
         "value_cosine": torch.cosine_similarity(change, pull, dim=-1),
         **{f"{n}_{k}": part.mean(1) for n in norm for k, part in (("1", norm[n][:, :2]), ("rest", norm[n][:, 2:]))},
-    }  # fmt: skip
+    }
 
 
 def by_query(s: Settings, w: dict[str, Tensor], first: dict[str, Tensor], test: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -102,9 +105,11 @@ def lucky_shares(patterns: int, dim: int, slack: float, count: int, seed: int) -
     p = torch.eye(dim, dtype=torch.float64)[None, :, :patterns]
     angle = torch.acos(hidden[..., 0] / hidden.norm(dim=-1))
     found = {
-        "definition": angle <= slack, "proof": lucky(hidden, p, 0, 2 * slack), "nearest": lucky(hidden, p, 0, 0.0),
+        "definition": angle <= slack,
+        "proof": lucky(hidden, p, 0, 2 * slack),
+        "nearest": lucky(hidden, p, 0, 0.0),
         "quarter": angle < math.pi / 4,
-    }  # fmt: skip
+    }
     shares = {name: which.double().mean().item() for name, which in found.items()}
     return shares | {"bound": (1 - slack * patterns / math.pi) / patterns}
 
@@ -126,11 +131,7 @@ def hoeffding(count: int, seed: int, samples: int = 200_000) -> dict[str, float]
         for name, k in SUB_GAUSSIAN.items():
             total = torch.zeros(samples)
             for each in a:
-                draws = (
-                    torch.randn(samples, generator=g)
-                    if name == "Gaussian"
-                    else torch.rand(samples, generator=g) * 2 - 1
-                )
+                draws = torch.randn(samples, generator=g) if name == "Gaussian" else torch.rand(samples, generator=g) * 2 - 1
                 total += each * (draws.sign() if name == "signs" else draws)
             cs = []
             for t in np.linspace(0.5, 4, 15) * total.std().item():

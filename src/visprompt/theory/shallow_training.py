@@ -13,8 +13,25 @@ from .shallow_vit import Settings, draw, gradients, initial, on_relevant
 MEMORY = 32 * 2**20  # bytes of a chunk on a processor, near the size of its caches: there larger ones are slower
 SHARE = 0.5  # of an accelerator's free memory that a chunk may take; the estimate leaves out the smaller tensors
 BLOCK = 32  # steps whose data are drawn together; part of what a seed means
-SHARED = ("tokens", "drop", "dim", "neurons", "output", "attention", "heads", "skip", "classes", "step", "batch",
-          "max_steps", "goal", "run_on", "test_size", "check_growth", "dtype")  # fmt: skip
+SHARED = (
+    "tokens",
+    "drop",
+    "dim",
+    "neurons",
+    "output",
+    "attention",
+    "heads",
+    "skip",
+    "classes",
+    "step",
+    "batch",
+    "max_steps",
+    "goal",
+    "run_on",
+    "test_size",
+    "check_growth",
+    "dtype",
+)
 
 
 def room(device: str) -> int:
@@ -24,9 +41,7 @@ def room(device: str) -> int:
     return MEMORY
 
 
-def run_trials(
-    trials: list[tuple[Settings, int]], memory: int | None = None, device: str = "cpu", watch=None
-) -> list[dict]:
+def run_trials(trials: list[tuple[Settings, int]], memory: int | None = None, device: str = "cpu", watch=None) -> list[dict]:
     """Train one model per pair of settings and seed, all together, until each reaches the goal or the cap.
 
     A trial has its own generator and leaves the batch when done: its company changes its result by rounding only.
@@ -93,9 +108,11 @@ def _run_chunk(trials, device, watch) -> list[dict]:
             check = math.ceil(max(step + 1, step * s.check_growth))
             margin = gradients(s, w, test[0], test[1], only_margin=True)[0]
             seen = {
-                "loss": torch.relu(1 - margin).mean(1), "error": (margin <= 0).to(margin.dtype).mean(1),
-                "attention": on_relevant(s, w, test[0], test[2]), **(watch(s, w, first, test) if watch else {}),
-            }  # fmt: skip
+                "loss": torch.relu(1 - margin).mean(1),
+                "error": (margin <= 0).to(margin.dtype).mean(1),
+                "attention": on_relevant(s, w, test[0], test[2]),
+                **(watch(s, w, first, test) if watch else {}),
+            }
             done = seen["loss"] < s.goal
             for row, i in enumerate(running):
                 if done[row] and results[i]["steps"] is None:
@@ -103,9 +120,7 @@ def _run_chunk(trials, device, watch) -> list[dict]:
                 results[i] |= {"loss": seen["loss"][row].item(), "error": seen["error"][row].item()}
                 for name, value in {"step": torch.full_like(done, step, dtype=torch.long), **seen}.items():
                     number = value[row].item()
-                    results[i]["trace"].setdefault(name, []).append(
-                        number if name == "step" else float(f"{number:.4g}")
-                    )
+                    results[i]["trace"].setdefault(name, []).append(number if name == "step" else float(f"{number:.4g}"))
             if done.any() and not s.run_on:
                 keep = (~done).nonzero().squeeze(1)
                 running = [running[row] for row in keep.tolist()]

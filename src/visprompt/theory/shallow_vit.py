@@ -75,26 +75,34 @@ class Settings:
             (self.tokens >= 2, "tokens must be at least 2"),
             (self.patterns > self.classes, "patterns must exceed classes: one pattern must be non-discriminative"),
             (self.dim >= self.patterns, "dim must be at least patterns: the patterns are orthonormal"),
-            (self.members >= 1 and 0 < self.spread < math.sqrt(2),
-             "members must be at least 1, and spread lie between 0 and sqrt(2), the distance between two sets"),
-            (self.members == 1 or self.dim >= 2 * self.patterns,
-             "dim must be at least twice patterns with members: every set of vectors lies in a plane of its own"),
+            (
+                self.members >= 1 and 0 < self.spread < math.sqrt(2),
+                "members must be at least 1, and spread lie between 0 and sqrt(2), the distance between two sets",
+            ),
+            (
+                self.members == 1 or self.dim >= 2 * self.patterns,
+                "dim must be at least twice patterns with members: every set of vectors lies in a plane of its own",
+            ),
             (self.confusion >= 0, "confusion must not be negative"),
-            (round(self.relevant * self.tokens) > round(self.confusion * self.tokens),
-             "relevant must exceed confusion by a token at least: the majority decides the label"),
+            (
+                round(self.relevant * self.tokens) > round(self.confusion * self.tokens),
+                "relevant must exceed confusion by a token at least: the majority decides the label",
+            ),
             (self.relevant + self.confusion <= 1 + 1e-9, "relevant + confusion must not exceed 1"),
             (min(self.noise, self.sigma, self.delta, self.xi, self.loud) >= 0, "scales must not be negative"),
             (self.start == "assumption" or self.noise > 0, f"start {self.start!r} divides by noise: make it positive"),
             (0 <= self.noisy <= 1, "noisy must lie in [0, 1]"),
             (0 <= self.drop <= most + 1e-9, f"drop must lie between 0 and {most:g}, the share of such tokens"),
-            (self.fractions == "same" or self.drop_what != "irrelevant" or not self.drop,
-             "drawn fractions leave some samples too few irrelevant tokens to drop: use fractions 'same'"),
+            (
+                self.fractions == "same" or self.drop_what != "irrelevant" or not self.drop,
+                "drawn fractions leave some samples too few irrelevant tokens to drop: use fractions 'same'",
+            ),
             (self.heads >= 1 and (self.heads == 1 or not self.skip), "heads must be 1 with skip, and 1 at least"),
             (min(self.neurons, self.batch, self.max_steps, self.test_size) >= 1, "sizes must be at least 1"),
             (self.samples == 0 or self.samples >= self.batch, "samples must be 0 (one pass) or at least batch"),
             (self.step > 0 and self.goal > 0, "step and goal must be positive"),
             (self.check_growth > 1, "check_growth must exceed 1"),
-        )  # fmt: skip
+        )
         for holds, message in rules:
             if not holds:
                 raise BadInput(message)
@@ -152,7 +160,7 @@ def draw(s: Settings, g: torch.Generator, count: int, even: bool = False) -> tup
     if s.drop:
         may_go = {"irrelevant": ~relevant, "noisy": loud, "any": torch.ones_like(loud)}[s.drop_what]
         order = torch.rand(count, size, generator=g) - 2.0 * may_go
-        stay = order.argsort(1)[:, round(s.drop * size):].sort(1).values  # fmt: skip
+        stay = order.argsort(1)[:, round(s.drop * size) :].sort(1).values
         x, relevant = x.gather(1, stay[..., None].expand(-1, -1, s.dim)), relevant.gather(1, stay)
     return x, torch.tensor(LABELS[k], dtype=x.dtype)[label], relevant
 
@@ -183,9 +191,13 @@ def initial(s: Settings, g: torch.Generator) -> dict[str, Tensor]:
     kept = round((1 - s.drop) * s.tokens) if s.output == "own" else 1
     sign = 2.0 * torch.randint(2, (kept, s.neurons, len(LABELS[s.classes][0])), generator=g) - 1
     return {
-        "query": query.clone(), "key": key.clone(), "value": value, "hidden": s.xi * noise(s.neurons, h * d),
-        "output": sign.to(s.torch_dtype) / math.sqrt(s.neurons), "features": features,
-    }  # fmt: skip
+        "query": query.clone(),
+        "key": key.clone(),
+        "value": value,
+        "hidden": s.xi * noise(s.neurons, h * d),
+        "output": sign.to(s.torch_dtype) / math.sqrt(s.neurons),
+        "features": features,
+    }
 
 
 def attend(s: Settings, w: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -23,9 +23,14 @@ def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **mo
 
 
 def tune(
-    model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, run: bool = True, prepared_on: Task | None = None,
+    model: TunedModel,
+    task: Task,
+    recipe: Recipe,
+    seed: int = 0,
+    run: bool = True,
+    prepared_on: Task | None = None,
     about: dict | None = None,
-) -> Record | None:  # fmt: skip
+) -> Record | None:
     """Fit a model to a task, or find the record of the same run; `run=False` only looks for one.
 
     Args:
@@ -40,16 +45,25 @@ def tune(
         BadInput: labels outside the head, images of another size than the backbone's, or something that is no model,
             task, recipe or seed.
     """
-    for name, value, kind in (("model", model, TunedModel), ("task", task, Task), ("recipe", recipe, Recipe), ("seed", seed, int)):
+    for name, value, kind in (
+        ("model", model, TunedModel),
+        ("task", task, Task),
+        ("recipe", recipe, Recipe),
+        ("seed", seed, int),
+    ):
         if not isinstance(value, kind) or isinstance(value, bool):
             raise BadInput(f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see its docstring.")
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
     return recorded(
-        "tune", run_settings(model, task, recipe, seed, prepared_on),
+        "tune",
+        run_settings(model, task, recipe, seed, prepared_on),
         partial(fit, model, task, recipe, seed, prepared_on=prepared_on),
-        data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint), weights=model.source.fingerprint,
-        made=[model, model.source], about=about, run=run,
-    )  # fmt: skip
+        data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),
+        weights=model.source.fingerprint,
+        made=[model, model.source],
+        about=about,
+        run=run,
+    )
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:
@@ -78,9 +92,14 @@ def settings_of(slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: 
         facts: "task", "train_size", "resize" and "image_size".
     """
     settings = {
-        "method": slug, "method_settings": chosen, "backbone": backbone.name,
-        "normalisation": {"mean": backbone.mean, "std": backbone.std}, **facts, "recipe": recipe, "seed": seed,
-    }  # fmt: skip
+        "method": slug,
+        "method_settings": chosen,
+        "backbone": backbone.name,
+        "normalisation": {"mean": backbone.mean, "std": backbone.std},
+        **facts,
+        "recipe": recipe,
+        "seed": seed,
+    }
     if backbone.architecture:
         settings["architecture"] = backbone.architecture
     return settings if prepared_on is None else {**settings, "prepared_on": prepared_on}
@@ -110,9 +129,15 @@ SHARED = Shared()
 
 
 def fit(
-    model: TunedModel, task: Task, recipe: Recipe, seed: int, *, cache: bool = True, prepared_on: Task | None = None,
+    model: TunedModel,
+    task: Task,
+    recipe: Recipe,
+    seed: int,
+    *,
+    cache: bool = True,
+    prepared_on: Task | None = None,
     watch: Callable[[int], None] = lambda epoch: None,
-) -> dict:  # fmt: skip
+) -> dict:
     """Train, then measure: validation images after each epoch, test images once, at the end.
 
     Args:

@@ -25,9 +25,10 @@ def recipes_schema() -> dict:
     methods = mapping({}, {slug: mapping({}, known) for slug in METHODS}, minProperties=1)
     rates = {"type": "number", "exclusiveMinimum": 0}
     ap = {"by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}), "by_variant": named(rates)}
-    recipe = mapping({"common": mapping({}, known), "vit": methods},
-                     {"resnet": methods, "fine": mapping({}, known | {"resize": one_of(RESIZES)}),
-                      "ap_rates": mapping({}, ap)})  # fmt: skip
+    recipe = mapping(
+        {"common": mapping({}, known), "vit": methods},
+        {"resnet": methods, "fine": mapping({}, known | {"resize": one_of(RESIZES)}), "ap_rates": mapping({}, ap)},
+    )
     return named(recipe) | {"required": ["quick", "paper"]}
 
 

@@ -1,0 +1,11 @@
+"""A wheel carries `data_manifests/`, which lies beside the package here; all else is in pyproject.toml."""
+
+import sys
+
+from setuptools import find_packages, setup
+
+packages, folders = find_packages("src"), {"": "src"}
+if "editable_wheel" not in sys.argv:  # an editable install finds them in the repository
+    packages.append("visprompt.data_manifests")
+    folders["visprompt.data_manifests"] = "data_manifests"
+setup(packages=packages, package_dir=folders, package_data={"visprompt.data_manifests": ["**/*"]})

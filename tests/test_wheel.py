@@ -1,0 +1,56 @@
+"""The package as a wheel, in a folder that has nothing else of this repository."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+USE = """
+import visprompt as vp
+from visprompt.paths import PACKAGE
+assert "site" in str(PACKAGE), PACKAGE
+backbone, task = vp.load_backbone("vit_nano_patch4_24"), vp.load_task("position", train_size=40)
+model = vp.build_method("vpt-deep", backbone, task.classes, prompt_tokens=2)
+values = vp.fit(model, task, vp.Recipe(epochs=1))
+record = vp.tune(model, task, vp.Recipe(epochs=1))
+assert record.values["test"] == values["test"]
+vp.save_method(model, "one.safetensors")
+assert vp.load_method("one.safetensors", backbone).slug == "vpt-deep"
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """A folder with what the wheel holds, as an installer would unpack it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    copy = folder / "source"
+    subprocess.run(["git", "clone", "-q", ROOT, copy], check=True)
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, copy]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = folder.glob("visprompt-*.whl")
+    zipfile.ZipFile(wheel).extractall(folder / "site")
+    return folder / "site"
+
+
+def run(site: Path, *words: str) -> subprocess.CompletedProcess:
+    kept = {key: value for key, value in os.environ.items() if key not in ("VISPROMPT_ROOT", "PYTHONPATH")}
+    work = site.parent / "work"
+    work.mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, *words], cwd=work, env={**kept, "PYTHONPATH": str(site)}, capture_output=True, text=True
+    )
+
+
+def test_an_installed_package_trains_and_saves(site):
+    done = run(site, "-c", USE)
+    assert done.returncode == 0, done.stderr
+    assert list((site.parent / "work" / "build" / "records").rglob("*.json"))
+
+
+def test_an_installed_package_answers_on_the_command_line(site):
+    done = run(site, "-m", "visprompt", "published", "ap.table-1")
+    assert done.returncode == 0 and "LINEAR-PROBE" in done.stdout, done.stderr
