@@ -24,6 +24,8 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "merged": "methods.saving",
     "save_method": "methods.saving",
     "load_task": "data.tasks",
+    "make_task": "data.datasets",
+    "predict": "training.prediction",
     "tune": "training.fit",
 }
 RENAMED = {"fit": "fit_model"}

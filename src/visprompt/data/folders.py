@@ -8,7 +8,6 @@ that is up to whoever made it.
 import codecs
 import os
 import re
-import stat
 import warnings
 from collections.abc import Iterable
 from pathlib import Path, PurePath, PurePosixPath
@@ -18,17 +17,11 @@ import torch
 from PIL import Image
 
 from ..errors import BadInput, choose
+from .pictures import kind, read_picture, reason, shown
 
 LISTS = {"train": "train800.txt", "val": "val200.txt", "test": "test.txt"}
 ROW = "relative/path label"
 Row = tuple[str, PurePosixPath, int]  # file and line, path in the folder, label
-
-
-def shown(value: object) -> str:
-    """What a message shows of a path, a line or an argument: on one line, of a length that can be read."""
-    text = str(value)
-    text = text if text.isprintable() else repr(text)[1:-1]
-    return text if len(text) <= 200 else f"{text[:100]}...{text[-97:]}"
 
 
 def check_name(name: object) -> None:
@@ -100,29 +93,9 @@ def read_folder(root: Path, size: int, resize: str) -> tuple[list[str], list[tup
         for rows in lists:
             images = np.empty((len(rows), 3, size, size), np.uint8)
             for number, (where, path, _) in enumerate(rows):
-                images[number] = _read_image(root / path, size, resize, where)
+                images[number] = read_picture(root / path, size, resize, where)
             splits.append((torch.from_numpy(images), torch.tensor([label for *_, label in rows])))
     return names, splits
-
-
-def kind(path: Path, where: str) -> str:
-    """What a path is, links followed: "file" (a regular one), "folder", "other", or "" for nothing.
-
-    Raises:
-        BadInput: it cannot be found out; the message begins with `where`.
-    """
-    try:
-        mode = os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except (OSError, ValueError) as error:  # ValueError: NUL, or half of a surrogate pair
-        raise BadInput(f"{where} cannot be read ({reason(error)}).") from error
-    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
-
-
-def reason(error: Exception) -> str:
-    """What the system says of a failure, such as "Permission denied", else the error's name."""
-    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _lines(file: Path, hint: str) -> list[tuple[int, str]]:
@@ -193,44 +166,3 @@ def _class_names(file: Path, lists: list[list[Row]]) -> list[str]:
         if not 0 <= label < len(names):
             raise BadInput(f"{where}: label {label} is none of {len(names)} classes, the lines of classes.txt.")
     return list(names)
-
-
-def _read_image(path: Path, size: int, resize: str, where: str) -> np.ndarray:
-    """An image file -> (3, size, size) uint8 by a resize rule."""
-    where = f"{where}: image {shown(path)}"
-    found = kind(path, where)
-    if found != "file":
-        raise BadInput(f"{where} {'is not a regular file' if found else 'does not exist'}.")
-    try:
-        with path.open("rb") as file, Image.open(file) as opened:
-            image = _eight_bits(opened, where)
-    except BadInput:
-        raise
-    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-        raise BadInput(f"{where} has more than {Image.MAX_IMAGE_PIXELS:,} pixels; make it smaller.") from error
-    except Exception as error:  # Pillow's readers raise all kinds on damaged files
-        raise BadInput(f"{where} cannot be read ({reason(error)}); fetch it again or save it as PNG.") from error
-    if resize == "direct":
-        image = image.resize((size, size), Image.BILINEAR)
-    else:
-        short = -(-size * 8 // 7) / min(image.size)
-        wide, high = (max(size, round(side * short)) for side in image.size)
-        if wide * high > (Image.MAX_IMAGE_PIXELS or np.inf):
-            raise BadInput(f"{where} is {image.width} x {image.height} pixels, too long for a centre; resize='direct'.")
-        left, top = (wide - size) // 2, (high - size) // 2
-        image = image.resize((wide, high), Image.BILINEAR).crop((left, top, left + size, top + size))
-    return np.asarray(image).transpose(2, 0, 1)
-
-
-def _eight_bits(image: Image.Image, where: str) -> Image.Image:
-    """A picture in mode "RGB"; see `read_folder`. Left to itself, Pillow cuts off all above 255."""
-    tags = image.tag_v2 if image.format == "TIFF" else {}
-    bits, black, sample = tags.get(258, (16,)), tags.get(262, 1), tags.get(339, (1,))  # a TIFF says what numbers mean
-    # Pillow reads a 16-bit PGM as "I", brought to 65535
-    deep = image.mode.startswith("I;16") or (image.format, image.mode) == ("PPM", "I")
-    known = image.format in ("PNG", "JPEG2000", "PPM", "TIFF") and bits == (16,) and black == 1
-    if set(sample) != {1} or (deep and not known) or (not deep and image.mode in ("I", "F")):
-        raise BadInput(f"{where} has pixels of more than one meaning (mode {image.mode}); convert it to 8 bits.")
-    if deep:
-        image = Image.fromarray(((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8))
-    return image.convert("RGB")

@@ -76,6 +76,8 @@ class Method(Hooks, nn.Module):
 class TunedModel(nn.Module):
     """Backbone, method and a linear head, as one model from images to logits."""
 
+    task: dict | None = None  # what it was last fitted to: "name", "class_names", "image_size", "resize"
+
     def __init__(self, backbone: Backbone, slug: str, method: Method, num_classes: int):
         super().__init__()
         self.slug, self.num_classes, self.method = slug, num_classes, method

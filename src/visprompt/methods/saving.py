@@ -46,6 +46,7 @@ def save_method(model: TunedModel, path: str | Path) -> None:
         "backbone": model.source.name,
         "fingerprint": model.source.fingerprint,
         "tensors": sorted(tensors),
+        "task": model.task,
     }
     part = None
     try:
@@ -69,6 +70,7 @@ ABOUT = {
     "backbone": str,
     "fingerprint": str,
     "tensors": list[str],
+    "task": dict | None,  # missing in older files
 }
 
 
@@ -85,7 +87,8 @@ def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["visprompt"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
-        given = {name: about[name] for name in ABOUT}
+        given = {"task": None, **about}
+        given = {name: given[name] for name in ABOUT}
     except Exception as error:
         raise BadInput(f"{path} is damaged or was not written by save_method ({type(error).__name__}).") from error
     for name, hint in ABOUT.items():
@@ -116,7 +119,25 @@ def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
         raise BadInput(f"{path}: {error}") from error
     check_tensors(path, about, tensors, model)
     model.load_state_dict(tensors, strict=False)
+    model.task = checked_task(path, about)
     return model
+
+
+def checked_task(path, about: dict) -> dict | None:
+    """What a saved method says of its task.
+
+    Raises:
+        BadInput: it is not what `save_method` writes.
+    """
+    task = about["task"]
+    if task is None:
+        return None
+    hints = {"name": str, "class_names": list[str], "image_size": int, "resize": str}
+    for name, hint in hints.items():
+        require(f"{path}: task's {name}", task.get(name), hint)
+    if len(task["class_names"]) != about["num_classes"]:
+        raise BadInput(f"{path} names {len(task['class_names'])} classes for {about['num_classes']}; save the method again.")
+    return {name: task[name] for name in hints}
 
 
 def check_tensors(path, about: dict, tensors: dict[str, torch.Tensor], model: TunedModel) -> None:
@@ -155,4 +176,5 @@ def merged(model: TunedModel) -> TunedModel:
     plain.head.load_state_dict(model.head.state_dict())
     plain.feature_mean.copy_(model.feature_mean)
     plain.feature_scale.copy_(model.feature_scale)
+    plain.task = model.task
     return plain.eval()

@@ -18,8 +18,10 @@ from .recipe import Recipe, settled, with_own_rate
 
 
 def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
-    """`fit`, at the method's own rate where the recipe names none."""
-    return fit(model, task, with_own_rate(recipe, model), seed, **more)
+    """`fit`, at the method's own rate where the recipe names none; the model then knows its task's class names."""
+    values = fit(model, task, with_own_rate(recipe, model), seed, **more)
+    model.task = {"name": task.name, "class_names": list(task.class_names), "image_size": task.size, "resize": task.resize}
+    return values
 
 
 def tune(

@@ -1,0 +1,78 @@
+"""What a tuned model says of pictures."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from PIL import Image
+
+from ..data.pictures import pixels, read_picture
+from ..data.tasks import normalise
+from ..errors import BadInput
+from ..methods import TunedModel
+from .fit import in_batches
+
+ENDINGS = set(Image.registered_extensions())
+
+
+def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
+    """Name what is on pictures, prepared as those of the task that the model was fitted to.
+
+    Args:
+        pictures: a PIL image, a path, a folder (all pictures below it), or a list of these.
+        top: so many classes a picture, the likeliest first.
+
+    Returns:
+        A row a picture and class: "picture" (its path or number), "class", "probability" (of a softmax, not calibrated).
+
+    Raises:
+        BadInput: the model was fitted to no task, a picture cannot be read, or there is none.
+    """
+    if model.task is None:
+        raise BadInput("this model knows no class names: fit it with vp.fit, or load one that was saved after that.")
+    names = model.task["class_names"]
+    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= len(names):
+        raise BadInput(f"top must be 1 to {len(names)}, the number of classes, not {top!r}.")
+    found = list(_found(pictures))
+    if not found:
+        raise BadInput(f"there is no picture in {pictures}; give a folder with some, such as PNG or JPEG files.")
+    size, resize = model.task["image_size"], model.task["resize"]
+    resize = "direct" if resize == "none" else resize
+    images = [
+        pixels(picture, size, resize, f"picture {number}")
+        if isinstance(picture, Image.Image)
+        else read_picture(Path(picture), size, resize, "predict")
+        for number, picture in enumerate(found)
+    ]
+    source, device = model.source, next(model.parameters()).device
+    model.eval()
+    logits = in_batches(lambda x: model(normalise(x, source.mean, source.std)), torch.from_numpy(np.stack(images)), device)
+    likely = logits.float().softmax(-1).topk(top)
+    rows = [
+        {
+            "picture": number if isinstance(picture, Image.Image) else str(picture),
+            "class": names[label],
+            "probability": float(p),
+        }
+        for number, picture in enumerate(found)
+        for p, label in zip(likely.values[number], likely.indices[number], strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _found(pictures):
+    """The single pictures of what was given."""
+    if isinstance(pictures, (list, tuple)):
+        for one in pictures:
+            yield from _found(one)
+    elif isinstance(pictures, Image.Image):
+        yield pictures
+    elif isinstance(pictures, (str, Path)):
+        path = Path(pictures)
+        if path.is_dir():
+            yield from sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file())
+        else:
+            yield path
+    else:
+        raise BadInput(f"predict takes PIL images, paths and folders, not a {type(pictures).__name__}.")
