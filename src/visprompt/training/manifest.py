@@ -22,7 +22,7 @@ def recipes_schema() -> dict:
     from .recipe import Recipe
 
     known = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
-    methods = mapping({}, {slug: mapping({}, known) for slug in METHODS}, minProperties=1)
+    methods = mapping({}, {slug: mapping({}, known) for slug in ("other", *METHODS)}, minProperties=1)
     rates = {"type": "number", "exclusiveMinimum": 0}
     ap = {"by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}), "by_variant": named(rates)}
     recipe = mapping(

@@ -8,7 +8,7 @@ from .. import paths
 from ..checks import require
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
-from ..methods import TunedModel
+from ..methods import METHODS, TunedModel
 from ..models import embedded
 
 HABITS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "adamw": "adam"}  # other codes' words
@@ -66,7 +66,7 @@ class Recipe:
 
 
 def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
-    """A named recipe of `data_manifests/recipes.yaml`: its common fields, then the method's.
+    """A named recipe of `data_manifests/recipes.yaml`: its common fields, then the method's or those of `other` methods.
 
     Raises:
         BadInput: unknown recipe or method, or an impossible value.
@@ -74,7 +74,10 @@ def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
     recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
     recipe = recipes[choose("recipe", name, recipes)]
     methods = recipe[choose(f"kind of backbone in recipe {name}", "vit" if is_vit else "resnet", recipe)]
-    return Recipe(**{**recipe["common"], **methods[choose(f"method of recipe {name}", slug, methods)], **changes})
+    own = methods.get("other") if slug in METHODS and slug not in methods else None
+    if own is None:
+        own = methods[choose(f"method of recipe {name}", slug, methods)]
+    return Recipe(**{**recipe["common"], **own, **changes})
 
 
 def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
