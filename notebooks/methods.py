@@ -43,7 +43,7 @@ from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.records import recorded
 from visprompt.theory.attention_shift import attention_change, draw, exponent, reweighting, rises
-from visprompt.training.fit import tune
+from visprompt.training.loop import tune
 from visprompt.training.recipe import load_recipe
 
 p = read_parameters(Parameters, globals())

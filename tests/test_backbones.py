@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 import visprompt as vp
 from visprompt.models.backbones import Backbone
-from visprompt.training.fit import fit, tune
+from visprompt.training.loop import fit, tune
 from visprompt.training.recipe import Recipe
 
 MICRO = "vit_micro_patch4_24"

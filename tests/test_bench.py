@@ -62,7 +62,7 @@ def test_a_pair_is_counted_compared_and_kept(stores):
     assert record.values["first"]["macs"] < record.values["second"]["macs"]
     assert record.values["first"]["parameters"] == record.values["second"]["parameters"]
     units = store.read_code(stores[0] / "code" / f"{record.code}.json")
-    assert {"blocks:vit_block", "methods.prompts:Deep.extra", "metrics.pairs:training_step"} <= set(units)
+    assert {"models.blocks:vit_block", "methods.prompts:Deep.extra", "measure.pairs:training_step"} <= set(units)
     (row,) = bench.pair_rows(record)
     assert row["pair"] == pair.label and " to " in row["range"]
 

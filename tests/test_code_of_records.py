@@ -220,24 +220,24 @@ def test_a_renamed_module_whose_method_changed_is_outdated_though_another_says_t
 
 @pytest.mark.parametrize("name", ["normalise", "balanced_order"])
 def test_a_moved_function_outdates_nothing(made, tree, name):
-    path = tree / "tasks.py"
+    path = tree / "data" / "tasks.py"
     text = path.read_text()
     function = next(node for node in ast.parse(text).body if getattr(node, "name", "") == name)
     lines = text.split("\n")
     moved = "\n".join(lines[function.lineno - 1 : function.end_lineno])
     rest = "\n".join([*lines[: function.lineno - 1], *lines[function.end_lineno :]])
-    (tree / "elsewhere.py").write_text(f"import torch\n\n\n{moved}\n")
+    (tree / "data" / "elsewhere.py").write_text(f"import torch\n\n\n{moved}\n")
     path.write_text(rest.replace("import torch\n", f"import torch\n\nfrom .elsewhere import {name}\n", 1))
     source.forget()
     assert all(source.stands(units) for units in made.values())
 
 
 def test_a_name_that_means_another_function_outdates(made, tree):
-    (tree / "elsewhere.py").write_text("def normalise(images, mean, std):\n    return images.float()\n")
-    path = tree / "tuning.py"
+    (tree / "data" / "elsewhere.py").write_text("def normalise(images, mean, std):\n    return images.float()\n")
+    path = tree / "training" / "loop.py"
     path.write_text(
         path.read_text().replace(
-            "from .tasks import Task, normalise", "from .elsewhere import normalise\nfrom .tasks import Task"
+            "from ..data.tasks import Task, normalise", "from ..data.elsewhere import normalise\nfrom ..data.tasks import Task"
         )
     )
     source.forget()
@@ -316,8 +316,8 @@ def test_the_same_run_uses_the_same_code_cold_and_warm(stores):
 
 def test_code_changed_on_disk_while_it_runs_is_refused(tmp_path, monkeypatch):
     code = vp.tune.__code__
-    assert watch.unit_of(code) == ("tuning", "tune")
-    changed = copy.deepcopy(watch.compiled("tuning"))
+    assert watch.unit_of(code) == ("training.loop", "tune")
+    changed = copy.deepcopy(watch.compiled("training.loop"))
     changed.pop(("tune", code.co_firstlineno))
     monkeypatch.setattr(watch, "compiled", lambda name: changed)
     with pytest.raises(vp.BadInput, match="was changed while it ran"):
@@ -347,6 +347,6 @@ def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch):
 def test_two_functions_under_one_name_are_two_runs(stores):
     first = records.recorded("k", {"a": 1}, lambda: {"x": 1})
     assert records.recorded("k", {"a": 1}, lambda: {"x": 2}) == first  # a test's code is nobody's
-    units = {"training.fit:tune": source.hash_of(source.module("training.fit"), "tune")}
+    units = {"training.loop:tune": source.hash_of(source.module("training.loop"), "tune")}
     store.write_code(units)
     assert not records.made_with(first, vp.load_task) and sys.version_info[:2] == (3, 11)

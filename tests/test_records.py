@@ -39,7 +39,7 @@ def path_of(record, folder):
 
 def outdated(record):
     """The record as if other code had made it."""
-    old = replace(record, code=store.write_code({"training.fit:fit": "0123456789ab"}))
+    old = replace(record, code=store.write_code({"training.loop:fit": "0123456789ab"}))
     return replace(old, id=store.digest(asdict(old)))
 
 
@@ -181,7 +181,7 @@ def test_a_list_of_code_that_was_edited_makes_no_record_current(lab, stores):
     record = lab.do(SMALL)
     path = stores[0] / "code" / f"{record.code}.json"
     units = json.loads(path.read_text())
-    units.pop("training.fit:fit")
+    units.pop("training.loop:fit")
     path.write_text(json.dumps(units))
     store.code_stands.cache_clear()
     assert not records.is_current(record)

@@ -14,7 +14,7 @@ from test_definitions import images_of, randomised
 import visprompt as vp
 from visprompt.methods import saving
 from visprompt.models.backbones import FAMILIES
-from visprompt.training.fit import fit
+from visprompt.training.loop import fit
 from visprompt.training.recipe import Recipe
 
 CARRIED = [(slug, family) for slug in vp.METHODS for family in FAMILIES if carries(slug, family)]

@@ -19,7 +19,7 @@ import yaml
 
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
-from visprompt.site import build
+from visprompt.site import build, tables
 
 ROOT = Path(__file__).parents[1]
 REAL = ROOT / "build" / "site"
@@ -411,7 +411,7 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
     assert set(build.MAKERS) >= {"artifacts", "claims", "notebooks", "disagreements"}
     made = {name: build.make(name, results, tmp_path) for name in ("evidence", "verdicts", "artifacts", "claims", "notebooks")}
     made["findings"] = build.make(f"disagreements {paper}", results, tmp_path)
-    made["backbones"] = build.book_pages.manifest(hostile)
+    made["backbones"] = tables.manifest(hostile)
     monkeypatch.setattr(papers, "artifact", lambda id: row)
     made["one claim"] = build.make(f"claims-of {paper}", results, tmp_path)
     for name, text in made.items():

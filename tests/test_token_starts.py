@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 import visprompt as vp
 from visprompt.chance import stream
 from visprompt.methods.clustering import cosine_kmeans, streamed_kmeans
-from visprompt.training.fit import fit
+from visprompt.training.loop import fit
 from visprompt.training.recipe import Recipe
 
 RECIPE = Recipe(epochs=2, batch_size=8)

@@ -14,7 +14,7 @@ from visprompt.measure.similarity import linear_cka
 from visprompt.records import store
 from visprompt.studies.statistics import interval
 from visprompt.studies.sweeps import Bench, Facts, Lab, Run, at_best_rates
-from visprompt.training.fit import fit, tune
+from visprompt.training.loop import fit, tune
 from visprompt.training.recipe import Recipe, load_recipe
 
 QUICK = Recipe(epochs=3, batch_size=8)
@@ -33,9 +33,9 @@ def test_cached_training_is_uncached_training(vit, task, slug, settings):
 
 
 def test_runs_share_activations_and_the_oldest_go_first(vit, task, monkeypatch):
-    from visprompt.training import fit
+    from visprompt.training import loop
 
-    monkeypatch.setattr(fit, "SHARED", fit.Shared())
+    monkeypatch.setattr(loop, "SHARED", loop.Shared())
     calls = []
     below = vp.build_method("ap", vit, 3, block=2).__class__.below
     monkeypatch.setattr("visprompt.methods.base.TunedModel.below", lambda self, x: calls.append(len(x)) or below(self, x))
@@ -46,7 +46,7 @@ def test_runs_share_activations_and_the_oldest_go_first(vit, task, monkeypatch):
     other = tiny_task(seed=1)
     fit(vp.build_method("ap", vit, 3, block=2), other, QUICK, seed=0)
     assert len(calls) == 2 * seen
-    shared = fit.Shared()
+    shared = loop.Shared()
     parts = [shared.get((i,), lambda i=i: torch.full((1000,), float(i)), gib=8500 / 2**30) for i in range(3)]
     assert list(shared.kept) == [(1,), (2,)] and [float(part[0]) for part in parts] == [0, 1, 2]
 

@@ -16,11 +16,11 @@ from snakemake.cli import parse_config
 
 from visprompt.errors import BadInput
 from visprompt.paths import ROOT
-from visprompt.site import build
+from visprompt.site import build as book
 
 RESULTS = {"profile": "quick", "commit": "0", "claims": {}, "artifacts": {"a": {"shows": [{"records": ["1f2e"]}]}}}
 RECORD = '{\n "id": "1f2e",\n "key": "k"\n}\n'
-NOTEBOOK = {"cells": [{"outputs": [{"data": {build.RESULTS_MIME: RESULTS}}]}]}
+NOTEBOOK = {"cells": [{"outputs": [{"data": {book.RESULTS_MIME: RESULTS}}]}]}
 # In place of the real ones: what runs is noted, and a notebook leaves the record that its results name.
 PROGRAMS = {
     "jupytext": 'mkdir -p build/ipynb; touch "$5"',
@@ -124,7 +124,7 @@ def test_what_is_gone_is_known_from_the_files(root, monkeypatch):
         text[text.index("def ids(") : text.index("# The kept records as one")]
         + text[text.index("def named(") : text.index("if workflow.is_main_process")]
     )
-    names = {"json": json, "re": re, "sys": sys, "Path": Path, "PROFILE": "quick", "RESULTS_MIME": build.RESULTS_MIME}
+    names = {"json": json, "re": re, "sys": sys, "Path": Path, "PROFILE": "quick", "RESULTS_MIME": book.RESULTS_MIME}
     exec(text, names := {**names, "STORES": ("build/records", "book/records")})
     monkeypatch.chdir(root)
     path, kept = Path("build/executed/quick/one.ipynb"), Path("book/records/any/folder")
@@ -231,10 +231,10 @@ def site(tmp_path, monkeypatch):
         pages = tmp_path / "build" / "pages"
         pages.mkdir(parents=True, exist_ok=True)
         (pages / "word").write_text(word)
-        return build.build("quick", tmp_path)
+        return book.build("quick", tmp_path)
 
-    monkeypatch.setattr(build, "assemble", lambda profile, root: root / "build" / "pages")
-    monkeypatch.setattr(build, "START", BUILDER)
+    monkeypatch.setattr(book, "assemble", lambda profile, root: root / "build" / "pages")
+    monkeypatch.setattr(book, "START", BUILDER)
     return build
 
 
@@ -250,12 +250,12 @@ def left(root: Path) -> set[str]:
 @pytest.mark.parametrize("one_step", [True, False])
 def test_a_new_site_replaces_the_old_one(site, tmp_path, monkeypatch, one_step):
     if not one_step:
-        monkeypatch.setattr(build, "exchange", lambda one, other: False)
+        monkeypatch.setattr(book, "exchange", lambda one, other: False)
     else:
         two = [tmp_path / "a", tmp_path / "b"]
         for folder in two:
             folder.mkdir()
-        if not build.exchange(*two):
+        if not book.exchange(*two):
             pytest.skip("folders cannot be exchanged in one step here")
     folder = site("first")
     (folder / "stale.html").touch()
@@ -270,7 +270,7 @@ def test_a_new_site_replaces_the_old_one(site, tmp_path, monkeypatch, one_step):
 
 def test_a_kill_between_the_two_steps_is_mended_by_the_next_run(site, tmp_path, monkeypatch):
     folder, rename = site("first"), os.rename
-    monkeypatch.setattr(build, "exchange", lambda one, other: False)
+    monkeypatch.setattr(book, "exchange", lambda one, other: False)
 
     def killed(one, other):
         if Path(other) == folder:
@@ -278,7 +278,7 @@ def test_a_kill_between_the_two_steps_is_mended_by_the_next_run(site, tmp_path, 
         rename(one, other)
 
     with monkeypatch.context() as patch:
-        patch.setattr(build.os, "rename", killed)
+        patch.setattr(book.os, "rename", killed)
         with pytest.raises(KeyboardInterrupt):
             site("second")
     assert not folder.exists()
@@ -329,7 +329,7 @@ def test_a_full_disk_is_one_line_and_the_old_site_stands(site, tmp_path, monkeyp
         def full(profile, root, error=error):
             raise error
 
-        monkeypatch.setattr(build, "assemble", full)
+        monkeypatch.setattr(book, "assemble", full)
         with pytest.raises(BadInput, match=said) as told:
             site("second")
         assert "\n" not in str(told.value) and set(read(folder)) == {"first"}

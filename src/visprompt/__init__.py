@@ -18,7 +18,7 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "claims": "site.results",
     "count_flops": "measure.cost",
     "count_parameters": "methods.parameters",
-    "fit": "training.fit",
+    "fit": "training.loop",
     "load_backbone": "models.backbones",
     "load_method": "methods.saving",
     "merged": "methods.saving",
@@ -26,7 +26,7 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "load_task": "data.tasks",
     "make_task": "data.datasets",
     "predict": "training.prediction",
-    "tune": "training.fit",
+    "tune": "training.loop",
 }
 RENAMED = {"fit": "fit_model"}
 __all__ = sorted(HOMES)

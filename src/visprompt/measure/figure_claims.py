@@ -8,7 +8,7 @@ from ..data.tasks import Task, normalise
 from ..methods import build_method
 from ..methods.parameters import count_parameters
 from ..models.backbones import Backbone
-from ..training.fit import fit
+from ..training.loop import fit
 from ..training.recipe import Recipe
 
 STARTS = ({"start": "uniform"}, {"source": "first"}, {"source": "last"}, {})  # Figure S2 (a), (b), (b), (c)

@@ -16,7 +16,7 @@ from ..methods.base import device_of
 from ..methods.parameters import count_parameters
 from ..models.backbones import Backbone, load_backbone
 from ..records import Record, hardware, recorded, unwatched
-from ..training.fit import in_batches, train
+from ..training.loop import in_batches, train
 from ..training.recipe import Recipe, settled
 from .cost import count_flops, on_meta, training_memory
 

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from ..data.tasks import normalise
 from ..measure.attention import attention_weights
 from ..records import Record
-from ..training.fit import fit
+from ..training.loop import fit
 from .insights import measured
 from .sweeps import Lab, Run
 

@@ -14,7 +14,7 @@ from ..data.tasks import normalise
 from ..measure.attention import prompt_attention
 from ..measure.similarity import linear_cka, normalised_mutual_information
 from ..records import Record, recorded
-from ..training.fit import accuracy, data_of, fit, run_settings
+from ..training.loop import accuracy, data_of, fit, run_settings
 from .sweeps import Lab, Run
 
 

@@ -12,7 +12,7 @@ from ..methods import build_method
 from ..models.backbones import Backbone, load_backbone
 from ..progress import progress
 from ..records.keeping import keep_record
-from ..training.fit import fit, tune
+from ..training.loop import fit, tune
 from ..training.recipe import Recipe
 from .grids import share
 

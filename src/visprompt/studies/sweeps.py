@@ -15,7 +15,7 @@ from ..methods import build_method
 from ..methods import settings_of as method_settings
 from ..models.backbones import load_backbone
 from ..records import Record, forget_failure, is_current, record_failure, recorded, run_all
-from ..training.fit import data_of, settings_of, tune
+from ..training.loop import data_of, settings_of, tune
 from ..training.recipe import Recipe, load_recipe, settled
 
 

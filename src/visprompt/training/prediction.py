@@ -11,7 +11,7 @@ from ..data.pictures import pixels, read_picture
 from ..data.tasks import normalise
 from ..errors import BadInput
 from ..methods import TunedModel
-from .fit import in_batches
+from .loop import in_batches
 
 ENDINGS = set(Image.registered_extensions())
 
