@@ -11,7 +11,7 @@ from ..methods.manifest import method, method_settings
 
 
 def counts_schema() -> dict:
-    """`papers/counts.yaml`; the settings of an entry are in `references`."""
+    """`papers/counts.yaml`; the settings of an entry are in `counts_faults`."""
     from .counts import TASKS, UNITS
 
     entry = {

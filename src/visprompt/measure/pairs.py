@@ -100,7 +100,7 @@ def sample_batch(backbone: Backbone, batch_size: int) -> tuple[torch.Tensor, tor
 
 
 def training_step(side: Side, model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> Callable:
-    """Forward, loss, backward and optimizer, as `tuning` does them, as a function without arguments."""
+    """Forward, loss, backward and optimizer, as `training` does them, as a function without arguments."""
     optimizer = torch.optim.AdamW([*model.head.parameters(), *model.method_parameters()], lr=1e-6, fused=True)
     inputs = images
     if side.cached:
@@ -283,7 +283,7 @@ def methods_in_turns(
 def epochs_in_turns(
     name: str, backbone: str, task: str, slug: str, settings: dict, *, repeats: int, run: bool = True
 ) -> Record | None:
-    """Record of an epoch of `tuning.train` with and without cached activations, on an embedded backbone and task.
+    """Record of an epoch of `training.loop.train` with and without cached activations, on an embedded backbone and task.
 
     Returns:
         A record whose values hold, for "first" (cached) and "second" (not), what `in_turns` returns,

@@ -1,4 +1,4 @@
-"""The methods: one short file each, all on the one block loop of `backbones`."""
+"""The methods: one short file each, all on the one block loop of `models.backbones`."""
 
 import functools
 import importlib

@@ -1,6 +1,6 @@
 """What a fitted method shows beyond its accuracy: under noise, in its prompts, in its attention. One record a run.
 
-Each function fits a run of `sweeps` as `tuning.fit` does and measures on the way; what it returns is a record of its own
+Each function fits a run of `sweeps` as `training.loop.fit` does and measures on the way; what it returns is a record of its own
 kind, found again by the run's settings.
 """
 

@@ -10,7 +10,7 @@ from ..methods.manifest import method, method_settings
 
 
 def studies_schema() -> dict:
-    """`studies.yaml`; the settings of a variant are in `references`."""
+    """`studies.yaml`; the settings of a variant are in `studies_faults`."""
     from ..words import PROFILES
 
     profile = mapping(

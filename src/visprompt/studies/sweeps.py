@@ -58,7 +58,7 @@ class Facts:
 
     classes: int
     fingerprint: str
-    settings: dict  # "task", "train_size", "resize" and "image_size", as `tuning.settings_of` takes them
+    settings: dict  # "task", "train_size", "resize" and "image_size", as `training.loop.settings_of` takes them
 
 
 def named_files(weights: str | Sequence[str] | None) -> dict[str, str] | None:
