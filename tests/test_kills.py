@@ -1,7 +1,7 @@
 """Random kills of what writes records: what was finished stays whole, and an undisturbed run does the rest.
 
-`VISPROMPT_KILLS=40 make test TESTS=tests/test_kills.py` kills each 40 times; the site step has 30 of its own in
-`test_workflow.py`.
+`VISPROMPT_KILLS=40 make test TESTS='tests/test_kills.py tests/test_workflow.py'` kills each 40 times, the site step
+among them.
 """
 
 import multiprocessing
