@@ -112,8 +112,9 @@ def test_the_record_names_what_decides_it(vit, task, stores):
     assert record.settings["normalisation"] == {"mean": [0.5] * 3, "std": [0.5] * 3}
     assert record.settings["recipe"]["selection"] == "last epoch"
     units = store.read_code(stores[0] / "code" / f"{record.code}.json")
-    rooms = {"backbones", "blocks", "chance", "methods.ap", "methods.base", "metrics.cost", "tasks", "tuning"}
-    assert {place.split(":")[0] for place in units} == rooms
+    modules = {"chance", "data.tasks", "models.backbones", "models.blocks", "training.loop", "training.recipe"}
+    modules |= {"methods.ap", "methods.base", "methods.parameters"}
+    assert {place.split(":")[0] for place in units} == modules
     again = tune(vp.build_method("ap", vit, 3, block=1), task, QUICK)
     assert again == record
     assert tune(vp.build_method("ap", vit, 3, block=1), tiny_task(seed=5), QUICK).id != record.id
