@@ -41,7 +41,7 @@ from visprompt.measure.cost import training_memory
 from visprompt.measure.counts import printed_counts
 from visprompt.measure.pairs import Side
 from visprompt.measure.turns import speeds_in_turns
-from visprompt.pages import diagrams, plots
+from visprompt.pages import plots
 from visprompt.pages.page import Page
 from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
@@ -51,7 +51,7 @@ from visprompt.studies.statistics import interval
 p = read_parameters(Parameters, globals())
 page = Page("cost", p)
 plots.style()
-NAMES = {**diagrams.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
+NAMES = {**plots.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
 BLUE, ORANGE, GREY = plots.PALETTE["norm-tune"], plots.PALETTE["ap"], plots.PALETTE["linear-probe"]
 
 timed = bench.kept_records()

@@ -138,7 +138,7 @@ def method(slug, caption, artifact=None):
         counterpart(artifact, slug, caption, [costs[slug]])
     else:
         picture(slug, caption)
-    table([line(slug)], f"Cost of {diagrams.NAMES[slug]} with its default settings.", [costs[slug]])
+    table([line(slug)], f"Cost of {plots.NAMES[slug]} with its default settings.", [costs[slug]])
 
 
 # %% [markdown]
@@ -793,7 +793,7 @@ display(
 table(
     [
         {
-            "method": f'<a href="#method-{slug}">{diagrams.NAMES[slug]}</a>',
+            "method": f'<a href="#method-{slug}">{plots.NAMES[slug]}</a>',
             "slug": f"<code>{slug}</code>",
             "idea": idea,
             **line(slug),

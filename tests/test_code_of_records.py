@@ -275,13 +275,14 @@ def test_a_new_method_outdates_nothing(made, tree):
 
 
 OTHER = """
-import importlib.util, json, sys, types
+import importlib, json, sys, types
 torch = types.ModuleType("torch"); nn = types.ModuleType("torch.nn")
 class Module: pass
 for name in json.loads(sys.argv[2]): setattr(Module, name, None)
 nn.Module = Module; torch.nn = nn; sys.modules.update({"torch": torch, "torch.nn": nn})
-spec = importlib.util.spec_from_file_location("source", sys.argv[1])
-source = importlib.util.module_from_spec(spec); sys.modules["source"] = source; spec.loader.exec_module(source)
+for name, folder in (("visprompt", sys.argv[1]), ("visprompt.records", sys.argv[1] + "/records")):
+    sys.modules[name] = types.ModuleType(name); sys.modules[name].__path__ = [folder]  # without what they import
+source = importlib.import_module("visprompt.records.source")
 print(json.dumps([source.stands(units) for units in json.load(sys.stdin)]))
 """
 
@@ -293,9 +294,9 @@ def test_another_python_outdates_nothing(made, python):
     if found is None:
         pytest.skip(f"{python} is not installed")
     names = json.dumps(sorted(source.foreign_names()))
-    path = Path(source.__file__)
+    package = str(source.PACKAGE)
     done = subprocess.run(
-        [found, "-c", OTHER, path, names], input=json.dumps(list(made.values())), text=True, capture_output=True
+        [found, "-c", OTHER, package, names], input=json.dumps(list(made.values())), text=True, capture_output=True
     )
     assert done.returncode == 0, done.stderr
     assert all(json.loads(done.stdout))

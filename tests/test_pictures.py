@@ -10,7 +10,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 
 import visprompt as vp
 from visprompt.errors import BadInput
-from visprompt.pages import diagrams
+from visprompt.pages import diagrams, plots
 
 # Counterparts of the papers' own drawings, and two pictures that explain the rest.
 OTHERS = ["vit", "davpt.figure-1", "ivpt.figure-1", "ivpt.figure-3", "spt.figure-s2", "keys-and-values"]
@@ -34,10 +34,10 @@ def share(first, second):
 
 def test_every_method_has_a_picture_with_words_for_who_cannot_see_it():
     assert set(diagrams.RECIPES) == {*vp.METHODS, *OTHERS}
+    assert set(plots.NAMES) >= set(vp.METHODS)
     texts = [diagrams.alt(name) for name in diagrams.RECIPES]
     assert len(set(texts)) == len(texts)
     assert all(len(text) > 60 and text.endswith(".") and "\n" not in text for text in texts)
-    assert set(diagrams.NAMES) >= set(vp.METHODS)
 
 
 def test_an_unknown_picture_is_refused():

@@ -7,11 +7,13 @@ from .. import papers
 from ..errors import BadInput
 from ..manifests.schema import FLAG, NUMBER, TEXT, column_faults, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
+from .findings import SENSES
+from .operations import OPERATIONS
+from .quoted import DIMENSIONS
 
 
 def names_schema() -> dict:
     """`papers/names.yaml`."""
-    from .quoted import DIMENSIONS
 
     def by_dimension(value: dict, **more) -> dict:
         return mapping({}, {name: value for name in DIMENSIONS}, **more)
@@ -42,9 +44,6 @@ def names_schema() -> dict:
 
 def audit_schema() -> dict:
     """`papers/<paper>/audit.yaml`."""
-    from .findings import SENSES
-    from .operations import OPERATIONS
-
     kinds = "a number, a reference 'artifact | row | column' or an operation"
     operand, flags = {"$ref": "#/$defs/operand", "description": kinds}, dict.fromkeys(("lower", "ties", "lowest"), FLAG)
     reference = {"type": ["number", "string", "object"], "pattern": r" \| .*\S", "description": kinds}

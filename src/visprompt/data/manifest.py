@@ -5,12 +5,12 @@ from pathlib import Path
 
 from ..manifests.schema import COUNT, TEXT, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
+from . import drawing, targets
+from .drawing import SIZE
 
 
 def tasks_schema() -> dict:
     """`tasks.yaml`."""
-    from .drawing import SIZE
-
     entry = {
         "group": one_of(["natural", "specialized", "structured", "fine"]),
         "nature": TEXT,
@@ -27,8 +27,6 @@ def tasks_schema() -> dict:
 
 def tasks_faults(content: dict, file: Path) -> Iterable[Fault]:
     """A task is drawn by its name, in as many classes as are named."""
-    from . import drawing, targets
-
     drawn = {name: classes for name, (classes, _) in (drawing.DRAWERS | targets.DRAWERS).items()} | {"digits": 10}
     for name, entry in content["embedded"].items():
         path = ("embedded", name)

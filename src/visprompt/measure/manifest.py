@@ -8,12 +8,11 @@ from ..errors import BadInput
 from ..manifests.schema import FLAG, TEXT, known, listed, mapping, named, one_of, said
 from ..manifests.wording import Fault
 from ..methods.manifest import method, method_settings
+from .counts import TASKS, UNITS, of_source, printed_cells
 
 
 def counts_schema() -> dict:
     """`papers/counts.yaml`; the settings of an entry are in `counts_faults`."""
-    from .counts import TASKS, UNITS
-
     entry = {
         "slug": method(),
         "settings": {"type": "object"},
@@ -44,8 +43,6 @@ def counts_schema() -> dict:
 
 def counts_faults(content: list, file: Path) -> Iterable[Fault]:
     """Tables, their columns and rows exist, and settings are the methods'."""
-    from .counts import of_source, printed_cells
-
     for place, group in enumerate(content):
         rows: set[str] = set()
         for at, source in enumerate(group["sources"]):

@@ -9,14 +9,12 @@ from ..manifests import schema
 from ..manifests.schema import either, of_hint, one_of
 from ..manifests.validation import against
 from ..manifests.wording import Fault
-from . import manifest
+from . import METHODS, manifest, method_class
 
 
 @functools.cache
 def settings(slug: str, *counts: str) -> dict:
     """Schema by name of a method's settings; `counts` are words that may stand for a whole number."""
-    from . import method_class
-
     hints = typing.get_type_hints(sys.modules[method_class(slug).__module__].Settings)
     found = {name: of_hint(hint) for name, hint in hints.items()}
     return {
@@ -27,8 +25,6 @@ def settings(slug: str, *counts: str) -> dict:
 
 def method() -> dict:
     """The slug of a method."""
-    from . import METHODS
-
     return one_of(METHODS, "method")
 
 

@@ -20,7 +20,6 @@ from ..errors import choose
 from ..methods import METHODS
 from . import plots
 
-NAMES = plots.NAMES
 WIDTH = 7.0
 INK, EDGE, FROZEN, PATCH = "#1d252b", "#5b6770", "#eef2f6", "#b4c0ca"
 TRAINED, COMPUTED, CLASS = plots.PALETTE["ap"], "#fbdcc4", "#0072b2"

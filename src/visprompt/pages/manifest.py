@@ -6,12 +6,11 @@ from pathlib import Path
 from .. import papers
 from ..manifests.schema import TEXT, known, listed, mapping, named
 from ..manifests.wording import Fault
+from ..words import PROFILES
 
 
 def notebooks_schema() -> dict:
     """`notebooks.yaml`."""
-    from ..words import PROFILES
-
     slices = mapping({}, {name: named(named({}, 0), 0) for name in PROFILES})
     return named(mapping({"title": TEXT, "artifacts": listed(TEXT, 0, uniqueItems=True), "slices": slices}))
 

@@ -11,6 +11,7 @@ from IPython import get_ipython
 
 from ..checks import fits, require
 from ..errors import BadInput, choose
+from ..words import PROFILES
 
 INJECTED = "# Parameters\n"  # how papermill begins the cell that it adds after the parameters cell
 
@@ -23,7 +24,7 @@ class Parameters:
     device: str = "cpu"  # the quick profile must not depend on an accelerator
 
     def __post_init__(self):
-        choose("profile", self.profile, ["quick", "paper"])
+        choose("profile", self.profile, PROFILES)
         choose("device", self.device.split(":")[0], ["cpu", "cuda", "mps"])
         if self.device != "cpu":
             try:

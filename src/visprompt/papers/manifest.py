@@ -6,6 +6,8 @@ from pathlib import Path
 from .. import papers
 from ..manifests.schema import NUMBER, TEXT, listed, mapping, named, one_of
 from ..manifests.wording import Fault, refusal
+from ..words import EVIDENCE
+from . import DIRECTIONS
 
 CLAIM_NUMBERS = {"published": NUMBER, "margin": NUMBER, "tolerance": {"type": "number", "minimum": 0}}
 
@@ -22,9 +24,6 @@ def lost_schema() -> dict:
 
 def claims_schema() -> dict:
     """`papers/<paper>/claims.yaml`."""
-    from ..words import EVIDENCE
-    from . import DIRECTIONS
-
     text = {name: TEXT for name in ("id", "artifact", "where", "metric", "why")}
     evidence = listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
     claim = mapping({**text, "direction": one_of(DIRECTIONS), "settles": evidence}, {"printed": TEXT, **CLAIM_NUMBERS})

@@ -8,13 +8,13 @@ what it takes from this package by its own name, so that a moved function or a r
 import ast
 import functools
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1]
-NOTEBOOKS = Path(os.environ.get("VISPROMPT_ROOT") or PACKAGE.parents[1]) / "notebooks"
+from ..paths import PACKAGE, ROOT
+
+NOTEBOOKS = ROOT / "notebooks"
 NAME = PACKAGE.name
 # rooms, and modules of rooms, that decide no value
 SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest")

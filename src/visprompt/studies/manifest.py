@@ -7,12 +7,11 @@ from pathlib import Path
 from ..manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping, named
 from ..manifests.wording import Fault
 from ..methods.manifest import method, method_settings
+from ..words import PROFILES
 
 
 def studies_schema() -> dict:
     """`studies.yaml`; the settings of a variant are in `studies_faults`."""
-    from ..words import PROFILES
-
     profile = mapping(
         {
             "prompts": mapping({"deep": COUNT, "shallow": COUNT}),

@@ -5,8 +5,11 @@ from dataclasses import fields
 from pathlib import Path
 
 from .. import manifests
+from ..data.tasks import RESIZES
 from ..manifests.schema import listed, mapping, named, of_hint, one_of, said
 from ..manifests.wording import Fault
+from ..methods import METHODS
+from .recipe import Recipe
 
 RANGES = {  # of the fields of a recipe that Recipe does not check itself
     "learning_rate": {"type": ["number", "null"]},  # null: the method's own
@@ -17,10 +20,6 @@ RANGES = {  # of the fields of a recipe that Recipe does not check itself
 
 def recipes_schema() -> dict:
     """`recipes.yaml`."""
-    from ..data.tasks import RESIZES
-    from ..methods import METHODS
-    from .recipe import Recipe
-
     known = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
     methods = mapping({}, {slug: mapping({}, known) for slug in ("other", *METHODS)}, minProperties=1)
     rates = {"type": "number", "exclusiveMinimum": 0}
@@ -34,8 +33,6 @@ def recipes_schema() -> dict:
 
 def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Each value is one that `Recipe` takes, and rates by block are as many as an embedded backbone has blocks."""
-    from .recipe import Recipe
-
     depths: dict[str, set] = {"vit": set(), "resnet": set()}
     for entry in manifests.load_yaml(file.parent / "backbones.yaml")["embedded"].values():
         given = entry["timm_kwargs"]

@@ -11,7 +11,7 @@ from ..data.pictures import pixels, read_picture
 from ..data.tasks import normalise
 from ..errors import BadInput
 from ..methods import TunedModel
-from .loop import in_batches
+from ..progress import progress
 
 ENDINGS = set(Image.registered_extensions())
 
@@ -37,28 +37,23 @@ def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
     found = list(_found(pictures))
     if not found:
         raise BadInput(f"there is no picture in {pictures}; give a folder with some, such as PNG or JPEG files.")
-    size, resize = model.task["image_size"], model.task["resize"]
-    resize = "direct" if resize == "none" else resize
-    images = [
-        pixels(picture, size, resize, f"picture {number}")
-        if isinstance(picture, Image.Image)
-        else read_picture(Path(picture), size, resize, "predict")
-        for number, picture in enumerate(found)
-    ]
-    source, device = model.source, next(model.parameters()).device
+    rows, device = [], next(model.parameters()).device
     model.eval()
-    logits = in_batches(lambda x: model(normalise(x, source.mean, source.std)), torch.from_numpy(np.stack(images)), device)
-    likely = logits.float().softmax(-1).topk(top)
-    rows = [
-        {
-            "picture": number if isinstance(picture, Image.Image) else str(picture),
-            "class": names[label],
-            "probability": float(p),
-        }
-        for number, picture in enumerate(found)
-        for p, label in zip(likely.values[number], likely.indices[number], strict=True)
-    ]
+    for number, picture in progress(list(enumerate(found)), "predicting"):
+        image = torch.tensor(_pixels(model.task, picture, number), device=device)[None]
+        with torch.no_grad():
+            likely = model(normalise(image, model.source.mean, model.source.std))[0].float().softmax(-1).topk(top)
+        shown = number if isinstance(picture, Image.Image) else str(picture)
+        rows += [{"picture": shown, "class": names[i], "probability": float(p)} for p, i in zip(*likely, strict=True)]
     return pd.DataFrame(rows)
+
+
+def _pixels(task: dict, picture, number: int) -> np.ndarray:
+    """A picture as the task's were prepared, (3, S, S) uint8."""
+    size, resize = task["image_size"], "direct" if task["resize"] == "none" else task["resize"]
+    if isinstance(picture, Image.Image):
+        return pixels(picture, size, resize, f"picture {number}")
+    return read_picture(Path(picture), size, resize, "predict")
 
 
 def _found(pictures):

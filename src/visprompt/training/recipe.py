@@ -74,10 +74,8 @@ def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
     recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
     recipe = recipes[choose("recipe", name, recipes)]
     methods = recipe[choose(f"kind of backbone in recipe {name}", "vit" if is_vit else "resnet", recipe)]
-    own = methods.get("other") if slug in METHODS and slug not in methods else None
-    if own is None:
-        own = methods[choose(f"method of recipe {name}", slug, methods)]
-    return Recipe(**{**recipe["common"], **own, **changes})
+    choose(f"method of recipe {name}", slug, METHODS if "other" in methods else methods)
+    return Recipe(**{**recipe["common"], **methods.get(slug, methods.get("other")), **changes})
 
 
 def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
