@@ -59,6 +59,7 @@ from IPython.display import HTML, display
 
 import visprompt as vp
 from visprompt import papers
+from visprompt.chapters.chapter import not_judged
 from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput, choose
 from visprompt.measure.attention import attention_distance
@@ -70,7 +71,6 @@ from visprompt.methods import method_class
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.embedded import networks
 from visprompt.pages import plots
-from visprompt.chapters.chapter import not_judged
 from visprompt.pages.page import Page
 from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
