@@ -35,6 +35,10 @@ os.environ["PATH"] = f"{workflow.basedir}/.venv/bin:{os.environ['PATH']}"  # on 
 with open("data_manifests/notebooks.yaml", encoding="utf-8") as file:
     NOTEBOOKS = yaml.safe_load(file)
 SLICES = {name: (entry["slices"] or {}).get(PROFILE) or {} for name, entry in NOTEBOOKS.items()}
+AFTER = {
+    name: [ancient(f"build/executed/{PROFILE}/{other}.ipynb") for other in entry.get("after", ())]
+    for name, entry in NOTEBOOKS.items()
+}
 GPUS = int(DEVICE.startswith("cuda"))
 CARDS = int(CARDS)
 
@@ -143,6 +147,7 @@ rule slice:
     """A narrower run of a notebook, for the records it leaves."""
     input:
         notebook="build/ipynb/{name}.ipynb",
+        after=lambda wildcards: AFTER[wildcards.name],
         code=RUN,
         settings=SETTINGS,
         weights=WEIGHTS,
@@ -167,6 +172,7 @@ rule execute:
     """The whole notebook. One that fails stays in build/running, to be looked at."""
     input:
         notebook="build/ipynb/{name}.ipynb",
+        after=lambda wildcards: AFTER[wildcards.name],
         slices=lambda wildcards: [
             f"build/slices/{PROFILE}/{wildcards.name}/{piece}.ipynb" for piece in SLICES[wildcards.name]
         ],

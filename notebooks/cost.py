@@ -516,7 +516,7 @@ page.present(
     else "Memory counted at batch 128.",
 )
 if not used:
-    not_timed("AP's Table 2", 'make notebook NAME=ap ARGS="-p measure True"')
+    not_timed("AP's Table 2", 'make notebook NAME=ap_cost ARGS="-p measure True"')
 
 prose = manifests.read_table(paths.MANIFESTS / "papers" / "davpt" / "prose.csv").set_index("id").value
 before, after = (float(prose[f"latency-{name}"].split()[0]) for name in ("before", "after"))

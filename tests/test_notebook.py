@@ -20,7 +20,6 @@ from visprompt.errors import BadInput
 from visprompt.pages import page as page_module
 from visprompt.pages import parameters as parameters_module
 from visprompt.pages import plots
-from visprompt.pages.chapters import ChapterParameters
 
 SMALL = Path(__file__).with_name("small_notebook.py")
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.py"))
@@ -180,6 +179,17 @@ def test_parameters_stay_what_they_are_until_the_setup_cell_runs_again(path):
     assert not set(names) & {name for cell in others for name in bound(cell.body)}
 
 
+def settings_of(path):
+    """The class that a notebook's setup cell gives to `read_parameters`."""
+    namespace = {}
+    for node in (node for cell in cells_of(path)[1][:1] for node in ast.walk(cell)):
+        if isinstance(node, ast.ImportFrom):
+            exec(ast.unparse(node), namespace)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "read_parameters":
+            wanted = ast.unparse(node.args[0])
+    return eval(wanted, namespace)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_parameters_cell_has_all_parameters_and_nothing_else(path):
     parameters, others = cells_of(path)
@@ -187,16 +197,16 @@ def test_a_parameters_cell_has_all_parameters_and_nothing_else(path):
     wanted = [field.name for field in fields(parameters_module.Parameters)]
     if own:
         wanted += [line.target.id for line in own[0].body if isinstance(line, ast.AnnAssign)]
-    elif "ChapterParameters" in path.read_text():
-        wanted = [field.name for field in fields(ChapterParameters)]
+    else:
+        wanted = [field.name for field in fields(settings_of(path))]
     assert sorted(parameters_module.assigned(ast.unparse(parameters))) == sorted(wanted)
 
 
-@pytest.mark.parametrize("name", ["ap_theory", "cost", "methods", "shallow_vit"])
+@pytest.mark.parametrize("name", ["ap", "ap_cost", "ap_layers", "ap_peft", "ap_theory", "cost", "methods", "shallow_vit"])
 def test_a_notebooks_setup_can_run_again(name, stores):
     code = [cell.source for cell in jupytext.read(NOTEBOOKS[0].with_stem(name)).cells if cell.cell_type == "code"][:2]
     namespace = {"__name__": "__main__"}
-    for source in (*code, code[1], 'profile = "paper"', code[1]):
+    for source in (*code, code[1], 'profile = "paper"; data_dir = "a folder"', code[1]):
         exec(source, namespace)
     assert namespace["p"].profile == namespace["page"].profile == "paper"
 

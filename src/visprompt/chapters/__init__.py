@@ -1,0 +1,1 @@
+"""What the chapters' pages share: their parameters, the runs they show, and the tables and figures made of them."""
