@@ -59,15 +59,10 @@ import visprompt as vp
 from visprompt import papers
 from visprompt.chapters import ap
 from visprompt.chapters.ap_runs import NINETEEN, rerun, seeds_of, shown_of
-from visprompt.pages import plots
-from visprompt.pages.page import Page
-from visprompt.pages.parameters import read_parameters
 from visprompt.studies.grids import cast
 
-p = read_parameters(ap.TableParameters, globals())
-page = Page("ap", p)
-plots.style()
-runs = ap.TableRuns(page, p)
+runs = ap.TableRuns.opened("ap", globals())
+page, p = runs.page, runs.p
 
 # %% [markdown]
 # (ap.figure-1)=

@@ -27,13 +27,8 @@ measure = False  # time the methods at the papers' model sizes on this machine (
 # %% tags=["hide-input", "remove-output"]
 import visprompt as vp
 from visprompt.chapters import ap_cost
-from visprompt.pages import plots
-from visprompt.pages.page import Page
-from visprompt.pages.parameters import read_parameters
 
-p = read_parameters(ap_cost.CostParameters, globals())
-page = Page("ap_cost", p)
-plots.style()
+p, page = ap_cost.opened("ap_cost", globals())
 
 # %% [markdown]
 # (ap.figure-3)=

@@ -42,16 +42,11 @@ import pandas as pd
 import visprompt as vp
 from visprompt.chapters import ap_layers, ap_peft
 from visprompt.chapters.ap_runs import EVIDENCE, NINETEEN, rerun, seeds_of, shown_of
+from visprompt.chapters.chapter import not_judged
 from visprompt.data.tasks import embedded_tasks
-from visprompt.pages import plots
-from visprompt.pages.chapters import not_judged
-from visprompt.pages.page import Page
-from visprompt.pages.parameters import read_parameters
 
-p = read_parameters(ap_layers.LayerParameters, globals())
-page = Page("ap_layers", p)
-plots.style()
-runs = ap_layers.LayerRuns(page, p)
+runs = ap_layers.LayerRuns.opened("ap_layers", globals())
+page, p = runs.page, runs.p
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 frame = runs.frame

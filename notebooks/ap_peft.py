@@ -28,13 +28,8 @@ measure = False  # time the methods at the papers' model sizes on this machine (
 from visprompt.chapters import ap_cost, ap_peft
 from visprompt.chapters.ap_runs import rerun
 from visprompt.measure.turns import speeds_in_turns
-from visprompt.pages import plots
-from visprompt.pages.page import Page
-from visprompt.pages.parameters import read_parameters
 
-p = read_parameters(ap_cost.CostParameters, globals())
-page = Page("ap_peft", p)
-plots.style()
+p, page = ap_cost.opened("ap_peft", globals())
 CELLS = "From the printed cells."
 WHY = "The accuracies need ViT-Large/16's published weights and the 19 data sets."
 

@@ -1,1 +1,1 @@
-"""What the chapters' pages share: their parameters, the runs they show, and the tables and figures made of them."""
+"""What the pages of a chapter draw and judge, a module a page or a question."""

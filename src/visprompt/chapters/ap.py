@@ -60,6 +60,8 @@ class TableParameters(ApParameters):
 class TableRuns(ApRuns):
     """Every method on every task, AP at the paper's block, on the whole training split and on few images."""
 
+    takes = TableParameters
+
     def runs_of(self, backbone: str, seed: int) -> list[Run]:
         found = []
         for task in self.p.tasks:

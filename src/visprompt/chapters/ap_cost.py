@@ -14,7 +14,8 @@ from ..methods import build_method
 from ..methods.parameters import count_parameters
 from ..models.backbones import load_backbone
 from ..pages import plots
-from ..pages.parameters import Parameters
+from ..pages.page import Page
+from ..pages.parameters import Parameters, read_parameters
 from ..progress import progress
 from ..records import Record, recorded
 from ..studies.statistics import interval
@@ -30,6 +31,13 @@ class CostParameters(Parameters):
     """What a page on AP's cost takes."""
 
     measure: bool = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
+
+
+def opened(name: str, namespace: dict) -> tuple[CostParameters, Page]:
+    """Parameters and page of a notebook, from its variables (`globals()`)."""
+    plots.style()
+    p = read_parameters(CostParameters, namespace)
+    return p, Page(name, p)
 
 
 def counted_cost(name: str, slug: str, settings: dict) -> dict:

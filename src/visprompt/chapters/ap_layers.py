@@ -35,6 +35,8 @@ class LayerParameters(ApParameters):
 class LayerRuns(ApRuns):
     """AP at every block; on a ViT its variants, and two blocks with fewer images; and the other methods."""
 
+    takes = LayerParameters
+
     def runs_of(self, backbone: str, seed: int) -> list[Run]:
         found, place, depth = [], self.place(backbone), self.lab.backbone(backbone).depth
         for task in self.p.tasks:

@@ -10,13 +10,14 @@ from ..data.tasks import embedded_tasks
 from ..errors import BadInput, choose
 from ..methods import METHODS, method_class
 from ..models.embedded import networks
-from ..pages.chapters import not_judged
+from ..pages import plots
 from ..pages.page import Page
-from ..pages.parameters import Parameters
+from ..pages.parameters import Parameters, read_parameters
 from ..records import Record
 from ..studies.grids import whole
 from ..studies.statistics import difference
 from ..studies.sweeps import Bench, Lab, Run, ap_rates, block_rates, sweep
+from .chapter import not_judged
 
 BACKBONES = {
     "quick": ["vit_micro_patch4_24", "resnet_micro_24"],
@@ -97,11 +98,20 @@ class ApRuns:
         p: its parameters.
     """
 
+    takes = ApParameters  # the parameters of the page
+
     def __init__(self, page: Page, p: ApParameters):
         self.page, self.p = page, p
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         self.lab = Lab(Bench(p.profile, p.weights, p.data_dir, p.device, changes, p.profile))
         self.variant_rates = ap_rates(p.profile, "by_variant")
+
+    @classmethod
+    def opened(cls, name: str, namespace: dict) -> "ApRuns":
+        """The runs of a notebook, from the parameters among its variables (`globals()`). Nothing is run yet."""
+        plots.style()
+        p = read_parameters(cls.takes, namespace)
+        return cls(Page(name, p), p)
 
     def is_vit(self, name: str) -> bool:
         """Whether a backbone is a ViT; a Swin is one here."""
