@@ -1,6 +1,7 @@
 """Parameters are checked, claims are judged by their interval, a page forgets no artifact."""
 
 import ast
+import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visprompt import manifests, papers, paths, records
+from visprompt.chapters import shallow_runs
+from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
 from visprompt.pages import page as page_module
 from visprompt.pages import parameters as parameters_module
 from visprompt.pages import plots
-from visprompt.pages.chapters import ChapterParameters
 
 SMALL = Path(__file__).with_name("small_notebook.py")
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.py"))
@@ -187,12 +189,14 @@ def test_a_parameters_cell_has_all_parameters_and_nothing_else(path):
     wanted = [field.name for field in fields(parameters_module.Parameters)]
     if own:
         wanted += [line.target.id for line in own[0].body if isinstance(line, ast.AnnAssign)]
-    elif "ChapterParameters" in path.read_text():
+    elif opened := re.search(r'opened\("\w+", (\w+), globals', path.read_text()):
+        wanted = [field.name for field in fields(getattr(shallow_runs, opened[1]))]
+    elif re.search(r"ChapterParameters|Chapter\.opened", path.read_text()):
         wanted = [field.name for field in fields(ChapterParameters)]
     assert sorted(parameters_module.assigned(ast.unparse(parameters))) == sorted(wanted)
 
 
-@pytest.mark.parametrize("name", ["ap_theory", "cost", "methods", "shallow_vit"])
+@pytest.mark.parametrize("name", ["ap_theory", "cost", "methods", "shallow_vit", "shallow_vit_pruning"])
 def test_a_notebooks_setup_can_run_again(name, stores):
     code = [cell.source for cell in jupytext.read(NOTEBOOKS[0].with_stem(name)).cells if cell.cell_type == "code"][:2]
     namespace = {"__name__": "__main__"}

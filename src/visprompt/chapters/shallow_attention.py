@@ -1,0 +1,111 @@
+"""Proposition 2 and Figures 4 and 7 of the shallow ViT: attention over training."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from .shallow_model import PRINTED
+from .shallow_runs import BLUE, COUNTS, GREEN, ORANGE, RED, Runs, log_axes, scan, size
+
+ROOT = {"start": "root", "step": 0.01}
+MAP = {"samples": 200, "run_on": True, "max_steps": 400, "keep": ["step", "attention", "from_relevant", "from_rest"]}
+READ = (
+    ("map 5", BLUE, "judged: Assumption 1, own $a_{(l)}$"),
+    ("map shared", GREEN, "one $a$ for all positions"),
+    ("map root", ORANGE, "start without squares"),
+    ("map printed", RED, "start as printed"),
+)
+
+
+def jobs() -> dict:
+    """The runs of the page, by name."""
+    return {
+        **{f"map {m}": lambda m=m: scan([size(m)], watch="by_query", **MAP) for m in COUNTS},
+        "map shared": lambda: scan([{}], watch="by_query", output="shared", **MAP),
+        "map printed": lambda: scan([{}], watch="by_query", **MAP, **PRINTED),
+        "map root": lambda: scan([{}], watch="by_query", **MAP, **ROOT),
+    }
+
+
+class Attention:
+    """Attention on label-relevant tokens in the setting of Figure 4: at the looks, and up to each trial's success."""
+
+    def __init__(self, runs: Runs):
+        self.runs, self.looks = runs, runs.traces("map 5", "step")[0]
+        self.relevant = runs.traces("map 5", "attention")
+        self.ends = [steps or self.looks[-1] for steps in runs.steps("map 5", 0)]
+
+    def rise(self, name: str) -> np.ndarray:
+        """Attention on label-relevant tokens after training minus at the start, one a trial."""
+        values = self.runs.traces(name, "attention")
+        return values[:, -1] - values[:, 0]
+
+    def end(self, name: str) -> np.ndarray:
+        """The same after training."""
+        return self.runs.traces(name, "attention")[:, -1]
+
+    def lowest(self) -> np.ndarray:
+        """The smaller of what label-relevant and non-discriminative queries pay after training, one a trial."""
+        return np.minimum(*(self.runs.traces("map 5", name)[:, -1] for name in ("from_relevant", "from_rest")))
+
+    def rising(self) -> list[float]:
+        """Share of the steps between looks, up to success, at which it does not fall, %; one a trial."""
+        return [100 * np.mean(np.diff(v[self.looks <= end]) >= 0) for v, end in zip(self.relevant, self.ends)]
+
+    def rates(self) -> list[float]:
+        """Slope of the logarithm of the attention on other tokens in the decade up to success; one a trial."""
+        found = []
+        for values, end in zip(self.relevant, self.ends):
+            decade = (self.looks <= end) & (self.looks >= end / 10) & (self.looks > 0)
+            found.append(np.polyfit(np.log(self.looks[decade]), np.log(1 - values[decade]), 1)[0])
+        return found
+
+    def by_query(self) -> Figure:
+        """Proposition 2: the sum by what the query token is, and what is left on the other tokens."""
+        fig, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.7))
+        looks = self.looks
+        for field, colour, name in (
+            ("from_relevant", BLUE, "label-relevant"),
+            ("from_rest", ORANGE, "non-discriminative"),
+        ):
+            values = self.runs.traces("map 5", field)
+            left.plot(looks, values.mean(0), color=colour, lw=2, label=name)
+            left.fill_between(looks, values.min(0), values.max(0), color=colour, alpha=0.2)
+        left.set(xlabel="iteration", ylabel="attention on relevant tokens", ylim=(0, 1.02), title="by query token")
+        left.legend(loc="lower right", title="query")
+        mean = 1 - self.relevant.mean(0)
+        right.plot(looks[1:], mean[1:], color=BLUE, lw=2, label="attention on the others")
+        tail = looks >= np.median(self.ends)
+        right.plot(looks[tail], mean[tail][0] * looks[tail][0] / looks[tail], "--", color="0.3", label=r"$O(1/t)$")
+        log_axes(right, [1, 10, 100])
+        right.set_yticks([0.1, 0.2, 0.3, 0.4, 0.5])
+        right.set(xlabel="iteration", title="what is left", ylim=(0.05, 0.6))
+        right.axvline(looks[tail][0], color="0.6", lw=1, ls=":")
+        right.legend(loc="lower left")
+        return fig
+
+    def readings(self) -> Figure:
+        """Figure 4 in four readings of Section 4.1."""
+        fig, axis = plt.subplots(figsize=(7, 3.9))
+        for name, colour, label in READ:
+            values = self.runs.traces(name, "attention").mean(0)
+            line = (0, (3, 3)) if name == "map printed" else "-"
+            axis.plot(self.looks, values, ls=line, color=colour, lw=2, label=label)
+            if name == "map 5":
+                axis.plot(self.looks, 1 - values, "--", color=colour, lw=2, label="judged: on the other tokens")
+        axis.set(xlabel="iteration", ylabel="summed attention, mean over queries", ylim=(0, 1.02))
+        axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8.5)
+        return fig
+
+    def more_patterns(self) -> Figure:
+        """Figure 7: the same for more patterns."""
+        fig, axes = plt.subplots(1, 3, figsize=(7.4, 3.2), sharey=True)
+        for axis, m in zip(axes, COUNTS[1:]):
+            values = self.runs.traces(f"map {m}", "attention")
+            for part, colour, name in ((values, RED, "relevant"), (1 - values, BLUE, "others")):
+                axis.plot(self.looks, part.mean(0), color=colour, lw=2, label=name)
+                axis.fill_between(self.looks, part.min(0), part.max(0), color=colour, alpha=0.2)
+            axis.set(xlabel="iteration", title=f"M = {m}", ylim=(0, 1.02))
+        axes[0].set_ylabel("summed attention")
+        axes[0].legend(loc="center right")
+        return fig
