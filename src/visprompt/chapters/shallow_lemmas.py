@@ -1,4 +1,4 @@
-"""Lemmas 1 to 4 and Appendix G of the shallow ViT: runs, tables and pictures."""
+"""Lemmas 1 to 4 of the shallow ViT: runs, tables and pictures."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -7,17 +7,11 @@ from matplotlib.figure import Figure
 
 from ..records import Record, recorded
 from ..theory import shallow_measures, shallow_vit
+from .shallow_conditions import least_eps, tau
 from .shallow_runs import BLUE, COUNTS, GREEN, GREY, ORANGE, RED, SKY, Runs, scan, size
 
 KEEP = ["step", "loss", "lucky_own", "lucky_rest", "lucky_grown", "others_grown", "lucky_rest_99", "kept", "kept_sign"]
 KEEP += ["in_cone", "value_cosine", "query_1", "query_rest", "key_1", "key_rest", "value_1", "value_rest"]
-EXTENSIONS = {  # of Appendix G
-    "two classes, one head": {},
-    "four classes (G.1)": {"classes": 4},
-    "sets of three vectors, 0.7 wide (G.2)": {"members": 3},
-    "four heads (G.3)": {"heads": 4},
-    "skip connection (G.4)": {"skip": True},
-}
 
 
 def jobs() -> dict:
@@ -27,9 +21,6 @@ def jobs() -> dict:
         "tails": tails,
         "lucky": lambda: recorded("shallow-lucky", {"counts": COUNTS}, lucky_cells),
         "lemma": lambda: scan([{}], **long),
-        "extensions": lambda: scan(
-            [{"patterns": 7, "dim": 14, **more} for more in EXTENSIONS.values()], max_steps=2000, keep=["attention"]
-        ),
     }
 
 
@@ -88,6 +79,23 @@ def lucky_table(runs: Runs) -> pd.DataFrame:
     return shown
 
 
+def lucky_conditions() -> pd.DataFrame:
+    """Lemma 3's conditions for each M, at 1000 neurons and N = 2000."""
+    every = [shallow_vit.Settings(**size(m)) for m in COUNTS]
+    slack = [s.sigma + tau(s) for s in every]
+    most, eps = [np.pi / s.patterns for s in every], [least_eps(s, 2000) for s in every]
+    rows = {
+        "sigma + tau": [f"{value:.3f}" for value in slack],
+        "at most pi / M": [f"{value:.3f}" for value in most],
+        "met?": ["yes" if there <= limit else "no" for there, limit in zip(slack, most)],
+        "least eps_m": [f"{value:.2f}" for value in eps],
+        "bound with it, % of m": [
+            f"{100 * max(0, 1 / m * (1 - e - s * m / np.pi)):.1f}" for m, e, s in zip(COUNTS, eps, slack)
+        ],
+    }
+    return pd.DataFrame(rows, index=pd.Index(COUNTS, name="M"))
+
+
 def share_interval(value: float, minus: float = 0.0, count: int = 100_000) -> tuple[float, float, float]:
     """A share of `count`, less a bound, with its binomial interval."""
     half = 1.96 * np.sqrt(value * (1 - value) / count)
@@ -107,20 +115,3 @@ def kept(runs: Runs) -> Figure:
     axis.set(xlabel="iteration", ylabel="share, %", ylim=(-2, 102))
     axis.legend(loc="center right", bbox_to_anchor=(1, 0.76))
     return fig
-
-
-def extensions_table(runs: Runs) -> pd.DataFrame:
-    """Appendix G: successes, iterations and attention for each extension."""
-    table = []
-    for name, trials in zip(EXTENSIONS, runs.cells("extensions")):
-        begin, end = np.mean([(t["trace"]["attention"][0], t["trace"]["attention"][-1]) for t in trials], 0)
-        found = shallow_measures.needed([t["steps"] for t in trials])
-        table.append(
-            {
-                "model": name,
-                "successes": f"{sum(t['steps'] is not None for t in trials)} of {len(trials)}",
-                "median iterations": "over cap" if np.isinf(found) else f"{found:,.0f}",
-                "attention on relevant tokens": f"{begin:.2f} to {end:.2f}",
-            }
-        )
-    return pd.DataFrame(table).set_index("model")

@@ -9,13 +9,16 @@ from matplotlib.figure import Figure
 
 from ..records import Record, recorded
 from ..theory import shallow_measures, shallow_vit
-from .shallow_runs import BLUE, RED, LargerParameters, Runs, fitted, inverse, medians, scan
+from .shallow_conditions import boundary
+from .shallow_runs import BLUE, ORANGE, RED, LargerParameters, Runs, fitted, inverse, medians, scan
 
 SHARES = {  # alpha*
     "quick": [0.32, 0.36, 0.4, 0.45],
     "paper": [0.3, 0.32, 0.35, 0.38, 0.41, 0.45],
 }
+INSIDE = [0.47, 0.5]  # beyond the figure, where Eq. 8 holds
 FIGURE_1B = {"relevant": 0.3, "confusion": 0.2, "tokens": 50}
+LARGE = list(range(20))  # trial seeds of Figure 1a
 SIGMAS = [0.1, 0.3, 0.8]
 PRINTED = {"start": "printed", "step": 1e-4}  # values are 100 times larger and F grows with their square
 base = shallow_vit.Settings()
@@ -38,9 +41,10 @@ def jobs(p: LargerParameters) -> dict:
     return {
         "1a": lambda: (
             p.profile == "quick"  # a kept run of more trials and shares, where there is one
-            and figure_1a(SHARES["paper"], seeds=list(range(20)), neurons=200, run=p.larger)
+            and figure_1a(SHARES["paper"], seeds=LARGE, neurons=200, run=p.larger)
             or figure_1a(own)
         ),
+        "1a inside": lambda: figure_1a(INSIDE, **({"seeds": LARGE, "neurons": 200} if p.profile == "quick" else {})),
         "1a shared": lambda: figure_1a(own, output="shared"),
         "1b": lambda: scan(sigmas, max_steps=2000, **FIGURE_1B),
         "1b shared": lambda: scan(sigmas, max_steps=2000, output="shared", **FIGURE_1B),
@@ -118,9 +122,12 @@ class Success:
     """Samples needed by 1 / alpha* (a) and by sigma (b), with the N at which each is looked at."""
 
     def __init__(self, runs: Runs):
-        self.shares = [s["relevant"] for s in runs["1a"].settings["cells"]]
-        self.one = runs.curve("1a", inverse(self.shares))
+        parts = {name: [s["relevant"] for s in runs[name].settings["cells"]] for name in ("1a", "1a inside")}
+        self.shares = [a for part in parts.values() for a in part]
+        self.one = {key: n for name, part in parts.items() for key, n in runs.curve(name, inverse(part)).items()}
+        self.least = boundary(0.5, shallow_vit.Settings(**runs["1a"].settings["cells"][0]))
         self.fit = fitted(self.one)
+        self.fit_inside = fitted({key: n for key, n in self.one.items() if 1 / key >= self.least})
         self.middle = medians(self.one)
         self.grid = np.geomspace(min(self.middle) / 2, max(self.middle) * 2, 16)
         self.sigma = runs.curve("1b", SIGMAS)
@@ -146,14 +153,16 @@ class Success:
         left.plot(columns, middle, "o", color=BLUE, ms=5, label="half of the trials")
         law = [where(np.median(self.middle) * (np.median(self.shares) / a) ** 2, self.grid) for a in self.shares]
         left.plot(columns, law, "--", color=RED, lw=1.8, label=r"$\alpha_*^{-2}$")
+        outside = sum(a < self.least for a in self.shares)
+        left.axvline(outside - 0.5, color=ORANGE, lw=1.8, label="Eq. 8 holds to the right")
         left.set(
             xlabel=r"$\alpha_*^{-2}$ ($\alpha_*$)",
             ylabel="samples N",
-            title=f"(a) fitted power {self.fit['slope']:.1f}",
+            title=f"(a) power {self.fit['slope']:.1f}, inside {self.fit_inside['slope']:.1f}",
             ylim=(-0.5, len(self.grid) - 0.5),
         )
         left.tick_params(axis="x", labelsize=8.5)
-        left.legend(loc="lower right", framealpha=1)
+        left.legend(loc="lower left", framealpha=1, fontsize=8)
         heat(right, self.sigma, self.grid_b, [f"{s:g}" for s in SIGMAS])
         right.set(xlabel=r"initial error $\sigma$", title=r"(b) $\alpha_* = 0.3,\ \alpha_\# = 0.2$")
         return fig

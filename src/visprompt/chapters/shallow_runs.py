@@ -21,6 +21,7 @@ PROFILE = {
     "paper": dict(seeds=list(range(20)), neurons=1000),
 }
 BLUE, SKY, RED, ORANGE, GREEN, GREY = "#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "0.45"
+PAPER_NEURONS, PAPER_TRIALS = 1000, {"shallowvit.figure-1": 20}  # Section 4.1; the other figures print no number
 COUNTS = [5, 10, 15, 20]  # M
 WATCHES = {"": None, "growth": shallow_measures.growth, "by_query": shallow_measures.by_query}
 
@@ -137,19 +138,34 @@ class Runs:
         """Records by name, and those that are records already."""
         return [self[one] if isinstance(one, str) else one for one in which]
 
-    def show(self, artifact: str, thing, *which: str | Record, evidence: str = "derived", **more) -> None:
+    def evidence(self, id: str, records: Sequence[Record]) -> str:
+        """`derived` for trials of the paper's size and for what needs none, else `trend`.
+
+        Args:
+            id: an artifact or a claim, for the number of trials that the paper prints for it.
+        """
+        wanted = next((n for artifact, n in PAPER_TRIALS.items() if id.startswith(artifact)), 0)
+        trained = [record for record in records if record.kind in ("shallow-vit", "shallow-kept")]
+        small = [min(cell["neurons"] for cell in record.settings["cells"]) < PAPER_NEURONS for record in trained]
+        few = [len(record.settings["seeds"]) < wanted for record in trained]
+        return "trend" if any(small + few) else "derived"
+
+    def show(self, artifact: str, thing, *which: str | Record, evidence: str = "", **more) -> None:
         """`Page.show` with records by name."""
-        self.page.show(artifact, thing, evidence=evidence, records=self.records(which), **more)
+        records = self.records(which)
+        self.page.show(artifact, thing, evidence=evidence or self.evidence(artifact, records), records=records, **more)
 
-    def present(self, thing, *which: str | Record, evidence: str = "derived", **more) -> None:
+    def present(self, thing, *which: str | Record, **more) -> None:
         """`Page.present` with records by name."""
-        self.page.present(thing, evidence=evidence, records=self.records(which), **more)
+        records = self.records(which)
+        self.page.present(thing, evidence=self.evidence("", records), records=records, **more)
 
-    def judge(self, claim: str, found, *which: str | Record, evidence: str = "derived", note: str = "") -> None:
+    def judge(self, claim: str, found, *which: str | Record, evidence: str = "", note: str = "") -> None:
         """Judge a claim by a number or (estimate, low, high), but not by what is smaller than it should be."""
         if not any(one in self.too_small for one in which):
-            values = found if isinstance(found, tuple) else (found,)
-            self.page.judge(claim, *values, evidence=evidence, records=self.records(which), note=note)
+            values, records = found if isinstance(found, tuple) else (found,), self.records(which)
+            evidence = evidence or self.evidence(claim, records)
+            self.page.judge(claim, *values, evidence=evidence, records=records, note=note)
 
     def smaller(self, artifact: str, which: str | Record, what: str) -> None:
         """Say that the larger run behind a part of an artifact is not there; no claim is judged by what is."""

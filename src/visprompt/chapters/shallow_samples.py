@@ -43,7 +43,11 @@ LABELS = {
     "shared CNN": "1 x 1 CNN, one a",
 }
 STYLES = {"judged": (BLUE, "o-"), "frozen": (RED, "s-"), "shared": (SKY, "o--"), "shared frozen": (ORANGE, "s--")}
-NOISES = [0.01, 0.1, 0.3]  # c_0
+NOISES = [0.002, 0.014]  # c_0: tau is at most sigma = 0.1, as Theorem 1 asks for
+ERRORS = [0.02, 0.1, 0.2]  # sigma: at most 1 / M
+MANY = list(range(20))  # trial seeds where a small difference is looked for
+GROWING = {a: round(8 * (0.4 / a) ** 2) for a in (0.14, 0.2, 0.28, 0.4)}  # alpha*: B, as Eq. 9 lets it follow alpha*
+CAP = 2000  # iterations
 STORED = [16, 32, 64]  # N
 STEPS = [0.25, 0.5, 1.0, 2.0]  # eta
 WIDTHS = [50, 100, 1000]  # m
@@ -61,7 +65,9 @@ def jobs() -> dict:
             f"alpha {n}": lambda more=more, n=n: scan([{"relevant": a} for a in shares_of(n)], **ALPHA, **more)
             for n, more in BETWEEN.items()
         },
-        "noise": lambda: scan([{"noise": c} for c in NOISES], relevant=0.3, confusion=0.1, max_steps=2000),
+        "noise": lambda: scan([{"noise": c} for c in NOISES], seeds=MANY, max_steps=CAP),
+        "error": lambda: scan([{"sigma": s} for s in ERRORS], seeds=MANY, max_steps=CAP),
+        "batch": lambda: scan([{"relevant": a, "batch": b} for a, b in GROWING.items()], max_steps=3000, **ALPHA),
         "step": lambda: scan([{"step": e} for e in STEPS], max_steps=4000),
         "stored": lambda: scan([{"relevant": a, "samples": n} for a in (0.1, 0.4) for n in STORED], max_steps=1000, **ALPHA),
         "widths": lambda: scan([{"neurons": m} for m in WIDTHS], max_steps=600, keep=["attention"]),
@@ -161,6 +167,18 @@ def training(runs: Runs, i: int) -> Figure:
     left.set(ylabel="test hinge loss", ylim=(0, 1.05), title=rf"$\alpha_* = {SHARES[i]:g}$")
     right.set(ylabel="attention on relevant tokens", ylim=(0, 1.05), title=r"$\alpha_\# = 0.02$, 50 tokens")
     return fig
+
+
+def batch_table(runs: Runs) -> pd.DataFrame:
+    """Iterations and samples where B follows 1 / alpha*^2, with their powers in the last row."""
+    keys = inverse(list(GROWING))
+    steps = {key: runs.steps("batch", i) for i, key in enumerate(keys)}
+    samples = runs.curve("batch", keys)
+    rows = [
+        (f"{a:g}", f"{b}", f"{t:,.0f}", f"{n:,.0f}") for (a, b), t, n in zip(GROWING.items(), medians(steps), medians(samples))
+    ]
+    rows.append(("power of 1 / alpha*", "2", against(fitted(steps)), against(fitted(samples))))
+    return pd.DataFrame(rows, columns=["alpha*", "B", "iterations T", "samples N = B T"]).set_index("alpha*")
 
 
 def stored_table(runs: Runs) -> pd.DataFrame:
