@@ -577,7 +577,7 @@ if resnets and "ap" in p.methods:
 #
 # NORM-TUNE trains one scale and one shift per channel, shared by all positions; AP trains one value per channel
 # *and* position, shared by all images. So AP on one layer has as many entries as the layer has positions, times
-# NORM-TUNE's shifts there. Proposition 1 (in [](ap_theory.ipynb)) says when the two coincide.
+# NORM-TUNE's shifts there. Proposition 1 (in [](ap_theory_normalisation.ipynb)) says when the two coincide.
 
 # %% name="ap.figure-3" tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(7, 2.6))
