@@ -176,9 +176,6 @@ rule execute:
         slices=lambda wildcards: [
             f"build/slices/{PROFILE}/{wildcards.name}/{piece}.ipynb" for piece in SLICES[wildcards.name]
         ],
-        before=lambda wildcards: [
-            f"build/executed/{PROFILE}/{name}.ipynb" for name in NOTEBOOKS[wildcards.name].get("after", [])
-        ],
         code=SHOWN,
         weights=WEIGHTS,
         manifests=[path for path in MANIFESTS if path not in AUDITS],
