@@ -154,6 +154,7 @@ def test_a_cell_without_a_number_decides_nothing():
     assert evaluate({"mean": "ivpt.table-1 | DAM-VP | CIFAR100 .. Sun397"}) is None
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "reference, message",
     [
@@ -171,6 +172,7 @@ def test_references_that_lead_nowhere(reference, message):
         look_up(reference)
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "text, message",
     [

@@ -131,6 +131,7 @@ NO_TENSORS = [
 ]
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize("content", NO_TENSORS, ids=str)
 def test_files_of_something_else_are_refused(content, tmp_path):
     torch.save(content, tmp_path / "w.pth")

@@ -15,6 +15,7 @@ from visprompt.pages.page import Page
 from visprompt.studies.sweeps import Run
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -29,6 +29,7 @@ def test_published_prints_the_table(capsys):
     assert "304.33" in capsys.readouterr().out
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -191,6 +192,7 @@ def converted(tmp_path_factory):
     return folder
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [

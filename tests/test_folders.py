@@ -47,6 +47,7 @@ def test_folder_task(folder):
     assert load_task("toy", folder, image_size=8).class_names == ("0", "1")
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     ("file", "content", "says"),
     [
@@ -443,6 +444,7 @@ CASES = {
 }
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize("case", CASES)
 def test_bad_data_gives_one_line(folder, case):
     change, given, says = CASES[case]

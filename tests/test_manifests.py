@@ -218,6 +218,7 @@ def test_unknown_names_get_the_nearest():
         papers.artifacts("sptt")
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "old, new, message",
     [
@@ -239,6 +240,7 @@ def test_damaged_claims(copy, old, new, message):
         papers.claims("ap")
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "old, new, message",
     [

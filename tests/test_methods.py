@@ -252,6 +252,7 @@ BAD = [
 ]
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(("given", "message"), BAD)
 def test_bad_settings_are_refused_with_a_remedy(vit, given, message):
     given = {"num_classes": 3, **given}

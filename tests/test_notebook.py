@@ -32,6 +32,7 @@ class Settings(parameters_module.Parameters):
     measure: bool = False
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -108,6 +109,7 @@ def small_notebook(folder):
     return folder / "small.ipynb"
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -101,6 +101,7 @@ def test_task_folders_can_be_pasted_too(tmp_path):
         assert 0 <= pasted_images.accuracy(s, 0, data_dir=str(tmp_path)) <= 100
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -45,6 +45,7 @@ def test_predictions_are_those_of_the_test_accuracy(fitted, tmp_path):
     assert three.probability.sum() == pytest.approx(1)
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "pictures, top, said",
     [
@@ -113,6 +114,7 @@ def test_an_image_folder_is_a_task(tmp_path):
 ONE = Image.new("RGB", (8, 8))
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "train, more, said",
     [

@@ -123,6 +123,7 @@ def test_a_field_at_its_default_does_not_decide_the_key():
     assert records.spread({"s": Chosen(4)}) == ({"s": {"rank": 4, "name": "a"}}, {"s": {"rank": 4}})
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "change",
     [
@@ -150,6 +151,7 @@ def test_an_edited_record_is_refused(stores, change):
     assert make().values == {"value": 1.0}
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize("value", [150, -1, float("nan"), "60", None, True])
 def test_an_accuracy_that_cannot_be_is_refused_though_its_id_is_right(stores, value):
     wrong = store.new_record("tune", "k" * 12, {"method": "ap", "task": "t"}, {"test": value}, 0.0)
@@ -160,6 +162,7 @@ def test_an_accuracy_that_cannot_be_is_refused_though_its_id_is_right(stores, va
             store.read_record(path)
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '{"id": "x"}', "\x00\x01", '{"id": ' + "[" * 2000])
 def test_a_damaged_record_is_named_with_the_remedy(stores, text):
     path = path_of(make(), stores[0])
@@ -401,6 +404,7 @@ def test_weights_that_are_not_here_are_asked_for(kept_old, stores):
         renewing.renew("tune")
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize("wrong", [("plots",), ("tune", "3/2"), ("tune", "half"), ("tune", "0/0")])
 def test_renewing_what_is_none_is_refused(wrong, stores):
     with pytest.raises(BadInput, match="kind|1/2"):

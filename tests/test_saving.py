@@ -91,6 +91,7 @@ def learned(slug, backbone, **settings):
     return model
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize("slug", ["lora", "full-finetune", "norm-tune", "linear-probe"])
 def test_what_is_saved_on_merged_weights_is_refused_on_the_original(slug, vit, tmp_path):
     model = learned(slug, vit)
@@ -210,6 +211,7 @@ SAID = [
 ]
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(("about", "match"), SAID, ids=str)
 def test_what_a_saved_method_says_of_itself_is_checked(about, match, vit, tmp_path):
     path = tmp_path / "tuned.safetensors"
@@ -218,6 +220,7 @@ def test_what_a_saved_method_says_of_itself_is_checked(about, match, vit, tmp_pa
     refused(match, path, vit)
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '"x"'])
 def test_metadata_that_is_no_object_is_refused(text, vit, tmp_path):
     save_file({"x": torch.zeros(1)}, tmp_path / "x.safetensors", metadata={"visprompt": text})

@@ -259,6 +259,7 @@ def test_hold_asks_for_an_error_that_stays_zero():
     assert lasting["trace"][-1][0] >= 1.5 * first["steps"] > first["trace"][-1][0]
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     "wrong",
     [

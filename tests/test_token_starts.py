@@ -284,6 +284,7 @@ BAD = [
 ]
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(("slug", "chosen", "message"), BAD)
 def test_impossible_settings_are_refused(backbone, slug, chosen, message):
     with pytest.raises(vp.BadInput, match=message):

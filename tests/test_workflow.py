@@ -185,6 +185,7 @@ def test_a_notebook_gets_the_data_folder(root):
     assert json.loads((root / "given").read_text(encoding="utf-8"))["data_dir"] == folder
 
 
+@pytest.mark.refused
 @pytest.mark.parametrize(
     ("words", "message"),
     [
