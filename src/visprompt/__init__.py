@@ -2,7 +2,7 @@
 
 The rooms, each of which imports only those before it: `errors`, `progress`, `checks`, `chance`, `paths`, `words`;
 `manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`, `measure`, `theory`, `auditing`, `studies`,
-`pages`, `site`.
+`pages`, `chapters`, `site`.
 """
 
 import importlib

@@ -42,3 +42,39 @@ def style() -> None:
 def spread(values: Sequence[float]) -> str:
     """Mean and standard deviation (n - 1) of some values, one decimal, as text; of one value there is no deviation."""
     return f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else "")
+
+
+def seeds_line(ax, frame, by: str, label: str | None = None, value: str = "test", **style) -> None:
+    """Mean over seeds along a column, with the range of the seeds as bars."""
+    by_seed = frame.assign(**{value: frame[value].astype(float)}).groupby([by, "seed"])[value].mean().unstack()
+    mean = by_seed.mean(axis=1)
+    error = [mean - by_seed.min(axis=1), by_seed.max(axis=1) - mean]
+    ax.errorbar(mean.index, mean, yerr=error, label=label, marker="o", ms=4, capsize=3, **style)
+
+
+def seeds_band(ax, frame, by: str, value: str, label: str | None = None, **style) -> None:
+    """Mean along a column, with the range of the rows as a band."""
+    line = frame.groupby(by)[value].agg(["mean", "min", "max"])
+    ax.fill_between(line.index, line["min"], line["max"], color=style.get("color"), alpha=0.2, lw=0)
+    ax.plot(line.index, line["mean"], "o-", ms=4, label=label, **style)
+
+
+def legend_below(fig, axes, columns: int = 2) -> None:
+    """One legend for several panels, each label once."""
+    handles = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
+
+
+def plain_ticks(ax, values: Sequence[float]) -> None:
+    """A logarithmic x axis with ticks at these values alone."""
+    ax.set_xscale("log")
+    ax.set_xticks(sorted(values), [f"{value:g}" for value in sorted(values)])
+    ax.minorticks_off()
+
+
+def heat_map(ax, values, title: str) -> None:
+    """Attention to patches (N,), as the square of the image, from 0 (dark) to its own maximum; no axes."""
+    side = round(len(values) ** 0.5)
+    ax.imshow(np.asarray(values)[: side * side].reshape(side, side), cmap="magma", vmin=0)
+    ax.set_title(title, fontsize=9)
+    ax.axis("off")

@@ -1,9 +1,8 @@
-"""What the chapters on DA-VPT, iVPT and SPT share: their parameters, and the runs they show."""
+"""The runs of a page of DA-VPT, iVPT or SPT, and what every such page does with them: tables, figures, claims."""
 
 import html
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import pandas as pd
@@ -11,89 +10,56 @@ from IPython.display import HTML, display
 
 from .. import papers, records
 from ..data.tasks import embedded_tasks, group_of
-from ..errors import BadInput, choose
-from ..methods import METHODS
 from ..models.embedded import networks
+from ..pages import plots
+from ..pages.page import Page
+from ..pages.parameters import read_parameters
 from ..progress import progress
 from ..studies import grids, statistics
-from ..studies.sweeps import Bench, Lab, Run, rate_name
-from .page import Page
-from .parameters import Parameters
-from .plots import NAMES
+from ..studies.sweeps import FACTORS, Bench, Lab, Run
+from ..training.recipe import Recipe, load_recipe
+from .parameters import ChapterParameters
 
 QUICK_TASK = "position"  # where the methods differ most
-REAL = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"  # a published ViT small enough for a processor
-
-
-@dataclass(frozen=True)
-class ChapterParameters(Parameters):
-    """What such a chapter takes. In the quick profile it runs its own methods on one task, and shows kept records."""
-
-    backbone: str | None = None  # plays "supervised" in place of the profile's, and no other backbone is used
-    weights: str | list[str] | None = "pretrained"  # or a file for the one backbone, or [NAME=FILE, ...]
-    tasks: list[str] | None = None  # none but these
-    methods: list[str] | None = None  # slugs; no variants but theirs
-    # Those that are run here. None: all of the chapter, but in the quick profile only where backbone, tasks, methods or
-    # search is given; else its own small part alone.
-    studies: list[str] | None = None
-    seeds: list[int] | None = None  # those that are run here
-    kept_seeds: list[int] | None = None  # those that are shown where a record has them
-    search: bool | None = None  # search learning rates here; None: only in the paper profile
-    data_dir: str | None = None  # folder of the tasks that are not embedded
-    epochs: int | None = None
-
-    def __post_init__(self):
-        super().__post_init__()
-        quick = self.profile == "quick"
-        narrowed = self.search or any(given is not None for given in (self.backbone, self.tasks, self.methods))
-        defaults = {
-            "seeds": [0] if quick else [0, 1, 2, 3, 4],
-            "kept_seeds": sorted({0, 1, 2, 3, 4, *(self.seeds or [])}),  # what is run is shown
-            "search": not quick,
-            "studies": [] if quick and not narrowed else None,
-        }
-        for name, value in defaults.items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
-        for name in ("tasks", "methods", "seeds"):
-            if getattr(self, name) == []:
-                raise BadInput(f"parameter {name} is an empty list; leave it out to take the profile's.")
-        for method in self.methods or []:
-            choose("method", method, METHODS)
-        for name in self.studies or []:
-            choose("study", name, grids.studies())
-        if not quick and self.data_dir is None:
-            raise BadInput(
-                "the paper profile reads its data sets from folders: give -p data_dir FOLDER, with a folder per task "
-                "that holds images/, train800.txt, val200.txt and test.txt (see the page on data sets)."
-            )
+RATES = " / ".join(f"{factor:g}" for factor in FACTORS)  # tried in every search, times the recipe's
+PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}  # part of studies.yaml -> as printed
 
 
 class Chapter:
-    """The runs of a chapter.
+    """The runs of a page.
 
     Args:
         page: the notebook's page.
         p: its parameters.
         own: the studies it shows.
-        quick_methods: slugs that the quick profile runs on QUICK_TASK with seed 0.
+        quick_methods: slugs that the quick profile runs on QUICK_TASK with seed 0; pages of one chapter are run side
+            by side, so one of them alone has any.
     """
 
     def __init__(self, page: Page, p: ChapterParameters, own: Sequence[str], quick_methods: Sequence[str]):
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         changes = {} if p.epochs is None else {"epochs": p.epochs}
-        recipe = page.name if p.profile == "paper" and page.name in ("davpt", "ivpt", "spt") else p.profile
+        paper = page.name.partition("_")[0]
+        recipe = paper if p.profile == "paper" and paper in ("davpt", "ivpt", "spt") else p.profile
         self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
         self.cast = grids.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
         grids.check_foreign(self.cast, p.data_dir)
-        if p.profile == "quick" and p.backbone is None and p.tasks is None and p.methods is None:
-            narrow = replace(self.cast, only_tasks=(QUICK_TASK,), only_methods=tuple(quick_methods))
-            grids.study("benchmark", narrow, self.lab, seeds=p.seeds)
+
+    @classmethod
+    def opened(cls, name: str, namespace: dict, own: Sequence[str], quick_methods: Sequence[str] = ()) -> "Chapter":
+        """The chapter of a notebook, from the parameters among its variables (`globals()`). Runs nothing yet."""
+        plots.style()
+        p = read_parameters(ChapterParameters, namespace)
+        return cls(Page(name, p), p, own, quick_methods)
 
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
         """The runs of each study; what is asked for and has no record is run now."""
+        p = self.p
+        if self.quick_methods and p.profile == "quick" and p.backbone is None and p.tasks is None and p.methods is None:
+            narrow = replace(self.cast, only_tasks=(QUICK_TASK,), only_methods=tuple(self.quick_methods))
+            grids.study("benchmark", narrow, self.lab, seeds=p.seeds)
         return {name: self.frame(name) for name in progress(self.own, self.page.name)}
 
     def frame(self, name: str) -> pd.DataFrame:
@@ -163,10 +129,47 @@ class Chapter:
         words = "".join(f" -p {name} '{value}'" for name, value in shown.items())
         return f'make notebook NAME={self.page.name} PROFILE=paper ARGS="-p data_dir FOLDER{words}"'
 
-    def paper_scale(self, artifact: str, why: str, *names: str) -> None:
-        """Say that the papers' own scale was not run, and which studies would have to be."""
-        if self.p.profile == "quick":
-            self.page.not_run(artifact, why=why, command=self.command(**({"studies": list(names)} if names else {})))
+    def end(self, artifact: str, why: str, *studies: str, **more) -> None:
+        """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing was shown.
+
+        Args:
+            studies: those that would have to be run; none: all of the page.
+            more: parameters of a second command.
+        """
+        if self.p.profile == "quick" or not self.page.artifacts[artifact]["shows"]:
+            commands = [self.command(**({"studies": list(studies)} if studies else {}))]
+            commands += [self.command(**more)] if more else []
+            self.page.not_run(artifact, why=why, command="\n".join(commands))
+
+    def recipe(self, slug: str) -> Recipe:
+        """The recipe of a method in this profile, with the notebook's epochs."""
+        return load_recipe(self.lab.bench.recipe, slug, True, **self.lab.bench.changes)
+
+    def show_recipe(self, rows: Sequence[tuple], how: str) -> None:
+        """The recipe here beside the paper's; a row is (name, here, paper)."""
+        table = pd.DataFrame(rows, columns=["", "here", "in the paper"])
+        caption = "How the runs are made, here and in the paper."
+        self.page.present(table, evidence="derived", how=how, caption=caption, cell="recipe")
+
+    def show_rates(self, frame: pd.DataFrame) -> None:
+        """The learning rates of some runs, by backbone, variant and task."""
+        if len(frame):
+            rates = frame.groupby(["backbone", "variant", "task"]).rate.first().unstack()
+            rates = rates.map(lambda rate: "–" if rate != rate else f"{rate:g}").rename_axis(None, axis=1).reset_index()
+            self.page.present(
+                rates,
+                evidence="trend",
+                how="The rate of each record; the recipe's where its search is not whole.",
+                records=[*frame.record],
+                caption="Learning rates of the prompts, by task.",
+                cell="rates",
+            )
+
+    def show(self, artifact: str, thing, frame: pd.DataFrame, caption: str, alt: str | None = None, note: str = "") -> None:
+        """Show a figure or a table that is made of the rows of `frame`."""
+        how = f"{self.how(frame)} {note}".strip()
+        used = list({record.id: record for record in frame.record}.values())
+        self.page.show(artifact, thing, evidence="trend", how=how, records=used, caption=caption, alt=alt)
 
     def answers(
         self, claim: str, frame: pd.DataFrame, variants: Sequence[str], on: str | Sequence[str], parts: Sequence[str] = ()
@@ -218,6 +221,39 @@ class Chapter:
             claim, found.mean, found.low, found.high, evidence="trend", records=found.records, note=f"{told}. {note}".strip()
         )
 
+    def judge_values(self, claim: str, values: Sequence[float], used: Sequence[records.Record], note: str = "") -> None:
+        """Hold values, one a seed, against a claim; nothing where there are none."""
+        if len(values):
+            found = statistics.interval(values)
+            told = "one seed" if len(values) == 1 else f"{len(values)} seeds"
+            self.page.judge(claim, *found, evidence="trend", records=used, note=f"{note} {told}.".strip())
+
+    def judge_least(
+        self, claim: str, leads: dict[str, tuple], on: str | Sequence[str], parts: Sequence[str] = (), note: str = ""
+    ) -> None:
+        """Hold the least certain of several leads against a claim; nothing where one has no answer.
+
+        Args:
+            leads: name of a lead -> (rows, better, worse).
+            on, parts: the data sets and pre-trainings that the claim speaks of, as for `answers`.
+        """
+        gains = {}
+        for name, (frame, *pair) in leads.items():
+            rows = self.answers(claim, frame, pair, on, parts)
+            if not len(rows):
+                return
+            gains[name] = statistics.gain(rows, *pair)
+        if gains:
+            name, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
+            told = f"Least certain of {len(gains)} leads: {name}" if len(gains) > 1 else name
+            self.page.judge(
+                claim,
+                *(least.mean, least.low, least.high),
+                evidence="trend",
+                records=[record for one in gains.values() for record in one.records],
+                note=f"{told}; {least.seeds} seeds. {note}".strip(),
+            )
+
     def pooled(self, record: records.Record) -> int:
         """Over how many test images a measurement is a mean: its pool, or all where the task has fewer."""
         size = self.lab.backbone(record.settings["backbone"]).image_size
@@ -228,63 +264,6 @@ class Chapter:
         known = [record.settings for record in used]
         told = [f"{s['task']} ({s['train_size']} training images, resize {s['resize']})" for s in known]
         return ", ".join(dict.fromkeys(told))
-
-    def real_images(self) -> None:
-        """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more.
-
-        A row is a mean over seeds of runs that agree in everything else.
-        """
-        alike, rows, used = {}, [], []
-        kept = kept_rows("tune", backbone=REAL)
-        order = {slug: place for place, slug in enumerate(METHODS)}
-        for record in sorted(kept, key=lambda r: (r.settings["task"], order[r.settings["method"]], r.settings["seed"])):
-            searched = {rate_name(record.settings["method"]): None}
-            same = {**record.settings, "recipe": {**record.settings["recipe"], **searched}, "seed": None}
-            alike.setdefault(json.dumps([same, record.data, record.weights], sort_keys=True), []).append(record)
-        for part in alike.values():
-            field = rate_name(part[0].settings["method"])
-            tried = [record for record in part if record.settings["seed"] == part[0].settings["seed"]]
-            rate = max(tried, key=lambda record: record.values["val"]).settings["recipe"][field]
-            best = [record for record in part if record.settings["recipe"][field] == rate]
-            s, test = best[0].settings, pd.Series([record.values["test"] for record in best])
-            used += best
-            rows.append(
-                {
-                    "task": s["task"],
-                    "method": NAMES[s["method"]],
-                    "settings": ", ".join(f"{k} {v}" for k, v in s["method_settings"].items() if v is not None),
-                    "epochs": s["recipe"]["epochs"],
-                    "batch": s["recipe"]["batch_size"],
-                    "training images": s["train_size"],
-                    "data": best[0].data,
-                    "weights": best[0].weights,
-                    "rate": rate,
-                    "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
-                    "seeds": len(best),
-                }
-            )
-        if rows:
-            table = pd.DataFrame(rows)
-            cells = table.groupby(["task", "method"])
-            plain = [name for name in ("settings", "batch", "data", "weights") if cells[name].nunique().max() == 1]
-            norms = [record.settings["normalisation"] for record in used]
-            pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
-            known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
-            whose = f"of {grids.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
-            self.page.present(
-                table.drop(columns=plain),
-                evidence="trend",
-                records=used,
-                cell="real",
-                how=f"{REAL}, pixels of {'; '.join(pixels)}. Data by the records: {self.data(used)}; {whose}.",
-                caption="Kept runs on real images: mean and standard deviation over seeds.",
-            )
-        command = (
-            f'make notebook NAME={self.page.name} PROFILE=paper ARGS="-p data_dir FOLDER -p weights FILE\n'
-            f"  -p backbone {REAL} -p tasks '[dtd10]' -p studies '[benchmark]'\""
-        )
-        told = "More of this" if rows else "No such run is kept yet. This"
-        display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
 
 
 def not_judged(claim: str, why: str) -> None:
@@ -303,9 +282,3 @@ def near_chance(frame: pd.DataFrame) -> list[str]:
     known, found = embedded_tasks(), frame[frame.task.isin(embedded_tasks())]
     best = found.groupby(["task", "backbone", "variant"]).test.mean().groupby(["task", "backbone"]).max()
     return [f"{task} on {backbone}" for (task, backbone), test in best.items() if test < 200 / len(known[task]["classes"])]
-
-
-def kept_rows(kind: str, **settings) -> list[records.Record]:
-    """The records of a kind with these settings that the project keeps, also of data that is not on this machine."""
-    kept = records.all_records(kind, of=records.stores()[1:])
-    return [record for record in kept if all(record.settings.get(key) == value for key, value in settings.items())]

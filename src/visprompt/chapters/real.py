@@ -1,0 +1,80 @@
+"""Kept runs on real images, as every chapter shows them."""
+
+import html
+import json
+
+import pandas as pd
+from IPython.display import HTML, display
+
+from .. import records
+from ..methods import METHODS
+from ..pages.plots import NAMES
+from ..studies import grids
+from ..studies.sweeps import rate_name
+from .chapter import Chapter
+
+REAL = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"  # a published ViT small enough for a processor
+
+
+def real_images(chapter: Chapter) -> None:
+    """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more.
+
+    A row is a mean over seeds of runs that agree in everything else.
+    """
+    alike, rows, used = {}, [], []
+    kept = kept_rows("tune", backbone=REAL)
+    order = {slug: place for place, slug in enumerate(METHODS)}
+    for record in sorted(kept, key=lambda r: (r.settings["task"], order[r.settings["method"]], r.settings["seed"])):
+        searched = {rate_name(record.settings["method"]): None}
+        same = {**record.settings, "recipe": {**record.settings["recipe"], **searched}, "seed": None}
+        alike.setdefault(json.dumps([same, record.data, record.weights], sort_keys=True), []).append(record)
+    for part in alike.values():
+        field = rate_name(part[0].settings["method"])
+        tried = [record for record in part if record.settings["seed"] == part[0].settings["seed"]]
+        rate = max(tried, key=lambda record: record.values["val"]).settings["recipe"][field]
+        best = [record for record in part if record.settings["recipe"][field] == rate]
+        s, test = best[0].settings, pd.Series([record.values["test"] for record in best])
+        used += best
+        rows.append(
+            {
+                "task": s["task"],
+                "method": NAMES[s["method"]],
+                "settings": ", ".join(f"{k} {v}" for k, v in s["method_settings"].items() if v is not None),
+                "epochs": s["recipe"]["epochs"],
+                "batch": s["recipe"]["batch_size"],
+                "training images": s["train_size"],
+                "data": best[0].data,
+                "weights": best[0].weights,
+                "rate": rate,
+                "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
+                "seeds": len(best),
+            }
+        )
+    if rows:
+        table = pd.DataFrame(rows)
+        cells = table.groupby(["task", "method"])
+        plain = [name for name in ("settings", "batch", "data", "weights") if cells[name].nunique().max() == 1]
+        norms = [record.settings["normalisation"] for record in used]
+        pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
+        known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
+        whose = f"of {grids.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
+        chapter.page.present(
+            table.drop(columns=plain),
+            evidence="trend",
+            records=used,
+            cell="real",
+            how=f"{REAL}, pixels of {'; '.join(pixels)}. Data by the records: {chapter.data(used)}; {whose}.",
+            caption="Kept runs on real images: mean and standard deviation over seeds.",
+        )
+    command = (
+        f'make notebook NAME={chapter.page.name} PROFILE=paper ARGS="-p data_dir FOLDER -p weights FILE\n'
+        f"  -p backbone {REAL} -p tasks '[dtd10]' -p studies '[benchmark]'\""
+    )
+    told = "More of this" if rows else "No such run is kept yet. This"
+    display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
+
+
+def kept_rows(kind: str, **settings) -> list[records.Record]:
+    """The records of a kind with these settings that the project keeps, also of data that is not on this machine."""
+    kept = records.all_records(kind, of=records.stores()[1:])
+    return [record for record in kept if all(record.settings.get(key) == value for key, value in settings.items())]

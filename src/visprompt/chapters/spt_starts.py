@@ -1,0 +1,199 @@
+"""What the page on SPT's ablations draws: starts, share and amount of data, other tasks, lengths, sizes."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+
+from ..pages import plots
+from .chapter import PARTS, Chapter
+from .spt import COLOURS, PAIR
+
+STARTS = {  # variant of studies.yaml -> as shown
+    "uniform (VPT)": "uniform (VPT)",
+    "k-means": "k-means",
+    "mean": "mean pooling",
+    "max": "max pooling",
+    "random": "random sample",
+}
+SAMPLED = [name for name in STARTS if name != "uniform (VPT)"]
+LEVELS = {
+    "uniform (VPT)": "(a) random",
+    "tokens of block 0": "(b) first",
+    "tokens behind the last block": "(b) last",
+    "random": "(c) own level (SPT)",
+}
+
+
+def spread(rows: pd.DataFrame) -> str:
+    """Mean over tasks and seeds with the standard deviation over seeds, as text."""
+    by_seed = rows.groupby("seed").test.mean()
+    return plots.spread(by_seed) if len(by_seed) else "–"
+
+
+def starts_table(chapter: Chapter, frame: pd.DataFrame, probes: pd.DataFrame) -> pd.DataFrame:
+    """A row a start, a column a pre-training and kind; the probe has no prompts."""
+    rows = []
+    for name in [None, *STARTS]:
+        row = {"start": STARTS.get(name, "no prompts (linear probe)")}
+        for part in ("supervised", "mae"):
+            mine, probe = (t[t.backbone == chapter.cast.backbones.get(part)] for t in (frame, probes))
+            row[f"{PARTS[part]}, frozen"] = spread(probe if name is None else mine[mine.variant == f"{name}, frozen"])
+            row[f"{PARTS[part]}, learned"] = "" if name is None else spread(mine[mine.variant == name])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
+    """The claims of Table 4: every sampled start over the uniform one, k-means over the other sampled ones."""
+    about = ("ablation", ["supervised", "mae"])
+    for claim, tail in (("frozen", ", frozen"), ("learned", "")):
+        leads = {STARTS[name]: (frame, name + tail, "uniform (VPT)" + tail) for name in SAMPLED}
+        chapter.judge_least(f"spt.table-4.{claim}-over-uniform", leads, *about)
+    others = [name for name in SAMPLED if name != "k-means"]
+    leads = {f"over {STARTS[name]}": (frame, "k-means, frozen", f"{name}, frozen") for name in others}
+    chapter.judge_least("spt.table-4.frozen-k-means-best", leads, *about)
+
+
+def levels_table(chapter: Chapter, frame: pd.DataFrame, shallow: pd.DataFrame) -> pd.DataFrame:
+    """A row a level that prompts start from; columns without a run are left out."""
+    rows, of_shallow = [], ["VPT-Shallow", "SPT-Shallow", None, "SPT-Shallow"]
+    for (name, label), plain in zip(LEVELS.items(), of_shallow, strict=True):
+        row = {"start": label}
+        for part in ("supervised", "mae"):
+            one, other = (t[t.backbone == chapter.cast.backbones.get(part)] for t in (shallow, frame))
+            row[f"{PARTS[part]}, shallow"] = spread(one[one.variant == plain])
+            row[f"{PARTS[part]}, deep"] = spread(other[other.variant == name])
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.loc[:, (table != "–").any()]
+
+
+def share_plot(chapter: Chapter, artifact: str) -> None:
+    """(a) Accuracy by the share of the images that k-means saw, with the seconds of the fit."""
+    frame = chapter.rows("spt-share", part="mae")
+    if not len(frame):
+        return
+    frame = frame.assign(share=frame.variant.str.removesuffix(" %").astype(float))
+    plain = chapter.rows("pretraining", variants=["SPT-Deep"], tasks="ablation", part="mae")
+    fig, ax = plt.subplots(figsize=(7, 3))
+    plots.seeds_line(ax, frame, "share", "k-means", color=COLOURS["SPT-Deep"])
+    for share, rows in frame.groupby("share"):
+        seconds = f"{rows.fit_seconds.median():.0f} s"
+        ax.annotate(seconds, (share, rows.test.mean()), xytext=(5, 7), textcoords="offset points")
+    if len(plain):
+        ax.axhline(plain.test.mean(), ls="--", color="#7f7f7f", label="random sample")
+    ax.set(xlabel="training images used by k-means, %", ylabel="test accuracy, %")
+    ax.margins(0.1, 0.25)
+    plots.legend_below(fig, [ax])
+    also = f" A fit from a random sample took {plain.fit_seconds.median():.0f} s." if len(plain) else ""
+    caption = f"(a) Mean and range of the seeds. Seconds: median of the whole fit, start and epochs.{also}"
+    chapter.show(artifact, fig, frame, caption, "Accuracy by share of the images, each point with its seconds.")
+    chapter.judge("spt.figure-3.more-images-better", frame, "100 %", "10 %", on="ablation", parts=["mae"])
+
+
+def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None:
+    """Accuracy with frozen prompts started on each task, over the best of its column."""
+    frame = chapter.rows("spt-other-task", part=part)
+    frame = frame.assign(other=[run.prepared_on for run in frame.run] if len(frame) else [])
+    if frame.other.nunique() < 2:
+        return
+    tasks = [name for name in chapter.cast.playing("four") if name in set(frame.task) | set(frame.other)]
+    means = frame.groupby(["other", "task"]).test.mean().unstack().reindex(index=tasks, columns=tasks)
+    fig, ax = plt.subplots(figsize=(7, 3.2))
+    shown = {"annot": True, "fmt": ".1f", "cmap": "viridis", "cbar_kws": {"label": "% of the best"}}
+    sns.heatmap(100 * means / means.max(), ax=ax, **shown)
+    ax.set(xlabel="task that is learned", ylabel="task of the prompts")
+    ax.tick_params(axis="y", rotation=0)
+    caption = f"({letter}) Prompts frozen as they started; each column is divided by its best."
+    chapter.show(artifact, fig, frame, caption, "A matrix of relative accuracies, task of the prompts by task that is learned.")
+    four, claim = chapter.cast.tasks["four"], f"{artifact}.own-task-best"
+    rows = chapter.answers(claim, frame.assign(variant=frame.other), four, four, [part])
+    if len(rows):
+        sides = (rows.other == rows.task, rows.other != rows.task)
+        own, other = (rows[same].groupby(["seed", "task"]).test.mean() for same in sides)
+        gaps = (own - other).groupby("seed").mean()
+        chapter.judge_values(claim, gaps, [*rows.record], f"{len(four)} tasks, prompts frozen;")
+
+
+def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None:
+    """Accuracy of VPT-Deep and SPT-Deep by the number of prompts a block."""
+    frame = chapter.rows("spt-length", part=part)
+    if not len(frame):
+        return
+    split = frame.variant.str.split(", ", expand=True)
+    frame = frame.assign(family=split[0], length=split[1].astype(int))
+    lengths = frame.length.unique()
+    if len(lengths) < 2:
+        return
+    fig, ax = plt.subplots(figsize=(7, 3))
+    for family, rows in frame.groupby("family", sort=False):
+        plots.seeds_line(ax, rows, "length", family, color=COLOURS[family])
+    plots.plain_ticks(ax, lengths)
+    ax.set(xlabel="prompts a block", ylabel="test accuracy, %")
+    plots.legend_below(fig, [ax])
+    caption = f"({letter}) Prompt length: mean and range of the seeds."
+    chapter.show(artifact, fig, frame, caption, "Accuracy over the number of prompts for VPT-Deep and SPT-Deep.")
+    if len(lengths) > 2 and set(PAIR) <= set(frame.family):
+        claim, every = f"{artifact}.length-matters-less", [f"{family}, {length}" for family in PAIR for length in lengths]
+        rows = chapter.answers(claim, frame, every, "ablation", [part])
+        if len(rows):
+            by_length = rows.groupby(["seed", "family", "length"]).test.mean().unstack()
+            ranges = (by_length.max(axis=1) - by_length.min(axis=1)).unstack("family")
+            note = f"Range over {len(lengths)} lengths in each of"
+            chapter.judge_values(claim, ranges["SPT-Deep"] - ranges["VPT-Deep"], [*rows.record], note)
+
+
+def size_plot(chapter: Chapter, artifact: str, frame: pd.DataFrame, parts: Sequence[str], letter: str, on) -> None:
+    """Accuracy of VPT-Deep and SPT-Deep by the size of the backbone, and the claim on a list of tasks."""
+    names = [chapter.cast.backbones[part] for part in parts if part in chapter.cast.backbones]
+    frame = frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)]
+    if frame.backbone.nunique() < 2:
+        return
+    frame = frame.assign(place=frame.backbone.map(names.index) + 0.05 * (frame.variant == "SPT-Deep"))
+    fig, ax = plt.subplots(figsize=(7, 3))
+    for variant, rows in frame.groupby("variant", sort=False):
+        plots.seeds_line(ax, rows, "place", variant, color=COLOURS[variant])
+    ax.set_xticks(range(len(names)), [name.split("_")[1] if "_" in name else name for name in names])
+    ax.set(xlabel="size of the ViT", ylabel="test accuracy, %")
+    plots.legend_below(fig, [ax])
+    caption = f"({letter}) Size of the backbone, {', '.join(dict.fromkeys(frame.task))}: mean and range of the seeds."
+    chapter.show(artifact, fig, frame, caption, "Accuracy by backbone size for VPT-Deep and SPT-Deep.")
+    if set(names) == set(frame.backbone):
+        leads = {name: (frame[frame.backbone == name], "SPT-Deep", "VPT-Deep") for name in names}
+        chapter.judge_least(f"{artifact}.over-vpt-at-every-size", leads, on)
+
+
+def amount_plot(chapter: Chapter, artifact: str, task: str, prompts: Sequence[str], on: Sequence[str]) -> None:
+    """Accuracy by training images and pre-training, and the claims at both ends, which speak of the tasks `on`."""
+    whole = chapter.rows("spt-amount", variants=["Full fine-tuning", *PAIR])
+    whole = whole[whole.task == task]
+    parts = [part for part in ("mae", "supervised") if chapter.cast.backbones.get(part) in set(whole.backbone)]
+    if whole.train_size.nunique() < 2:
+        return
+    fig, axes = plt.subplots(1, len(parts), figsize=(7, 3.3), sharey=True, squeeze=False)
+    for ax, part in zip(axes[0], parts, strict=True):
+        frame = whole[whole.backbone == chapter.cast.backbones[part]]
+        for variant, rows in frame.groupby("variant", sort=False):
+            plots.seeds_line(ax, rows, "train_size", variant, color=COLOURS[variant])
+        plots.plain_ticks(ax, frame.train_size.unique())
+        ax.set(title=PARTS[part], xlabel="training images", ylabel="test accuracy, %")
+    plots.legend_below(fig, axes[0], columns=3)
+    caption = f"Task {task} by number of training images: mean and range of the seeds."
+    alt = "Accuracy over training images for full fine-tuning, VPT-Deep and SPT-Deep, one panel a pre-training."
+    chapter.show(artifact, fig, whole, caption, alt)
+    for part in parts:
+        judge_ends(chapter, artifact, whole[whole.backbone == chapter.cast.backbones[part]], part, prompts, on)
+
+
+def judge_ends(chapter: Chapter, artifact: str, frame: pd.DataFrame, part: str, prompts: Sequence[str], on) -> None:
+    """With the fewest images prompts are claimed above full fine-tuning, with the most below."""
+    sizes, full = frame.train_size, "Full fine-tuning"
+    if sizes.nunique() > 1:
+        few, many = frame[sizes == sizes.min()], frame[sizes == sizes.max()]
+        ahead = {f"{name} over {full}": (few, name, full) for name in prompts}
+        behind = {f"{full} over {name}": (many, full, name) for name in prompts}
+        for word, leads, rows in (("few", ahead, few), ("many", behind, many)):
+            note = f"{rows.train_size.iloc[0]} images."
+            chapter.judge_least(f"{artifact}.{part}-{word}-images", leads, on, [part], note)
