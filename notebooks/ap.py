@@ -70,7 +70,7 @@ from visprompt.methods import method_class
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.embedded import networks
 from visprompt.pages import plots
-from visprompt.pages.chapters import not_judged
+from visprompt.chapters.chapter import not_judged
 from visprompt.pages.page import Page
 from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress

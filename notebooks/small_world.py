@@ -43,7 +43,8 @@ import pandas as pd
 from visprompt.data.tasks import embedded_tasks
 from visprompt.models.embedded import networks, weights_file
 from visprompt.pages import plots
-from visprompt.pages.chapters import Chapter, ChapterParameters
+from visprompt.chapters.chapter import Chapter
+from visprompt.chapters.parameters import ChapterParameters
 from visprompt.pages.page import Page
 from visprompt.pages.parameters import read_parameters
 from visprompt.studies import grids

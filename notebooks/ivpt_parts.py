@@ -1,0 +1,228 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # iVPT: which part does what
+#
+# *iVPT: Cross-layer Dynamic Connection* {cite}`ivpt` taken apart: its three parts, five ways to connect prompts across
+# blocks, where reinforcement is added and how much, noise, and where the class token looks. The method, its main
+# tables and how the runs were made are on [](ivpt.ipynb).
+#
+# **What this page can settle.** Accuracies of the quick profile are a `trend` on small backbones and small tasks of
+# this project ([](../data.md), [](../backbones.md)); what follows from printed cells is `derived`. The paper's own scale
+# says `not run`, with the command.
+
+# %% tags=["parameters"]
+profile = "quick"
+device = "cpu"
+backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+weights = "pretrained"  # or a weights file, or [NAME=FILE, ...] for several backbones
+tasks = None  # none but these
+methods = None  # slugs; no variants but theirs
+studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
+# only where a backbone, tasks, methods or search is given
+seeds = None  # run and shown here
+kept_seeds = None  # shown where a record has them
+search = None  # search learning rates here
+data_dir = None  # folder of the tasks that are not embedded
+epochs = None
+
+# %% tags=["hide-input", "remove-output"]
+import pandas as pd
+
+from visprompt import papers
+from visprompt.chapters import ivpt
+from visprompt.chapters import ivpt_parts as parts
+from visprompt.chapters.chapter import Chapter
+from visprompt.studies import insights, statistics
+
+chapter = Chapter.opened("ivpt_parts", globals(), ["benchmark", "ivpt-structures", "ivpt-parts", "ivpt-tokens"])
+page = chapter.page
+
+# %% [markdown]
+# (ivpt.table-2)=
+# ## Table 2: Ablation of CDC, DA and AR
+#
+# Starting from VPT, the paper adds one part after the other, and each raises the mean: CDC most, DA by a little, AR
+# by a little more. Here are the same four steps on one task of each group. Every step has
+# the learning rate of its own search.
+
+# %% name="ivpt.table-2" tags=["hide-input"]
+frame = ivpt.of_vtab(chapter, *ivpt.STEPS)
+if len(frame):
+    chapter.show("ivpt.table-2", statistics.group_table(frame), frame, f"{ivpt.BY_GROUP} iVPT is CDC + DA + AR.")
+    ivpt.show_gains(chapter, "ivpt.table-2", frame, ivpt.STEPS[1:], "the three steps")
+chapter.judge("ivpt.table-2.cdc-over-vpt", frame, "CDC", "VPT-Deep", on="vtab")
+chapter.judge("ivpt.table-2.da-over-cdc", frame, "CDC + DA", "CDC", on="vtab")
+chapter.judge("ivpt.table-2.ar-over-cdc-da", frame, "iVPT", "CDC + DA", on="vtab")
+ivpt.audit(chapter, "ivpt.table-2", ivpt.THREE, ["setting", "CDC", "DA", "AR"])
+page.printed("ivpt.table-2", "Table 2 as printed")
+chapter.end("ivpt.table-2", ivpt.SCALE, "benchmark", "ivpt-structures", "ivpt-parts")
+
+# %% [markdown]
+# What to expect of CDC alone: it has no more parameters than VPT-Deep and reaches the same set of prompts, because any
+# $\hat P$ can be written as sums of neighbours. It changes how gradients reach the prompts, that is the path of
+# training and not what the model can express. Short training leaves more room for such a difference than a long one.
+
+# %% [markdown]
+# (ivpt.table-3)=
+# ## Table 3: Ablation of prompt structures
+#
+# Five structures without DA and AR. In the paper the two that keep the prompts' outputs are unsteady: ProVP
+# {cite}`xu2023` falls below VPT, by far on the structured tasks, and EXPRESS {cite}`das2023` gains a little. The two
+# that add inputs win, and adding the block before alone beats adding all before. The paper's reading is that outputs
+# carry noise of the image.
+
+# %% name="ivpt.table-3" tags=["hide-input"]
+frame = ivpt.of_vtab(chapter, *ivpt.STRUCTURES)
+if len(frame):
+    chapter.show("ivpt.table-3", statistics.group_table(frame), frame, ivpt.BY_GROUP)
+    ivpt.show_gains(chapter, "ivpt.table-3", frame, ivpt.STRUCTURES[1:], "four prompt structures")
+chapter.judge("ivpt.table-3.vpt-over-provp", frame, "VPT-Deep", "ProVP", on="vtab")
+chapter.judge("ivpt.table-3.express-over-vpt", frame, "EXPRESS", "VPT-Deep", on="vtab")
+chapter.judge("ivpt.table-3.vanilla-over-express", frame, "Vanilla CDC", "EXPRESS", on="vtab")
+chapter.judge("ivpt.table-3.cdc-over-vanilla", frame, "CDC", "Vanilla CDC", on="vtab")
+ivpt.audit(chapter, "ivpt.table-3", ivpt.THREE, ["structure"])
+ivpt.derive(chapter, "ivpt.table-3.printed-gains", ivpt.printed_gains_wrong())
+page.printed("ivpt.table-3", "Table 3 as printed")
+chapter.end("ivpt.table-3", ivpt.SCALE, "benchmark", "ivpt-structures")
+
+# %% [markdown]
+# Of these structures only ProVP and EXPRESS let prompts carry something of the image from block to block. They also run
+# the prompts through attention and MLP, so their gradients are of other sizes than those of prompts that end in their
+# block, and the best learning rates lie far apart. A structure that looks poor may lack a rate between those tried.
+
+# %% [markdown]
+# (ivpt.figure-4)=
+# ## Figure 4: Noise robustness on two natural sets
+#
+# The paper adds more and more Gaussian noise to the images of two natural sets and sees CDC lose less than EXPRESS,
+# three seeds each. Here noise meets the test images alone; its standard deviation is given as a share of the range
+# from black to white. What counts is the loss against the same model without noise, so that a better start is no
+# advantage.
+
+# %% name="ivpt.figure-4" tags=["hide-input"]
+NOISE = "CIFAR-100, Caltech101 and the sets of Figure 6 with a ViT-B/16 need the published weights and the data."
+natural_noise = parts.noise_of(chapter, "ivpt.figure-4")
+parts.show_noise(chapter, "ivpt.figure-4", natural_noise)
+chapter.end("ivpt.figure-4", NOISE, "benchmark", "ivpt-structures")
+
+# %% [markdown]
+# A model that is right more often without noise has more to lose. A loss in points is not corrected for that, neither
+# in the paper nor here.
+
+# %% [markdown]
+# (ivpt.table-4)=
+# ## Table 4: Where reinforcement is added
+#
+# AR on no token, on all, or on the $k$ that the class token attends to. In the paper the choice of $k$ is best
+# in every group, and reinforcing all tokens does harm on the structured tasks.
+
+# %% name="ivpt.table-4" tags=["hide-input"]
+frame = ivpt.of_vtab(chapter, *ivpt.PLACES)
+if len(frame):
+    table = statistics.group_table(frame)
+    table.insert(0, "AR", table.method.map(ivpt.PLACES))
+    chapter.show("ivpt.table-4", table, frame, ivpt.BY_GROUP)
+chapter.judge("ivpt.table-4.top-k-over-none", frame, "iVPT", "CDC + DA", on="vtab")
+chapter.judge("ivpt.table-4.top-k-over-all", frame, "iVPT", "iVPT, AR on all tokens", on="vtab")
+ivpt.audit(chapter, "ivpt.table-4", ivpt.THREE, ["setting"])
+printed = papers.published("ivpt.table-4").set_index("setting")[ivpt.THREE["Mean"]].astype(float)
+ivpt.derive(chapter, "ivpt.table-4.all-over-none-groups", int((printed.loc["All"] > printed.loc["None"]).sum()))
+page.printed("ivpt.table-4", "Table 4 as printed")
+chapter.end("ivpt.table-4", ivpt.SCALE, "benchmark", "ivpt-parts")
+
+# %% [markdown]
+# The two reinforcements do different things. On all tokens AR learns one vector for every place, like a second
+# positional embedding, and has more parameters; on the top $k$ it learns one for every rank of salience, wherever the
+# patch lies. A task that asks for a place can use the first, a task whose object moves the second.
+
+# %% [markdown]
+# (ivpt.figure-5)=
+# ## Figure 5: Numbers of prompt tokens N and k
+#
+# The paper varies $N$ with $k = 0$, and $k$ with $N = 10$. It finds iVPT robust, and AR with any $k$ better than none.
+# The curves are not in the text. Here they are drawn for one task.
+
+# %% name="ivpt.figure-5" tags=["hide-input"]
+frame = chapter.rows("ivpt-tokens", tasks="ablation", part="supervised")
+if len(frame):
+    frame = parts.token_numbers(frame)
+    caption = "Accuracy over N without AR (left) and over k with ten prompts (right); mean and range over seeds."
+    alt = "Two curves of test accuracy, over the number of prompt tokens and over the number of reinforced tokens."
+    chapter.show("ivpt.figure-5", parts.tokens_figure(frame), frame, caption, alt)
+    parts.judge_tokens(chapter, frame)
+why = "The paper's sets, with a ViT-B/16, need the published weights and the data."
+chapter.end("ivpt.figure-5", why, "benchmark", "ivpt-tokens")
+
+# %% [markdown]
+# Each point has a search of three rates of its own, with one seed on 200 validation images, so neighbours may differ by
+# the luck of that choice.
+
+# %% [markdown]
+# (ivpt.figure-6)=
+# ## Figure 6: Noise robustness on specialized and structured sets
+#
+# The same on medical, satellite and synthetic images, where the paper finds the difference larger than on natural
+# ones. Here: one specialized and one structured task.
+
+# %% name="ivpt.figure-6" tags=["hide-input"]
+foreign_noise = parts.noise_of(chapter, "ivpt.figure-6")
+parts.show_noise(chapter, "ivpt.figure-6", foreign_noise)
+if len(foreign_noise):
+    claim = "ivpt.figure-6.more-on-foreign"
+    foreign = parts.spared(chapter, foreign_noise, claim, "ivpt.figure-6")
+    more = (foreign - parts.spared(chapter, natural_noise, claim, "ivpt.figure-4")).dropna()
+    used = [*foreign_noise.record, *natural_noise.record]
+    chapter.judge_values(claim, more, used, "Against the tasks of Figure 4, paired by seed;")
+chapter.end("ivpt.figure-6", NOISE, "benchmark", "ivpt-structures")
+
+# %% [markdown]
+# (ivpt.figure-7)=
+# ## Figure 7: Attention maps by layer
+#
+# The paper shows where the class token looks in each block, for one image of three sets, and reads from it that iVPT
+# attends more tightly to what matters, and to all objects of a counting scene. One picture proves little, so here
+# the statement has a number beside it: the **entropy** of the class token's attention to patches, in bits, over
+# many test images. Even attention over all patches has the logarithm of their number; one patch has 0.
+
+# %% name="ivpt.figure-7" tags=["hide-input"]
+looked_at = parts.LOOKED_AT[chapter.p.profile]
+both = zip(ivpt.PAIR, ["vpt-deep", "ivpt"], strict=True)
+found = [parts.insight(chapter, insights.attention_maps, "benchmark", name, slug, looked_at) for name, slug in both]
+maps = pd.concat(found)
+if len(maps):
+    first = parts.first_maps(maps, looked_at)
+    caption = "The class token's attention to the patches by block, each map from 0 (dark) to its own maximum."
+    alt = "Rows of small heat maps, one for each block, beside a test image, for VPT-Deep and iVPT on each task."
+    note = "One image, the first of the test split."
+    chapter.show("ivpt.figure-7", parts.maps_figure(chapter, first), first, caption, alt, note)
+
+# %% tags=["hide-input"]
+if len(maps):
+    pooled = {task: f"{chapter.pooled(rows.record.iloc[0])} of {task}" for task, rows in maps.groupby("task", sort=False)}
+    page.show(
+        "ivpt.figure-7",
+        parts.entropy_figure(maps),
+        evidence="trend",
+        records=[*maps.record],
+        how=f"Test images: {', '.join(pooled.values())}; mean and range, {maps.seed.nunique()} seeds.",
+        caption="Entropy of the class token's attention to patches, prompts left out; lower is more concentrated.",
+        alt="Two curves of entropy over the blocks, for VPT-Deep and iVPT, below a dashed line for even attention.",
+    )
+    parts.judge_entropy(chapter, maps, looked_at)
+why = "Pets, Resisc45 and Clevr/count with a ViT-B/16 need the published weights and the data."
+chapter.end("ivpt.figure-7", why, "benchmark")
+chapter.show_left_out()
+
+# %% tags=["remove-output", "remove-input"]
+page.close()
