@@ -148,12 +148,12 @@ def number(value: float, step: float = 0) -> str:
 def condition(claim: papers.Claim) -> str:
     """What the estimate must be, in a few words."""
     if claim.direction != "equal":
-        return f"{'above' if claim.direction == 'greater' else 'below'} {number(claim.margin)}"
+        return f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
     if not claim.tolerance:
         return f"exactly {number(claim.published)}"
     if not claim.published:
-        return f"at most {number(claim.tolerance)} from 0"
-    return f"{number(claim.published, claim.tolerance)} ± {number(claim.tolerance)}"
+        return f"at most {claim.tolerance:g} from 0"
+    return f"{number(claim.published, claim.tolerance)} ± {claim.tolerance:g}"
 
 
 def found_text(claim: papers.Claim, found: dict) -> str:
