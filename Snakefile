@@ -35,12 +35,16 @@ os.environ["PATH"] = f"{workflow.basedir}/.venv/bin:{os.environ['PATH']}"  # on 
 with open("data_manifests/notebooks.yaml", encoding="utf-8") as file:
     NOTEBOOKS = yaml.safe_load(file)
 SLICES = {name: (entry["slices"] or {}).get(PROFILE) or {} for name, entry in NOTEBOOKS.items()}
+AFTER = {
+    name: [ancient(f"build/executed/{PROFILE}/{other}.ipynb") for other in entry.get("after", ())]
+    for name, entry in NOTEBOOKS.items()
+}
 GPUS = int(DEVICE.startswith("cuda"))
 CARDS = int(CARDS)
 
 MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
 SITE_ONLY = [path for path in MODULES if "/auditing/" in path or "/site/" in path or path.endswith("/__main__.py")]
-LOOKS_ONLY = [f"src/visprompt/pages/{name}.py" for name in ("plots", "diagrams")]
+LOOKS_ONLY = [path for path in MODULES if "/pages/diagrams/" in path or path.endswith("/pages/plots.py")]
 WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
 PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
@@ -143,6 +147,7 @@ rule slice:
     """A narrower run of a notebook, for the records it leaves."""
     input:
         notebook="build/ipynb/{name}.ipynb",
+        after=lambda wildcards: AFTER[wildcards.name],
         code=RUN,
         settings=SETTINGS,
         weights=WEIGHTS,
@@ -167,6 +172,7 @@ rule execute:
     """The whole notebook. One that fails stays in build/running, to be looked at."""
     input:
         notebook="build/ipynb/{name}.ipynb",
+        after=lambda wildcards: AFTER[wildcards.name],
         slices=lambda wildcards: [
             f"build/slices/{PROFILE}/{wildcards.name}/{piece}.ipynb" for piece in SLICES[wildcards.name]
         ],

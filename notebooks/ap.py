@@ -70,7 +70,6 @@ from visprompt.methods import method_class
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.embedded import networks
 from visprompt.pages import plots
-from visprompt.chapters.chapter import not_judged
 from visprompt.pages.page import Page
 from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
@@ -301,7 +300,7 @@ def answers(claim, *parts, on=ONE):
     names = [str(number) for number in range(len(parts))]
     rows, why = whole(pd.concat([rows.assign(variant=name) for name, rows in zip(names, parts)]), names, on)
     if why and has(*parts):
-        not_judged(claim, why)
+        page.not_judged(claim, why)
     return None if why else [rows[rows.variant == name] for name in names]
 
 
@@ -1322,7 +1321,7 @@ if "ap" in p.methods and len(p.layer_tasks) > 1:
         known = embedded_tasks() if p.profile == "quick" else NINETEEN  # the paper does not name its data sets here
         on = [task for task in p.layer_tasks if task in known]
         if names and len(on) < 2:
-            not_judged(f"ap.figure-a1.{claim}", f"it is about several data sets, and of the paper's there is {len(on)}")
+            page.not_judged(f"ap.figure-a1.{claim}", f"it is about several data sets, and of the paper's there is {len(on)}")
         elif names and (found := answers(f"ap.figure-a1.{claim}", layers(names[0]), on=on)):
             lead = layer_table(names[0], *found)[2]
             page.judge(f"ap.figure-a1.{claim}", *interval(lead), evidence=EVIDENCE, records=[*found[0].record])

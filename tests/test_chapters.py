@@ -7,11 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from visprompt.pages.chapters import Chapter, ChapterParameters
 
 from visprompt import records
+from visprompt.chapters import chapter as chapters
+from visprompt.chapters import real
+from visprompt.chapters.chapter import Chapter
+from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
-from visprompt.pages import chapters, plots
+from visprompt.pages import plots
 from visprompt.pages.page import Page
 from visprompt.paths import ROOT
 from visprompt.studies.sweeps import Run
@@ -78,7 +81,7 @@ def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
     assert not len(frame) and {"variant", "task", "seed", "group"} <= set(frame.columns)
     chapter.judge("spt.table-3.deep-over-vpt-deep", frame, "SPT-Deep", "VPT-Deep", on="fine")
     assert chapter.page.claims == {}
-    chapter.paper_scale("spt.table-3", "Needs data.", "benchmark")
+    chapter.end("spt.table-3", "Needs data.", "benchmark")
     command = chapter.page.artifacts["spt.table-3"]["not_run"]["command"]
     assert command == "make notebook NAME=spt PROFILE=paper ARGS=\"-p data_dir FOLDER -p studies '[benchmark]'\""
 
@@ -95,9 +98,9 @@ def test_a_chapter_shows_each_run_once(chapter, stores):
 
 
 def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stores):
-    chapter.real_images()
+    real.real_images(chapter)
     assert "No such run is kept yet" in shown(monkeypatch, chapter)
-    monkeypatch.setattr(chapters, "REAL", "vit_micro_patch4_24")
+    monkeypatch.setattr(real, "REAL", "vit_micro_patch4_24")
     lab = chapters.Lab(chapters.Bench(changes={"epochs": 1}))
     for seed in (0, 1):
         lab.do(Run("vit_micro_patch4_24", "position", "linear-probe", seed))
@@ -111,7 +114,7 @@ def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stor
 
 def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkeypatch, stores):
     """85.4 ± 3.0 was made of one run with 100 images and one with 200."""
-    monkeypatch.setattr(chapters, "REAL", "vit_micro_patch4_24")
+    monkeypatch.setattr(real, "REAL", "vit_micro_patch4_24")
     base = {
         "method": "vpt-deep",
         "method_settings": {"prompt_tokens": 2},
@@ -140,7 +143,7 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
     keep(stores, base, 20.0, weights="other weights")
     tables = []
     monkeypatch.setattr(chapter.page, "present", lambda table, **_: tables.append(table))
-    chapter.real_images()
+    real.real_images(chapter)
     (table,) = tables
     accuracies = table["test accuracy, %"].astype(str).tolist()
     assert sorted(accuracies) == ["20.0"] * 8 + ["82.0 ± 2.8"]
@@ -158,9 +161,9 @@ def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
 def shown(monkeypatch, chapter, call=None):
     """The HTML that a call displays, real_images unless told."""
     found = []
-    for module in ("visprompt.pages.chapters", "visprompt.pages.page"):
+    for module in ("visprompt.chapters.chapter", "visprompt.chapters.real", "visprompt.pages.page"):
         monkeypatch.setattr(f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", "")))
-    (call or chapter.real_images)()
+    (call or (lambda: real.real_images(chapter)))()
     return "".join(found)
 
 
@@ -363,9 +366,8 @@ def test_one_seed_has_no_deviation_in_the_tables_of_ap():
 def test_a_claim_of_ap_is_not_judged_from_another_folder(monkeypatch):
     rows = frame_of(["dtd10"])
     told = []
-    cell = part_of_a_notebook(
-        "ap", "answers", "has", pd=pd, whole=chapters.grids.whole, ONE=["position"], not_judged=lambda *why: told.append(why)
-    )
+    page = types.SimpleNamespace(not_judged=lambda *why: told.append(why))
+    cell = part_of_a_notebook("ap", "answers", "has", pd=pd, whole=chapters.grids.whole, ONE=["position"], page=page)
     assert cell.answers("ap.table-1.vit-ap-over-vp", rows, rows) is None and "there is dtd10" in told[0][1]
     both = pd.concat([rows, frame_of(["position"])])
     ap, vp = cell.answers("ap.table-1.vit-ap-over-vp", both, both)

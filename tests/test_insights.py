@@ -7,9 +7,9 @@ import torch
 from conftest import small_vit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from visprompt.pages.chapters import kept_rows
 
 import visprompt as vp
+from visprompt.chapters.real import kept_rows
 from visprompt.errors import BadInput
 from visprompt.measure.attention import prompt_attention
 from visprompt.measure.similarity import normalised_mutual_information

@@ -223,6 +223,8 @@ DAMAGE = [
     ("notebooks.yaml", "artifacts: [ap.lemma-1, ap.theorem-1", "artifacts: [ap.lemma-1, ap.lemma-1", "given twice"),
     ("notebooks.yaml", "slices: {quick: {}, paper: {}}", "slices: {quik: {}, paper: {}}", "Did you mean 'quick'"),
     ("notebooks.yaml", "  title: ", "  titel: ", "Did you mean 'title'"),
+    ("notebooks.yaml", "after: [methods]", "after: [metods]", "Did you mean 'methods'"),
+    ("notebooks.yaml", "after: [methods]", "after: [spt]", "unknown notebook above it 'spt'"),
     ("papers/papers.yaml", "  short: AP", "  shrt: AP", "Did you mean 'short'"),
     ("papers/papers.yaml", "  short: AP", "  short: ' '", "' ' is given; write a text"),
     ("papers/names.yaml", "  measure:\n", "  measur:\n", "Did you mean 'measure'"),

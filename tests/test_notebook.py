@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visprompt import manifests, papers, paths, records
-from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
 from visprompt.pages import judging, plots
 from visprompt.pages import page as page_module
@@ -181,24 +180,15 @@ def test_parameters_stay_what_they_are_until_the_setup_cell_runs_again(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_parameters_cell_has_all_parameters_and_nothing_else(path):
-    parameters, others = cells_of(path)
-    own = [node for cell in others for node in cell.body if isinstance(node, ast.ClassDef) and node.name == "Settings"]
-    wanted = [field.name for field in fields(parameters_module.Parameters)]
-    if own:
-        wanted += [line.target.id for line in own[0].body if isinstance(line, ast.AnnAssign)]
-    elif "ChapterParameters" in path.read_text():
-        wanted = [field.name for field in fields(ChapterParameters)]
-    assert sorted(parameters_module.assigned(ast.unparse(parameters))) == sorted(wanted)
-
-
-@pytest.mark.parametrize("name", ["ap_theory", "cost", "methods", "shallow_vit"])
-def test_a_notebooks_setup_can_run_again(name, stores):
-    code = [cell.source for cell in jupytext.read(NOTEBOOKS[0].with_stem(name)).cells if cell.cell_type == "code"][:2]
+def test_a_page_opens_again_with_all_its_parameters_and_runs_nothing(path, stores):
+    cells = [cell.source for cell in jupytext.read(path).cells if cell.cell_type == "code"][:2]
     namespace = {"__name__": "__main__"}
-    for source in (*code, code[1], 'profile = "paper"', code[1]):
+    for source in (*cells, cells[1], 'data_dir = "."; profile = "paper"', cells[1]):
         exec(source, namespace)
-    assert namespace["p"].profile == namespace["page"].profile == "paper"
+    settings = namespace["page"].settings
+    assert settings.profile == namespace["page"].profile == "paper"
+    assert sorted(parameters_module.assigned(cells[0])) == sorted(field.name for field in fields(settings))
+    assert not any(store.exists() for store in stores)
 
 
 def test_a_mean_has_a_deviation_from_two_values_on():

@@ -12,15 +12,18 @@ from ..words import PROFILES
 def notebooks_schema() -> dict:
     """`notebooks.yaml`."""
     slices = mapping({}, {name: named(named({}, 0), 0) for name in PROFILES})
-    return named(mapping({"title": TEXT, "artifacts": listed(TEXT, 0, uniqueItems=True), "slices": slices}))
+    own = {"title": TEXT, "artifacts": listed(TEXT, 0, uniqueItems=True), "slices": slices}
+    return named(mapping(own, {"after": listed(TEXT, uniqueItems=True)}))
 
 
 def notebooks_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """A notebook exists, and what it shows are artifacts that no other shows."""
+    """A notebook exists, comes after notebooks above it, and shows artifacts that no other shows."""
     there = [path.stem for path in (file.parents[1] / "notebooks").glob("*.py")]
     artifacts, shown = set(papers.artifacts().index), {}
     for name, entry in content.items():
         yield from known((), "notebook", name, there, name)
+        for place, other in enumerate(entry.get("after", ())):
+            yield from known((name, "after", place), "notebook above it", other, list(content)[: list(content).index(name)])
         for place, id in enumerate(entry["artifacts"]):
             path = (name, "artifacts", place)
             yield from known(path, "artifact", id, artifacts)
