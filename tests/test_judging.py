@@ -200,7 +200,7 @@ def test_above_full_finetuning_is_not_asked_where_that_always_wins(best, judged,
     rows = frame({(v, t): (lambda s, v=v: levels[v] + s) for v, t in cells}, 3)
     chapter = Chapter.__new__(Chapter)  # without any run: what it has is given here
     chapter.page, chapter.cast = page_module.Page("spt", Parameters()), grids.cast("quick")
-    chapter.__dict__["frames"] = {"benchmark": rows}
+    chapter.guessed, chapter.__dict__["frames"] = {}, {"benchmark": rows}
     found = chapter.answers("spt.table-s3.supervised-over-full", rows, ["SPT-Deep", "Full fine-tuning"], "vtab")
     assert bool(len(found)) is judged
     assert ("spt.table-s3.supervised-over-full" in chapter.page.claims) is not judged

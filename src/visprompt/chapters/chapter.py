@@ -45,6 +45,7 @@ class Chapter:
         recipe = paper if p.profile == "paper" and paper in ("davpt", "ivpt", "spt") else p.profile
         self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
         self.cast = grids.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
         grids.check_foreign(self.cast, p.data_dir)
 
@@ -200,6 +201,7 @@ class Chapter:
         if why:
             self.page.not_judged(claim, why)
             return frame.iloc[:0]
+        self.guessed[claim] = rows.attrs.get("near_chance", [])
         return rows
 
     def full_wins(self, rows: pd.DataFrame) -> bool:
@@ -231,20 +233,22 @@ class Chapter:
         tasks, seeds = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.tasks, "task"), (found.seeds, "seed")))
         told = f"{better} − {worse}, paired by seed: {tasks}, {seeds}, better on {found.better_tasks} of {tasks}"
         told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
-        told = f"{told}. {self.reach(rows, found)} {note}"
+        told = f"{told}. {self.reach(claim, found)} {note}"
         self.page.judge(
             claim, found.mean, found.low, found.high, evidence="trend", records=found.records, note=" ".join(told.split())
         )
 
-    def reach(self, rows: pd.DataFrame, found: statistics.Gain) -> str:
+    def reach(self, claim: str, found: statistics.Gain) -> str:
         """What the interval of a gain holds for, and which cells left its mean."""
-        told = ""
-        if found.tasks > 1:
-            _, low, high = found.here
-            told = "The interval is over tasks and seeds."
-            told += f" On these {found.tasks} tasks alone, over seeds: [{low:.3g}, {high:.3g}]." if low > -np.inf else ""
-        out = rows.attrs.get("near_chance")
-        return f"{told} Near chance, so left out: {', '.join(out)}." if out else told
+        if found.tasks == 1:
+            return self.without(claim)
+        _, low, high = found.here
+        here = f" On these {found.tasks} tasks alone, over seeds: [{low:.3g}, {high:.3g}]." if low > -np.inf else ""
+        return f"The interval is over tasks and seeds.{here} {self.without(claim)}"
+
+    def without(self, claim: str) -> str:
+        """Which cells left the mean that a claim is judged by."""
+        return f"Near chance, so left out: {', '.join(self.guessed[claim])}." if self.guessed.get(claim) else ""
 
     def judge_values(self, claim: str, values: Sequence[float], used: Sequence[records.Record], note: str = "") -> None:
         """Hold values, one a seed, against a claim; nothing where there are none."""
@@ -253,7 +257,8 @@ class Chapter:
             told = "one seed" if len(values) == 1 else f"{len(values)} seeds"
             tasks = {record.settings.get("task") for record in used}
             told += f", on these {len(tasks)} tasks alone" if len(tasks) > 1 else ""
-            self.page.judge(claim, *found, evidence="trend", records=used, note=f"{note} {told}.".strip())
+            told = f"{note} {told}. {self.without(claim)}".strip()
+            self.page.judge(claim, *found, evidence="trend", records=used, note=told)
 
     def judge_least(
         self, claim: str, leads: dict[str, tuple], on: str | Sequence[str], parts: Sequence[str] = (), note: str = ""
@@ -269,16 +274,16 @@ class Chapter:
             rows = self.answers(claim, frame, pair, on, parts)
             if not len(rows):
                 return
-            gains[name] = (statistics.gain(rows, *pair), rows)
+            gains[name] = statistics.gain(rows, *pair)
         if gains:
-            name, (least, rows) = min(gains.items(), key=lambda item: (item[1][0].low, item[1][0].mean))
+            name, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
             told = f"Least certain of {len(gains)} leads: {name}" if len(gains) > 1 else name
             self.page.judge(
                 claim,
                 *(least.mean, least.low, least.high),
                 evidence="trend",
-                records=[record for one, _ in gains.values() for record in one.records],
-                note=" ".join(f"{told}; {least.seeds} seeds. {self.reach(rows, least)} {note}".split()),
+                records=[record for one in gains.values() for record in one.records],
+                note=" ".join(f"{told}; {least.seeds} seeds. {self.reach(claim, least)} {note}".split()),
             )
 
     def pooled(self, record: records.Record) -> int:
