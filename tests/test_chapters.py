@@ -1,8 +1,5 @@
 """Chapters: their parameters are checked, narrowed and missing runs do not stop them, real images find their place."""
 
-import ast
-import types
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,9 +11,7 @@ from visprompt.chapters import real
 from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
-from visprompt.pages import plots
 from visprompt.pages.page import Page
-from visprompt.paths import ROOT
 from visprompt.studies.sweeps import Run
 
 
@@ -302,74 +297,3 @@ def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, 
     p = chapters.replace(p, studies=own[1:])
     with pytest.raises(BadInput, match=f"runs failed.*{why}"):
         Chapter(Page(name, p), p, own, []).frames  # noqa: B018
-
-
-def part_of_a_notebook(name, *wanted, **namespace):
-    """The functions with these names that a notebook defines, with `namespace` for what they read."""
-    source = (ROOT / "notebooks" / f"{name}.py").read_text()
-    found = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name in wanted]
-    exec(compile(ast.Module(found, []), name, "exec"), namespace)
-    return types.SimpleNamespace(**namespace)
-
-
-@pytest.mark.parametrize(
-    ("task", "few_shot", "amounts"),
-    [
-        ("position", 160, [80, 160, 320, 800]),
-        ("position", 400, [200, 400, 800]),
-        ("position", 800, [400, 800, 1600]),
-        ("count", 800, [400, 800]),
-        ("count", 1000, [500, 800, 1000]),
-    ],
-)
-def test_no_number_of_training_images_is_run_twice(task, few_shot, amounts):
-    """Twice 400 is all of 800 images. Position has more to draw from; where there are none, twice 800 is not tried."""
-    lab = chapters.Lab(chapters.Bench())
-    loaded = {"vit_micro_patch4_24": lab.backbone("vit_micro_patch4_24")}
-    p = types.SimpleNamespace(few_shot=few_shot, tasks=[], layer_tasks=[task], methods=["ap"])
-    cell = part_of_a_notebook(
-        "ap",
-        "amounts",
-        "runs_of",
-        "variant",
-        p=p,
-        loaded=loaded,
-        lab=lab,
-        Run=Run,
-        BadInput=BadInput,
-        is_vit={name: True for name in loaded},
-        place=dict.fromkeys(loaded, 2),
-        variant_rates={},
-        rates={name: [0.1] * 8 for name in loaded},
-        sizes=[few_shot // 2, few_shot, 2 * few_shot],
-        method_class=None,
-        embedded_tasks=chapters.embedded_tasks,
-    )
-    runs = [run for run in cell.runs_of("vit_micro_patch4_24", 0) if run.settings == {"block": 2}]
-    assert sorted(run.train_size or 800 for run in runs) == amounts
-
-
-def test_one_seed_has_no_deviation_in_the_tables_of_ap():
-    for tests, shown in (([50.0], "50.0"), ([50.0, 60.0], "55.0 ± 7.1")):
-        rows = pd.DataFrame({"task": "position", "test": tests, "seed": range(len(tests)), "record": "r", "parameters": 3})
-        p = types.SimpleNamespace(backbones=["b"], methods=["ap"], tasks=["position"], layer_tasks=["position"])
-        given = {"p": p, "part": lambda *_, rows=rows, **__: rows, "METHOD_NAMES": {"ap": "AP"}, "pd": pd, "plots": plots}
-        cell = part_of_a_notebook("ap", "accuracy_table", **given)
-        assert cell.accuracy_table()[0].loc[0, "position"] == shown
-        tables = []
-        page = types.SimpleNamespace(show=lambda _, table, tables=tables, **__: tables.append(table))
-        given |= {"page": page, "vits": ["b"], "EVIDENCE": "trend", "HOW": ""}
-        part_of_a_notebook("ap", "compare_ap", **given).compare_ap("ap.table-a3", {"add": {}}, {}, "")
-        assert tables[0].loc[0, "test accuracy, %"] == shown
-
-
-def test_a_claim_of_ap_is_not_judged_from_another_folder(monkeypatch):
-    rows = frame_of(["dtd10"])
-    told = []
-    page = types.SimpleNamespace(not_judged=lambda *why: told.append(why))
-    cell = part_of_a_notebook("ap", "answers", "has", pd=pd, whole=chapters.grids.whole, ONE=["position"], page=page)
-    assert cell.answers("ap.table-1.vit-ap-over-vp", rows, rows) is None and "there is dtd10" in told[0][1]
-    both = pd.concat([rows, frame_of(["position"])])
-    ap, vp = cell.answers("ap.table-1.vit-ap-over-vp", both, both)
-    assert set(ap.task) == {"position"} and len(ap) == len(vp) == 6 and len(told) == 1
-    assert cell.answers("ap.table-1.vit-ap-over-vp", both, rows.iloc[:0]) is None and len(told) == 1

@@ -201,7 +201,7 @@ def converted(tmp_path_factory):
     [
         ("ap_theory", ["-p", "sede", "[0]"], "unknown notebook parameter 'sede'. Did you mean 'seeds'"),
         ("ap", ["-p", "methods", '["app"]'], "unknown method 'app'. Did you mean 'ap'"),
-        ("ap", ["-p", "tasks", '["positon"]', "-p", "layer_tasks", '["positon"]'], "Did you mean 'position'"),
+        ("ap", ["-p", "tasks", '["positon"]'], "Did you mean 'position'"),
         ("ap", ["-p", "weights", "/nowhere/file.safetensors"], "/nowhere/file.safetensors does not exist"),
         ("ap", ["-p", "profile", "paper"], "give -p data_dir FOLDER"),
     ],
@@ -226,7 +226,7 @@ def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
     for folder in ("data_manifests", "notebooks"):
         (root / folder).symlink_to(ROOT / folder)
     words = ["-p", "seeds", "[0]", "-p", "kept_seeds", "[]", "-p", "methods", '["linear-probe"]', "-p", "epochs", "1"]
-    words += ["-p", "backbones", '["resnet_micro_24"]', "-p", "tasks", '["digits"]', "-p", "layer_tasks", '["digits"]']
+    words += ["-p", "backbone", "resnet_micro_24", "-p", "tasks", '["digits"]']
     done = subprocess.run(
         [BIN / "papermill", "--no-progress-bar", converted / "ap.ipynb", tmp_path / "out.ipynb", *words],
         capture_output=True,

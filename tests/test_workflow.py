@@ -106,6 +106,19 @@ def test_the_old_site_stands_when_the_site_step_fails_or_is_killed(root):
     assert sorted(path.name for path in (root / "build").iterdir()) in ([".turn", "records"], ["records"])
 
 
+def test_a_notebook_starts_after_those_that_do_some_of_its_runs(root):
+    slices = "slices: {quick: {a: {}, b: {}}}"
+    after = f"two: {{title: Two, artifacts: [], after: [one], {slices}}}\none: {{title: One, artifacts: [a], {slices}}}\n"
+    (root / "data_manifests" / "notebooks.yaml").write_text(after)
+    shutil.copy(root / "notebooks" / "one.py", root / "notebooks" / "two.py")
+    program(root, "papermill", PROGRAMS["papermill"].replace("echo notebook", 'echo "$5"'))
+    done = make(root, "book", "CORES=4")
+    assert done.returncode == 0, done.stderr
+    assert [Path(name).stem for name in ran(root)[:-1]] == ["one"] * 3 + ["two"] * 3
+    (root / "build" / "executed" / "quick" / "one.ipynb").touch()
+    assert make(root, "book").returncode == 0 and ran(root) == ["site"]  # it was late once; its records are no news
+
+
 def test_a_notebook_whose_records_are_gone_runs_again(root):
     assert make(root, "book").returncode == 0
     ran(root)

@@ -36,8 +36,8 @@ SHARED = ("backbone", "tasks", "head", "measure")  # what "over" and "minus" tak
 CLASSES = 1000  # of the models that are built; heads are added by arithmetic
 
 
-def printed_counts() -> pd.DataFrame:
-    """One row for every printed count, in the order of `counts.yaml`.
+def printed_counts(source: str | None = None) -> pd.DataFrame:
+    """One row for every printed count, or for every one of an artifact or a paper's prose, in the order of `counts.yaml`.
 
     Returns:
         Columns `id`, `artifact`, `where`, `method` (as printed), `unit` ("M parameters", "GFLOPs", where the papers
@@ -46,9 +46,10 @@ def printed_counts() -> pd.DataFrame:
     """
     rows, path = [], paths.MANIFESTS / "papers" / "counts.yaml"
     for number, group in enumerate(manifests.load_yaml(path)):
-        for source in group["sources"]:
-            with manifests.located(path, number):
-                rows += group_counts(group, source)
+        for one in group["sources"]:
+            if source in (None, one):
+                with manifests.located(path, number):
+                    rows += group_counts(group, one)
     return pd.DataFrame(rows)
 
 

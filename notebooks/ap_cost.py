@@ -1,0 +1,137 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # AP: what it costs
+#
+# An activation prompt {cite}`ap` trains little, and its backward pass ends at its block. This page counts parameters,
+# operations and memory on the paper's architectures, which holds exactly (`derived`), and times the methods at their
+# sizes where this machine can hold the model (`measured`). [](ap.ipynb) says what the methods are and how well they
+# do, {ref}`Figure 2 <ap.figure-2>` what AP costs at each block of a ResNet, and [](ap_peft.ipynb) counts the
+# parameters of other methods that train little.
+
+# %% tags=["parameters"]
+profile = "quick"
+device = "cpu"
+measure = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
+
+# %% tags=["hide-input", "remove-output"]
+import visprompt as vp
+from visprompt.chapters import ap_cost
+
+p, page = ap_cost.opened("ap_cost", globals())
+
+# %% [markdown]
+# (ap.figure-3)=
+# ## Figure 3: Shapes of tunable parameters
+#
+# NORM-TUNE trains one scale and one shift per channel, shared by all positions; AP trains one value per channel
+# *and* position, shared by all images. So AP on one layer has as many entries as the layer has positions, times
+# NORM-TUNE's shifts there. Proposition 1 (in [](ap_theory.ipynb)) says when the two coincide.
+
+# %% name="ap.figure-3" tags=["hide-input"]
+page.show(
+    "ap.figure-3",
+    ap_cost.shapes_figure(),
+    evidence="derived",
+    how="A drawing made from code; equal colours are one trained value.",
+    caption="Which features share a trained value. Left: NORM-TUNE's shift. Right: AP.",
+    alt="Two grids of channels by positions. NORM-TUNE has one colour per row, AP a different colour in every cell.",
+)
+large = vp.load_backbone("vit_large_patch16_224", device="meta")
+tokens, _ = large.shapes()[2]
+entries = vp.count_parameters(vp.build_method("ap", large, 10, block=2))["method"]
+page.judge(
+    "ap.figure-3.ap-entries-per-norm-bias",
+    entries / (large.blocks[2].norm1.bias.numel() * tokens),
+    evidence="derived",
+    note="ViT-Large/16, third block.",
+)
+
+# %% [markdown]
+# (ap.table-2)=
+# ## Table 2: Efficiency profile of the methods
+#
+# Four columns: tunable parameters, training memory, time per epoch and inference throughput, for CIFAR-10 with
+# batches of 128 on an RTX A6000. Parameters follow from the architecture. So does a lower bound for the memory of
+# a training step: weights, gradients, Adam's moments, and what autograd keeps for the backward pass. And so do the
+# operations. Time is measured where this machine can hold the model.
+#
+# Two conventions explain most of the printed parameter counts. VP's printed 0.11M and 0.12M are a **frame of 48
+# pixels** ($3 (224^2 - 128^2)$ values) plus the head for 10 classes; the text's "150k" would be every pixel.
+# The printed counts of full fine-tuning include ImageNet's 1000-way head, the other rows a 10-way head.
+
+# %% name="ap.table-2" tags=["hide-input"]
+counted = ap_cost.count_all()
+page.show(
+    "ap.table-2",
+    ap_cost.counted_table(counted),
+    evidence="derived",
+    records=list(counted.values()),
+    how="Counted on shapes at 224 pixels, batch 128, float32, Adam, with all tokens of the last block as the paper has "
+    "it; memory without workspace and fragmentation.",
+    caption="Parameters, memory of a training step and operations of one image, beside the printed values.",
+)
+
+# %% name="table-2-parameters" tags=["hide-input"]
+notes = ap_cost.readings(counted)
+for (word, short), record in counted.items():
+    claim, note = f"ap.table-2.{word}-{short}-parameters", notes.get(f"{word}-{short}", "")
+    page.judge(claim, ap_cost.total(record) / 1e6, evidence="derived", records=[record], note=note)
+share = {key: 100 * ap_cost.total(record) / ap_cost.total(counted[key[0], "full"]) for key, record in counted.items()}
+page.judge(
+    "ap.table-2.parameter-share-difference",
+    max(abs(share[word, "ap"] - share[word, "vp"]) for word in ap_cost.LARGE),
+    evidence="derived",
+    records=list(counted.values()),
+    note="Per cent of full fine-tuning.",
+)
+
+# %% [markdown]
+# Time and memory, measured. Random weights serve as well as any. AP is timed without cached activations, as the
+# paper runs it; the last block of the ViT computes the class token alone, as everywhere in this book. The times of one backbone come from one process in which the methods take turns, so that the
+# machine's drift meets them alike; the peak memory of each method comes from a process of its own. On a CPU the
+# batches are small, so weights count for more of the memory than at the paper's 128.
+
+# %% name="table-2-measured" tags=["hide-input"]
+timed, peaks = ap_cost.timings(p)
+if timed:
+    used = [record for word in timed for record in (timed[word], *peaks[word].values())]
+    page.show(
+        "ap.table-2",
+        ap_cost.measured_table(timed, peaks, p.device),
+        evidence="measured",
+        records=used,
+        how=f"Median of 4 rounds, float32, random weights, on {ap_cost.machine(used[0])}.",
+        caption="Time and peak memory at the paper's model sizes.",
+    )
+
+# %% name="table-2-measured-claims" tags=["hide-input"]
+for word, turns in timed.items():
+    told = dict(evidence="measured", note=f"At batch {ap_cost.batch_size(word, p.device)}.")
+    pair = [peaks[word]["ap"], peaks[word]["vp"]]
+    saved = pair[0].values["peak_mb"] / pair[1].values["peak_mb"] - 1
+    page.judge(f"ap.table-2.{word}-ap-memory-below-vp", saved, records=pair, **told)
+    faster = ap_cost.ratio(turns, "train_seconds", "ap", "vp")
+    page.judge(f"ap.table-2.{word}-ap-time-below-vp", *faster, records=[turns], **told)
+    if word == "vit":
+        # Throughput is the inverse of time, so linear over AP in seconds is AP over linear in images a second.
+        near = ap_cost.ratio(turns, "infer_seconds", "linear-probe", "ap")
+        page.judge("ap.table-2.vit-ap-throughput-near-linear", *near, records=[turns], **told)
+page.not_run(
+    "ap.table-2",
+    why="Memory, time and throughput at batch 128 want a GPU with 48 GB.",
+    command='make notebook NAME=ap_cost ARGS="-p measure True -p device cuda"',
+)
+
+# %% tags=["remove-output", "remove-input"]
+page.close()

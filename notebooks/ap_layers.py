@@ -1,0 +1,317 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # AP: where to prompt, and in which form
+#
+# An activation prompt {cite}`ap` may enter any block of the network. The paper's central claim is that ResNets want
+# it deep and ViTs want it shallow; it asks why, and whether several layers or another form than a sum do better.
+#
+# The methods and what can be settled in the quick profile are on [](ap.ipynb), with how the learning rates were chosen
+# and what a run is. The paper's places are the third block of a ViT and the third-to-last of a ResNet (Section 6.1);
+# blocks are counted from 0.
+
+# %% tags=["parameters"]
+profile = "quick"
+device = "cpu"
+backbone = None  # one name; None: the profile's ViT and ResNet
+weights = "pretrained"  # or a weights file, or [NAME=FILE, ...] for several backbones
+tasks = None  # tasks on which every block is tried
+methods = None
+seeds = None
+kept_seeds = None  # seeds shown where a kept record has them, and not run otherwise
+data_dir = None  # folder of the tasks that are not embedded
+few_shot = None  # of Figure 6, which takes half and twice as many training images too
+epochs = None
+
+# %% tags=["hide-input", "remove-output"]
+import json
+
+import numpy as np
+import pandas as pd
+
+import visprompt as vp
+from visprompt.chapters import ap_layers, ap_peft
+from visprompt.chapters.ap_runs import EVIDENCE, NINETEEN, rerun, seeds_of, shown_of
+from visprompt.chapters.chapter import not_judged
+from visprompt.data.tasks import embedded_tasks
+
+runs = ap_layers.LayerRuns.opened("ap_layers", globals())
+page, p = runs.page, runs.p
+
+# %% name="runs" tags=["hide-input", "remove-output"]
+frame = runs.frame
+with_ap = "ap" in p.methods
+PETS = '["oxford_iiit_pet"]'
+
+# %% [markdown]
+# (ap.figure-2)=
+# ## Figure 2: AP by layer on ResNet-101
+#
+# The paper puts AP on each layer of a ResNet-101 in turn, on OxfordPets by its caption and on CIFAR-10 by its text,
+# and finds the best accuracy at layer 31, about 5 points above VP, with 100k parameters against VP's 150k.
+#
+# Parameters and operations by block follow from the architecture alone. An AP step goes forward through the
+# whole network but backward only to its block, so a deep prompt trains almost as cheaply as a linear probe.
+
+# %% name="ap.figure-2" tags=["hide-input"]
+exact, rows = ap_layers.block_costs()
+page.show(
+    "ap.figure-2",
+    ap_layers.cost_figure(rows),
+    evidence="derived",
+    records=[exact],
+    how="Counted on the ResNet-101 architecture at 224 pixels, 37 classes.",
+    caption="What AP costs by block. Left: entries of the prompt. Right: operations of a training step.",
+    alt="Two step curves over the 33 blocks of ResNet-101: prompt entries fall in steps from 800 to 100 thousand, training operations fall steadily towards half of VP's.",
+)
+# "Layer 31" counted from 1 is block 30, the third-to-last, where Section 6.1 puts AP as well.
+page.judge(
+    "ap.figure-2.ap-parameters",
+    rows.parameters[30] / 1e3,
+    evidence="derived",
+    records=[exact],
+    note=f"{rows.parameters[32]:,} entries, the printed 100k, belong to the inputs of the last two blocks.",
+)
+page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived", records=[exact])
+
+# %% [markdown]
+# The accuracy by block, on the ResNet of this run. The best block is chosen on the validation split; the star marks it
+# on the test accuracy. Choosing the block as well as the rate gives AP a larger search than the other methods have.
+
+# %% name="figure-2-accuracy" tags=["hide-input"]
+if runs.resnets and with_ap:
+    name, task = runs.resnets[0], p.tasks[0]
+    used = runs.layers(name, task)
+    runs.show(
+        "ap.figure-2",
+        runs.layer_figure(name, task),
+        [*used.record],
+        f"AP by block on {name}, task {task}: mean and range over {seeds_of(used)}; star: best on validation.",
+        f"Accuracy of AP by block on {name} with dashed lines for linear probe, NORM-TUNE, VP and full fine-tuning.",
+    )
+    runs.judge_best(name)
+
+# %% [markdown]
+# (ap.figure-4)=
+# ## Figure 4: Layer preference by architecture
+#
+# The paper's central picture: on OxfordPets, AP on ResNet-50 and ResNet-101 is best in deep layers, on ViT-Base and
+# ViT-Large in shallow ones. (It prints "ViT-Base/12"; the text elsewhere uses ViT-B/16.)
+#
+# Each block is shown at the learning rate that suits it best on validation. That matters: at one common rate the
+# first block of the ViT and the first blocks of the ResNet look worse than they are. `position` asks for what the
+# source task taught the networks to ignore, so a prompt in the last block probably comes too late on either network;
+# a verdict on "deep" and "shallow" from one such task is a direction for this task, not for OxfordPets.
+
+# %% name="ap.figure-4" tags=["hide-input"]
+if with_ap:
+    used = pd.concat([runs.layers(name, p.tasks[0]) for name in p.backbones])
+    runs.show(
+        "ap.figure-4",
+        runs.layer_grid(p.tasks[:1]),
+        [*used.record],
+        f"AP by block, task {p.tasks[0]}, mean and range over {seeds_of(used)}; star: best on validation.",
+        "Accuracy of AP by block for the ViT and the ResNet, with the other methods as dashed lines and a star on the best block.",
+    )
+    runs.judge_preference("ap.figure-4.vit-prefers-shallow", runs.vits)
+    runs.judge_preference("ap.figure-4.resnet-prefers-deep", runs.resnets)
+page.not_run(
+    "ap.figure-4",
+    why="ResNet-50, ResNet-101, ViT-Base and ViT-Large on OxfordPets need the published weights and the data.",
+    command=rerun("ap_layers", tasks=PETS),
+)
+
+# %% [markdown]
+# (ap.figure-5)=
+# ## Figure 5: Feature dissection: CKA and attention distance
+#
+# Why should the two families differ? The paper compares features by linear CKA {cite}`cortes2012`: deep ResNet-101
+# features resemble the *middle* of a ViT-Large. And it measures how far attention reaches {cite}`raghu2021`:
+# the mean distance between a patch and what it attends to falls over the first half of the network and then rises
+# a little. Prompts would like layers that see globally.
+
+# %% name="ap.figure-5" tags=["hide-input"]
+if runs.vits and runs.resnets:
+    found, count = runs.dissection()
+    cka, distance = np.array(found.values["cka"]), np.array(found.values["distance"])
+    page.show(
+        "ap.figure-5",
+        ap_layers.dissection_figure(runs.vits[0], runs.resnets[0], cka, distance),
+        evidence=EVIDENCE,
+        records=[found],
+        how=f"Frozen {runs.vits[0]} and {runs.resnets[0]} on {count} test images of {p.tasks[0]}; one pair of backbones, "
+        "no seeds.",
+        caption="(A) Similarity of the two networks' features by block. (B) How far each attention head looks (grey dots).",
+        alt="A heat map of CKA between ViT blocks and ResNet blocks, and a curve of mean attention distance over the ViT's blocks.",
+    )
+
+# %% name="figure-5-claims" tags=["hide-input"]
+if runs.vits and runs.resnets:
+    turn, closest = round(0.75 * len(distance)), cka[:, -2:].mean(1).argmax() / (len(cka) - 1)
+    read = {
+        "cka-deep-resnet-middle-vit": ([closest], "The last stage: the mean over its two blocks."),
+        "distance-falls": (ap_layers.slope(distance[:turn]), "Interval over the heads."),
+        "distance-rises-at-end": (ap_layers.slope(distance[turn:]), "Interval over the heads."),
+    }
+    looked_at = pd.DataFrame({"task": p.tasks[:1], "seed": 0})
+    for claim, (values, note) in read.items():
+        if runs.answers(f"ap.figure-5.{claim}", looked_at):
+            page.judge(f"ap.figure-5.{claim}", *values, evidence=EVIDENCE, records=[found], note=note)
+page.not_run(
+    "ap.figure-5",
+    why="ViT-Large/16 and ResNet-101 on OxfordPets need the published weights and the data.",
+    command=rerun("ap_layers", tasks=PETS),
+)
+
+# %% [markdown]
+# (ap.figure-6)=
+# ## Figure 6: Sample complexity by prompted layer
+#
+# Theorem 1 says that a deep-layer AP on a ViT needs more training samples than a shallow one. The paper plots
+# accuracy against the training-set size for several layers of ViT-Large/16.
+
+# %% name="ap.figure-6" tags=["hide-input"]
+if runs.vits and with_ap:
+    name = runs.vits[0]
+    shallow, deep = runs.place(name), runs.lab.backbone(name).depth - 2
+    used = runs.by_size((shallow, deep))
+    runs.show(
+        "ap.figure-6",
+        ap_layers.size_figure(used, (shallow, deep)),
+        [*used.record],
+        f"Accuracy against training images, {name}, task {p.tasks[0]}, mean and range over {seeds_of(used)}.",
+        "Two rising curves of test accuracy over the number of training images, for a shallow and a deep block.",
+    )
+    few = used[used.train_size <= p.few_shot]
+    counted = ", ".join(map(str, sorted(few.train_size.unique())))
+    note = f"Blocks {shallow} and {deep}, {counted} images."
+    runs.judge_lead("ap.figure-6.shallow-needs-fewer", few[few.block == shallow], few[few.block == deep], note=note)
+page.not_run(
+    "ap.figure-6",
+    why="ViT-Large/16 on OxfordPets needs the published weights and the data.",
+    command=rerun("ap_layers", tasks=PETS, backbone="vit_large_patch16_224.augreg_in21k_ft_in1k"),
+)
+
+# %% [markdown]
+# (ap.figure-7)=
+# ## Figure 7: Layer effect on CLIP and Swin (caption absent from the text)
+#
+# The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The figure's caption is lost.
+
+# %% name="ap.figure-7" tags=["hide-input"]
+OTHERS = ("swin_base_patch4_window7_224", "vit_base_patch32_clip_224.openai")
+page.not_run(
+    "ap.figure-7",
+    why="As for Table 5: the accuracies need the published weights and the data.",
+    command="\n".join(rerun("ap_layers", backbone=name, tasks=PETS) for name in OTHERS),
+)
+
+# %% [markdown]
+# (ap.figure-a1)=
+# ## Figure A1: Layer preference on more data sets
+#
+# The paper repeats Figure 4 on more data sets. Here: every task of this page whose blocks were all tried.
+
+# %% name="ap.figure-a1" tags=["hide-input"]
+if with_ap and len(p.tasks) > 1:
+    used = pd.concat([runs.layers(name) for name in p.backbones])
+    runs.show(
+        "ap.figure-a1",
+        runs.layer_grid(p.tasks),
+        [*used.record],
+        f"AP by block on {len(p.tasks)} tasks, mean and range over {seeds_of(used)}.",
+        "A grid of accuracy-by-block curves, one row a backbone, one column a task.",
+    )
+    known = embedded_tasks() if p.profile == "quick" else NINETEEN  # the paper does not name its data sets here
+    on = [task for task in p.tasks if task in known]
+    for claim, names in (("vit-prefers-shallow", runs.vits), ("cnn-prefers-deep", runs.resnets)):
+        if names and len(on) < 2:
+            not_judged(f"ap.figure-a1.{claim}", f"it is about several data sets, and of the paper's there is {len(on)}")
+        else:
+            runs.judge_preference(f"ap.figure-a1.{claim}", names, on)
+page.not_run(
+    "ap.figure-a1",
+    why="The paper's data sets are not named in the text; more tasks give more panels.",
+    command=rerun("ap_layers", tasks='["oxford_iiit_pet", "dtd"]'),
+)
+
+# %% [markdown]
+# (ap.figure-a2)=
+# ## Figure A2: AP and VPT layer by layer
+#
+# VPT restricted to one layer, block by block, below AP. It is AP by concatenation where the prompts' outputs are
+# dropped after the block.
+
+# %% name="ap.figure-a2" tags=["hide-input"]
+page.not_run(
+    "ap.figure-a2",
+    why="No runs of VPT at single blocks are kept yet; vpt-deep takes block=0, 1, ….",
+    command=rerun("ap_layers", tasks=PETS),
+)
+
+# %% [markdown]
+# (ap.table-a3)=
+# ## Table A3: Other prompt types inside AP
+#
+# Instead of adding, multiply ($z \odot \delta$) or concatenate ($[\delta, z]$, extra tokens from block $l$ on).
+# The paper finds adding best. Each form is shown at its own learning rate, chosen as on [](ap.ipynb).
+
+# %% name="ap.table-a3" tags=["hide-input"]
+if runs.vits and with_ap:
+    name = runs.vits[0]
+    runs.compare(
+        "ap.table-a3",
+        {kind: {"kind": kind} for kind in ("add", "product", "concatenate")},
+        {"add-over-product": ("add", "product"), "add-over-concatenate": ("add", "concatenate")},
+        f"Three ways to join prompt and activations at block {runs.place(name)} of {name}, task {', '.join(p.tasks)}; "
+        f"{shown_of(frame)}.",
+    )
+large = vp.load_backbone("vit_large_patch16_224", device="meta")
+added, product = (vp.count_parameters(vp.build_method("ap", large, 10, kind=kind)) for kind in ("add", "product"))
+page.judge("ap.table-a3.product-same-parameters", product["total"] / added["total"] - 1, evidence="derived")
+page.printed("ap.table-a3", "Table A3 as printed")
+page.not_run(
+    "ap.table-a3",
+    why="ViT-Large/16 on 19 data sets needs the published weights and the data.",
+    command=rerun("ap_layers", methods='["ap"]', tasks=json.dumps(NINETEEN)),
+)
+
+# %% [markdown]
+# (ap.table-a4)=
+# ## Table A4: AP on several layers
+#
+# Prompts on the first three or five blocks at once: the paper sees hardly more accuracy for much more memory. One
+# rate serves all prompts of a run, chosen as on [](ap.ipynb); alone, the first block wants a smaller rate than the third.
+
+# %% name="ap.table-a4" tags=["hide-input"]
+if runs.vits and with_ap:
+    runs.compare(
+        "ap.table-a4",
+        {"AP": {}, "AP-3": {"block": [0, 1, 2]}, "AP-5": {"block": [0, 1, 2, 3, 4]}},
+        {"three-blocks-gain-small": ("AP-3", "AP"), "five-blocks-gain-small": ("AP-5", "AP")},
+        f"Prompts on one block, on the first three and on the first five of {runs.vits[0]}, task {', '.join(p.tasks)}; "
+        f"{shown_of(frame)}.",
+    )
+ap_peft.show_parameters(page, "ap.table-a4")
+note = "ViT-Large/16 with a 10-way head, as in Table 2."
+for word, count in (("three", 3), ("five", 5)):
+    ap_peft.judge_count(page, "ap.table-a4", f"ap-{count}", f"{word}-blocks-parameters", note)
+page.printed("ap.table-a4", "Table A4 as printed")
+page.not_run(
+    "ap.table-a4",
+    why="ViT-Large/16 on 19 data sets needs the published weights and the data.",
+    command=rerun("ap_layers", methods='["ap"]', tasks=json.dumps(NINETEEN)),
+)
+
+# %% tags=["remove-output", "remove-input"]
+page.close()

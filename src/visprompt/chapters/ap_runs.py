@@ -1,0 +1,245 @@
+"""What the pages on AP's accuracy share: their parameters, the runs they show, and what may be said of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from ..data.tasks import embedded_tasks
+from ..errors import BadInput, choose
+from ..methods import METHODS, method_class
+from ..models.embedded import networks
+from ..pages import plots
+from ..pages.page import Page
+from ..pages.parameters import Parameters, read_parameters
+from ..records import Record
+from ..studies.grids import whole
+from ..studies.statistics import difference
+from ..studies.sweeps import Bench, Lab, Run, ap_rates, block_rates, sweep
+from .chapter import not_judged
+
+BACKBONES = {
+    "quick": ["vit_micro_patch4_24", "resnet_micro_24"],
+    "paper": ["vit_large_patch16_224.augreg_in21k_ft_in1k", "resnet101.tv_in1k"],
+}
+LAYER_TASKS = {"quick": ["position"], "paper": ["oxford_iiit_pet"]}  # on which the paper tries every block
+NINETEEN = [  # the data sets of Table 1
+    "cub_200_2011",
+    "stanford_dogs",
+    "stanford_cars",
+    "nabirds",
+    "oxford_flowers",
+    "cifar100",
+    "caltech101",
+    "dtd",
+    "flowers102",
+    "oxford_iiit_pet",
+    "svhn",
+    "sun397",
+    "patch_camelyon",
+    "eurosat",
+    "cifar10",
+    "gtsrb",
+    "ucf101",
+    "food101",
+    "waterbirds",
+]
+EVIDENCE = "trend"  # other data or other weights than the paper's; nothing here is called a replication
+
+
+@dataclass(frozen=True)
+class ApParameters(Parameters):
+    """What a page on AP's accuracy takes; what is left out is the profile's."""
+
+    backbone: str | None = None  # None: a ViT and a ResNet
+    weights: str | list[str] | None = "pretrained"  # or a file, or [NAME=FILE, ...] for both backbones
+    tasks: list[str] | None = None
+    methods: list[str] | None = None
+    seeds: list[int] | None = None
+    kept_seeds: list[int] | None = None  # seeds shown where a kept record has them, and not run otherwise
+    data_dir: str | None = None  # folder of the tasks that are not embedded
+    few_shot: int | None = None  # training images of the few-shot runs
+    epochs: int | None = None
+
+    def of_profile(self) -> dict:
+        """The profile's values of the parameters; a page adds its tasks. Seed 0 is what fits into ten minutes."""
+        methods = ["linear-probe", "full-finetune", "norm-tune", "vp", "ap"]
+        if self.profile == "quick":
+            return dict(methods=methods, seeds=[0], kept_seeds=[1, 2, 3], few_shot=160)
+        return dict(methods=methods, seeds=[0, 1, 2, 3, 4], kept_seeds=[], few_shot=1000)
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name, value in self.of_profile().items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+            if getattr(self, name) == [] and name not in ("kept_seeds", "looked_up"):
+                raise BadInput(f"parameter {name} is an empty list; leave it out to take the profile's.")
+        for method in self.methods:
+            choose("method", method, METHODS)
+        if self.profile == "paper" and self.data_dir is None:
+            raise BadInput(
+                "the paper profile reads its data sets from folders: give -p data_dir FOLDER, with a folder per task "
+                "that holds images/, train800.txt, val200.txt and test.txt (see the page on data sets)."
+            )
+
+    @property
+    def backbones(self) -> list[str]:
+        """The backbones of the page, the ViT first."""
+        return BACKBONES[self.profile] if self.backbone is None else [self.backbone]
+
+
+class ApRuns:
+    """The runs of a page; nothing is loaded or run before it is asked for.
+
+    Args:
+        page: the notebook's page.
+        p: its parameters.
+    """
+
+    takes = ApParameters  # the parameters of the page
+
+    def __init__(self, page: Page, p: ApParameters):
+        self.page, self.p = page, p
+        changes = {} if p.epochs is None else {"epochs": p.epochs}
+        self.lab = Lab(Bench(p.profile, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.variant_rates = ap_rates(p.profile, "by_variant")
+
+    @classmethod
+    def opened(cls, name: str, namespace: dict) -> "ApRuns":
+        """The runs of a notebook, from the parameters among its variables (`globals()`). Nothing is run yet."""
+        plots.style()
+        p = read_parameters(cls.takes, namespace)
+        return cls(Page(name, p), p)
+
+    def is_vit(self, name: str) -> bool:
+        """Whether a backbone is a ViT; a Swin is one here."""
+        return self.lab.backbone(name).family != "resnet"
+
+    @property
+    def vits(self) -> list[str]:
+        return [name for name in self.p.backbones if self.is_vit(name)]
+
+    @property
+    def resnets(self) -> list[str]:
+        return [name for name in self.p.backbones if not self.is_vit(name)]
+
+    def place(self, name: str) -> int:
+        """The paper's block, counted from 0: a ViT's third, a ResNet's third-to-last (Section 6.1)."""
+        return 2 if self.is_vit(name) else self.lab.backbone(name).depth - 3
+
+    def others(self, name: str) -> list[str]:
+        """The methods beside AP that a backbone can carry."""
+        family = self.lab.backbone(name).family
+        return [method for method in self.p.methods if method != "ap" and family in method_class(method).families]
+
+    def ap(self, name: str, seed: int, task: str, train_size: int | None = None, **settings) -> Run:
+        """A run of AP at the learning rate that its variant or its block was given."""
+        kind = variant(settings)
+        rate = self.variant_rates.get(kind)
+        if rate is None and kind == "add" and isinstance(settings["block"], int):
+            rate = block_rates(self.p.profile, self.is_vit(name), self.lab.backbone(name).depth)[settings["block"]]
+        return Run(name, task, "ap", seed, train_size, settings, rate)
+
+    def amounts(self, backbone: str, task: str, wanted: Sequence[int | None]) -> list[int | None]:
+        """Numbers of training images, each once, without multiples of few_shot that the task lacks; None: the whole split."""
+        try:
+            split = len(self.lab.task(task, self.lab.backbone(backbone).image_size).train[1])
+        except BadInput:
+            return list(wanted)  # the runs will fail and say why
+        most = split + embedded_tasks().get(task, {}).get("pool", 0)
+        possible = [size for size in wanted if size in (None, self.p.few_shot) or size <= most]
+        return list(dict.fromkeys(None if size == split else size for size in possible))
+
+    def runs_of(self, backbone: str, seed: int) -> list[Run]:
+        """Every run of the page on one backbone with one seed."""
+        raise NotImplementedError
+
+    def is_run_here(self, run: Run) -> bool:
+        """Whether a run is done where it has no record; else it is only looked up."""
+        return True
+
+    def asked(self, seeds: Sequence[int]) -> list[Run]:
+        """The runs of the page with these seeds, each once."""
+        found = [run for name in self.p.backbones for seed in seeds for run in self.runs_of(name, seed)]
+        return list({str(run): run for run in found if run.method in self.p.methods}.values())
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The runs as `sweep` gives them, with "kind", "block", "single" (one block) and "full" (the whole split)."""
+        runs, kept = self.asked(self.p.seeds), self.asked(self.p.kept_seeds)
+        kept += [run for run in runs if not self.is_run_here(run)]
+        frame = sweep([run for run in runs if self.is_run_here(run)], self.lab, self.page.name, kept=kept)
+        frame = frame.reindex(columns=list(dict.fromkeys([*frame.columns, "block", "kind"])))  # not every slice has AP
+        frame["kind"] = frame["kind"].where(frame["kind"].notna(), "add")
+        frame["single"] = frame["block"].map(lambda block: isinstance(block, (int, float)) and not pd.isna(block))
+        frame["full"] = [run.train_size is None for run in frame.run]
+        return frame
+
+    def part(self, backbone, method, *, size=None, block=None, kind="add", task=None) -> pd.DataFrame:
+        """The rows of one method on one backbone: whole training split, AP at the paper's place unless told."""
+        rows = self.frame[(self.frame.backbone == backbone) & (self.frame.method == method)]
+        rows = rows[rows.full] if size is None else rows[rows.train_size == size]
+        if method == "ap":
+            block = self.place(backbone) if block is None else block
+            rows = rows[(rows.kind == kind) & (rows.block.map(lambda b: b == block))]
+        return rows if task is None else rows[rows.task.isin([task] if isinstance(task, str) else task)]
+
+    def answers(self, claim: str, *parts: pd.DataFrame, on: Sequence[str] | None = None) -> list[pd.DataFrame] | None:
+        """Parts of the runs, each cut to the data sets that a claim speaks of; None, with the reason, where some lack.
+
+        Args:
+            on: those data sets; None: those on which the paper tries every block.
+        """
+        names = [str(number) for number in range(len(parts))]
+        together = pd.concat([rows.assign(variant=name) for name, rows in zip(names, parts)])
+        rows, why = whole(together, names, LAYER_TASKS[self.p.profile] if on is None else on)
+        if why and all(len(part) for part in parts):
+            not_judged(claim, why)
+        return None if why else [rows[rows.variant == name] for name in names]
+
+    def judge_lead(self, claim: str, better: pd.DataFrame, worse: pd.DataFrame, on=None, note: str = "") -> None:
+        """Hold how far a part of the runs is above another, in points and paired by seed, against a claim."""
+        if found := self.answers(claim, better, worse, on=on):
+            self.page.judge(claim, *difference(*found), evidence=EVIDENCE, records=records_of(*found), note=note)
+
+    def show(self, artifact: str, thing, used: Sequence[Record], caption: str, alt: str | None = None) -> None:
+        """Show a figure or a table that is made of these records."""
+        self.page.show(artifact, thing, evidence=EVIDENCE, how=self.how, records=used, caption=caption, alt=alt)
+
+    @property
+    def how(self) -> str:
+        """How the numbers came about, in a sentence."""
+        p = self.p
+        told = f"{', '.join(p.backbones)} on {', '.join(p.tasks)}; mean over seeds."
+        own = set(p.backbones) <= set(networks()) and set(p.tasks) <= set(embedded_tasks())
+        return f"Small backbones and tasks of this project, a direction only: {told}" if own else told
+
+
+def variant(settings: dict) -> str:
+    """Name of an AP variant, as in recipes.yaml: "product", "concatenate", "3 blocks" or plain "add"."""
+    blocks = settings["block"]
+    return f"{len(blocks)} blocks" if isinstance(blocks, list) else settings.get("kind", "add")
+
+
+def records_of(*parts: pd.DataFrame) -> list[Record]:
+    """The records of parts of the runs."""
+    return [record for rows in parts for record in rows.record]
+
+
+def seeds_of(rows: pd.DataFrame) -> str:
+    """How many seeds some runs have, in words."""
+    return f"{rows.seed.nunique()} seeds" if rows.seed.nunique() != 1 else "one seed"
+
+
+def shown_of(rows: pd.DataFrame) -> str:
+    """What a cell of a table of accuracies shows."""
+    return f"mean ± standard deviation over {seeds_of(rows)}" if rows.seed.nunique() > 1 else seeds_of(rows)
+
+
+def rerun(notebook: str, **parameters: str) -> str:
+    """The command that runs a notebook on the paper's backbones and data."""
+    words = " ".join(f"-p {name} '{value}'" for name, value in parameters.items())
+    command = f'make notebook NAME={notebook} ARGS="-p profile paper -p data_dir FOLDER {words}"'
+    return command.replace("  ", " ").replace(' "', '"')

@@ -1,0 +1,114 @@
+"""AP's pages: what they run and what they look up, what their tables hold, and when they do not judge."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import visprompt as vp
+from visprompt.chapters import ap_runs
+from visprompt.chapters.ap import TableParameters, TableRuns, vp_from_layer_0
+from visprompt.chapters.ap_layers import LayerParameters, LayerRuns, dissect
+from visprompt.errors import BadInput
+from visprompt.pages.page import Page
+
+
+def rows_of(task):
+    return pd.DataFrame({"backbone": "vit_micro_patch4_24", "task": task, "seed": range(3), "test": 50.0})
+
+
+def layers_of_ap(**given):
+    """The runs of AP's page on blocks, on the small ViT alone, and nothing done yet."""
+    p = LayerParameters(backbone="vit_micro_patch4_24", **given)
+    return LayerRuns(Page("ap_layers", p), p)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"methods": ["app"]}, "Did you mean 'ap'"),
+        ({"tasks": []}, "parameter tasks is an empty list; leave it out"),
+        ({"profile": "paper"}, "give -p data_dir FOLDER"),
+    ],
+)
+def test_impossible_parameters_say_what_to_write(given, message):
+    for settings in (TableParameters, LayerParameters):
+        with pytest.raises(BadInput, match=message):
+            settings(**given)
+
+
+def test_profiles_fill_what_is_left_out_and_tasks_that_are_asked_for_are_run():
+    quick, paper = TableParameters(), TableParameters(profile="paper", data_dir="data")
+    assert (quick.seeds, quick.kept_seeds, quick.looked_up, len(quick.backbones)) == ([0], [1, 2, 3], ["texture"], 2)
+    assert (paper.seeds, paper.kept_seeds, paper.looked_up, paper.few_shot) == ([0, 1, 2, 3, 4], [], [], 1000)
+    assert TableParameters(tasks=["texture"]).looked_up == [] and LayerParameters(backbone="b").backbones == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("task", "few_shot", "amounts"),
+    [
+        ("position", 160, [80, 160, 320, 800]),
+        ("position", 400, [200, 400, 800]),
+        ("position", 800, [400, 800, 1600]),
+        ("count", 800, [400, 800]),
+        ("count", 1000, [500, 800, 1000]),
+    ],
+)
+def test_no_number_of_training_images_is_run_twice(task, few_shot, amounts):
+    """Twice 400 is all of 800 images. Position has more to draw from; where there are none, twice 800 is not tried."""
+    found = layers_of_ap(few_shot=few_shot, tasks=[task], methods=["ap"]).asked([0])
+    runs = [run for run in found if run.settings == {"block": 2}]
+    assert sorted(run.train_size or 800 for run in runs) == amounts
+
+
+def test_one_seed_has_no_deviation_in_the_tables_of_ap(monkeypatch):
+    for tests, cell in (([50.0], "50.0"), ([50.0, 60.0], "55.0 ± 7.1")):
+        rows = pd.DataFrame({"task": "position", "test": tests, "seed": range(len(tests)), "record": "r", "parameters": 3})
+        p = TableParameters(backbone="vit_micro_patch4_24", tasks=["position"], methods=["ap"])
+        runs = TableRuns(Page("ap", p), p)
+        monkeypatch.setattr(runs, "part", lambda *_, rows=rows, **__: rows)
+        assert runs.table()[0].loc[0, "position"] == cell
+        runs, tables = layers_of_ap(), []
+        monkeypatch.setattr(runs, "part", lambda *_, rows=rows, **__: rows)
+        monkeypatch.setattr(runs, "show", lambda _, table, *__, tables=tables: tables.append(table))
+        runs.compare("ap.table-a3", {"add": {}}, {}, "")
+        assert tables[0].loc[0, "test accuracy, %"] == cell
+
+
+def test_a_claim_of_ap_is_not_judged_from_another_folder(monkeypatch):
+    rows, told, runs = rows_of("dtd10"), [], layers_of_ap()
+    monkeypatch.setattr(ap_runs, "not_judged", lambda *why: told.append(why))
+    assert runs.answers("ap.table-1.vit-ap-over-vp", rows, rows) is None and "there is dtd10" in told[0][1]
+    both = pd.concat([rows, rows_of("position")])
+    ap, other = runs.answers("ap.table-1.vit-ap-over-vp", both, both)
+    assert set(ap.task) == {"position"} and len(ap) == len(other) == 3 and len(told) == 1
+    assert runs.answers("ap.table-1.vit-ap-over-vp", both, rows.iloc[:0]) is None and len(told) == 1
+
+
+def test_the_pages_of_ap_run_what_they_show_and_look_up_the_rest():
+    p = TableParameters()
+    runs = TableRuns(Page("ap", p), p)
+    done = [run for run in runs.asked(p.seeds) if runs.is_run_here(run)]
+    assert {run.task for run in done} == {"position", "count"} and {run.seed for run in done} == {0}
+    assert {run.task for run in done if run.train_size} == {"position"}
+    p = TableParameters(tasks=["texture"], backbone="resnet_micro_24", methods=["ap", "lora"])
+    runs = TableRuns(Page("ap", p), p)
+    asked = runs.asked(p.seeds)  # LoRA needs a ViT
+    assert all(map(runs.is_run_here, asked)) and {(run.method, run.task) for run in asked} == {("ap", "texture")}
+    assert {run.settings["block"] for run in asked} == {runs.lab.backbone("resnet_micro_24").depth - 3}
+    found = layers_of_ap().asked([0])
+    assert {run.settings["block"] for run in found if isinstance(run.settings.get("block"), int)} == set(range(8))
+    assert "frame" not in runs.__dict__  # to open a page runs nothing
+
+
+def test_the_small_ap_is_the_vp_of_its_image():
+    assert vp_from_layer_0(vp.load_backbone("vit_nano_patch4_24")) == 0
+
+
+def test_ap_dissects_two_networks_block_by_block():
+    pair = [vp.load_backbone(name) for name in ("vit_nano_patch4_24", "resnet_micro_24")]
+    images = torch.randint(0, 256, (12, 3, 24, 24), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    found = dissect(pair, [images, images], "cpu")
+    assert np.shape(found["cka"]) == tuple(backbone.depth for backbone in pair)
+    assert np.all((np.array(found["cka"]) >= 0) & (np.array(found["cka"]) <= 1 + 1e-6))
+    assert len(found["distance"]) == pair[0].depth
