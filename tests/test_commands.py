@@ -15,6 +15,7 @@ from visprompt.__main__ import main
 from visprompt.errors import BadInput
 from visprompt.paths import ROOT
 from visprompt.records import store
+from visprompt.words import NOT_JUDGED, NOT_RUN, WEIGHTS, answers
 
 BIN = Path(sys.executable).parent
 
@@ -38,6 +39,7 @@ def test_published_prints_the_table(capsys):
         (["published", "ap.figure-2"], "prints no cells"),
         (["claims", "--paper", "app"], "Did you mean 'ap'"),
         (["claims", "--verdict", "agree"], "Did you mean 'agrees'"),
+        (["claims", "--verdict", "seen her"], "Did you mean 'seen here'"),
         (["claims", "--profile", "fast"], "unknown profile"),
         (["artifacts", "--paper", "davptt"], "Did you mean 'davpt'"),
         (["study", "benchmrk"], "Did you mean 'benchmark'"),
@@ -55,10 +57,13 @@ def test_a_mistake_is_one_line_and_exit_2(capsys, words, message):
 
 def test_claims_are_one_a_line(capsys):
     assert main(["claims", "--paper", "ap"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr()
+    lines = [line.split("\t") for line in said.out.splitlines()]
     assert len(lines) == len(papers.claims("ap"))
-    assert all(len(line.split("\t")) == 4 for line in lines)
-    assert {line.split("\t")[3] for line in lines} <= {"agrees", "disagrees", "inconclusive", "not run"}
+    assert all(len(line) == 5 and line[4] in WEIGHTS for line in lines)
+    for _, _, evidence, word, _ in lines:
+        assert word in ((NOT_JUDGED, NOT_RUN) if evidence == "-" else answers(evidence))
+    assert "judged: " in said.err and "disagrees" in said.err
 
 
 def test_a_reader_that_stops_ends_the_command_in_silence(monkeypatch, capsys):

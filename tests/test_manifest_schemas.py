@@ -269,6 +269,10 @@ DAMAGE = [
     ("papers/shallowvit/claims.yaml", "margin: 0.001", "margn: 0.001", "Did you mean 'margin'"),
     ("papers/shallowvit/claims.yaml", "direction: less", "direction: lesser", "Did you mean 'less'"),
     ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: [guessed]", "unknown evidence 'guessed'"),
+    ("papers/shallowvit/claims.yaml", "weight: core", "weight: cor", "Did you mean 'core'"),
+    ("papers/shallowvit/claims.yaml", "weight: core", "weigth: core", "Did you mean 'weight'"),
+    ("papers/shallowvit/claims.yaml", "most: 1\n", "most: one\n", "write a number"),
+    ("papers/spt/claims.yaml", "data_sets: 24", "data_sets: 0", "at least 1"),
     ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: derived", "'derived' is given; write a list"),
     ("papers/shallowvit/claims.yaml", "settles: [derived]", "settles: []", "a list of 0 is given; write a list of at least 1"),
     (

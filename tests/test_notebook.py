@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from visprompt import manifests, papers, paths, records
 from visprompt.errors import BadInput
+from visprompt.pages import judging, plots
 from visprompt.pages import page as page_module
 from visprompt.pages import parameters as parameters_module
-from visprompt.pages import plots
 
 SMALL = Path(__file__).with_name("small_notebook.py")
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.py"))
@@ -209,27 +209,27 @@ def test_a_page_says_what_its_records_were_made_with(monkeypatch):
     assert page_module.with_age("Counted.", ()) == "Counted."
     assert page_module.with_age("Counted.", [made("a"), records.Record("b", "key", "test", {}, "", "", "", {})]) == "Counted."
     assert page_module.with_age("Counted.", [made("old"), made("a"), made("a")]) == (
-        "Counted. 1 of 2 records were made by other code than today's."
+        "Counted. 1 of 2 records are of older code."
     )
     assert page_module.with_age("Counted.", [made("a", "2.9.0+cu128"), made("b", "2.8.0"), made("c")]) == (
         "Counted. 2 of 3 records were made with torch 2.8.0 or 2.9.0 (installed is 2.10.0)."
     )
     assert page_module.with_age("Counted.", [made("old", "2.9.0"), made("b", timm="1.0.3")]) == (
-        "Counted. 1 of 2 records were made by other code than today's. "
+        "Counted. 1 of 2 records are of older code. "
         "2 of 2 records were made with torch 2.9.0 (installed is 2.10.0) and timm 1.0.3 (installed is 1.0.20)."
     )
 
 
 def claim(direction, **fields):
-    base = papers.Claim("ap.table-1.x", "ap.table-1", "Table 1", "gain", direction, "why", ("trend",))
+    base = papers.Claim("ap.table-1.x", "ap.table-1", "Table 1", "gain", direction, "why", ("derived",))
     return replace(base, **fields)
 
 
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-5, 5))
 def test_greater_and_less_are_mirror_images(middle, half, margin):
     low, high = middle - half, middle + half
-    up = page_module.verdict(claim("greater", margin=margin), low, high)
-    assert up == page_module.verdict(claim("less", margin=-margin), -high, -low)
+    up = judging.verdict(claim("greater", margin=margin), low, high, "derived")
+    assert up == judging.verdict(claim("less", margin=-margin), -high, -low, "derived")
     assert (up == "agrees") == (low > margin)
     assert (up == "disagrees") == (high < margin)
 
@@ -237,7 +237,7 @@ def test_greater_and_less_are_mirror_images(middle, half, margin):
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-5, 5), st.floats(0, 3))
 def test_equal_wants_the_interval_inside(middle, half, published, tolerance):
     low, high = middle - half, middle + half
-    found = page_module.verdict(claim("equal", published=published, tolerance=tolerance), low, high)
+    found = judging.verdict(claim("equal", published=published, tolerance=tolerance), low, high, "derived")
     inside = published - tolerance <= low and high <= published + tolerance
     apart = high < published - tolerance or low > published + tolerance
     assert found == ("agrees" if inside else "disagrees" if apart else "inconclusive")

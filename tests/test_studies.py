@@ -194,8 +194,8 @@ def test_a_gain_is_paired_by_task_and_seed():
         }
     )
     found = statistics.gain(frame, "a", "b")
-    by_seed = np.array([(2 - 1) / 2, (3 - 2) / 2, (4 - 3) / 2])
-    assert (found.mean, found.low, found.high) == pytest.approx((by_seed.mean(), 0.5, 0.5))
+    assert (found.mean, found.low, found.high) == (0.5, -np.inf, np.inf)  # 3 and -2: two tasks have no interval
+    assert found.here == pytest.approx((0.5, 0.5, 0.5))  # (2 - 1) / 2, (3 - 2) / 2, (4 - 3) / 2
     assert (found.tasks, found.seeds, found.better_tasks) == (2, 3, 1) and len(found.records) == 12
     assert np.isnan(found.p_tasks)
     with pytest.raises(BadInput, match="both a and c"):
@@ -227,8 +227,8 @@ def test_a_foreign_task_is_run_in_every_part_beside_what_was_asked_for_and_is_pa
 
 
 def test_rows_answer_for_data_sets_only_when_all_are_there():
-    values = {(variant, task): [1, 2] for variant in "ab" for task in ("position", "letters", "holidays")}
-    values["a", "letters"] = [1]  # the second seed lacks a task
+    values = {(variant, task): [50, 60] for variant in "ab" for task in ("position", "letters", "holidays")}
+    values["a", "letters"] = [50]  # the second seed lacks a task
     frame = frame_of(values)
     rows, why = grids.whole(frame, ["a", "b"], ["position", "letters"])
     assert why == "" and set(rows.task) == {"position", "letters"} and set(rows.seed) == {0} and len(rows) == 4
@@ -239,7 +239,7 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     two = pd.concat([frame, frame[frame.task == "position"].assign(backbone="c")])
     assert grids.whole(two, ["a", "b"], ["position"], ["b", "c"])[1] == ""
     assert "on b and c, and not letters on c was run" in grids.whole(two, ["a", "b"], ["position", "letters"], ["b", "c"])[1]
-    late = frame_of({("a", "position"): [1], ("b", "position"): [1, 2]})
+    late = frame_of({("a", "position"): [50], ("b", "position"): [50, 60]})
     assert "no seed has all of it" in grids.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
 
 

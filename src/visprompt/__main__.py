@@ -11,11 +11,19 @@ from .errors import BadInput, choose
 
 
 def claims(args) -> None:
-    """One claim a line: id, artifact, evidence, verdict; `not run` where neither a notebook nor the audit answers it."""
+    """One claim a line: id, artifact, evidence, answer, weight; a trend's answers are words of their own."""
     from .site.results import claims
+    from .words import SIGHTINGS, VERDICTS
 
-    for row in claims(args.paper, args.verdict, args.profile).itertuples():
-        print(f"{row.id}\t{row.artifact}\t{row.evidence if isinstance(row.evidence, str) else '-'}\t{row.verdict}")
+    found = claims(args.paper, args.verdict, args.profile)
+    for row in found.itertuples():
+        evidence = row.evidence if isinstance(row.evidence, str) else "-"
+        print(f"{row.id}\t{row.artifact}\t{evidence}\t{row.verdict}\t{row.weight}")
+    others = [word for word in found.verdict.unique() if word not in (*VERDICTS, *SIGHTINGS)]
+    for what, words in (("judged", VERDICTS), ("at reduced scale", SIGHTINGS), ("open", others)):
+        told = [f"{n} {word}" for word in words if (n := (found.verdict == word).sum())]
+        if told:
+            print(f"{what}: {', '.join(told)}", file=sys.stderr)
 
 
 def audit(args) -> None:

@@ -3,6 +3,14 @@
 PROFILES = ("quick", "paper")
 EVIDENCE = ("derived", "measured", "trend", "replicated")
 WEAKEST_FIRST = ("trend", "measured", "derived", "replicated")  # what is shown in several ways counts as the weakest
-VERDICTS = ("agrees", "disagrees", "inconclusive")
+VERDICTS = ("agrees", "disagrees", "inconclusive")  # on a paper: of derived, measured and replicated evidence
+SIGHTINGS = ("seen here", "not seen here", "unclear")  # of a trend, in the same order: no verdict on a paper
 WORST_FIRST = ("disagrees", "inconclusive", "agrees")
-NOT_RUN = "not run"  # in the place of either
+NOT_JUDGED = "not judged"  # what was run cannot say; the reason stands beside it
+NOT_RUN = "not run"  # in the place of any of these
+WEIGHTS = ("core", "detail", "rounding")  # of a claim
+
+
+def answers(evidence: str) -> tuple[str, str, str]:
+    """The family of words that an evidence may use: yes, no, and neither."""
+    return SIGHTINGS if evidence == "trend" else VERDICTS

@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 from IPython.display import HTML, display
 
 from .. import papers, records
 from ..data.tasks import embedded_tasks, group_of
 from ..models.embedded import networks
-from ..pages import plots
+from ..pages import judging, plots
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..progress import progress
@@ -20,6 +21,7 @@ from ..studies.sweeps import FACTORS, Bench, Lab, Run
 from ..training.recipe import Recipe, load_recipe
 from .parameters import ChapterParameters
 
+FULL = "Full fine-tuning"  # as studies.yaml names it
 QUICK_TASK = "position"  # where the methods differ most
 RATES = " / ".join(f"{factor:g}" for factor in FACTORS)  # tried in every search, times the recipe's
 PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}  # part of studies.yaml -> as printed
@@ -43,6 +45,7 @@ class Chapter:
         recipe = paper if p.profile == "paper" and paper in ("davpt", "ivpt", "spt") else p.profile
         self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
         self.cast = grids.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
         grids.check_foreign(self.cast, p.data_dir)
 
@@ -120,7 +123,9 @@ class Chapter:
         kind = "Small backbones and tasks of this project, a direction only. " if own else ""
         data = "" if own or "record" not in frame else f" on {self.data([*frame.record])}"
         told = f"{kind}{', '.join(dict.fromkeys(frame.backbone))}{data}; {counted} seed{'s' * (counted != '1')} a cell."
-        guessed = near_chance(frame) if "test" in frame else []  # records of what prompts look like carry no accuracy
+        if "test" not in frame:  # records of what prompts look like carry no accuracy
+            return told
+        guessed = [f"{task} on {backbone}" for task, backbone in grids.near_chance(frame)]
         return f"{told} Near chance, so without a say: {', '.join(guessed)}." if guessed else told
 
     def command(self, **parameters) -> str:
@@ -187,12 +192,23 @@ class Chapter:
         missing = [part for part in parts if part not in self.cast.backbones]
         if missing:
             named = [grids.listed(names) for names in (parts, missing)]
-            not_judged(claim, f"it is about {named[0]}, and no backbone plays {named[1]} here")
+            self.page.not_judged(claim, f"it is about {named[0]}, and no backbone plays {named[1]} here")
             return frame.iloc[:0]
         rows, why = grids.whole(frame, variants, tasks, [self.cast.backbones[part] for part in parts])
+        if not why and variants[-1] == FULL and self.full_wins(rows):
+            backbones = grids.listed(dict.fromkeys(rows.backbone))
+            why = f"on {backbones} full fine-tuning is above every method on every task of it, so nothing can be above it"
         if why:
-            not_judged(claim, why)
+            self.page.not_judged(claim, why)
+            return frame.iloc[:0]
+        self.guessed[claim] = rows.attrs.get("near_chance", [])
         return rows
+
+    def full_wins(self, rows: pd.DataFrame) -> bool:
+        """Whether full fine-tuning is above all that the page has on the backbones, tasks and sizes of some rows."""
+        cells, keys = {*zip(rows.backbone, rows.task, rows.train_size)}, ["backbone", "task", "train_size"]
+        every = pd.concat([frame[[*keys, "variant", "test"]] for frame in self.frames.values() if len(frame)])
+        return grids.wins_everywhere(every[[cell in cells for cell in zip(*(every[key] for key in keys))]], FULL)
 
     def of_group(self, group: str, part: str = "vtab") -> list[str]:
         """The tasks of a part that are in one of VTAB's groups."""
@@ -217,16 +233,32 @@ class Chapter:
         tasks, seeds = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.tasks, "task"), (found.seeds, "seed")))
         told = f"{better} − {worse}, paired by seed: {tasks}, {seeds}, better on {found.better_tasks} of {tasks}"
         told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
+        told = f"{told}. {self.reach(claim, found)} {note}"
         self.page.judge(
-            claim, found.mean, found.low, found.high, evidence="trend", records=found.records, note=f"{told}. {note}".strip()
+            claim, found.mean, found.low, found.high, evidence="trend", records=found.records, note=" ".join(told.split())
         )
+
+    def reach(self, claim: str, found: statistics.Gain) -> str:
+        """What the interval of a gain holds for, and which cells left its mean."""
+        if found.tasks == 1:
+            return self.without(claim)
+        _, low, high = found.here
+        here = f" On these {found.tasks} tasks alone, over seeds: [{low:.3g}, {high:.3g}]." if low > -np.inf else ""
+        return f"The interval is over tasks and seeds.{here} {self.without(claim)}"
+
+    def without(self, claim: str) -> str:
+        """Which cells left the mean that a claim is judged by."""
+        return f"Near chance, so left out: {', '.join(self.guessed[claim])}." if self.guessed.get(claim) else ""
 
     def judge_values(self, claim: str, values: Sequence[float], used: Sequence[records.Record], note: str = "") -> None:
         """Hold values, one a seed, against a claim; nothing where there are none."""
         if len(values):
             found = statistics.interval(values)
             told = "one seed" if len(values) == 1 else f"{len(values)} seeds"
-            self.page.judge(claim, *found, evidence="trend", records=used, note=f"{note} {told}.".strip())
+            tasks = {record.settings.get("task") for record in used}
+            told += f", on these {len(tasks)} tasks alone" if len(tasks) > 1 else ""
+            told = f"{note} {told}. {self.without(claim)}".strip()
+            self.page.judge(claim, *found, evidence="trend", records=used, note=told)
 
     def judge_least(
         self, claim: str, leads: dict[str, tuple], on: str | Sequence[str], parts: Sequence[str] = (), note: str = ""
@@ -251,7 +283,7 @@ class Chapter:
                 *(least.mean, least.low, least.high),
                 evidence="trend",
                 records=[record for one in gains.values() for record in one.records],
-                note=f"{told}; {least.seeds} seeds. {note}".strip(),
+                note=" ".join(f"{told}; {least.seeds} seeds. {self.reach(claim, least)} {note}".split()),
             )
 
     def pooled(self, record: records.Record) -> int:
@@ -267,18 +299,5 @@ class Chapter:
 
 
 def not_judged(claim: str, why: str) -> None:
-    """Say on the page why a claim is not judged there."""
-    metric = papers.claim(claim).metric.strip()
-    display(
-        HTML(
-            f'<p class="vp-claim"><span class="vp-badge vp-not-run">not judged</span> {html.escape(metric)}: '
-            f"{html.escape(why)}. <code>{claim}</code></p>"
-        )
-    )
-
-
-def near_chance(frame: pd.DataFrame) -> list[str]:
-    """ "task on backbone" wherever even the best variant's mean is below twice that of guessing; embedded tasks only."""
-    known, found = embedded_tasks(), frame[frame.task.isin(embedded_tasks())]
-    best = found.groupby(["task", "backbone", "variant"]).test.mean().groupby(["task", "backbone"]).max()
-    return [f"{task} on {backbone}" for (task, backbone), test in best.items() if test < 200 / len(known[task]["classes"])]
+    """Say that a claim is not judged, where no page is at hand to remember it; else use `Page.not_judged`."""
+    display(HTML(judging.claim_html(papers.claim(claim), judging.unjudged(judging.sentence(why)))))

@@ -3,7 +3,6 @@
 import base64
 import html
 import io
-import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -14,25 +13,10 @@ from .. import manifests, papers, paths
 from .. import records as run_records
 from ..errors import BadInput, choose
 from ..words import EVIDENCE
+from . import judging
 from .parameters import Parameters
 
 RESULTS_MIME = "application/vnd.visprompt.results+json"
-
-
-def verdict(claim: papers.Claim, low: float, high: float) -> str:
-    """Hold an interval against a claim: `agrees`, `disagrees` or `inconclusive`."""
-    if claim.direction == "equal":
-        bottom, top = claim.published - claim.tolerance, claim.published + claim.tolerance
-        if bottom <= low and high <= top:
-            return "agrees"
-        return "disagrees" if high < bottom or low > top else "inconclusive"
-    if claim.direction == "less":
-        low, high, margin = -high, -low, -claim.margin
-    else:
-        margin = claim.margin
-    if low > margin:
-        return "agrees"
-    return "disagrees" if high < margin else "inconclusive"
 
 
 class Page:
@@ -107,41 +91,29 @@ class Page:
         )
 
     def judge(self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note="") -> None:
-        """Hold a measured interval against a claim, display the verdict and remember it.
+        """Hold a measured interval against a claim, display what follows and remember it.
+
+        A trend says `seen here` or `not seen here`, and of which images; other evidence `agrees` or `disagrees`.
+        Not judged is what one task would have to say of several data sets, and what another claim was judged by.
 
         Raises:
-            BadInput: unknown claim or evidence, or evidence that the claim does not accept.
+            BadInput: unknown claim or evidence, evidence that the claim does not accept, or a trend without records.
         """
         claim = papers.claim(claim_id)
         choose("evidence", evidence, EVIDENCE)
         choose(f"evidence for {claim_id}", evidence, claim.settles)
-        low, high = (estimate if low is None else low), (estimate if high is None else high)
-        result = verdict(claim, low, high)
-        self.claims[claim_id] = {
-            "evidence": evidence,
-            "verdict": result,
-            "estimate": float(estimate),
-            "low": finite(low),
-            "high": finite(high),
-            "records": ids(records),
-            "note": note,
-        }
-        if claim.direction == "equal":
-            wanted = f"{claim.published:g} ± {claim.tolerance:g}"
-        else:
-            wanted = f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
-        interval = f" [{low:.4g}, {high:.4g}]" if high > low else ""
-        if None in (finite(low), finite(high)):
-            interval = " (no interval: fewer than three independent values)"
-        display(
-            HTML(
-                f'<p class="vp-claim"><span class="vp-badge vp-{result}">{result}</span> '
-                f'<span class="vp-badge vp-{evidence}">{evidence}</span> '
-                f"{html.escape(claim.metric.strip())}: <b>{estimate:.4g}</b>{interval}, claimed {wanted}. "
-                f"Printed ({html.escape(claim.where)}): {html.escape(claim.printed or '–')}. "
-                f"{html.escape(note)} <code>{claim_id}</code></p>"
-            )
-        )
+        found = judging.judged(claim, estimate, low, high, evidence, records, note)
+        for earlier, other in self.claims.items():
+            if judging.same_measurement(claim, found, papers.claim(earlier), other):
+                found = judging.repeated(earlier, found)
+        self.claims[claim_id] = found
+        display(HTML(judging.claim_html(claim, found)))
+
+    def not_judged(self, claim_id: str, why: str) -> None:
+        """Say that what was run cannot test a claim, and why."""
+        claim = papers.claim(claim_id)
+        self.claims[claim_id] = judging.unjudged(judging.sentence(why))
+        display(HTML(judging.claim_html(claim, self.claims[claim_id])))
 
     def close(self) -> None:
         """End the page: every artifact must have been shown or be `not run`; keep the results in the notebook.
@@ -163,11 +135,14 @@ class Page:
 
 
 def with_age(how: str, records: Sequence[run_records.Record]) -> str:
-    """How numbers came about; how many of their records other code or other versions of torch or timm made."""
+    """How numbers came about; how many of their records are of older code or of other versions of torch or timm.
+
+    The page on rerunning says what older code means.
+    """
     records = list({record.id: record for record in records}.values())
     old = sum(not run_records.is_current(record) for record in records)
     if old:
-        how = f"{how} {old} of {len(records)} records were made by other code than today's."
+        how = f"{how} {old} of {len(records)} records are of older code."
     others, made = [], set()
     for name in ("torch", "timm"):
         installed = public(run_records.versions()[name])
@@ -229,11 +204,6 @@ def slider_html(pictures: dict[str, Figure], caption: str, alt: str) -> str:
         f'value="{middle}" autocomplete="off" aria-label="Slider: {html.escape(caption)}"> <output></output></label>'
         f"{images}</div>"
     )
-
-
-def finite(value) -> float | None:
-    """A bound as JSON knows it: None where there is none."""
-    return float(value) if math.isfinite(value) else None
 
 
 def ids(records) -> list[str]:

@@ -20,11 +20,11 @@ class Claim:
 
     `direction` says how an estimate with an interval is held against it:
 
-    * "greater": the estimate is a difference or a slope; the claim agrees when the whole interval
-      is above `margin`, disagrees when it is wholly below. "less" is the mirror image.
-    * "equal": the estimate is a number; the claim agrees when the interval lies inside
-      `published` +- `tolerance`, disagrees when the two are disjoint.
-    * Anything else is inconclusive.
+    * "greater": the estimate is a difference or a slope; the answer is yes when the whole interval
+      is above `margin`, no when it is wholly below. "less" is the mirror image.
+    * "equal": the estimate is a number; the answer is yes when the interval lies inside
+      `published` +- `tolerance`, no when the two are disjoint.
+    * Anything else is neither. `words.answers` has the words of the three.
     """
 
     id: str  # "<artifact id>.<short slug>"
@@ -38,6 +38,10 @@ class Claim:
     published: float | None = None  # the same as a number; "equal" needs it
     margin: float | None = None  # "greater" and "less"
     tolerance: float | None = None  # "equal"
+    weight: str = "detail"  # one of words.WEIGHTS
+    data_sets: int = 1  # how many it speaks of: one task cannot stand for several
+    least: float | None = None  # what the estimate cannot be below, such as 0 of a share, ...
+    most: float | None = None  # ... and above
 
 
 def papers() -> dict[str, dict]:

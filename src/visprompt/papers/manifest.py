@@ -4,12 +4,19 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .. import papers
-from ..manifests.schema import NUMBER, TEXT, listed, mapping, named, one_of
+from ..manifests.schema import COUNT, NUMBER, TEXT, listed, mapping, named, one_of
 from ..manifests.wording import Fault, refusal
-from ..words import EVIDENCE
+from ..words import EVIDENCE, WEIGHTS
 from . import DIRECTIONS
 
-CLAIM_NUMBERS = {"published": NUMBER, "margin": NUMBER, "tolerance": {"type": "number", "minimum": 0}}
+CLAIM_NUMBERS = {
+    "published": NUMBER,
+    "margin": NUMBER,
+    "tolerance": {"type": "number", "minimum": 0},
+    "data_sets": COUNT,
+    "least": NUMBER,
+    "most": NUMBER,
+}
 
 
 def papers_schema() -> dict:
@@ -26,7 +33,8 @@ def claims_schema() -> dict:
     """`papers/<paper>/claims.yaml`."""
     text = {name: TEXT for name in ("id", "artifact", "where", "metric", "why")}
     evidence = listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
-    claim = mapping({**text, "direction": one_of(DIRECTIONS), "settles": evidence}, {"printed": TEXT, **CLAIM_NUMBERS})
+    chosen = {"direction": one_of(DIRECTIONS), "weight": one_of(WEIGHTS), "settles": evidence}
+    claim = mapping({**text, **chosen}, {"printed": TEXT, **CLAIM_NUMBERS})
     needs = [
         (["equal"], ["published", "tolerance"], "direction 'equal' needs published and tolerance as numbers."),
         (["greater", "less"], ["margin"], "direction 'greater' or 'less' needs a margin; write 0 for none."),

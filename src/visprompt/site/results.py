@@ -10,8 +10,9 @@ import pandas as pd
 from .. import manifests, papers, paths
 from ..auditing import audit_records
 from ..errors import BadInput, choose
-from ..pages.page import RESULTS_MIME, verdict
-from ..words import NOT_RUN, PROFILES, VERDICTS, WEAKEST_FIRST
+from ..pages import judging
+from ..pages.page import RESULTS_MIME
+from ..words import NOT_JUDGED, NOT_RUN, PROFILES, SIGHTINGS, VERDICTS, WEAKEST_FIRST, WEIGHTS, answers
 
 
 def notebooks(root: Path) -> dict:
@@ -66,7 +67,8 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
 
     The result holds "profile", "notebooks" (name -> commit), "artifacts" (id -> "evidence", "shows",
     "not_run", "notebook") and "claims" (id -> "verdict", "evidence", "estimate", "low", "high",
-    "records", "note", "notebook") and "findings" (of the audit). What no notebook speaks of is there too, as `not run`.
+    "images", "records", "note", "notebook") and "findings" (of the audit). What no notebook speaks of is there too, as
+    `not run`. A measurement that two claims ask the same of is judged once, by the one that weighs more.
 
     Raises:
         BadInput: a notebook has not run, ran only in part, or ran with another profile.
@@ -74,7 +76,7 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     choose("profile", profile, PROFILES)
     root = root or paths.ROOT
     nothing = {"evidence": NOT_RUN, "shows": [], "not_run": None, "notebook": None}
-    unasked = {"verdict": NOT_RUN, "note": "", "records": [], "notebook": None}
+    unasked = {"verdict": NOT_RUN, "note": "", "images": "", "records": [], "notebook": None}
     unasked |= dict.fromkeys(("evidence", "estimate", "low", "high"))
     found = {
         "profile": profile,
@@ -93,12 +95,26 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
             found["artifacts"][id] = {**entry, "evidence": evidence, "notebook": name}
         for id, entry in results["claims"].items():
             choose(f"claim in notebook {name}:", id, found["claims"])
+            if entry["verdict"] not in (NOT_JUDGED, *answers(entry["evidence"])):
+                raise BadInput(f"notebook {name} says {entry['verdict']!r} of {id}, which is no word of a {entry['evidence']}.")
             found["claims"][id] = {**entry, "notebook": name}
+    judge_once(found["claims"])
     for finding in found["findings"]:
         answer = found["claims"].get(finding["claim"])
-        if answer is not None and answer["notebook"] is None:
+        if answer is not None and answer["evidence"] is None:
             found["claims"][finding["claim"]] = {**answer, **by_audit(finding)}
     return found
+
+
+def judge_once(found: dict[str, dict]) -> None:
+    """Leave a measurement that several claims ask the same of to the one that weighs most, else to the first."""
+    order = sorted(papers.claims(), key=lambda claim: WEIGHTS.index(claim.weight))
+    order = [claim for claim in order if found[claim.id]["estimate"] is not None]
+    for place, claim in enumerate(order):
+        for earlier in order[:place]:
+            if judging.same_measurement(claim, found[claim.id], earlier, found[earlier.id]):
+                notebook = found[claim.id]["notebook"]
+                found[claim.id] = {**judging.repeated(earlier.id, found[claim.id]), "notebook": notebook}
 
 
 def audited() -> list[dict]:
@@ -111,12 +127,14 @@ def by_audit(finding: dict) -> dict:
     estimate = finding["estimate"]
     claim = papers.claim(finding["claim"])
     choose(f"evidence for {claim.id}", "derived", claim.settles)
+    yes_no_neither = answers("derived")
     return {
-        "verdict": "inconclusive" if estimate is None else verdict(claim, estimate, estimate),
+        "verdict": yes_no_neither[2] if estimate is None else judging.verdict(claim, estimate, estimate, "derived"),
         "evidence": "derived",
         "estimate": estimate,
         "low": estimate,
         "high": estimate,
+        "images": "",
         "records": [finding["record"]],
         "note": f"From printed cells: {finding['what']}. {finding['reading']}".strip(),
     }
@@ -129,14 +147,14 @@ def claims(paper: str | None = None, wanted: str | None = None, profile: str = "
         wanted: only claims with this verdict.
 
     Returns:
-        The fields of `manifests.Claim`, then "verdict", "evidence", "estimate", "low", "high", "note" and "notebook".
-        Before any notebook has run, no verdict but the audit's is known.
+        The fields of `papers.Claim`, then "verdict", "evidence", "estimate", "low", "high", "images", "note" and
+        "notebook". Before any notebook has run, no verdict but the audit's is known.
 
     Raises:
         BadInput: unknown paper, verdict or profile.
     """
     if wanted is not None:
-        choose("verdict", wanted, [*VERDICTS, NOT_RUN])
+        choose("verdict", wanted, [*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN])
     given = papers.claims(paper)
     try:
         answers = read_results(profile)["claims"]
@@ -150,6 +168,7 @@ def claims(paper: str | None = None, wanted: str | None = None, profile: str = "
         "estimate": None,
         "low": None,
         "high": None,
+        "images": "",
         "note": "",
         "notebook": None,
     }

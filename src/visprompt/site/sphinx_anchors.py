@@ -44,8 +44,15 @@ def plain_docstring(app, what, name, obj, options, lines) -> None:
         lines[position] = "".join(parts)
 
 
+def load_mathjax(app, pagename, templatename, context, doctree) -> None:
+    """Have MathJax on a page whose only mathematics stands in HTML of ours; Sphinx sees none there."""
+    if 'class="math ' in context.get("body", ""):
+        app.env.get_domain("math").data["has_equations"][pagename] = True
+
+
 def setup(app: Sphinx) -> dict:
-    """Register both with Sphinx."""
+    """Register all of it with Sphinx."""
+    app.connect("html-page-context", load_mathjax, priority=100)  # before MathJax looks
     app.add_transform(ExactAnchors)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)  # before napoleon adds its markup
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

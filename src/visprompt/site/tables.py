@@ -15,8 +15,10 @@ from PIL import Image
 from .. import manifests, papers, records
 from ..data.drawing import draw
 from ..data.tasks import load_task
-from ..words import EVIDENCE, NOT_RUN, VERDICTS
+from ..pages.judging import condition, found_text, rich, sentence
+from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 
+EVERY = (*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
 # Modules that only this site uses.
 HIDDEN = {"__init__", "__main__", "manifest", "sphinx_anchors", "build", "tables"}
 
@@ -56,7 +58,12 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
 def badge(word: str | None) -> str:
     """One evidence or verdict word, coloured; the word itself carries the meaning."""
     word = html.escape(word or NOT_RUN)
-    return f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
+    return f'<span class="vp-badge {css(word)}">{word}</span>'
+
+
+def css(word: str) -> str:
+    """The CSS class of a word."""
+    return f"vp-{word.replace(' ', '-')}"
 
 
 def code(text: str) -> str:
@@ -118,8 +125,40 @@ def evidence(results: dict, root: Path) -> str:
 
 
 def verdicts(results: dict, root: Path) -> str:
-    """Per paper: how its claims came out."""
-    return counts("Claims", (*VERDICTS, NOT_RUN), {id: entry["verdict"] for id, entry in results["claims"].items()})
+    """Per paper: what the evidence that can decide says of its claims."""
+    return claim_counts("Judged", VERDICTS, results)
+
+
+def sightings(results: dict, root: Path) -> str:
+    """Per paper: what was seen of its claims at reduced scale, which decides none of them."""
+    return claim_counts("Looked at", SIGHTINGS, results)
+
+
+def unanswered(results: dict, root: Path) -> str:
+    """Per paper: the claims without either kind of answer."""
+    return claim_counts("Open", (NOT_JUDGED, NOT_RUN), results)
+
+
+def claim_counts(what: str, words: tuple[str, ...], results: dict) -> str:
+    """A table of how many claims of each paper have which of some words, core ones apart, with a bar."""
+    core = {claim.id for claim in papers.claims() if claim.weight == WEIGHTS[0]}
+    answers = {id: entry["verdict"] for id, entry in results["claims"].items() if entry["verdict"] in words}
+    rows = []
+    for slug, paper in [*papers.papers().items(), ("", {"short": "all", "title": "all papers"})]:
+        mine = {id: word for id, word in answers.items() if id.startswith(f"{slug}.") or not slug}
+        count, of_core = Counter(mine.values()), Counter(word for id, word in mine.items() if id in core)
+        cells = [
+            f"{count[word]}" + f' <span class="vp-how">({of_core[word]} core)</span>' * bool(of_core[word]) for word in words
+        ]
+        name = f'<span title="{html.escape(paper["title"])}">{html.escape(paper["short"])}</span>'
+        rows.append([name if slug else f"<strong>{name}</strong>", str(len(mine)), *cells, bar(words, count)])
+    return table(["Paper", what, *map(badge, words), "Share"], rows)
+
+
+def bar(words: Sequence[str], count: Counter) -> str:
+    """Counts stacked in one bar, hatched where they are of a trend; the numbers stand in the cells beside it."""
+    parts = [f'<span class="vp-part {css(word)}" style="flex: {count[word]}" title="{word}"></span>' for word in words]
+    return f'<span class="vp-bar">{"".join(part for part, word in zip(parts, words, strict=True) if count[word])}</span>'
 
 
 def counts(what: str, words: tuple[str, ...], found: dict[str, str]) -> str:
@@ -153,47 +192,37 @@ def artifacts(results: dict, root: Path) -> str:
         record = f' (<a href="records/{html.escape(id)}.json">record</a>)' if entry["notebook"] else ""
         short = html.escape(papers.papers()[row["paper"]]["short"])
         name = link(id, printed_name(row), results)
-        counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in (*VERDICTS, NOT_RUN) if (n := judged.get(id, {}).get(word)))
+        counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in EVERY if (n := judged.get(id, {}).get(word)))
         rows.append([short, f"{name}{record}<br>{code(id)}", html.escape(row["title"]), words, counted, how])
     head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How"]
     return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 17, 10, 12, 37))
 
 
 def claims(results: dict, root: Path, paper: str | None = None) -> str:
-    """Every claim with what the paper prints, what was found, and the verdict; of one paper, or of all."""
+    """Every claim of one paper, or of all: what the paper says, what was found, how; each row has its id for address."""
     rows = []
     for claim in papers.claims(paper):
         found = results["claims"][claim.id]
-        estimate = "" if found["estimate"] is None else f"{found['estimate']:.4g}"
-        if estimate and None in (found["low"], found["high"]):
-            estimate += " (no interval)"
-        elif estimate and found["high"] > found["low"]:
-            estimate += f" [{found['low']:.4g}, {found['high']:.4g}]"
         record = f'<a href="records/{html.escape(claim.artifact)}.json">record</a>' if found["notebook"] else ""
         if found["records"] and not found["notebook"]:  # the audit answered it
             record = f'<a href="numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
-        printed = f" Printed: {html.escape(claim.printed)}." if claim.printed else ""
+        short = html.escape(papers.papers()[claim.artifact.split(".")[0]]["short"])
+        where = link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results)
+        said = f"<strong>{rich(sentence(claim.printed or claim.metric))}</strong>"
+        asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {rich(claim.why)}"
+        estimate = found_text(claim, found)
+        on = f'<br><span class="vp-how">{html.escape(found["images"])}</span>' if found["images"] else ""
         rows.append(
             [
-                f"{html.escape(papers.papers()[claim.artifact.split('.')[0]]['short'])}, "
-                + link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results),
-                f'{html.escape(claim.metric)}.{printed} <span class="vp-how">{html.escape(claim.why)} '
-                f"{html.escape(found['note'])}</span><br>{code(claim.id)}",
-                html.escape(condition(claim)),
-                f"{estimate}<br>{record}",
-                badge(found["verdict"]),
-                badge(found["evidence"]) if found["evidence"] else "",
+                f'<span id="{html.escape(claim.id)}">{short}, {where}</span><br>{badge(claim.weight)}',
+                f'{said} <span class="vp-how">({html.escape(claim.where)})</span><br>'
+                f'<a class="vp-address" href="claims.html#{html.escape(claim.id)}">{code(claim.id)}</a>',
+                f"{badge(found['verdict'])} {badge(found['evidence']) if found['evidence'] else ''}<br>{estimate}{on}",
+                f'<span class="vp-how">{asked} {rich(found["note"])}</span> {record}',
             ]
         )
-    head = ["Artifact", "Measured, why that is asked, and what to know", "Agrees when", "Found", "Verdict", "Evidence"]
-    return table(head, rows, filterable=True, choices=("Verdict", "Evidence"), widths=(12, 43, 11, 13, 11, 10))
-
-
-def condition(claim: papers.Claim) -> str:
-    """When a claim agrees, in a few words."""
-    if claim.direction == "equal":
-        return f"{claim.published:g} ± {claim.tolerance:g}"
-    return f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
+    head = ["Where, weight", "The paper says", "Found", "What was asked, why, and how it was found"]
+    return table(head, rows, filterable=True, choices=("Found", "Where, weight"), widths=(13, 29, 20, 38))
 
 
 def notebooks(results: dict, root: Path) -> str:
@@ -286,6 +315,8 @@ def api(results: dict, root: Path) -> str:
 MAKERS = {
     "evidence": evidence,
     "verdicts": verdicts,
+    "sightings": sightings,
+    "unanswered": unanswered,
     "artifacts": artifacts,
     "claims": claims,
     "notebooks": notebooks,

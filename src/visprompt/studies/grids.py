@@ -270,7 +270,8 @@ def whole(frame: pd.DataFrame, variants: Sequence[str], tasks: Sequence[str], ba
         backbones: likewise; none: those in the frame that have every variant.
 
     Returns:
-        (rows, "") or, where no seed has all, (no rows, why).
+        (rows, "") or, where no seed has all, (no rows, why). A cell near chance leaves the rows, and
+        `rows.attrs["near_chance"]` names those that did.
     """
     rows = frame if "backbone" in frame else frame.assign(backbone="")
     rows = rows[rows.variant.isin(variants)]
@@ -288,7 +289,27 @@ def whole(frame: pd.DataFrame, variants: Sequence[str], tasks: Sequence[str], ba
     rows = rows[rows.task.isin(tasks) & rows.backbone.isin(backbones)]
     cells = rows.drop_duplicates(["seed", "backbone", "variant", "task"]).groupby("seed").size()
     seeds = cells.index[cells == len(backbones) * len(set(variants)) * len(set(tasks))]
-    return rows[rows.seed.isin(seeds)], "" if len(seeds) else f"it is about {about}, and no seed has all of it"
+    if not len(seeds):
+        return rows.iloc[:0], f"it is about {about}, and no seed has all of it"
+    rows, guessed = rows[rows.seed.isin(seeds)], near_chance(frame) if {"test", "backbone"} <= {*frame} else []
+    guessed = [cell for cell in guessed if cell in {*zip(rows.task, rows.backbone)}]
+    rows = rows[[cell not in guessed for cell in zip(rows.task, rows.backbone)]]
+    rows.attrs["near_chance"] = [f"{task} on {backbone}" for task, backbone in guessed]
+    return rows, "" if len(rows) else f"nothing tried learns it: {listed(rows.attrs['near_chance'])} is near chance"
+
+
+def near_chance(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """(task, backbone) wherever even the best variant's mean is below twice that of guessing; embedded tasks only."""
+    known, found = embedded_tasks(), frame[frame.task.isin(embedded_tasks())]
+    best = found.groupby(["task", "backbone", "variant"]).test.mean().groupby(["task", "backbone"]).max()
+    return [cell for cell, test in best.items() if test < 200 / len(known[cell[0]]["classes"])]
+
+
+def wins_everywhere(frame: pd.DataFrame, variant: str) -> bool:
+    """Whether a variant's mean is the highest of all on every task, backbone and training size of the rows."""
+    means = frame.groupby(["task", "backbone", "train_size", "variant"]).test.mean().unstack()
+    others = means.drop(columns=variant, errors="ignore")
+    return variant in means and others.shape[1] > 0 and bool((means[variant] > others.max(axis=1)).all())
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
