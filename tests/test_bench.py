@@ -108,10 +108,23 @@ def test_theory_is_timed_in_a_batch_and_one_by_one(stores, monkeypatch):
     record = bench.theory("theory-shallow", 2)
     assert asked[:2] == [[0], list(range(24))] and asked[2:26] == [[seed] for seed in range(24)] and len(asked) == 52
     (row,) = bench.theory_rows(record)
-    assert row["pair"] == "shallow ViT: batched over one by one" and row["aim"] == "≤ 0.20"
+    assert row["pair"] == "shallow ViT, 100 neurons: batched over one by one" and row["aim"] == "≤ 0.20"
+    assert "µs a trial and step" in row["note"] and record.values["floor"] > 0
     assert len(record.values["ratios"]) == 2 and bench.kept_records() == [record]
     names = [label for label, _ in bench.jobs([], "cpu", None, 1)]
-    assert names[-2:] == ["AP's toy model", "shallow ViT"]
+    assert names[-3:] == list(bench.THEORIES.values())
+
+
+def test_the_floor_counts_the_products_of_a_step():
+    tokens, d = 8 * 50, 10  # of a batch in Figure 4's setting, and their dimension
+    each = 2 * 3 * tokens * d  # a neuron's part of the hidden layer, of its read-out and of its gradient
+    assert bench.shallow_operations(300) - bench.shallow_operations(100) == 200 * each
+
+
+def test_the_precision_named_is_the_one_that_runs():
+    from visprompt.theory import ap_toy, shallow_vit
+
+    assert {ap_toy.Settings().dtype, shallow_vit.Settings().dtype} == {"float32"}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ Every row leaves a record. A later call shows the records that this machine made
 what has none; `--again` deletes them first.
 """
 
+import math
 import statistics
 import sys
 import time
@@ -13,6 +14,7 @@ from functools import partial
 
 import pandas as pd
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from ..errors import BadInput, choose
 from ..measure.cost import count_flops, training_memory
@@ -99,9 +101,8 @@ def jobs(models: list[str], device: str, batch_size: int | None, repeats: int) -
         for name, (label, slug, settings, _) in epochs().items():
             more = {"repeats": repeats}
             found.append((label, partial(epochs_in_turns, name, EMBEDDED, "position", slug, settings, **more)))
-        found.append((THEORIES["theory"][0], partial(theory, "theory", repeats)))
-    found.append((THEORIES["theory-shallow"][0], partial(theory, "theory-shallow", repeats, device)))
-    return found
+        found.append((THEORIES["theory"], partial(theory, "theory", repeats)))
+    return found + [(THEORIES[name], partial(theory, name, repeats, device)) for name in NEURONS]
 
 
 def epochs(depth: int = 8) -> dict[str, tuple]:
@@ -113,8 +114,14 @@ def epochs(depth: int = 8) -> dict[str, tuple]:
     return found
 
 
-THEORIES = {"theory": ("AP's toy model", "float64"), "theory-shallow": ("shallow ViT", "float32")}  # model, precision
+THEORIES = {  # what is timed: a theory's model, always in float32
+    "theory": "AP's toy model",
+    "theory-shallow": "shallow ViT, 100 neurons",
+    "theory-shallow-1000": "shallow ViT, 1,000 neurons",
+}
+NEURONS = {"theory-shallow": 100, "theory-shallow-1000": 1000}
 TRIALS = {"cpu": 24, "cuda": 64}  # of the shallow ViT
+STEPS = 200  # of every trial
 BATCHED = {"cpu": 0.2, "cuda": 0.05}  # the aim: five times as fast on two cores, twenty times on a GPU
 
 
@@ -123,8 +130,11 @@ def theory(name: str, repeats: int, device: str = "cpu", run: bool = True) -> Re
     chosen = {"what": "theory", "name": name, "machine": machine(device), "device": device, "repeats": repeats}
 
     def compute():
-        once = {"theory": toy_batched, "theory-shallow": lambda: shallow_batched(device)}[name]
-        return {"ratios": [once() for _ in range(repeats)]}
+        if name == "theory":
+            return {"ratios": [toy_batched() for _ in range(repeats)]}
+        rounds = [shallow_batched(device, NEURONS[name]) for _ in range(repeats)]
+        found = {key: [once[key] for once in rounds] for key in rounds[0]}
+        return {**found, "floor": shallow_operations(NEURONS[name]) / rate(device)}
 
     return recorded("bench", chosen, compute, run=run)
 
@@ -133,7 +143,7 @@ def toy_batched(trials: int = 16) -> float:
     """Time of 200 steps of some trials of AP's toy model in one batch over their time one by one."""
     from ..theory.ap_toy import Settings, run_trials
 
-    settings, seeds = Settings(tokens=12, layer=2, max_steps=200), list(range(trials))
+    settings, seeds = Settings(tokens=12, layer=2, max_steps=STEPS), list(range(trials))
     run_trials(settings, seeds[:1])
     with unwatched():
         start = time.perf_counter()
@@ -144,12 +154,15 @@ def toy_batched(trials: int = 16) -> float:
         return (middle - start) / (time.perf_counter() - middle)
 
 
-def shallow_batched(device: str) -> float:
-    """Time of 200 steps of some trials in one batch over their time one by one; Figure 4's setting, 100 neurons."""
+def shallow_batched(device: str, neurons: int) -> dict[str, float]:
+    """Some trials in Figure 4's setting: "ratios", their time in one batch over one by one, and the batch's "seconds".
+
+    These are of a trial and step, with the drawing of data and a check every step at first and ever more rarely.
+    """
     from ..theory.shallow_training import run_trials
     from ..theory.shallow_vit import Settings
 
-    chosen = Settings(neurons=100, output="own", max_steps=200, run_on=True)
+    chosen = Settings(neurons=neurons, output="own", max_steps=STEPS, run_on=True)
     trials = [(chosen, seed) for seed in range(TRIALS[device.split(":")[0]])]
     run_trials(trials[:1], device=device)
     with unwatched():
@@ -158,7 +171,30 @@ def shallow_batched(device: str) -> float:
         middle = time.perf_counter()
         for trial in trials:
             run_trials([trial], device=device)
-        return (middle - start) / (time.perf_counter() - middle)
+        batched = middle - start
+        return {"ratios": batched / (time.perf_counter() - middle), "seconds": batched / len(trials) / STEPS}
+
+
+def shallow_operations(neurons: int) -> int:
+    """Additions and multiplications in the matrix products of one trial's step, counted."""
+    from ..theory.shallow_vit import Settings, draw, gradients, initial
+
+    s, g = Settings(neurons=neurons, output="own"), torch.Generator().manual_seed(0)
+    w = {name: value.unsqueeze(0) for name, value in initial(s, g).items()}
+    x, y, _ = draw(s, g, s.batch)
+    with FlopCounterMode(display=False) as counter:
+        gradients(s, w, x.unsqueeze(0), y.unsqueeze(0))
+    return counter.get_total_flops()
+
+
+def rate(device: str, size: int = 1024, rounds: int = 10) -> float:
+    """Operations a second of a large float32 product, the best of some rounds: what no step can exceed."""
+    a, best = torch.ones(size, size, device=device), math.inf
+    for _ in range(rounds):
+        start = time.perf_counter()
+        (a @ a)[0, 0].item()  # waits for a GPU
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best
 
 
 def forward_macs(backbone: str, side: Side, batch_size: int) -> Record:
@@ -391,14 +427,17 @@ def method_rows(record: Record) -> list[dict]:
 
 def model_of(record: Record) -> str:
     """What a record's rows are timings of: a backbone, or a theory's model."""
-    return record.settings.get("backbone") or THEORIES[record.settings["name"]][0]
+    return record.settings.get("backbone") or THEORIES[record.settings["name"]]
 
 
 def theory_rows(record: Record) -> list[dict]:
     """Batched trials of a theory's model over single ones; trials end with `.item()`, so a GPU is waited for."""
-    (model, precision), aim = THEORIES[record.settings["name"]], BATCHED[record.settings["device"].split(":")[0]]
-    row = {"pair": f"{model}: batched over one by one", "model": model, "precision": precision, "aim": f"≤ {aim:.2f}"}
-    return [{**row, **spread(record.values["ratios"])}]
+    values, model, aim = record.values, model_of(record), BATCHED[record.settings["device"].split(":")[0]]
+    row = {"pair": f"{model}: batched over one by one", "model": model, "precision": "float32", "aim": f"≤ {aim:.2f}"}
+    if "floor" in values:
+        took = statistics.median(values["seconds"])
+        row["note"] = f"{1e6 * took:.0f} µs a trial and step; its products alone, at full speed: {1e6 * values['floor']:.0f} µs"
+    return [{**row, **spread(values["ratios"])}]
 
 
 def macs_row(backbone: str, batch_size: int) -> dict:

@@ -73,7 +73,7 @@ def by_query(s: Settings, w: dict[str, Tensor], first: dict[str, Tensor], test: 
     A label-irrelevant token is a confusion token when it is nearest to one of the discriminative patterns.
     """
     x, _, relevant = test
-    mass = (attend(s, w, x)[2] * relevant[:, None, :, None, :]).sum(-1).mean(1)  # (T, B, L)
+    mass = (attend(s, w, x) * relevant[:, None, :, None, :]).sum(-1).mean(1)  # (T, B, L)
     disc = x.argmax(-1) < s.classes
     kinds = {"relevant": relevant, "confusion": disc & ~relevant, "rest": ~disc & ~relevant}
     return {f"from_{n}": (mass * k).sum((1, 2)) / k.sum((1, 2)).clamp(min=1) for n, k in kinds.items() if k.any()}
@@ -119,7 +119,7 @@ def attention_bounds(s: Settings, seeds: Sequence[int]) -> float:
         g = torch.Generator().manual_seed(seed)
         w = {name: value.unsqueeze(0) for name, value in initial(s, g).items()}
         x, _, relevant = draw(s, g, 8)
-        attention = attend(s, w, x.unsqueeze(0))[2][0, 0]
+        attention = attend(s, w, x.unsqueeze(0))[0, 0]
         pair, n = relevant[:, :, None] & ~relevant[:, None, :], relevant[0].sum().item()
         slack = s.delta + (x - patterns(s)[x.argmax(-1), 0]).norm(dim=-1).max().item()  # tau is a bound
         low, high = (1 / (n * math.exp(1 + sign * slack) + relevant.shape[1] - n) for sign in (1, -1))
