@@ -13,6 +13,7 @@ import torch
 from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
+from . import catalogue
 from .folders import check_name, read_folder, shown, task_folder
 from .targets import pictures
 
@@ -20,23 +21,6 @@ Split = tuple[torch.Tensor, torch.Tensor]
 SPLITS = ("train", "val", "test")
 RESIZES = ("direct", "crop")
 LARGEST = 1024  # pixels of a side: far above any backbone's, far below what no memory holds
-
-# VTAB's groups of the papers' tasks; an embedded task has its own in tasks.yaml
-GROUPS = {
-    "natural": ["caltech101", "cifar100", "dtd", "dtd10", "flowers102", "pets", "svhn", "sun397"],
-    "specialized": ["patch_camelyon", "eurosat", "resisc45", "retinopathy"],
-    "structured": [
-        "clevr_count",
-        "clevr_distance",
-        "dmlab",
-        "kitti",
-        "dsprites_location",
-        "dsprites_orientation",
-        "smallnorb_azimuth",
-        "smallnorb_elevation",
-    ],
-    "fine": ["cub_200_2011", "nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"],
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +61,10 @@ def embedded_tasks() -> dict[str, dict]:
 
 
 def group_of(task: str) -> str:
-    """VTAB's group of a task, "fine" for a fine-grained one, "other" for a folder that no paper names."""
+    """VTAB's group of a task, "fine" for a fine-grained one, "other" for one that no paper groups."""
     if task in embedded_tasks():
         return embedded_tasks()[task]["group"]
-    return next((group for group, tasks in GROUPS.items() if task in tasks), "other")
+    return catalogue.group(task)
 
 
 Statistic = float | Sequence[float]

@@ -13,8 +13,9 @@ import torch
 from PIL import Image
 
 from .. import manifests, papers, records
+from ..data import catalogue
 from ..data.drawing import draw
-from ..data.tasks import load_task
+from ..data.tasks import SPLITS, load_task
 from ..words import EVIDENCE, NOT_RUN, VERDICTS
 
 # Modules that only this site uses.
@@ -225,6 +226,46 @@ def data(results: dict, root: Path) -> str:
     return manifest(root / "data_manifests" / "tasks.yaml", examples)
 
 
+def datasets(results: dict, root: Path) -> str:
+    """The papers' data sets: what of them is for whom, how to get them, how large, in which splits."""
+    rows = []
+    for name, found in catalogue.datasets().items():
+        known = [file.size for file in found.files if file.size]
+        size = f"{sum(known) / 1e9:.2f} GB" if known else ""
+        size += " and more" if known and len(known) < len(found.files) else "" if known else "not published"
+        pinned = sum(bool(file.checksum) for file in found.files)
+        rows.append(
+            [
+                f'<a href="{html.escape(found.home)}">{html.escape(found.title)}</a><br>{code(name)} '
+                + " ".join(map(code, found.aliases)),
+                "<br>".join(filter(None, (task_row(task, about) for task, about in found.tasks.items()))),
+                found.access,
+                html.escape(found.licence),
+                f"{size}, {pinned} of {len(found.files)} checksums" if found.files else size,
+                html.escape(", ".join(found.unverified)),
+            ]
+        )
+    head = ["Data set, and its names", "Tasks: classes, train/val/test", "Access", "Licence", "To fetch", "Unverified"]
+    return table(head, rows, filterable=True, choices=("Access",), widths=(24, 30, 10, 14, 12, 10))
+
+
+def task_row(task: str, about: dict) -> str:
+    """A task of a data set in a line."""
+    numbers = about.get("splits", {})
+    splits = "/".join(f"{numbers[part]:,}" if part in numbers else "-" for part in SPLITS) if numbers else "no counts printed"
+    more = [html.escape(about[key]) for key in ("source", "label") if key in about]
+    kind = about["benchmark"] if about["group"] == "other" else f"{about['benchmark']}, {about['group']}"
+    return f"{code(task)} ({html.escape(kind)}): {about['classes']:,}; {'; '.join([splits, *more])}"
+
+
+def preprocessing(results: dict, root: Path) -> str:
+    """How each paper prepares the pictures of a benchmark."""
+    said = manifests.load_yaml(root / "data_manifests" / "preprocessing.yaml")
+    short = {slug: paper["short"] for slug, paper in papers.papers().items()}
+    rows = [[kind, html.escape(short[slug]), html.escape(text)] for kind, by in said.items() for slug, text in by.items()]
+    return table(["Benchmark", "Paper", "Pictures"], rows)
+
+
 def backbones(results: dict, root: Path) -> str:
     """The backbones of data_manifests/backbones.yaml, and what they were trained on."""
     images = torch.from_numpy(draw("source", 10, seed=0)[0]).permute(0, 3, 1, 2)
@@ -290,6 +331,8 @@ MAKERS = {
     "claims": claims,
     "notebooks": notebooks,
     "data": data,
+    "datasets": datasets,
+    "preprocessing": preprocessing,
     "backbones": backbones,
     "api": api,
     "contributing": contributing,
