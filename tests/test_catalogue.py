@@ -30,10 +30,12 @@ def test_a_name_means_one_data_set():
 
 
 def test_names_are_found_as_people_write_them():
-    assert catalogue.find("cub200") == catalogue.find("CUB-200-2011") == catalogue.find("cub_200_2011")
+    assert {catalogue.find(name).name for name in ("cub200", "CUB-200-2011", "cub_200_2011")} == {"cub_200_2011"}
     assert catalogue.find("clevr_distance").name == "clevr"
     with pytest.raises(BadInput, match="Did you mean 'food101'"):
         catalogue.find("food1001")
+    with pytest.raises(BadInput, match="nothing to fetch"):
+        catalogue.find("digits")
 
 
 def test_vtab_has_its_groups():

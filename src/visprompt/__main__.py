@@ -7,6 +7,7 @@ import io
 import os
 import sys
 
+from .data.commands import add_commands
 from .errors import BadInput, choose
 
 
@@ -249,6 +250,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         ("--format", {"choices": ["table", "csv", "json"], "default": "table"}),
     )
     count = ("count", {"type": int, "nargs": "?", "default": 3, "help": "how many (3)"})
+    add_commands(commands.add_parser("data", help="The papers' data sets: list, info, fetch, verify, where."))
     add(verify, count, ("--seed", {"type": int, "default": 0, "help": "which few"}), files, folder)
     return parser.parse_args(arguments)
 

@@ -4,7 +4,7 @@ A file of `data_manifests/datasets/` says it; where torchvision has the data set
 torchvision's own. `croissant` gives a data set in the words of MLCommons' Croissant 1.0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ class File:
     source: str = "unverified"  # who published the checksum
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DataSet:
     """A manifest of `datasets/`, by its file's name; what the fields hold is said at `manifest.datasets_schema`."""
 
@@ -91,8 +91,15 @@ def find(name: str) -> DataSet:
         BadInput: there is none; the message names the nearest.
     """
     known = {every: found for found in datasets().values() for every in found.names}
+    if name in embedded() and name not in known:
+        raise BadInput(f"{name!r} comes with this project; there is nothing to fetch.")
     plain = name.lower().replace("-", "_") if isinstance(name, str) else name
     return known[choose("data set", name if name in known else plain if plain in known else name, known)]
+
+
+def chosen(names: Iterable[str]) -> list[DataSet]:
+    """The data sets of these names, each once; see `find`."""
+    return list({found.name: found for found in map(find, names)}.values())
 
 
 def group(task: str) -> str:
