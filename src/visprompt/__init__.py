@@ -18,7 +18,6 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "claims": "site.results",
     "count_flops": "measure.cost",
     "count_parameters": "methods.parameters",
-    "fetch": "data.fetching",
     "fit": "training.loop",
     "load_backbone": "models.backbones",
     "load_method": "methods.saving",

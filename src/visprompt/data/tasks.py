@@ -14,7 +14,8 @@ from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from . import catalogue
-from .folders import check_name, read_folder, shown, task_folder
+from .folders import check_name, shown
+from .layouts import read_folder, task_folder
 from .targets import pictures
 
 Split = tuple[torch.Tensor, torch.Tensor]
@@ -84,14 +85,15 @@ def load_task(
     image_size: int | None = None,
     resize: str = "direct",
 ) -> Task:
-    """Load an embedded task, or the folder data_dir/name.
+    """Load an embedded task, or one whose data lie in a folder of data_dir.
 
     Args:
-        name: an embedded task (`embedded_tasks()`), or a folder's name in data_dir, where none may have the name
-            of an embedded one.
-        data_dir: folder of task folders, each with images, train800.txt, val200.txt and test.txt (one
-            `relative/path label` a line, labels from 0, no picture twice) and, for the names, classes.txt (one a
-            line); how pictures are read is said at `folders.read_folder`.
+        name: an embedded task (`embedded_tasks()`), or a task of a folder in data_dir, which has the task's name, or
+            that of its data set or an alias (`visprompt data info NAME`); no folder may have an embedded one's.
+        data_dir: folder of data sets, each with images, train800.txt, val200.txt and test.txt (one `relative/path label`
+            a line, labels from 0, no picture twice) and, for the names, classes.txt (one a line); or with a folder a
+            class; or as its authors publish it, for those of VTAB that `layouts` knows. How pictures are read is said
+            at `folders.read_folder`.
         train_size: use only so many training images, as balanced over the classes as they allow; more than
             the split has are taken from the larger pool of the tasks that have one.
         image_size: pixels of a side, 1 to 1024; 24 for embedded tasks and 224 for folders unless given.

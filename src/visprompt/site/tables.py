@@ -15,6 +15,7 @@ from PIL import Image
 from .. import manifests, papers, records
 from ..data import catalogue
 from ..data.drawing import draw
+from ..data.layouts import LAYOUTS
 from ..data.tasks import SPLITS, load_task
 from ..words import EVIDENCE, NOT_RUN, VERDICTS
 
@@ -258,6 +259,17 @@ def task_row(task: str, about: dict) -> str:
     return f"{code(task)} ({html.escape(kind)}): {about['classes']:,}; {'; '.join([splits, *more])}"
 
 
+def layouts_page(results: dict, root: Path) -> str:
+    """The layouts of data sets, each with what a folder needs to have it."""
+    rows = [["the field's lists", f"{code('train800.txt')}, {code('val200.txt')}, {code('test.txt')}, the pictures they name"]]
+    rows += [[html.escape(layout.name), code(layout.wants)] for layout in LAYOUTS.values()]
+    tasks = {name: [found.name for found in catalogue.datasets().values() if found.layout == name] for name in LAYOUTS}
+    for row, name in zip(rows[1:], LAYOUTS):
+        row.append(", ".join(map(code, tasks[name])) or "any")
+    rows[0].append("any")
+    return table(["Layout", "A folder has it that holds", "Data sets"], rows)
+
+
 def preprocessing(results: dict, root: Path) -> str:
     """How each paper prepares the pictures of a benchmark."""
     said = manifests.load_yaml(root / "data_manifests" / "preprocessing.yaml")
@@ -333,6 +345,7 @@ MAKERS = {
     "data": data,
     "datasets": datasets,
     "preprocessing": preprocessing,
+    "layouts": layouts_page,
     "backbones": backbones,
     "api": api,
     "contributing": contributing,
