@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import timm
 import torch
 from PIL import Image
 
@@ -17,6 +18,7 @@ from ..data import catalogue
 from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
 from ..data.tasks import SPLITS, load_task
+from ..models.backbones import load_backbone
 from ..words import EVIDENCE, NOT_RUN, VERDICTS
 
 # Modules that only this site uses.
@@ -282,7 +284,26 @@ def backbones(results: dict, root: Path) -> str:
     """The backbones of data_manifests/backbones.yaml, and what they were trained on."""
     images = torch.from_numpy(draw("source", 10, seed=0)[0]).permute(0, 3, 1, 2)
     source = strip(images, "Ten drawn images of the source task: outlines with four fills, and strokes, on many grounds.")
-    return f"The source task looks like this:\n\n{source}\n\n" + manifest(root / "data_manifests" / "backbones.yaml")
+    return f"The source task looks like this:\n\n{source}\n\n" + manifest(
+        root / "data_manifests" / "backbones.yaml", timm_facts
+    )
+
+
+def timm_facts(group: str, name: str) -> str:
+    """What timm says of a published checkpoint: parameters without the head, input, normalisation, where, licence."""
+    if group != "published":
+        return ""
+    said, network = timm.get_pretrained_cfg(name), load_backbone(name, device="meta")
+    heads = [part.numel() for key, part in network.model.named_parameters() if key.startswith(("head.", "fc."))]
+    count = sum(part.numel() for part in network.model.parameters()) - sum(heads)
+    facts = {
+        "parameters without the classifier": f"{count:,}",
+        "input": f"{network.image_size} x {network.image_size}, mean {network.mean}, std {network.std}",
+        "pooling": getattr(network.model, "global_pool", "avg") if network.is_vit else "mean of all places",
+        "from": said.hf_hub_id or said.url,
+        "licence, as timm has it": said.license or "none stated",
+    }
+    return table(["Fact", "Value"], [[html.escape(key), html.escape(str(fact))] for key, fact in facts.items()])
 
 
 def strip(images: torch.Tensor, alt: str, scale: int = 4) -> str:
