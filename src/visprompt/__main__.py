@@ -7,6 +7,7 @@ import io
 import os
 import sys
 
+from .data.commands import add_commands
 from .errors import BadInput, choose
 
 
@@ -224,6 +225,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         for name, settings in options:
             command.add_argument(name, **settings)
         command.set_defaults(run=function)
+    add_commands(commands.add_parser("data", help="the papers' data sets: list, info, fetch, verify, where"))
     return parser.parse_args(arguments)
 
 

@@ -8,6 +8,49 @@ from ..manifests.wording import Fault
 from . import drawing, targets
 from .drawing import SIZE
 
+ACCESS = ("open", "registration", "by hand")
+BENCHMARKS = ("vtab-1k", "fgvc", "full", "segmentation", "amount", "pasted", "none")
+PAPERS = ("ap", "davpt", "shallowvit", "ivpt", "spt")
+CHECKSUM = {
+    "type": "string",
+    "pattern": "^(md5:[0-9a-f]{32}|sha256:[0-9a-f]{64})$",
+    "description": "md5: or sha256: and the digits",
+}
+ADDRESS = {"type": "string", "pattern": "^https?://", "description": "an address that begins with https:// or http://"}
+
+
+def datasets_schema() -> dict:
+    """A file of `datasets/`: one data set, and the tasks that papers make of it."""
+    file = mapping(
+        {"url": ADDRESS}, {"name": TEXT, "bytes": COUNT, "checksum": CHECKSUM, "source": TEXT, "mirrors": listed(ADDRESS)}
+    )
+    splits = {"type": "object", "additionalProperties": COUNT, "propertyNames": one_of(["train", "val", "test"])}
+    task = mapping(
+        {
+            "benchmark": one_of(BENCHMARKS),
+            "group": one_of(["natural", "specialized", "structured", "fine", "other"]),
+            "classes": COUNT,
+        },
+        {"splits": splits, "source": TEXT, "label": TEXT},
+    )
+    entry = {name: TEXT for name in ("title", "about", "citation", "licence")}
+    entry |= {"year": COUNT, "home": ADDRESS, "access": one_of(ACCESS), "tasks": named(task), "unverified": listed(TEXT, 0)}
+    more = {"aliases": listed(TEXT), "steps": listed(TEXT), "torchvision": TEXT, "sizes": named(COUNT), "layout": TEXT}
+    return mapping(entry, more | {"files": listed(file), "made_of": listed(TEXT)})
+
+
+def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Where a person is needed, the steps are said; else there is something to fetch."""
+    if content["access"] != "open" and "steps" not in content:
+        yield Fault(("access",), f"{content['access']!r} is given; write steps, what a person has to do.")
+    if content["access"] == "open" and not {"torchvision", "files"} & set(content):
+        yield Fault(("access",), "'open' is given; write files, or the name of torchvision's data set.")
+
+
+def preprocessing_schema() -> dict:
+    """`preprocessing.yaml`: how each paper prepares the pictures of a benchmark, and where it says so."""
+    return mapping({}, {name: mapping({}, {paper: TEXT for paper in PAPERS}) for name in BENCHMARKS})
+
 
 def tasks_schema() -> dict:
     """`tasks.yaml`."""

@@ -13,30 +13,15 @@ import torch
 from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
-from .folders import check_name, read_folder, shown, task_folder
+from . import catalogue
+from .folders import check_name, shown
+from .layouts import read_folder, task_folder
 from .targets import pictures
 
 Split = tuple[torch.Tensor, torch.Tensor]
 SPLITS = ("train", "val", "test")
 RESIZES = ("direct", "crop")
 LARGEST = 1024  # pixels of a side: far above any backbone's, far below what no memory holds
-
-# VTAB's groups of the papers' tasks; an embedded task has its own in tasks.yaml
-GROUPS = {
-    "natural": ["caltech101", "cifar100", "dtd", "dtd10", "flowers102", "pets", "svhn", "sun397"],
-    "specialized": ["patch_camelyon", "eurosat", "resisc45", "retinopathy"],
-    "structured": [
-        "clevr_count",
-        "clevr_distance",
-        "dmlab",
-        "kitti",
-        "dsprites_location",
-        "dsprites_orientation",
-        "smallnorb_azimuth",
-        "smallnorb_elevation",
-    ],
-    "fine": ["cub_200_2011", "nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"],
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +62,10 @@ def embedded_tasks() -> dict[str, dict]:
 
 
 def group_of(task: str) -> str:
-    """VTAB's group of a task, "fine" for a fine-grained one, "other" for a folder that no paper names."""
+    """VTAB's group of a task, "fine" for a fine-grained one, "other" for one that no paper groups."""
     if task in embedded_tasks():
         return embedded_tasks()[task]["group"]
-    return next((group for group, tasks in GROUPS.items() if task in tasks), "other")
+    return catalogue.group(task)
 
 
 Statistic = float | Sequence[float]
@@ -100,14 +85,15 @@ def load_task(
     image_size: int | None = None,
     resize: str = "direct",
 ) -> Task:
-    """Load an embedded task, or the folder data_dir/name.
+    """Load an embedded task, or one whose data lie in a folder of data_dir.
 
     Args:
-        name: an embedded task (`embedded_tasks()`), or a folder's name in data_dir, where none may have the name
-            of an embedded one.
-        data_dir: folder of task folders, each with images, train800.txt, val200.txt and test.txt (one
-            `relative/path label` a line, labels from 0, no picture twice) and, for the names, classes.txt (one a
-            line); how pictures are read is said at `folders.read_folder`.
+        name: an embedded task (`embedded_tasks()`), or a task of a folder in data_dir, which has the task's name, or
+            that of its data set or an alias (`visprompt data info NAME`); no folder may have an embedded one's.
+        data_dir: folder of data sets, each with images, train800.txt, val200.txt and test.txt (one `relative/path label`
+            a line, labels from 0, no picture twice) and, for the names, classes.txt (one a line); or with a folder a
+            class; or as its authors publish it, for those of VTAB that `layouts` knows. How pictures are read is said
+            at `folders.read_folder`.
         train_size: use only so many training images, as balanced over the classes as they allow; more than
             the split has are taken from the larger pool of the tasks that have one.
         image_size: pixels of a side, 1 to 1024; 24 for embedded tasks and 224 for folders unless given.

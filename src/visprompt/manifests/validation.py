@@ -25,6 +25,8 @@ OWNERS = {  # of each YAML file the room that reads it
     "audit": "auditing",
     "counts": "measure",
     "tasks": "data",
+    "datasets": "data",
+    "preprocessing": "data",
     "backbones": "models",
     "recipes": "training",
     "studies": "studies",
@@ -164,12 +166,12 @@ def check_keys(keys: Sequence[yaml.Node], path: Path) -> None:
         seen.add(key.value)
 
 
-def rules_of(name: str) -> tuple[Callable | None, Callable | None]:
-    """What a file with this name must satisfy: a function that makes its schema, and one that finds further faults.
+def rules_of(path: Path) -> tuple[Callable | None, Callable | None]:
+    """What a file of this name or folder must satisfy: a function that makes its schema, and one that finds further faults.
 
     A room is loaded when its file is first read, so that this one imports none of them.
     """
-    stem = name.removesuffix(".yaml")
+    stem = "datasets" if path.parent.name == "datasets" else path.name.removesuffix(".yaml")
     if stem not in OWNERS:
         return None, None
     manifest = importlib.import_module(f"..{OWNERS[stem]}.manifest", __package__)
@@ -182,7 +184,7 @@ def validated(path: Path) -> Source:
     Raises:
         BadInput: the file cannot be parsed, or something in it is wrong; the first place is named.
     """
-    source, (schema, check) = read(path), rules_of(path.name)
+    source, (schema, check) = read(path), rules_of(path)
     faults = list(against(schema(), source.content)) if schema else []
     if not faults and check:
         faults = list(check(source.content, path))

@@ -1,6 +1,12 @@
-"""Files of weights: read, checked, and put into a network."""
+"""Files of weights: read, checked, and put into a network.
+
+Known forms: timm's own, MAE's ({"model": …}, with or without its decoder), MoCo-v3's ("module.base_encoder.…", beside a
+momentum encoder and projectors), and those that timm's checkpoint filters know (CLIP's, older Swins'); as safetensors, or
+as pickles of which nothing but weights is read.
+"""
 
 import os
+import sys
 from pathlib import Path
 
 import torch
@@ -26,7 +32,9 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
     except AttributeError:  # no dictionary where one belongs, or keys that are no text
         state = {}
     except Exception as error:
-        raise BadInput(f"weights file {path} cannot be read ({type(error).__name__}); fetch it again.") from error
+        raise BadInput(
+            f"weights file {path} cannot be read ({type(error).__name__}): damaged, or more than weights; fetch it again."
+        ) from error
     if not state:
         raise BadInput(f"weights file {path} holds no tensors by name. {remedy}")
     for key, value in state.items():
@@ -35,13 +43,36 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
     return state
 
 
+def timm_names(state: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
+    """The tensors of a checkpoint under the names that the model has; what only pretraining needed is left out.
+
+    timm's filters also resize embeddings to another patch or picture: here the sizes stay, so that a checkpoint of another
+    architecture is refused.
+    """
+    encoder = "base_encoder."
+    if any(key.startswith(encoder) for key in state):  # MoCo-v3's; its projector is called head
+        state = {key.removeprefix(encoder): value for key, value in state.items() if key.startswith(encoder)}
+        state = {key: value for key, value in state.items() if not key.startswith("head.")}
+    if any(key.startswith("decoder_") for key in state):  # MAE's, as it is trained
+        state = {key: value for key, value in state.items() if not key.startswith("decoder_") and key != "mask_token"}
+    rename = getattr(sys.modules[type(model).__module__], "checkpoint_filter_fn", None)
+    if rename is None or set(model.state_dict()) <= set(state):
+        return state
+    try:
+        renamed = rename(dict(state), model)
+    except Exception:  # made for another architecture: said where names and shapes are compared
+        return state
+    resized = [key for key, value in renamed.items() if key in state and state[key].numel() != value.numel()]
+    return renamed | {key: state[key] for key in resized}
+
+
 def load_weights(model: nn.Module, path: Path, name: str) -> None:
     """Load a file with timm's key names; only the classifier may differ, since every task brings its own.
 
     Raises:
         BadInput: the file is missing, unreadable, of another architecture, or holds NaN or infinity.
     """
-    state = read_state(path)
+    state = timm_names(read_state(path), model)
     head = model.default_cfg.get("classifier", "head") if hasattr(model, "default_cfg") else ""
     heads = tuple(f"{prefix}." for prefix in {head, "head", "fc"} if prefix)
     wanted = {key: value.shape for key, value in model.state_dict().items() if not key.startswith(heads)}

@@ -23,6 +23,11 @@ def from_files() -> dict[str, dict]:
     return load_yaml(paths.MANIFESTS / "backbones.yaml")["files"]
 
 
+def published() -> dict[str, dict]:
+    """The papers' checkpoints that timm fetches, by timm's name with its tag, and what each paper uses them for."""
+    return load_yaml(paths.MANIFESTS / "backbones.yaml")["published"]
+
+
 def build_embedded(name: str, num_classes: int = 112) -> nn.Module:
     """An embedded backbone with random weights: images (B, 3, 24, 24) -> logits (B, num_classes).
 

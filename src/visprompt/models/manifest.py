@@ -36,7 +36,8 @@ def backbones_schema() -> dict:
         for kind, schema in (("VisionTransformer", vit), ("ResNet", resnet))
     ]
     file = {"timm": TEXT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3)}
-    return mapping({"embedded": named(whole), "files": named(mapping(file), 0)})
+    use = mapping({"use": TEXT})
+    return mapping({"embedded": named(whole), "files": named(mapping(file), 0), "published": named(use)})
 
 
 def backbones_faults(content: dict, file: Path) -> Iterable[Fault]:

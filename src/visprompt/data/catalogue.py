@@ -1,0 +1,179 @@
+"""The data sets of the papers: what each is, whose it is, where its files lie, and which tasks are made of it.
+
+A file of `data_manifests/datasets/` says it; where torchvision has the data set, addresses and checksums are
+torchvision's own. `croissant` gives a data set in the words of MLCommons' Croissant 1.0.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from .. import paths
+from ..errors import BadInput, choose
+from ..manifests import load_yaml
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to fetch: its name, where it lies (first the best place), and what is known of its bytes."""
+
+    name: str
+    addresses: tuple[str, ...] = ()
+    checksum: str = ""  # "md5:…" or "sha256:…"; "" where nobody published one
+    size: int | None = None
+    source: str = "unverified"  # who published the checksum
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """A manifest of `datasets/`, by its file's name; what the fields hold is said at `manifest.datasets_schema`."""
+
+    name: str
+    title: str
+    about: str
+    citation: str
+    year: int
+    home: str
+    licence: str
+    access: str
+    tasks: dict
+    unverified: list
+    aliases: Sequence[str] = ()
+    steps: Sequence[str] = ()
+    torchvision: str = ""
+    sizes: dict = field(default_factory=dict)
+    layout: str = ""
+    made_of: Sequence[str] = ()
+    listed: Sequence[dict] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name it goes under: its own, its aliases, and those of its tasks."""
+        return tuple(dict.fromkeys((self.name, *self.aliases, *self.tasks)))
+
+    @cached_property
+    def files(self) -> tuple[File, ...]:
+        """The files to fetch: those of torchvision's data set, and those that the manifest lists."""
+        found = torchvision_files(self.torchvision) if self.torchvision else []
+        found = [replace(file, size=self.sizes.get(file.name)) for file in found]
+        for given in self.listed:
+            name = given.get("name") or file_name(given["url"])
+            more = given.get("checksum", ""), given.get("bytes"), given.get("source", "unverified")
+            found.append(File(name, (given["url"], *given.get("mirrors", ())), *more))
+        return tuple(found)
+
+
+def datasets() -> dict[str, DataSet]:
+    """Every data set of the papers by name."""
+    found = {}
+    for path in sorted((paths.MANIFESTS / "datasets").glob("*.yaml")):
+        entry = load_yaml(path)
+        found[path.stem] = DataSet(path.stem, listed=entry.pop("files", ()), **entry)
+    return found
+
+
+def embedded() -> dict[str, DataSet]:
+    """The tasks that come with this project, as data sets without files."""
+    found = {}
+    for name, about in load_yaml(paths.MANIFESTS / "tasks.yaml")["embedded"].items():
+        splits = dict(zip(("train", "val", "test"), about["splits"]))
+        task = {"benchmark": "none", "group": about["group"], "classes": len(about["classes"]), "splits": splits}
+        known = {"title": name, "about": about["nature"], "citation": about["source"], "licence": about["licence"]}
+        found[name] = DataSet(name, **known, year=2026, home="", access="embedded", tasks={name: task}, unverified=[])
+    return found
+
+
+def find(name: str) -> DataSet:
+    """A data set by its name, an alias, or the name of a task made of it.
+
+    Raises:
+        BadInput: there is none; the message names the nearest.
+    """
+    known = {every: found for found in datasets().values() for every in found.names}
+    if name in embedded() and name not in known:
+        raise BadInput(f"{name!r} comes with this project; there is nothing to fetch.")
+    plain = name.lower().replace("-", "_") if isinstance(name, str) else name
+    return known[choose("data set", name if name in known else plain if plain in known else name, known)]
+
+
+def chosen(names: Iterable[str]) -> list[DataSet]:
+    """The data sets of these names, each once; see `find`."""
+    return list({found.name: found for found in map(find, names)}.values())
+
+
+def group(task: str) -> str:
+    """VTAB's group of a task of a data set, "fine" for a fine-grained one, "other" for a task that no paper groups."""
+    return next((found.tasks[task]["group"] for found in datasets().values() if task in found.tasks), "other")
+
+
+def file_name(address: str) -> str:
+    """The last part of an address."""
+    return urlsplit(address).path.rsplit("/", 1)[-1]
+
+
+def torchvision_files(kind: str) -> list[File]:
+    """The files of a data set of torchvision with its own addresses and checksums.
+
+    Raises:
+        BadInput: torchvision has no such data set, or says its files in a way unknown here.
+    """
+    from torchvision import datasets as every  # slow to import
+
+    if kind not in every.__all__:
+        raise BadInput(f"torchvision has no data set {kind!r}; write the files in the manifest.")
+    found = getattr(every, kind)
+    if kind == "ImageNet":  # torchvision has no address of it
+        return [File(name, (), f"md5:{md5}", source="torchvision") for name, md5 in every.imagenet.ARCHIVE_META.values()]
+    if kind == "INaturalist":
+        pairs = [(every.inaturalist.DATASET_URLS["2018"], every.inaturalist.DATASET_MD5["2018"])]
+    elif hasattr(found, "tgz_md5"):
+        pairs = [(found.url, found.tgz_md5)]
+    elif hasattr(found, "_MD5"):
+        pairs = [(found._URL, found._MD5)]
+    elif hasattr(found, "_DATASET_MD5"):
+        pairs = [(found._DATASET_URL, found._DATASET_MD5)]
+    elif hasattr(found, "_RESOURCES"):
+        pairs = found._RESOURCES
+    elif hasattr(found, "_file_dict"):
+        pairs = [(found._download_url_prefix + name, md5) for name, md5 in found._file_dict.values()]
+    elif hasattr(found, "split_list"):
+        pairs = [(url, md5) for split, (url, _, md5) in found.split_list.items() if split != "extra"]
+    else:
+        raise BadInput(f"torchvision's {kind} keeps its addresses to itself; write the files in the manifest.")
+    return [File(file_name(url), (url,), f"md5:{md5}", source="torchvision") for url, md5 in pairs]
+
+
+def croissant(found: DataSet) -> dict:
+    """A data set as JSON-LD after Croissant 1.0; a checksum that nobody published is "unverified"."""
+    terms = ("citeAs", "column", "conformsTo", "md5", "recordSet", "field", "dataType", "extract", "source", "fileObject")
+    homes = {"conformsTo": "dct:conformsTo", "dataType": {"@id": "cr:dataType", "@type": "@vocab"}}
+    context = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"}
+    context |= {"cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/"}
+    context |= {term: homes.get(term, f"cr:{term}") for term in terms}
+    files = []
+    for file in found.files:
+        kind, _, digits = (file.checksum or "sha256:unverified").partition(":")
+        entry = {"@type": "cr:FileObject", "@id": file.name, "name": file.name, kind: digits}
+        entry["contentUrl"] = file.addresses[0] if file.addresses else found.home
+        entry["encodingFormat"] = encoding(file.name)
+        files.append(entry | ({"contentSize": f"{file.size} B"} if file.size else {}))
+    return {
+        "@context": context,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": found.name,
+        "alternateName": [found.title, *found.aliases],
+        "description": found.about,
+        "license": found.licence,
+        "citeAs": found.citation,
+        "datePublished": str(found.year),
+        "version": "1.0.0",
+        "distribution": files,
+    } | ({"url": found.home} if found.home else {})
+
+
+def encoding(name: str) -> str:
+    """The media type of a file by its name."""
+    types = {".zip": "application/zip", ".tar": "application/x-tar", ".tgz": "application/gzip", ".gz": "application/gzip"}
+    return next((kind for end, kind in types.items() if name.endswith(end)), "application/octet-stream")

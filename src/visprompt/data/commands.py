@@ -1,0 +1,115 @@
+"""`visprompt data list | info NAME | fetch NAME… | verify | where`."""
+
+import argparse
+import sys
+
+from ..errors import BadInput
+
+
+def add_commands(data: argparse.ArgumentParser) -> None:
+    """The commands below `visprompt data`."""
+    actions = data.add_subparsers(dest="action", required=True)
+    folder = {"help": "data folder; else $VISPROMPT_DATA, else one in your cache"}
+
+    def add(name, function):
+        action = actions.add_parser(name, help=function.__doc__.split("\n")[0])
+        action.set_defaults(run=function)
+        return action
+
+    add("list", list_all)
+    info = add("info", info_of)
+    info.add_argument("name")
+    info.add_argument("--croissant", action="store_true", help="as JSON-LD after Croissant 1.0")
+    get = add("fetch", fetch_named)
+    get.add_argument("names", nargs="+", metavar="name")
+    get.add_argument("--dry-run", action="store_true", help="only how much it is")
+    get.add_argument("--data-dir", **folder)
+    check = add("verify", verify_named)
+    check.add_argument("names", nargs="*", metavar="name")
+    check.add_argument("--data-dir", **folder)
+    add("where", where).add_argument("--data-dir", **folder)
+
+
+def list_all(args) -> None:
+    """The papers' data sets: name, access, tasks, licence."""
+    from .catalogue import datasets
+
+    for name, found in datasets().items():
+        print("\t".join((name, found.access, ",".join(found.tasks), found.licence)))
+
+
+def info_of(args) -> None:
+    """What is known of a data set: licence, files, checksums, tasks, and what a person has to do."""
+    import json
+
+    from .catalogue import croissant, find
+
+    found = find(args.name)
+    if args.croissant:
+        print(json.dumps(croissant(found), indent=1))
+        return
+    print(f"{found.name}: {found.title}, {found.about}")
+    for label in ("citation", "home", "licence", "access"):
+        print(f"{label}: {getattr(found, label)}")
+    print(f"other names: {', '.join(found.aliases) or '-'}")
+    for file in found.files:
+        size = f"{file.size:,} bytes" if file.size else "size not published"
+        print(f"file: {file.name}, {size}, {file.checksum or 'no checksum published'} ({file.source})")
+        for address in file.addresses:
+            print(f"      {address}")
+    for task, about in found.tasks.items():
+        splits = ", ".join(f"{part} {count:,}" for part, count in about.get("splits", {}).items()) or "no counts printed"
+        print(f"task: {task} ({about['benchmark']}): {about['classes']:,} classes; {splits}")
+    for number, step in enumerate(found.steps, 1):
+        print(f"step {number}: {step}")
+    print(f"unverified: {', '.join(found.unverified) or '-'}")
+
+
+def fetch_named(args) -> None:
+    """Bring data sets to the data folder; what is there already is kept, a broken download goes on."""
+    from .catalogue import chosen
+    from .fetching import data_folder, fetch, total
+
+    folder = data_folder(args.data_dir)
+    found = fetch(*args.names, data_dir=args.data_dir, dry_run=args.dry_run)
+    tell(found)
+    rest, unknown = total(found)
+    if args.dry_run:
+        print(f"to fetch: {rest:,} bytes" + (f" and {unknown} files of unknown size" if unknown else ""))
+    undone = []
+    for dataset in chosen(args.names):
+        missing = [row.file for row in found if row.dataset == dataset.name and row.state == "missing"]
+        if dataset.access != "open" and (missing or not dataset.files):
+            print(f"{dataset.name} needs a person; its folder is {folder / dataset.name}")
+            for number, step in enumerate(dataset.steps, 1):
+                print(f"  {number}. {step}")
+        if missing:
+            undone.append(f"{dataset.name} ({', '.join(missing)})")
+    if undone and not args.dry_run:
+        raise BadInput(f"still missing: {'; '.join(undone)}. Follow the steps, then give the same command again.")
+
+
+def verify_named(args) -> None:
+    """Hold the files that are there against what was published, and what was pinned at the first download."""
+    from .fetching import LOCK, data_folder, verify
+
+    found = verify(*args.names, data_dir=args.data_dir)
+    tell(found)
+    wrong = [f"{row.dataset}/{row.file}" for row in found if row.state in ("missing", "other bytes")]
+    if wrong:
+        raise BadInput(f"not as they should be: {', '.join(wrong)}. Delete them and fetch again.")
+    if not found:
+        print(f"nothing was fetched to {data_folder(args.data_dir)} yet (no {LOCK})", file=sys.stderr)
+
+
+def where(args) -> None:
+    """The data folder."""
+    from .fetching import data_folder
+
+    print(data_folder(args.data_dir))
+
+
+def tell(found) -> None:
+    """One finding a line."""
+    for row in found:
+        print("\t".join((row.dataset, row.file, row.state, "-" if row.size is None else f"{row.size:,} bytes")))

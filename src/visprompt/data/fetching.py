@@ -1,0 +1,220 @@
+"""Data sets brought to this machine, byte by byte those that were published, or those of the first download.
+
+A data folder holds a folder a data set, and `datasets.lock.json`: what was fetched, from where, when, with which bytes.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+
+from ..errors import BadInput
+from . import catalogue
+from .catalogue import DataSet, File
+from .downloading import download, remote_size
+from .pictures import reason, shown
+from .unpacking import leftovers, stem, unpack
+
+LOCK = "datasets.lock.json"
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What the lock knows of a file."""
+
+    sha256: str
+    size: int
+    address: str  # "" where a person put it there
+    day: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What there is of a file: "fetched", "there", "to fetch", "missing", "deleted after unpacking" or "other bytes"."""
+
+    dataset: str
+    file: str
+    state: str
+    size: int | None = None
+
+
+def data_folder(given: str | os.PathLike | None = None) -> Path:
+    """The data folder: the given one, else that of the variable VISPROMPT_DATA, else one in the user's cache."""
+    if given or os.environ.get("VISPROMPT_DATA"):
+        return Path(given or os.environ["VISPROMPT_DATA"]).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("visprompt")) / "data"
+
+
+def fetch(*names: str, data_dir: str | os.PathLike | None = None, dry_run: bool = False) -> list[Finding]:
+    """Bring data sets to the data folder: each file checked, archives unpacked, what is there already kept.
+
+    Args:
+        names: data sets, their aliases or tasks; see `catalogue.find`.
+        dry_run: only say what there is and how large the rest is.
+
+    Returns:
+        one finding a file; "missing" for those that a person has to get, whose steps are `catalogue.find(name).steps`.
+
+    Raises:
+        BadInput: an unknown name, a file that cannot be had, or bytes that are not those published or pinned.
+    """
+    folder, found = data_folder(data_dir), []
+    for dataset in catalogue.chosen(names):
+        if dry_run:
+            found += planned(dataset, folder)
+            continue
+        with turn(folder / dataset.name, f"{dataset.name}"):
+            for undone in leftovers(folder / dataset.name):
+                shutil.rmtree(undone, ignore_errors=True)
+            found += [fetch_file(dataset, file, folder) for file in dataset.files]
+    return found
+
+
+def planned(dataset: DataSet, folder: Path) -> list[Finding]:
+    """What `fetch` would find and do, without doing it."""
+    found, pins = [], read_lock(folder).get(dataset.name, {})
+    for file in dataset.files:
+        place = folder / dataset.name / file.name
+        if place.exists() or (stem(file.name) and (folder / dataset.name / stem(file.name)).exists()):
+            found.append(Finding(dataset.name, file.name, "there", place.stat().st_size if place.exists() else None))
+            continue
+        size = file.size or (pins[file.name].size if file.name in pins else None)
+        if dataset.access == "open":
+            size = size or next(filter(None, map(remote_size, file.addresses)), None)
+        found.append(Finding(dataset.name, file.name, "to fetch" if dataset.access == "open" else "missing", size))
+    return found
+
+
+def fetch_file(dataset: DataSet, file: File, folder: Path) -> Finding:
+    """Bring one file of a data set, check it, pin it and unpack it."""
+    place, pin = folder / dataset.name / file.name, read_lock(folder).get(dataset.name, {}).get(file.name)
+    unpacked = place.parent / stem(file.name) if stem(file.name) else None
+    if not place.exists():
+        if pin and unpacked and unpacked.exists():
+            return Finding(dataset.name, file.name, "deleted after unpacking")
+        if dataset.access != "open" or not file.addresses:
+            return Finding(dataset.name, file.name, "missing", file.size)
+        address = first_that_works(dataset, file, place, pin, folder)
+        state = "fetched"
+    else:
+        address, state = "", "there"
+        if wrong := differs(place, file, pin):
+            raise BadInput(f"{shown(place)} {wrong}; delete it and fetch again.")
+    if pin is None:
+        digits = file.checksum.removeprefix("sha256:") if file.checksum.startswith("sha256:") else digest(place, "sha256")
+        add_pin(folder, dataset.name, file.name, Pin(digits, place.stat().st_size, address, date.today().isoformat()))
+    if unpacked:
+        unpack(place)
+    return Finding(dataset.name, file.name, state, place.stat().st_size)
+
+
+def first_that_works(dataset: DataSet, file: File, place: Path, pin: Pin | None, folder: Path) -> str:
+    """Download from the first address that gives the right file; says all failures where none does."""
+    failures = []
+    for address in file.addresses:
+        try:
+            download(address, place, file.checksum or (f"sha256:{pin.sha256}" if pin else ""), f"{dataset.name}/{file.name}")
+            if pin and (wrong := differs(place, file, pin)):
+                place.unlink()
+                raise BadInput(f"{address} {wrong}.")
+            return address
+        except BadInput as error:
+            failures.append(str(error))
+    pinned = f" If the new bytes are right, delete its entry in {folder / LOCK}." if pin and not file.checksum else ""
+    raise BadInput(" | ".join(failures) + pinned)
+
+
+def verify(*names: str, data_dir: str | os.PathLike | None = None) -> list[Finding]:
+    """Hold the files of data sets (of all that the lock names, if none is named) against what was published and pinned."""
+    folder = data_folder(data_dir)
+    lock, found = read_lock(folder), []
+    for dataset in catalogue.chosen(names or lock):
+        pins = lock.get(dataset.name, {})
+        for file in dataset.files:
+            place, size = folder / dataset.name / file.name, None
+            if place.exists():
+                size = place.stat().st_size
+                state = "other bytes" if differs(place, file, pins.get(file.name)) else "there"
+            elif file.name in pins and stem(file.name) and (place.parent / stem(file.name)).exists():
+                state = "deleted after unpacking"
+            else:
+                state = "missing"
+            found.append(Finding(dataset.name, file.name, state, size))
+    return found
+
+
+def differs(place: Path, file: File, pin: Pin | None) -> str:
+    """In what a file is not the one published and pinned; "" if in nothing."""
+    wanted = [file.checksum] if file.checksum else []
+    if pin and not file.checksum.startswith("sha256:"):
+        wanted.append(f"sha256:{pin.sha256}")
+    if pin and file.checksum.startswith("sha256:") and pin.sha256 != file.checksum.removeprefix("sha256:"):
+        return f"was pinned with sha256:{pin.sha256}, and the manifest now says {file.checksum}"
+    for checksum in wanted:
+        kind, _, digits = checksum.partition(":")
+        if digest(place, kind) != digits:
+            whose = "pinned at the first download" if checksum not in file.checksum else "published"
+            return f"has not the {checksum} that was {whose}"
+    return ""
+
+
+def digest(place: Path, kind: str) -> str:
+    """The checksum of a file, hexadecimal."""
+    import pooch
+
+    try:
+        return pooch.file_hash(str(place), alg=kind)
+    except OSError as error:
+        raise BadInput(f"{shown(place)} cannot be read ({reason(error)}).") from error
+
+
+def read_lock(folder: Path) -> dict[str, dict[str, Pin]]:
+    """The pins of a data folder: data set -> file -> pin.
+
+    Raises:
+        BadInput: the lock is damaged.
+    """
+    path = folder / LOCK
+    try:
+        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return {name: {file: Pin(**pin) for file, pin in files.items()} for name, files in content.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BadInput(f"{shown(path)} is damaged ({error}); restore your copy, or delete it to pin anew.") from error
+    except OSError as error:
+        raise BadInput(f"{shown(path)} cannot be read ({reason(error)}).") from error
+
+
+def add_pin(folder: Path, dataset: str, file: str, pin: Pin) -> None:
+    """Write a pin into the lock, whole or not at all."""
+    with turn(folder, LOCK):
+        pins = read_lock(folder)
+        pins.setdefault(dataset, {})[file] = pin
+        content = {name: {file: asdict(pin) for file, pin in sorted(files.items())} for name, files in sorted(pins.items())}
+        new = folder / f"{LOCK}.new"
+        new.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        os.replace(new, folder / LOCK)
+
+
+@contextlib.contextmanager
+def turn(folder: Path, what: str) -> Iterator[None]:
+    """Be the only process at work in a folder; a second one waits, and a killed one leaves nothing to wait for."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / ".turn", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise BadInput(f"{shown(folder)} cannot be written for {what} ({reason(error)}); give another data_dir.") from error
+
+
+def total(found: Sequence[Finding]) -> tuple[int, int]:
+    """Bytes still to get, and files whose size nobody says."""
+    rest = [finding for finding in found if finding.state in ("to fetch", "missing")]
+    return sum(finding.size or 0 for finding in rest), sum(finding.size is None for finding in rest)

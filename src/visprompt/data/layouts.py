@@ -1,0 +1,205 @@
+"""How a data set lies on the disk: the field's lists, a folder a class, or the raw files as their authors publish them.
+
+A layout is a small class: `fits` says whether a folder has it, `splits` names the pictures and labels of train, val and
+test. VTAB-1k's 800 and 200 images come from an order that only TensorFlow Datasets has; from raw files as many are drawn
+here of the same pools, always the same ones. Its test splits are whole.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from ..errors import BadInput, choose
+from . import catalogue, folders
+from .folders import LISTS
+from .pictures import kind, pixels, read_picture, reason, shown
+from .raw_layouts import RAW, Rows, Splits
+
+PICTURES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".webp", ".tif", ".tiff", ".gif")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a task's data lie: the folder of its data set, and the task's name."""
+
+    root: Path
+    task: str
+
+
+def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str]) -> Place | None:
+    """The folder of a task in data_dir, under its name, its data set's, or an alias; None for an embedded one.
+
+    Raises:
+        BadInput: as `folders.task_folder`.
+    """
+    found = set_of(name)
+    if found and name not in embedded and not _is_folder(data_dir, name):
+        for other in (found.name, *found.aliases):
+            if other not in found.tasks and _is_folder(data_dir, other):
+                root = Path(data_dir) / other
+                its = [task for task, about in found.tasks.items() if about["benchmark"] != "full"]
+                if has_lists(root) and its != [name]:
+                    raise BadInput(
+                        f"the lists in {shown(root)} may be another task's; rename the folder {name} if they are its."
+                    )
+                return Place(root, name)
+    root = folders.task_folder(data_dir, name, embedded)
+    return None if root is None else Place(root, name)
+
+
+def set_of(name: str) -> catalogue.DataSet | None:
+    """The data set that a name belongs to, as its own, an alias or a task's."""
+    return next((found for found in catalogue.datasets().values() if name in found.names), None)
+
+
+def has_lists(root: Path) -> bool:
+    """Whether a folder has one of the field's lists."""
+    return any(kind(root / name, shown(root / name)) for name in LISTS.values())
+
+
+def _is_folder(data_dir: str | os.PathLike, name: str) -> bool:
+    try:
+        return (Path(data_dir) / name).is_dir()
+    except (OSError, ValueError, TypeError):
+        return False  # said by `folders.task_folder`
+
+
+def read_folder(place: Place, size: int, resize: str) -> tuple[list[str], list[tuple[torch.Tensor, torch.Tensor]]]:
+    """Names of the classes, and the splits train, val and test, by the first layout that fits.
+
+    Args:
+        place: what `task_folder` found.
+        size: pixels of a side.
+        resize: "direct" or "crop", see `tasks.load_task`.
+
+    Returns:
+        names (one a class), and for each split images (N, 3, size, size) uint8 and labels (N,) int64.
+
+    Raises:
+        BadInput: no layout fits, files are missing or damaged, or a task that is none of the data set's.
+    """
+    layout = layout_of(place)
+    if layout is None:
+        return folders.read_folder(place.root, size, resize)
+    try:
+        names, parts = layout.splits(place.root, place.task)
+    except (OSError, KeyError, ValueError, IndexError) as error:
+        if isinstance(error, BadInput):
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise BadInput(f"{shown(place.root)} is not as {layout.name} publishes it ({shown(what)}); fetch it again.") from error
+    for split, rows in zip(LISTS, parts):
+        missing = [picture for picture, _ in rows if hasattr(picture, "is_file") and not picture.is_file()]
+        if missing or not rows:
+            some = (
+                f"{len(missing)} of {len(rows)} pictures are missing, first {shown(getattr(missing[0], 'path', missing[0]))}"
+                if missing
+                else "no picture"
+            )
+            raise BadInput(f"{shown(place.root)}, split {split}: {some}; fetch the data set again.")
+    return names, [_tensors(rows, size, resize, place.root) for rows in parts]
+
+
+def layout_of(place: Place):
+    """The layout of a folder: a raw one of its data set or folders of classes; None for the field's lists.
+
+    Raises:
+        BadInput: the task has a raw layout, and the folder has neither that nor another.
+    """
+    if has_lists(place.root):
+        return None
+    found = set_of(place.task)
+    full = found and found.tasks.get(place.task, {}).get("benchmark") == "full"  # raw layouts draw VTAB's 1,000
+    raw = found.layout if found and not full else ""
+    for layout in ([LAYOUTS[raw]] if raw else []) + [LAYOUTS["split folders"], LAYOUTS["class folders"]]:
+        if layout.fits(place.root):
+            return layout
+    if raw:
+        raise BadInput(
+            f"{shown(place.root)} holds neither {LISTS['train']}, nor a folder a class, nor {LAYOUTS[raw].wants}; "
+            f"see: visprompt data info {place.task}."
+        )
+    return None
+
+
+def _tensors(rows: Rows, size: int, resize: str, root: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images (N, 3, size, size) uint8 and labels (N,) int64."""
+    images = np.empty((len(rows), 3, size, size), np.uint8)
+    for number, (picture, _) in enumerate(rows):
+        where = f"{shown(root)}, picture {number}"
+        if isinstance(picture, Path):
+            images[number] = read_picture(picture, size, resize, where)
+            continue
+        try:
+            image = picture()
+            image = image if isinstance(image, Image.Image) else Image.fromarray(image)
+            images[number] = pixels(image, size, resize, where)
+        except (OSError, ValueError, KeyError) as error:
+            if isinstance(error, BadInput):
+                raise
+            raise BadInput(f"{where} cannot be read ({reason(error)}); fetch the data set again.") from error
+    return torch.from_numpy(images), torch.tensor([label for _, label in rows])
+
+
+def class_rows(folder: Path, names: Sequence[str]) -> Rows:
+    """The pictures of a folder that has a folder a class, in the order of their names."""
+    rows = []
+    for name in sorted(path.name for path in folder.iterdir() if path.is_dir()):
+        files = sorted(path for path in (folder / name).rglob("*") if path.suffix.lower() in PICTURES)
+        if files and name not in names:
+            choose(f"class in {shown(folder)}", name, names)
+        rows += [(path, names.index(name)) for path in files]
+    return rows
+
+
+def class_names(folder: Path) -> list[str]:
+    """The folders that hold pictures."""
+    every = (path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    return sorted(path.name for path in every if any(file.suffix.lower() in PICTURES for file in path.rglob("*")))
+
+
+class SplitFolders:
+    """train/CLASS/picture and test/CLASS/picture, perhaps val/CLASS/picture; else val is every fifth of train."""
+
+    name, wants = "a folder a split", "train/CLASS/picture"
+
+    @staticmethod
+    def fits(root: Path) -> bool:
+        return (root / "train").is_dir() and (root / "test").is_dir() and bool(class_names(root / "train"))
+
+    @staticmethod
+    def splits(root: Path, task: str) -> Splits:
+        names = class_names(root / "train")
+        train, test = class_rows(root / "train", names), class_rows(root / "test", names)
+        if (root / "val").is_dir():
+            return names, [train, class_rows(root / "val", names), test]
+        return names, [[row for number, row in enumerate(train) if number % 5], train[::5], test]
+
+
+class ClassFolders:
+    """CLASS/picture without splits: of each class's pictures every fifth is for test, the next one for val."""
+
+    name, wants = "a folder a class", "CLASS/picture"
+
+    @staticmethod
+    def fits(root: Path) -> bool:
+        return len(class_names(root)) > 1
+
+    @staticmethod
+    def splits(root: Path, task: str) -> Splits:
+        names = class_names(root)
+        rows = class_rows(root, names)
+        turns, seen = [], {}
+        for _, label in rows:
+            seen[label] = seen.get(label, -1) + 1
+            turns.append(seen[label] % 5)
+        part = lambda wanted: [row for row, turn in zip(rows, turns) if turn in wanted]
+        return names, [part((0, 1, 2)), part((3,)), part((4,))]
+
+
+LAYOUTS = {"split folders": SplitFolders, "class folders": ClassFolders, **RAW}  # a manifest names its raw one

@@ -1,0 +1,375 @@
+"""VTAB's data sets as their authors publish them, with the labels that VTAB derives from their annotations.
+
+Definitions are those of Zhai et al. (2019) and of the code they published. Which images are among the 1,000 is not
+derivable from the raw files: see `layouts`.
+"""
+
+import csv
+import io
+import json
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from ..errors import BadInput, choose
+from .pictures import shown
+
+TRAIN, VAL = 800, 200  # VTAB-1k's
+Picture = Path | Callable[[], np.ndarray | Image.Image]  # a file, or what gives the picture when it is needed
+Rows = list[tuple[Picture, int]]  # pictures with their labels
+Splits = tuple[list[str], list[Rows]]
+
+
+def few(rows: Sequence, count: int) -> list:
+    """So many of the rows, always the same ones, in a drawn order."""
+    order = np.random.Generator(np.random.PCG64(0)).permutation(len(rows))[:count]
+    return [rows[number] for number in order]
+
+
+def inside(root: Path, *parts: str) -> Path | None:
+    """The first path of these parts in a folder, or up to three folders deeper, where archives put it."""
+    for depth in range(4):
+        for found in sorted(root.glob("/".join(["*"] * depth + list(parts)))):
+            return found
+    return None
+
+
+def needed(root: Path, *parts: str) -> Path:
+    """As `inside`, where it has to be there."""
+    found = inside(root, *parts)
+    if found is None:
+        raise BadInput(f"{shown(root)} lacks {'/'.join(parts)}; fetch the data set again, or put it there.")
+    return found
+
+
+def bin_of(value: float, edges: Sequence[float]) -> int:
+    """How many edges lie below a value: 0 up to the first edge itself."""
+    return sum(edge < value for edge in edges)
+
+
+class Clevr:
+    """Count: 3 to 10 solids. Distance: the nearest solid's depth in the picture. Test is the published val split."""
+
+    name, wants = "CLEVR", "scenes/CLEVR_train_scenes.json"
+    DEPTHS = (8.0, 8.5, 9.0, 9.5, 10.0)
+
+    @staticmethod
+    def fits(root: Path) -> bool:
+        return inside(root, "scenes", "CLEVR_*_scenes.json") is not None
+
+    @classmethod
+    def splits(cls, root: Path, task: str) -> Splits:
+        choose("task of CLEVR", task, ("clevr_count", "clevr_distance"))
+        count = task == "clevr_count"
+        names = [str(number) for number in range(3, 11)] if count else [f"d{bin}" for bin in range(len(cls.DEPTHS) + 1)]
+
+        def rows(split: str) -> Rows:
+            found = []
+            scenes = needed(root, "scenes", f"CLEVR_{split}_scenes.json")
+            for scene in json.loads(scenes.read_text(encoding="utf-8"))["scenes"]:
+                solids = scene["objects"]
+                nearest = min(solid["pixel_coords"][2] for solid in solids)
+                label = len(solids) - 3 if count else bin_of(nearest, cls.DEPTHS)
+                if not 0 <= label < len(names):
+                    raise BadInput(f"{shown(scenes)}: {scene['image_filename']} has {len(solids)} solids, not 3 to 10.")
+                found.append((scenes.parents[1] / "images" / split / scene["image_filename"], label))
+            return found
+
+        pool = rows("train")
+        cut = len(pool) * 9 // 10
+        return names, [few(pool[:cut], TRAIN), few(pool[cut:], VAL), rows("val")]
+
+
+class Kitti:
+    """Distance of the nearest car, van or truck: up to 8 m, up to 20 m, farther, none. No drive is in two splits."""
+
+    name, wants = "KITTI", "training/label_2"
+    EDGES = (8.0, 20.0, 999.0)
+    VEHICLES = ("Car", "Van", "Truck")
+    SHARE, SEED = 10, 123  # percent of the drives for val and for test, and the seed of the published code
+
+    @staticmethod
+    def fits(root: Path) -> bool:
+        return inside(root, "training", "label_2") is not None
+
+    @classmethod
+    def splits(cls, root: Path, task: str) -> Splits:
+        labels, pictures = needed(root, "training", "label_2"), needed(root, "training", "image_2")
+        parts = [[], [], []]
+        for number, part in enumerate(cls.part_of_each(root)):
+            lines = [line.split() for line in (labels / f"{number:06d}.txt").read_text().splitlines()]
+            nearest = min((float(line[13]) for line in lines if line[0] in cls.VEHICLES), default=1000.0)
+            parts[part].append((pictures / f"{number:06d}.png", bin_of(nearest, cls.EDGES)))
+        return ["near", "middle", "far", "none"], [few(parts[0], TRAIN), few(parts[1], VAL), parts[2]]
+
+    @classmethod
+    def part_of_each(cls, root: Path) -> list[int]:
+        """For each picture 0 (train), 1 (val) or 2 (test), by the drive it comes from."""
+        order = [int(word) - 1 for word in needed(root, "mapping", "train_rand.txt").read_text().split(",")]
+        lines = needed(root, "mapping", "train_mapping.txt").read_text().splitlines()
+        drives = [lines[place].split()[1] for place in order]
+        rest, dealt, random = sorted(set(drives)), {}, np.random.RandomState(cls.SEED)
+        share = max(1, len(rest) * cls.SHARE // 100)
+        for part in (2, 1):
+            taken = random.choice(rest, share, replace=False)
+            dealt |= dict.fromkeys(taken.tolist(), part)
+            rest = [drive for drive in rest if drive not in dealt]
+        return [dealt.get(drive, 0) for drive in drives]
+
+
+class DSprites:
+    """Location: the horizontal place, 32 steps in 16 bins. Orientation: 40 steps in 16 bins. A tenth is for test."""
+
+    name, wants = "dSprites", "dsprites_*.hdf5"
+    BINS = 16
+    FACTORS = {"x_position": (4, 32), "orientation": (3, 40)}  # column of latents/classes, and its steps
+
+    @classmethod
+    def fits(cls, root: Path) -> bool:
+        return inside(root, cls.wants) is not None
+
+    @classmethod
+    def splits(cls, root: Path, task: str) -> Splits:
+        column, steps = cls.FACTORS[choose("factor", task.removeprefix("dsprites_label_"), cls.FACTORS)]
+        import h5py
+
+        path = needed(root, cls.wants)
+        with h5py.File(path) as file:
+            labels = file["latents"]["classes"][:, column].astype(int) * cls.BINS // steps
+        order = np.random.Generator(np.random.PCG64(0)).permutation(len(labels))
+        cuts = len(order) * 8 // 10, len(order) * 9 // 10
+        parts = np.split(order, cuts)
+        sizes = (TRAIN, VAL, None)
+        rows = lambda numbers: [(partial(cls.picture, path, number), labels[number]) for number in numbers.tolist()]
+        return [f"bin{number}" for number in range(cls.BINS)], [rows(part[:size]) for part, size in zip(parts, sizes)]
+
+    @staticmethod
+    def picture(path: Path, number: int) -> np.ndarray:
+        """White on black, (64, 64) bytes."""
+        return opened(path)["imgs"][number] * np.uint8(255)
+
+
+OPEN: dict[Path, object] = {}  # HDF5 files stay open: one holds every picture
+
+
+def opened(path: Path):
+    """An HDF5 file."""
+    import h5py
+
+    if path not in OPEN:
+        OPEN[path] = h5py.File(path)
+    return OPEN[path]
+
+
+class PatchCamelyon:
+    """Whether the middle of a patch holds a tumour; the published splits."""
+
+    name, wants = "PatchCamelyon", "camelyonpatch_level_2_split_train_x.h5"
+
+    @classmethod
+    def fits(cls, root: Path) -> bool:
+        return inside(root, "camelyonpatch_level_2_split_*_x.h5") is not None
+
+    @classmethod
+    def splits(cls, root: Path, task: str) -> Splits:
+        def rows(split: str) -> Rows:
+            x, y = (needed(root, f"camelyonpatch_level_2_split_{split}_{kind}.h5") for kind in "xy")
+            labels = np.asarray(opened(y)["y"]).reshape(-1).tolist()
+            return [(partial(cls.picture, x, number), label) for number, label in enumerate(labels)]
+
+        return ["none", "tumour"], [few(rows("train"), TRAIN), few(rows("valid"), VAL), rows("test")]
+
+    @staticmethod
+    def picture(path: Path, number: int) -> np.ndarray:
+        """(96, 96, 3) bytes."""
+        return opened(path)["x"][number]
+
+
+class SmallNorb:
+    """From which of 18 sides, or of 9 heights, a toy is seen. Val and test are the halves of the published test split."""
+
+    name, wants = "small NORB", "smallnorb-*-training-dat.mat"
+    TYPES = {0x1E3D4C55: np.uint8, 0x1E3D4C54: np.int32}  # the first number of a file says what it holds
+
+    @classmethod
+    def fits(cls, root: Path) -> bool:
+        return inside(root, cls.wants) is not None
+
+    @classmethod
+    def splits(cls, root: Path, task: str) -> Splits:
+        azimuth = choose("task of small NORB", task, ("smallnorb_azimuth", "smallnorb_elevation")).endswith("azimuth")
+
+        def rows(split: str) -> Rows:
+            images, info = (cls.matrix(needed(root, f"smallnorb-*-{split}-{kind}.mat")) for kind in ("dat", "info"))
+            labels = info[:, 2] // 2 if azimuth else info[:, 1]  # instance, elevation, azimuth (0, 2, … 34), lighting
+            return [(partial(np.asarray, image[0]), int(label)) for image, label in zip(images, labels, strict=True)]
+
+        names = [f"{20 * step} degrees" for step in range(18)] if azimuth else [f"{30 + 5 * step} degrees" for step in range(9)]
+        test = rows("testing")
+        return names, [few(rows("training"), TRAIN), few(test[: len(test) // 2], VAL), test[len(test) // 2 :]]
+
+    @classmethod
+    def matrix(cls, path: Path) -> np.ndarray:
+        """A file of the authors' own format: type, number of dimensions, at least three sizes, numbers."""
+        with open(path, "rb") as file:
+            kind, count = struct.unpack("<II", file.read(8))
+            if kind not in cls.TYPES:
+                raise BadInput(f"{shown(path)} begins with {kind:#x}, no type of small NORB's; fetch it again.")
+            sizes = struct.unpack(f"<{max(count, 3)}I", file.read(4 * max(count, 3)))[:count]
+        return np.memmap(path, cls.TYPES[kind], "r", 8 + 4 * max(count, 3), tuple(sizes))
+
+
+class DMLab:
+    """What stands in a maze's view: near, far or very far, and good or bad. TensorFlow's records, the published splits."""
+
+    name, wants = "DMLab", "dmlab-train.tfrecord*"
+
+    @classmethod
+    def fits(cls, root: Path) -> bool:
+        return inside(root, cls.wants) is not None
+
+    @classmethod
+    def splits(cls, root: Path, task: str) -> Splits:
+        def rows(split: str) -> Rows:
+            found = []
+            folder = needed(root, f"dmlab-{split}.tfrecord*").parent
+            for path in sorted(folder.glob(f"dmlab-{split}.tfrecord*")):
+                for start, length, entry in records(path):
+                    found.append((partial(cls.picture, path, start, length), int(entry["label"])))
+            return found
+
+        return [str(number) for number in range(6)], [few(rows("train"), TRAIN), few(rows("validation"), VAL), rows("test")]
+
+    @staticmethod
+    def picture(path: Path, start: int, length: int) -> Image.Image:
+        """The picture of a record."""
+        with open(path, "rb") as file:
+            file.seek(start)
+            return Image.open(io.BytesIO(features(file.read(length))["image"]))
+
+
+def records(path: Path) -> Iterator[tuple[int, int, dict]]:
+    """Start, length and features of each record of a TFRecord file; its checksums (CRC-32C) are left unread."""
+    with open(path, "rb") as file:
+        while head := file.read(12):  # length, and a checksum of it
+            if len(head) < 12:
+                raise BadInput(f"{shown(path)} ends within a record; fetch it again.")
+            (length,), start = struct.unpack("<Q", head[:8]), file.tell()
+            content = file.read(length + 4)
+            if len(content) < length + 4:
+                raise BadInput(f"{shown(path)} ends within a record; fetch it again.")
+            yield start, length, features(content[:length])
+
+
+def features(record: bytes) -> dict[str, bytes | int]:
+    """The first value of each feature of a tf.train.Example: bytes or a whole number."""
+    found = {}
+    for _, all_features in fields(record):
+        for _, entry in fields(all_features):
+            parts = dict(fields(entry))
+            for kind, content in fields(parts[2]):
+                for _, value in fields(content):
+                    number = value if isinstance(value, int) or kind == 1 else varint(value, 0)[0]  # packed or not
+                    found.setdefault(parts[1].decode(), number)
+    return found
+
+
+def fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
+    """Number and content of each field of a protocol buffer."""
+    place = 0
+    while place < len(message):
+        key, place = varint(message, place)
+        length, place = varint(message, place)
+        if key & 7 == 0:  # a number itself
+            yield key >> 3, length
+        elif key & 7 == 2:
+            yield key >> 3, message[place : place + length]
+            place += length
+        else:
+            raise BadInput(f"a record holds a field of kind {key & 7}, which DMLab has not; fetch the data set again.")
+
+
+def varint(message: bytes, place: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and the place behind it."""
+    value = shift = 0
+    while True:
+        byte = message[place]
+        value |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return value, place
+
+
+class Retinopathy:
+    """Five grades of disease. The competition's training pictures, its public and its private test: train, val, test."""
+
+    name, wants = "Retinopathy", "trainLabels.csv"
+    RADIUS = 300  # pixels of an eyeball, before the rim is cut off
+
+    @classmethod
+    def fits(cls, root: Path) -> bool:
+        return inside(root, cls.wants) is not None
+
+    @classmethod
+    def splits(cls, root: Path, task: str) -> Splits:
+        def rows(file: str, folder: str) -> dict[str, Rows]:
+            found = defaultdict(list)
+            with open(needed(root, file), encoding="utf-8", newline="") as opened_file:
+                for entry in csv.DictReader(opened_file):
+                    picture = needed(root, folder) / f"{entry['image']}.jpeg"
+                    found[entry.get("Usage", "")].append((Eye(picture, cls.RADIUS), int(entry["level"])))
+            return found
+
+        test = rows("retinopathy_solution.csv", "test")
+        parts = [few(rows("trainLabels.csv", "train")[""], TRAIN), few(test["Public"], VAL), test["Private"]]
+        return [f"grade {number}" for number in range(5)], parts
+
+
+class Eye:
+    """A picture of a retina, prepared as the winner of the competition did and VTAB after him.
+
+    Brought to an eyeball's radius, its local average taken out (4 × picture − 4 × blurred + 128), and cut to nine
+    tenths of the radius. VTAB stores the outcome as JPEG of quality 72, which is left out here.
+    """
+
+    def __init__(self, path: Path, radius: int):
+        self.path, self.radius = path, radius
+
+    def is_file(self) -> bool:
+        """Whether there is such a picture."""
+        return self.path.is_file()
+
+    def __call__(self) -> np.ndarray:
+        from scipy.ndimage import gaussian_filter
+
+        with Image.open(self.path) as image:
+            image = image.convert("RGB")
+        middle = np.asarray(image)[image.height // 2].sum(axis=1, dtype=float)
+        radius = (middle > middle.mean() / 10).sum() / 2
+        scale = self.radius / (radius if radius >= 1 else image.height / 2)
+        image = image.resize([max(1, round(side * scale)) for side in image.size], Image.BILINEAR)
+        pixels = np.asarray(image, np.float32)
+        blurred = gaussian_filter(pixels, (self.radius / 30, self.radius / 30, 0), mode="mirror")
+        pixels = np.clip(4 * pixels - 4 * blurred + 128, 0, 255)
+        inner = int(0.9 * self.radius)
+        (high, wide), y, x = pixels.shape[:2], *np.ogrid[: pixels.shape[0], : pixels.shape[1]]
+        far = (y - high // 2) ** 2 + (x - wide // 2) ** 2 > inner**2
+        pixels[far] = 128
+        rows, columns = (slice(max(side // 2 - inner, 0), side // 2 + inner) for side in (high, wide))
+        return pixels[rows, columns].round().astype(np.uint8)
+
+
+RAW = {
+    "clevr": Clevr,
+    "kitti": Kitti,
+    "dsprites": DSprites,
+    "patch_camelyon": PatchCamelyon,
+    "smallnorb": SmallNorb,
+    "dmlab": DMLab,
+    "retinopathy": Retinopathy,
+}
