@@ -13,7 +13,7 @@ from visprompt import manifests, papers, paths
 from visprompt.__main__ import main
 from visprompt.auditing import ARITHMETIC, KINDS, WORDING, audit, audit_records, opposed, printed_means, wrong_means
 from visprompt.auditing.cells import Amount, Cell, cells_of, look_up, mean, numbers, table
-from visprompt.auditing.claims import MEANS, about
+from visprompt.auditing.claims import MEANS, about, in_units_of
 from visprompt.auditing.findings import Finding, judged, row_name
 from visprompt.auditing.operations import evaluate
 from visprompt.auditing.quoted import quotations, same
@@ -338,11 +338,6 @@ def test_a_pair_that_nothing_decides_is_marked_as_one(everything):
     assert set(pair.marks) == set(pair.cells) and len(pair.marks) == 2
 
 
-def judged_by(found, claim):
-    """The verdict of a claim on what a finding recomputed."""
-    return verdict(claim, found.estimate, found.estimate)
-
-
 def test_claims_and_findings_are_never_opposite(everything):
     """The same cells, the same verdict: findings that name a claim, counts, and the means of a table."""
     found, answers, linked = list(everything.values()), {}, 0
@@ -353,7 +348,8 @@ def test_claims_and_findings_are_never_opposite(everything):
             answers[claim.id] = verdict(claim, count, count)
             assert same, claim.id
         else:
-            given = {judged_by(f, claim) for f in same if f.estimate is not None}
+            values = [in_units_of(claim, f) for f in same if f.estimate is not None]
+            given = {verdict(claim, value, value) for value in values}
             assert len(given) <= 1, claim.id
             answers |= {claim.id: word for word in given}
             linked += bool(given)
