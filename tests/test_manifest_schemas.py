@@ -465,7 +465,7 @@ def test_files_are_checked_once(copy, monkeypatch):
     [
         ("papers/spt/audit.yaml", '"spt.table-2 | MAE | SPT-Deep |', '"spt.table-2 | MAEE | SPT-Deep |', "Did you mean 'MAE'"),
         ("papers/spt/audit.yaml", "prose: wins-over-full", "prose: win-over-full", "Did you mean 'wins-over-full'"),
-        ("papers/counts.yaml", "settings: {block: 30}", "settings: {block: 3000}", "block"),
+        ("papers/counts.yaml", "settings: {block: 31}", "settings: {block: 3000}", "block"),
     ],
 )
 def test_references_are_located_when_they_are_followed(copy, name, old, new, words):

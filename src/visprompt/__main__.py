@@ -28,8 +28,8 @@ def claims(args) -> None:
 
 
 def audit(args) -> None:
-    """The papers' own arithmetic, one finding a line: id, where printed, printed, recomputed, verdict."""
-    from .auditing import audit
+    """The papers held against themselves, one finding a line: id, where printed, printed, recomputed, verdict."""
+    from .auditing import ARITHMETIC, WORDING, audit
     from .words import VERDICTS
 
     if args.verdict:
@@ -37,7 +37,11 @@ def audit(args) -> None:
     found = audit(args.paper)
     for row in found[found.verdict == args.verdict].itertuples() if args.verdict else found.itertuples():
         print("\t".join((row.id, row.where, row.printed, row.computed or "-", row.verdict)))
-    print(", ".join(f"{count} {word}" for word, count in found.verdict.value_counts().items()), file=sys.stderr)
+    for name, kinds in {"arithmetic": ARITHMETIC, "wording": WORDING}.items():
+        mine = found[found.kind.isin(kinds)]
+        verdicts = ", ".join(f"{count} {word}" for word, count in mine.verdict.value_counts().items())
+        each = ", ".join(f"{count} {kind}" for kind, count in mine.kind.value_counts().items())
+        print(f"{name}: {len(mine)} findings ({each}): {verdicts}" if len(mine) else f"{name}: none", file=sys.stderr)
 
 
 def published(args) -> None:

@@ -1,4 +1,4 @@
-"""The papers' own arithmetic: every mean, gain, count, ratio and quotation recomputed from printed cells.
+"""What the papers print, held against itself: numbers recomputed from printed cells, and sentences compared.
 
 The rules are data (`data_manifests/papers/<paper>/audit.yaml` and `names.yaml`); what they find is found here.
 """
@@ -16,11 +16,12 @@ from ..errors import BadInput, CannotWrite, choose
 from ..measure.counts import printed_counts
 from ..records import Record, fingerprint_file, recorded, short_hash
 from .cells import cells_of, numbers, table
-from .findings import KINDS, Finding, slug
+from .claims import opposed
+from .findings import ARITHMETIC, KINDS, WORDING, Finding, slug
 from .quoted import quotations
-from .rules import arithmetic, rules
+from .rules import arithmetic, mean_findings, rules
 
-__all__ = ["KINDS", "Finding", "audit", "audit_records"]
+__all__ = ["ARITHMETIC", "KINDS", "WORDING", "Finding", "audit", "audit_records", "opposed", "printed_means", "wrong_means"]
 COUNTED = re.compile("param|gflops")  # columns of counts
 
 
@@ -41,7 +42,27 @@ def audit(paper: str | None = None) -> pd.DataFrame:
     for id in readings:
         choose("finding in readings:", id, [finding.id for finding in found])
     found = [replace(f, reading=" ".join(readings[f.id].split())) if f.id in readings else f for f in found]
+    found = decided(found)
     return pd.DataFrame([asdict(finding) for finding in found], columns=list(Finding.__dataclass_fields__))
+
+
+def printed_means(artifact: str) -> list[Finding]:
+    """Every printed mean of a table that a rule of its paper's `audit.yaml` recomputes, with its verdict."""
+    given = rules(papers.artifact(artifact)["paper"]).get("means", ())
+    return [f for rule in given if rule["table"] == artifact for f in mean_findings(artifact.split(".")[0], rule)]
+
+
+def wrong_means(artifact: str) -> list[Finding]:
+    """The printed means of a table that neither rounding nor cutting off explains."""
+    return [finding for finding in printed_means(artifact) if finding.verdict == "disagrees"]
+
+
+def decided(found: list[Finding]) -> list[Finding]:
+    """Findings with the cells to mark: of two that differ, the one that no other finding supports, else both."""
+    sound = {cell for f in found if f.verdict == "agrees" and f.marks is None for cell in f.cells}
+    return [
+        f if f.marks is not None else replace(f, marks=tuple(c for c in f.cells if c not in sound) or f.cells) for f in found
+    ]
 
 
 def audit_records() -> list[Record]:

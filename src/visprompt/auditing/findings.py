@@ -8,12 +8,27 @@ import pandas as pd
 
 from .. import papers
 from ..errors import BadInput
+from ..papers.rounding import EXACT, stands_for
 from .cells import Amount, Cell, cells_of, numbers
 
-KINDS = ("mean", "gain", "statement", "setting", "quoted", "parameters", "operations")
-SENSES = ("equal", "at least", "above", "at most", "below", "about", "between")
+ARITHMETIC = ("mean", "gain", "statement", "quoted", "parameters", "operations")  # numbers against numbers
+# Sentences against numbers and against each other; `data_manifests/papers/README.md` says what each of them is.
+WORDING = (
+    "setting",
+    "direction",
+    "definition",
+    "protocol",
+    "magnitude",
+    "elsewhere",
+    "bound",
+    "enumeration",
+    "symbol",
+    "reference",
+)
+KINDS = ARITHMETIC + WORDING
+FACTORS = {"far below": 2, "much below": 10, "far above": 2, "much above": 10}  # "far fewer", "<<" and the like grant this
+SENSES = ("equal", "at least", "above", "at most", "below", "about", "between", *FACTORS)
 ABOUT = 0.1  # "about" and "approximately" grant a tenth
-EXACT = 1e-9  # float noise
 
 
 @dataclass(frozen=True)
@@ -32,7 +47,9 @@ class Finding:
     reading: str = ""  # the likely explanation
     claim: str = ""  # the claim that this answers
     estimate: float | None = None  # the computed value as a number
-    cells: tuple[tuple[str, int, str], ...] = ()  # (artifact, row, column) of the number that is judged
+    cells: tuple[tuple[str, int, str], ...] = ()  # (artifact, row, column) of the numbers that it is about
+    quote: str = ""  # the sentence, with its place in the paper
+    marks: tuple[tuple[str, int, str], ...] | None = None  # of `cells`, those to mark; two are a pair that nothing decides
 
 
 def slug(text: str) -> str:
@@ -68,6 +85,12 @@ def place(cell: Cell) -> tuple[str, int, str]:
     return cell.table, cell.row, cell.column
 
 
+def quoted_text(cell: Cell) -> str:
+    """A sentence of prose.csv with its place."""
+    row = cells_of(cell.table).iloc[cell.row]
+    return f'"{row["quote"]}" ({row["where"]})'
+
+
 def judged(finding: Finding, found: Amount | list[Amount], sense: str, shown=None, explain: Callable = lambda: "") -> Finding:
     """A finding with its verdict: what was recomputed against what is printed.
 
@@ -82,17 +105,20 @@ def judged(finding: Finding, found: Amount | list[Amount], sense: str, shown=Non
     least, most = min(a.value for a in found), max(a.value for a in found)
     slack, half = max(a.slack for a in found), shown[0][1] / 2
     right = {
-        "equal": all(abs(a.value - low) <= half + a.slack + EXACT for a in found),
+        "equal": all(stands_for(low, 2 * half, a.value, a.slack) for a in found),
         "about": all(abs(a.value - low) <= ABOUT * abs(low) + EXACT for a in found),
         "between": least >= low - half - slack - EXACT and most <= high + half + slack + EXACT,
         "at least": least >= low - EXACT,
         "above": least > low + EXACT,
         "at most": most <= high + EXACT,
         "below": most < high - EXACT,
+        **{f"{much} below": most * FACTORS[f"{much} below"] <= high + EXACT for much in ("far", "much")},
+        **{f"{much} above": least >= low * FACTORS[f"{much} above"] - EXACT for much in ("far", "much")},
     }[sense]
     reading = ""
-    if sense == "equal" and right and abs(found[0].value - low) > half + EXACT:
-        reading = "Within what the rounding of the cells allows."
+    if sense == "equal" and right and stands_for(low, 2 * half, found[0].value) != "rounded":
+        way = stands_for(low, 2 * half, found[0].value, found[0].slack)
+        reading = "Cut off, not rounded." if way == "cut off" else "Within what the rounding of the cells allows."
     return replace(
         finding,
         computed=text,

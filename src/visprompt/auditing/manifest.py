@@ -7,8 +7,8 @@ from .. import papers
 from ..errors import BadInput
 from ..manifests.schema import FLAG, NUMBER, TEXT, column_faults, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
-from .findings import SENSES
-from .operations import OPERATIONS
+from .findings import SENSES, WORDING
+from .operations import OPERATIONS, TEXTS
 from .quoted import DIMENSIONS
 
 
@@ -52,8 +52,9 @@ def audit_schema() -> dict:
         listed(operand, 2, 2),
         {"type": ["number", "string", "array", "object"], "if": {"type": "array"}, "then": listed(operand), "else": operand},
     )
-    pairs = ("difference", "relative", "share", "ratio", "wins", "largest", "smallest", "range")
+    pairs = ("difference", "relative", "share", "ratio", "wins", "largest", "smallest", "range", "weighted")
     special = {"value": operand, "best": among, "rank": among, **dict.fromkeys(pairs, pair)}
+    special |= dict.fromkeys(TEXTS, TEXT)
     operations = {name: special.get(name, some) for name in OPERATIONS}
     one = {"oneOf": [{"required": [name]} for name in operations]}
     nested = mapping({}, operations | flags)
@@ -65,6 +66,8 @@ def audit_schema() -> dict:
         {
             "prose": TEXT,
             "cell": TEXT,
+            "says": TEXT,
+            "kind": one_of(WORDING, "kind"),
             "artifact": TEXT,
             "sense": one_of(SENSES),
             "scale": NUMBER,
@@ -85,7 +88,14 @@ def audit_schema() -> dict:
         "means": listed(mapping({"table": TEXT, "column": TEXT, "of": columns}, {"where": named(texts)}), 0),
         "gains": listed(mapping({"table": TEXT, "columns": columns, "over": TEXT}, {"within": TEXT}), 0),
         "statements": listed(statement, 0),
-        "settings": listed(mapping({"id": TEXT, "what": TEXT, "places": listed(cell, 2), "artifact": TEXT}), 0),
+        "settings": listed(
+            mapping(
+                {"id": TEXT, "what": TEXT, "places": listed(cell, 2), "artifact": TEXT},
+                {"kind": one_of(WORDING, "kind"), "witnesses": listed(cell), "damaged": FLAG},
+            ),
+            0,
+        ),
+        "directions": listed(mapping({"id": TEXT, "what": TEXT, "says": TEXT, "steps": listed(TEXT), "artifact": TEXT}), 0),
         "readings": named(TEXT, 0),
     }
     whole = {"if": {"type": "object"}, "then": {"allOf": [nested, {**one, "errorMessage": message}]}}
@@ -132,7 +142,7 @@ def audit_faults(content: dict, file: Path) -> Iterable[Fault]:
                     yield from column_faults((*path, key), text, columns)
             for column in rule.get("where", {}):
                 yield from known((*path, "where"), "column", column, columns, column)
-    for part in ("statements", "settings"):
+    for part in ("statements", "settings", "directions"):
         seen = set()
         for place, rule in enumerate(content.get(part, ())):
             if rule["id"] in seen:

@@ -1,6 +1,7 @@
 """What a rule of the audit computes from printed cells."""
 
 from ..errors import BadInput
+from ..measure.counts import meta
 from . import cells
 from .cells import Amount, look_up
 
@@ -18,6 +19,8 @@ def evaluate(rule: dict | str | float) -> Amount | list[Amount] | None:
         return None if None in found else found[0] if len(found) == 1 else found
     name = next(name for name in OPERATIONS if name in rule)
     given = rule[name]
+    if name in TEXTS:
+        return TEXTS[name](given)
     if isinstance(given, dict):
         parts = [evaluate(given["row"]), *map(evaluate, given["among"])]
         rule = {**given, **rule}
@@ -61,6 +64,15 @@ def product(amounts: list[Amount]) -> Amount:
     return result
 
 
+def weighted(parts: list) -> Amount:
+    """The mean of several cells, weighted by as many others."""
+    paired(parts)
+    values, weights = parts
+    return cells.total([value.times(weight.value) for value, weight in zip(values, weights, strict=True)]).times(
+        1 / sum(weight.value for weight in weights)
+    )
+
+
 def by_value(amount: Amount) -> float:
     """The key to sort amounts by."""
     return amount.value
@@ -87,7 +99,18 @@ def wins(parts: list, rule: dict) -> Amount:
     return Amount(sum(sign * (a - b) > 0 or (rule.get("ties", False) and a == b) for a, b in paired(parts)))
 
 
+def items(reference: str) -> Amount:
+    """How many things a text lists, set apart by commas."""
+    return Amount(float(sum(len(cell.text.split(",")) for cell in look_up(reference))))
+
+
+def blocks(backbone: str) -> Amount:
+    """How many blocks a backbone of timm has."""
+    return Amount(float(len(meta(backbone).shapes())))
+
+
 SINGLE = ("difference", "relative", "share", "ratio")
+TEXTS = {"items": items, "blocks": blocks}
 OPERATIONS = {
     "value": lambda parts, rule: parts[0],
     "difference": lambda parts, rule: parts[0] - parts[1],
@@ -97,6 +120,7 @@ OPERATIONS = {
     "mean": lambda parts, rule: cells.mean(flat(parts)),
     "sum": lambda parts, rule: cells.total(flat(parts)),
     "product": lambda parts, rule: product(flat(parts)),
+    "weighted": lambda parts, rule: weighted(parts),
     "wins": wins,
     "best": best,
     "rank": rank,
@@ -105,4 +129,5 @@ OPERATIONS = {
     "range": lambda parts, rule: [pick(differences(parts), key=by_value) for pick in (min, max)],
     "largest_of": lambda parts, rule: max(flat(parts), key=by_value),
     "smallest_of": lambda parts, rule: min(flat(parts), key=by_value),
+    **TEXTS,
 }

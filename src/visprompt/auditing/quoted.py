@@ -13,6 +13,7 @@ from .. import manifests, paths
 from ..errors import BadInput
 from .cells import Cell, cells_of, columns, numbers
 from .findings import EXACT, Finding, place, slug, where_is
+from .rules import mean_slacks
 
 DIMENSIONS = ("measure", "backbone", "pretraining", "method", "data", "setting")
 
@@ -48,39 +49,53 @@ def named_cells() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def same(a: Cell, b: Cell) -> bool:
-    """Whether two cells print the same number; a coarser one may be the finer one rounded, "800 / 1000" is either."""
+def same(a: Cell, b: Cell, slack: float = 0.0) -> bool:
+    """Whether two cells print the same number; a coarser one may be the finer one rounded, "800 / 1000" is either.
+
+    `slack` is what the rounding of their parts grants a coarser one.
+    """
     pairs = product(*[[numbers(part)[0] for part in cell.text.split("/")] for cell in (a, b)])
     for (first, unit), (second, other) in pairs:
-        allowed = 0 if unit == other else max(unit, other) / 2
+        allowed = 0 if unit == other else max(unit, other) / 2 + slack
         if abs(first.value - second.value) <= allowed + EXACT:
             return True
     return False
 
 
 def quotations() -> Iterable[Finding]:
-    """A finding for each cell that prints again what an earlier table of `names.yaml` prints."""
+    """A finding for each cell that prints again what `names.yaml` says another table prints.
+
+    Cells are held against the one that most tables repeat, the first of such. Where only one side is repeated the other
+    is marked; where both are, the two are a pair.
+    """
     groups = defaultdict(list)
     for row in named_cells().itertuples():
         if row.cell.amount is not None:
             groups[tuple(getattr(row, d) for d in DIMENSIONS)].append(row.cell)
+    slacks = mean_slacks()
     for key, found in groups.items():
         tables = [cell.table for cell in found]
         if len(set(tables)) < len(tables):
             raise BadInput(f"names.yaml names two cells of {max(tables, key=tables.count)} alike: {', '.join(key)}.")
-        first = found[0]
-        for cell in found[1:]:
-            paper = cell.table.split(".")[0]
-            words = ", ".join(filter(None, key))
+        slack = max(slacks.get(place(cell), 0.0) for cell in found)
+        repeated = {place(cell): sum(same(cell, other, slack) for other in found) - 1 for cell in found}
+        first = max(found, key=lambda cell: repeated[place(cell)])
+        words = ", ".join(filter(None, key))
+        for cell in found:
+            if cell is first:
+                continue
+            pair = (place(cell), place(first))
+            marks = tuple(p for p in pair if not repeated[p]) if any(repeated[p] for p in pair) else None
             yield Finding(
                 f"{cell.table}.quoted.{slug(words)}",
-                paper,
+                cell.table.split(".")[0],
                 cell.table,
                 where_is(cell),
                 "quoted",
                 words,
                 cell.text,
                 f"{first.text} ({where_is(first)})",
-                "agrees" if same(first, cell) else "disagrees",
-                cells=(place(cell), place(first)),
+                "agrees" if same(first, cell, slack) else "disagrees",
+                cells=pair,
+                marks=marks or pair if marks is not None else None,
             )

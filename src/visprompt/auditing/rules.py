@@ -1,5 +1,6 @@
 """The rules of `audit.yaml`, each with what it finds."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,7 +10,7 @@ from .. import manifests, papers, paths
 from ..errors import BadInput, choose
 from . import cells
 from .cells import Amount, Cell, cells_of, columns, look_up, numbers
-from .findings import EXACT, Finding, judged, place, row_name, slug, table_name, where_is
+from .findings import EXACT, Finding, judged, place, quoted_text, row_name, slug, table_name, where_is
 from .operations import evaluate
 
 
@@ -33,7 +34,13 @@ def arithmetic(paper: str) -> Iterable[Finding]:
     Raises:
         BadInput: a rule leads nowhere; the message begins with its file and line.
     """
-    makers = {"means": mean_findings, "gains": gain_findings, "statements": statement, "settings": setting}
+    makers = {
+        "means": mean_findings,
+        "gains": gain_findings,
+        "statements": statement,
+        "settings": setting,
+        "directions": direction,
+    }
     given = rules(paper)
     for part, make in makers.items():
         for number, rule in enumerate(given.get(part, ())):
@@ -46,8 +53,7 @@ def arithmetic(paper: str) -> Iterable[Finding]:
 def mean_findings(paper: str, rule: dict) -> Iterable[Finding]:
     """A column that is the mean of others, in every row."""
     frame = cells_of(rule["table"])
-    wanted = rule["of"] if isinstance(rule["of"], list) else [rule["of"]]
-    names = [name for part in wanted for name in columns(frame, part, rule["table"])]
+    names = [name for part in texts(rule["of"]) for name in columns(frame, part, rule["table"])]
     for row in range(len(frame)):
         kept = all(frame.iloc[row][c] in texts(v) for c, v in rule.get("where", {}).items())
         cell = Cell(rule["table"], row, rule["column"], frame.iloc[row][rule["column"]])
@@ -75,6 +81,19 @@ def mean_findings(paper: str, rule: dict) -> Iterable[Finding]:
         yield judged(base, cells.mean(values), "equal", explain=lambda v=values, c=cell, u=unit: why_mean(v, names, c, u))
 
 
+def mean_slacks() -> dict[tuple[str, int, str], float]:
+    """How far each printed mean may be from that of its printed parts, for their rounding."""
+    found = {}
+    for rule in (rule for paper in papers.papers() for rule in rules(paper).get("means", ())):
+        frame = cells_of(rule["table"])
+        names = [name for part in texts(rule["of"]) for name in columns(frame, part, rule["table"])]
+        for row, parts in enumerate(frame[names].to_dict("records")):
+            amounts = [Cell(rule["table"], row, name, text).amount for name, text in parts.items()]
+            if None not in amounts:
+                found[rule["table"], row, rule["column"]] = cells.mean(amounts).slack
+    return found
+
+
 def texts(value) -> list[str]:
     """One text or several as a list of texts."""
     return [str(v) for v in (value if isinstance(value, list) else [value])]
@@ -83,8 +102,6 @@ def texts(value) -> list[str]:
 def why_mean(values: list[Amount], names: list[str], cell: Cell, unit: float) -> str:
     """The simplest reading under which a printed mean that is off would be right."""
     shown, right = cell.amount.value, cells.mean(values).value
-    if 0 < right - shown < unit:
-        return "The mean cut off, not rounded."
     for i, name in enumerate(names):
         rest = [value.value for j, value in enumerate(values) if j != i]
         if rest and abs(sum(rest) / len(rest) - shown) <= unit / 2 + EXACT:
@@ -127,31 +144,29 @@ def gain_findings(paper: str, rule: dict) -> Iterable[Finding]:
 
 
 def statement(paper: str, rule: dict) -> Finding:
-    """A number of the text, or a cell, that follows from cells."""
+    """A number of the text, or a cell, that follows from cells; `says` is the sentence that compares a cell."""
     id = f"{paper}.text.{rule['id']}"
     source = f"{paper}.prose | {rule['prose']} | value" if "prose" in rule else rule["cell"]
-    (cell, *more) = look_up(source)
-    if more:
-        raise BadInput(f"{id}: {source!r} leads to {1 + len(more)} cells; name one column.")
+    cell = single(id, source)
     artifact = rule.get("artifact", cell.table)
     choose(f"artifact in {id}:", artifact, papers.artifacts().index)
-    where = (
-        f"{table_name(cell.table)}, {row_name(cells_of(cell.table), cell.row)}, {cell.column}"
-        if "cell" in rule
-        else (cells_of(f"{paper}.prose").iloc[cell.row]["where"])
-    )
+    sentence = cell if "prose" in rule else single(id, f"{paper}.prose | {rule['says']} | value") if "says" in rule else None
+    equal, value = rule.get("sense", "equal") == "equal", rule.get("value")
+    both = [cell, *look_up(value)] if isinstance(value, str) else [cell]
     finding = Finding(
         id,
         paper,
         artifact,
-        where,
-        "statement",
+        cells_of(sentence.table).iloc[sentence.row]["where"] if sentence else where_is(cell).partition(", ")[2],
+        rule.get("kind", "statement"),
         rule["what"],
-        cell.text,
+        cell.text if sentence in (cell, None) else sentence.text,
         "",
         "inconclusive",
         claim=rule.get("claim", ""),
-        cells=(place(cell),) if "cell" in rule else (),
+        cells=tuple(place(c) for c in both if not c.table.endswith(".prose")),
+        quote=quoted_text(sentence) if sentence else "",
+        marks=None if equal else (),  # of a comparison the sentence is wrong, no cell
     )
     if rule.get("claim"):
         papers.claim(rule["claim"])
@@ -159,24 +174,72 @@ def statement(paper: str, rule: dict) -> Finding:
     if found is None:
         return replace(finding, reading="A cell that it needs is not printed.")
     several = [amount.times(rule.get("scale", 1)) for amount in (found if isinstance(found, list) else [found])]
-    return judged(finding, several, rule.get("sense", "equal"))
+    return judged(finding, several, rule.get("sense", "equal"), numbers(cell.text))
+
+
+def single(id: str, reference: str) -> Cell:
+    """The one cell of a reference."""
+    cell, *more = look_up(reference)
+    if more:
+        raise BadInput(f"{id}: {reference!r} leads to {1 + len(more)} cells; name one column.")
+    return cell
+
+
+def said(cell: Cell) -> float | str:
+    """What a place says: a number where it is nothing but one."""
+    return float(cell.text.replace(",", "")) if re.fullmatch(r"[\d,.]+", cell.text) else cell.text
 
 
 def setting(paper: str, rule: dict) -> Finding:
-    """Places that should say the same."""
-    found = [look_up(reference)[0] for reference in rule["places"]]
-    said = [f"{cell.text} ({where_is(cell)})" for cell in found]
-    values = {float(c.text.replace(",", "")) if re.fullmatch(r"[\d,.]+", c.text) else c.text for c in found}
+    """Places that should say the same; a place that says what a witness says is not marked."""
+    found, witnesses = ([single(rule["id"], r) for r in rule.get(key, ())] for key in ("places", "witnesses"))
+    shown = [f"{cell.text} ({where_is(cell)})" for cell in found]
+    right = {said(cell) for cell in witnesses}
     choose(f"artifact in {rule['id']}:", rule["artifact"], papers.artifacts().index)
-    return Finding(
+    tabled = [cell for cell in found if not cell.table.endswith("prose")]
+    finding = Finding(
         f"{paper}.setting.{rule['id']}",
         paper,
         rule["artifact"],
         where_is(found[0]),
-        "setting",
+        rule.get("kind", "setting"),
         rule["what"],
-        said[0],
-        "; ".join(said[1:]),
-        "agrees" if len(values) == 1 else "disagrees",
-        cells=tuple(place(cell) for cell in found if not cell.table.endswith("prose")),
+        shown[0],
+        "; ".join(shown[1:]),
+        "agrees" if len({said(cell) for cell in found}) == 1 else "disagrees",
+        cells=tuple(place(cell) for cell in tabled),
+        quote="; ".join(dict.fromkeys(quoted_text(cell) for cell in found if cell not in tabled)),
+        marks=tuple(place(cell) for cell in tabled if said(cell) not in right) if right else None,
+    )
+    doubts = {cells_of(cell.table).iloc[cell.row]["doubt"] for cell in tabled} - {""}
+    if rule.get("damaged") and not doubts:
+        raise BadInput(f"{rule['id']}: no row of its places has a doubt; take 'damaged' out.")
+    if rule.get("damaged") and finding.verdict == "disagrees":
+        return replace(finding, verdict="inconclusive", reading=f"The text is damaged here: {'; '.join(doubts)}.")
+    return finding
+
+
+SIGNS = {"rises": 1, "falls": -1}
+
+
+def direction(paper: str, rule: dict) -> Finding:
+    """A remark on which way a quantity goes, against the steps that it follows from: two falls are a rise."""
+    id = f"{paper}.direction.{rule['id']}"
+    remark, *steps = [single(id, f"{paper}.prose | {name} | value") for name in (rule["says"], *rule["steps"])]
+    for cell in (remark, *steps):
+        choose(f"direction in {id}:", cell.text, SIGNS)
+    choose(f"artifact in {id}:", rule["artifact"], papers.artifacts().index)
+    follows = math.prod(SIGNS[cell.text] for cell in steps)
+    word = next(word for word, sign in SIGNS.items() if sign == follows)
+    return Finding(
+        id,
+        paper,
+        rule["artifact"],
+        where_is(remark),
+        "direction",
+        rule["what"],
+        remark.text,
+        word,
+        "agrees" if word == remark.text else "disagrees",
+        quote="; ".join(quoted_text(cell) for cell in (remark, *steps)),
     )

@@ -13,6 +13,7 @@ from .. import manifests, papers, paths
 from ..methods import build_method
 from ..methods.parameters import count_parameters
 from ..models.backbones import Backbone, load_backbone
+from ..papers.rounding import stands_for
 from .cost import count_flops
 
 # Whose class counts the head has, and how a reading names them; class counts are those of iVPT's Table 17.
@@ -42,7 +43,7 @@ def printed_counts(source: str | None = None) -> pd.DataFrame:
     Returns:
         Columns `id`, `artifact`, `where`, `method` (as printed), `unit` ("M parameters", "GFLOPs", where the papers
         mean multiply-adds, "ratio" or "%"), `printed`, `computed` (NaN for what is not of this package), `agrees`
-        (True when `computed` rounds to `printed`; None when a setting is not stated) and `reading`, in words.
+        (True when `computed` rounded or cut off is `printed`; None when a setting is not stated) and `reading`, in words.
     """
     rows, path = [], paths.MANIFESTS / "papers" / "counts.yaml"
     for number, group in enumerate(manifests.load_yaml(path)):
@@ -65,6 +66,7 @@ def group_counts(group: dict, source: str) -> list[dict]:
             continue
         entry, text = {**DEFAULTS, **group, **entry}, cells.loc[name, column]
         printed, unit = number(text, entry.get("decimals"))
+        entry = with_head(entry, printed)
         computed = value(entry) if "slug" in entry else math.nan
         found.append(
             {
@@ -80,6 +82,13 @@ def group_counts(group: dict, source: str) -> list[dict]:
             }
         )
     return found
+
+
+def with_head(entry: dict, printed: float) -> dict:
+    """An entry whose head is not stated, "either", with what comes nearer: no head, or ImageNet's."""
+    if entry["head"] != "either":
+        return entry
+    return min(({**entry, "head": head, "tasks": "imagenet"} for head in (False, True)), key=lambda e: abs(value(e) - printed))
 
 
 def of_source(given: str | dict, source: str) -> str:
@@ -105,14 +114,14 @@ def number(text: str, decimals: int | None = None) -> tuple[float, float]:
 
 
 def verdict(entry: dict, text: str, printed: float, unit: float, computed: float) -> bool | None:
-    """Whether the computed count rounds to the printed one; None where nothing can be judged."""
+    """Whether the computed count is the printed one, rounded or cut off; None where nothing can be judged."""
     if entry.get("fitted") or math.isnan(computed):
         return None
     if "less than" in text:
         return computed < printed
     if "plus" in entry:  # that cell is rounded as well
         unit += number(plus_cell(entry))[1]
-    return abs(computed - printed) <= unit / 2 + 1e-9
+    return bool(stands_for(printed, unit, computed))
 
 
 def value(entry: dict) -> float:

@@ -18,7 +18,7 @@ def counts_schema() -> dict:
         "settings": {"type": "object"},
         "backbone": TEXT,
         "tasks": one_of(TASKS),
-        "head": FLAG,
+        "head": {"enum": [True, False, "either"], "title": "head"},
         "measure": one_of(UNITS),
         "fitted": FLAG,
         "decimals": {"type": "integer", "minimum": 0},

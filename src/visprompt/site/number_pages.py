@@ -28,7 +28,8 @@ UNITS = {
     "_mb": "MB",
 }
 # What weighs most first: what the text says of results, then the tables' arithmetic, then what only describes.
-WEIGHT = ("statement", "mean", "quoted", "setting", "gain", "operations", "parameters")
+RESULTS = ("statement", "bound", "magnitude", "direction", "definition", "mean", "quoted")
+WEIGHT = (*RESULTS, *(kind for kind in KINDS if kind not in RESULTS))
 
 
 def anchor(id: str) -> str:
@@ -84,7 +85,8 @@ def finding_table(found: list[dict], results: dict) -> str:
     for finding in found:
         artifact = finding["artifact"]
         where = link(artifact, finding["where"], results) if artifact in results["artifacts"] else html.escape(finding["where"])
-        reading = f'<br><span class="vp-how">{html.escape(finding["reading"])}</span>' if finding["reading"] else ""
+        notes = (finding["quote"], finding["reading"])
+        reading = "".join(f'<br><span class="vp-how">{html.escape(note)}</span>' for note in notes if note)
         rows.append(
             [
                 f'<span id="{anchor(finding["id"])}">{where}</span><br>{code(finding["id"])}',
@@ -104,7 +106,7 @@ def tables(results: dict, root: Path, paper: str) -> str:
     """The tables of a paper as it prints them, cells that were audited marked; lost ones with the reason."""
     marks = defaultdict(list)
     for finding in results["findings"]:
-        for cell in finding["cells"]:
+        for cell in finding["marks"]:
             marks[tuple(cell)].append(finding)
     parts = []
     for id, row in papers.artifacts(paper).iterrows():
@@ -152,7 +154,9 @@ def marked_cell(text: str, found: list[dict], bold: bool) -> str:
         return body
     worst = min(found, key=lambda finding: WORST_FIRST.index(finding["verdict"]))
     told = html.escape("; ".join(f"{f['verdict']}: {f['what']}: {f['computed']}" for f in found[:4]))
-    body = f'<span class="vp-audited vp-audit-{worst["verdict"]}" title="{told}">{body}{SIGNS[worst["verdict"]]}</span>'
+    pair = worst["verdict"] == "disagrees" and len(worst["marks"]) > 1  # nothing decides which of them is wrong
+    sign = "≠" if pair else SIGNS[worst["verdict"]]
+    body = f'<span class="vp-audited vp-audit-{worst["verdict"]}" title="{told}">{body}{sign}</span>'
     if worst["verdict"] == "agrees":
         return body
     return f'<a href="numbers-{worst["paper"]}.html#{anchor(worst["id"])}">{body}</a>'

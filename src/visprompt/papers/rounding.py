@@ -1,0 +1,16 @@
+"""What printed digits stand for: one rule for every comparison of a printed number with a computed one."""
+
+EXACT = 1e-9  # float noise
+
+
+def stands_for(printed: float, unit: float, computed: float, slack: float = 0.0) -> str:
+    """How `computed` becomes `printed`: "rounded", "cut off" behind its last digit, or "" where neither gives it.
+
+    Args:
+        unit: of the last printed digit.
+        slack: how far the true number may be from `computed`, which itself comes from printed digits.
+    """
+    if abs(computed - printed) <= unit / 2 + slack + EXACT:
+        return "rounded"
+    beyond = computed - printed if printed >= 0 else printed - computed
+    return "cut off" if 0 < beyond < unit + slack - EXACT else ""
