@@ -352,7 +352,7 @@ DROPPED = [
         "'common' is missing",
     ),
     ("studies.yaml", "    tasks: amount\n", "  spt-amount:\n", "'tasks' is missing"),
-    ("notebooks.yaml", "  artifacts: []\n", "small_world:\n", "'artifacts' is missing"),
+    ("notebooks.yaml", "  artifacts: []\n", "methods:\n", "'artifacts' is missing"),
     ("papers/papers.yaml", "  short: SPT\n", "spt:\n", "the mapping needs the keys title, short and subject"),
     ("papers/names.yaml", "    columns: {data: [CIFAR100 .. Group mean]}\n", "  ivpt.table-1:", "'columns' is missing"),
     ("papers/counts.yaml", "  column: total_parameters\n", "- sources: [ap.table-a2]\n", "'column' is missing"),
