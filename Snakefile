@@ -44,7 +44,7 @@ CARDS = int(CARDS)
 
 MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
 SITE_ONLY = [path for path in MODULES if "/auditing/" in path or "/site/" in path or path.endswith("/__main__.py")]
-LOOKS_ONLY = [f"src/visprompt/pages/{name}.py" for name in ("plots", "diagrams")]
+LOOKS_ONLY = [path for path in MODULES if "/pages/diagrams/" in path or path.endswith("/pages/plots.py")]
 WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
 PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)

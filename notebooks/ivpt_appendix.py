@@ -139,8 +139,8 @@ ivpt.prompt_parameters(chapter, "ivpt.table-16", "vtab", "Table 1")
 # %% name="ivpt.table-17" tags=["hide-input"]
 page.printed("ivpt.table-17", "Table 17 as printed")
 order = ["natural", "specialized", "structured", "fine"]
-tasks = sorted(embedded_tasks().items(), key=lambda item: order.index(item[1]["group"]))
-rows = [(name, task["group"], len(task["classes"]), *task["splits"], task["nature"]) for name, task in tasks]
+entries = sorted(embedded_tasks().items(), key=lambda item: order.index(item[1]["group"]))
+rows = [(name, task["group"], len(task["classes"]), *task["splits"], task["nature"]) for name, task in entries]
 page.show(
     "ivpt.table-17",
     pd.DataFrame(rows, columns=["task", "group", "classes", "train", "val", "test", "nature"]),

@@ -6,9 +6,11 @@ import pytest
 from PIL import Image
 
 from visprompt import records
+from visprompt.chapters import chapter as chapters
+from visprompt.chapters import real
+from visprompt.chapters.chapter import Chapter
+from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
-from visprompt.pages import chapters
-from visprompt.pages.chapters import Chapter, ChapterParameters
 from visprompt.pages.page import Page
 from visprompt.studies.sweeps import Run
 
@@ -74,7 +76,7 @@ def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
     assert not len(frame) and {"variant", "task", "seed", "group"} <= set(frame.columns)
     chapter.judge("spt.table-3.deep-over-vpt-deep", frame, "SPT-Deep", "VPT-Deep", on="fine")
     assert chapter.page.claims == {}
-    chapter.paper_scale("spt.table-3", "Needs data.", "benchmark")
+    chapter.end("spt.table-3", "Needs data.", "benchmark")
     command = chapter.page.artifacts["spt.table-3"]["not_run"]["command"]
     assert command == "make notebook NAME=spt PROFILE=paper ARGS=\"-p data_dir FOLDER -p studies '[benchmark]'\""
 
@@ -91,9 +93,9 @@ def test_a_chapter_shows_each_run_once(chapter, stores):
 
 
 def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stores):
-    chapter.real_images()
+    real.real_images(chapter)
     assert "No such run is kept yet" in shown(monkeypatch, chapter)
-    monkeypatch.setattr(chapters, "REAL", "vit_micro_patch4_24")
+    monkeypatch.setattr(real, "REAL", "vit_micro_patch4_24")
     lab = chapters.Lab(chapters.Bench(changes={"epochs": 1}))
     for seed in (0, 1):
         lab.do(Run("vit_micro_patch4_24", "position", "linear-probe", seed))
@@ -107,7 +109,7 @@ def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stor
 
 def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkeypatch, stores):
     """85.4 ± 3.0 was made of one run with 100 images and one with 200."""
-    monkeypatch.setattr(chapters, "REAL", "vit_micro_patch4_24")
+    monkeypatch.setattr(real, "REAL", "vit_micro_patch4_24")
     base = {
         "method": "vpt-deep",
         "method_settings": {"prompt_tokens": 2},
@@ -136,7 +138,7 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
     keep(stores, base, 20.0, weights="other weights")
     tables = []
     monkeypatch.setattr(chapter.page, "present", lambda table, **_: tables.append(table))
-    chapter.real_images()
+    real.real_images(chapter)
     (table,) = tables
     accuracies = table["test accuracy, %"].astype(str).tolist()
     assert sorted(accuracies) == ["20.0"] * 8 + ["82.0 ± 2.8"]
@@ -154,9 +156,9 @@ def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
 def shown(monkeypatch, chapter, call=None):
     """The HTML that a call displays, real_images unless told."""
     found = []
-    for module in ("visprompt.pages.chapters", "visprompt.pages.page"):
+    for module in ("visprompt.chapters.chapter", "visprompt.chapters.real", "visprompt.pages.page"):
         monkeypatch.setattr(f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", "")))
-    (call or chapter.real_images)()
+    (call or (lambda: real.real_images(chapter)))()
     return "".join(found)
 
 

@@ -40,6 +40,8 @@ def test_published_prints_the_table(capsys):
         (["claims", "--profile", "fast"], "unknown profile"),
         (["artifacts", "--paper", "davptt"], "Did you mean 'davpt'"),
         (["study", "benchmrk"], "Did you mean 'benchmark'"),
+        (["rates", "lorra"], "unknown method 'lorra'. Did you mean 'lora'"),
+        (["rates", "lora", "--rates", "-1"], "learning_rate must be above 0"),
         (["study", "benchmark", "--part", "3"], "part must be written 1/2"),
         (["study", "benchmark", "--profile", "papers"], "Did you mean 'paper'"),
     ],

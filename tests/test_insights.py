@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import visprompt as vp
+from visprompt.chapters.real import kept_rows
 from visprompt.errors import BadInput
 from visprompt.measure.attention import prompt_attention
 from visprompt.measure.similarity import normalised_mutual_information
-from visprompt.pages.chapters import kept_rows
 from visprompt.studies import guidance, insights
 from visprompt.studies.sweeps import Bench, Lab, Run
 

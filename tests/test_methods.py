@@ -3,7 +3,9 @@
 import copy
 import importlib
 import itertools
+import shutil
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +16,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import visprompt as vp
+from visprompt import methods, paths
+from visprompt.manifests import load_yaml
 from visprompt.measure.cost import count_flops, training_memory
 from visprompt.methods import METHODS
 from visprompt.methods.parameters import count_parameters
@@ -256,6 +260,21 @@ def test_bad_settings_are_refused_with_a_remedy(vit, given, message):
 
 
 WRONG = [None, True, "x", 2.5, 3, -1, [], ["x"], [2.5], {}, object(), float("nan"), float("inf"), torch.zeros(2, 2), b"x"]
+
+
+def test_every_method_has_a_rate():
+    known = load_yaml(paths.MANIFESTS / "recipes.yaml")["quick"]["vit"]
+    missing = [slug for slug in METHODS if slug not in known]
+    assert not missing, f"visprompt rates {missing[0]} finds the line that data_manifests/recipes.yaml lacks"
+
+
+def test_a_method_is_a_file(tmp_path, monkeypatch):
+    for path in Path(methods.__file__).parent.glob("*.py"):
+        shutil.copy(path, tmp_path)
+    (tmp_path / "a_new_one.py").write_text("class Settings:\n    pass\n\n\nclass Method(base.Method):\n    pass\n")
+    (tmp_path / "helper.py").write_text("class Settings:\n    pass\n")
+    monkeypatch.setattr(methods, "__file__", str(tmp_path / "__init__.py"))
+    assert methods.slugs() == [*METHODS, "a-new-one"] and METHODS[: len(methods.ORDER)] == methods.ORDER
 
 
 @pytest.mark.parametrize("slug", METHODS)

@@ -9,16 +9,19 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 import visprompt as vp
+from visprompt.chapters.methods import settings_rows
 from visprompt.errors import BadInput
 from visprompt.pages import diagrams, plots
+from visprompt.pages.diagrams import hooked
 
 # Counterparts of the papers' own drawings, and two pictures that explain the rest.
 OTHERS = ["vit", "davpt.figure-1", "ivpt.figure-1", "ivpt.figure-3", "spt.figure-s2", "keys-and-values"]
+HOOKED = [f"hooked {slug}" for slug in ("linear-probe", "full-finetune", "vp", "vpt-shallow", "lora", "da-vpt-plus")]
 
 
 def drawn(name):
     """A figure with its renderer, and the words on it with the rectangles they take, in pixels."""
-    figure = diagrams.draw(name)
+    figure = hooked.recipe(name.split()[1])() if name.startswith("hooked ") else diagrams.draw(name)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     words = [text for text in figure.axes[0].texts if text.get_text()]
@@ -33,21 +36,28 @@ def share(first, second):
 
 
 def test_every_method_has_a_picture_with_words_for_who_cannot_see_it():
-    assert set(diagrams.RECIPES) == {*vp.METHODS, *OTHERS}
     assert set(plots.NAMES) >= set(vp.METHODS)
-    texts = [diagrams.alt(name) for name in diagrams.RECIPES]
+    texts = [diagrams.alt(name) for name in {**diagrams.RECIPES, **dict.fromkeys([*vp.METHODS, *OTHERS])}]
     assert len(set(texts)) == len(texts)
     assert all(len(text) > 60 and text.endswith(".") and "\n" not in text for text in texts)
+
+
+def test_a_method_without_a_picture_of_its_own_is_drawn_from_its_hooks(monkeypatch):
+    monkeypatch.delitem(diagrams.RECIPES, "da-vpt")
+    assert hooked.hooks_of("da-vpt") == ["before_block", "around", "extra", "loss"]
+    assert diagrams.alt("da-vpt").endswith("3 the keys and values of a block, 4 the loss.")
+    assert [text.get_text() for text in diagrams.draw("da-vpt").axes[0].texts].count("4") == 2  # on the head, in the list
+    assert hooked.hooks_of("full-finetune") == ["trained"] and hooked.hooks_of("linear-probe") == []
 
 
 def test_an_unknown_picture_is_refused():
     with pytest.raises(BadInput, match="Did you mean 'lora'"):
         diagrams.draw("lorra")
     with pytest.raises(BadInput, match="unknown method"):
-        diagrams.settings_rows("vit")
+        settings_rows("vit")
 
 
-@pytest.mark.parametrize("name", [*vp.METHODS, *OTHERS])
+@pytest.mark.parametrize("name", [*vp.METHODS, *OTHERS, *HOOKED])
 def test_no_word_meets_another_or_leaves_the_canvas(name):
     figure, _, words = drawn(name)
     page = figure.bbox
@@ -60,7 +70,7 @@ def test_no_word_meets_another_or_leaves_the_canvas(name):
     assert all(text.get_fontsize() >= 9 for text in figure.axes[0].texts if len(text.get_text()) > 1)
 
 
-@pytest.mark.parametrize("name", [*vp.METHODS, *OTHERS])
+@pytest.mark.parametrize("name", [*vp.METHODS, *OTHERS, *HOOKED])
 def test_every_word_lies_in_a_box_or_beside_it(name):
     """A word that crosses the edge of a box or a token belongs to neither."""
     figure, canvas, words = drawn(name)
@@ -92,7 +102,7 @@ def test_no_picture_is_another_with_a_new_title():
 
 @pytest.mark.parametrize("slug", vp.METHODS)
 def test_every_setting_has_its_default_and_a_reason(slug):
-    rows = diagrams.settings_rows(slug)
+    rows = settings_rows(slug)
     kind = importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings
     assert [row["setting"] for row in rows] == [field.name for field in fields(kind)]
     for row in rows:

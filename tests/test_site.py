@@ -48,7 +48,7 @@ def small_root(folder: Path) -> Path:
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
     there = ("notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md")))
     for part in contents["parts"]:
-        part["chapters"] = [chapter for chapter in part["chapters"] if chapter["file"] in there]
+        part["chapters"] = [{"file": chapter["file"]} for chapter in part["chapters"] if chapter["file"] in there]
     contents["parts"] = [part for part in contents["parts"] if part["chapters"]]
     (folder / "_toc.yml").write_text(yaml.safe_dump(contents))
     return folder

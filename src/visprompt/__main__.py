@@ -95,6 +95,18 @@ def study(args) -> None:
         raise BadInput(f"nothing to run: there are fewer cells than part {args.part} wants; give fewer parts.")
 
 
+def rates(args) -> None:
+    """Search a method's learning rate for the quick recipe; the validation split decides."""
+    from .studies.rates import search
+    from .studies.sweeps import rate_name
+
+    accuracies = {rate: record.values["val"] for rate, record in search(args.method, args.rates).items()}
+    for rate, accuracy in accuracies.items():
+        print(f"{rate:g}\t{accuracy:.1f}")
+    print("The best of these, for `quick` and `vit` in data_manifests/recipes.yaml:", file=sys.stderr)
+    print(f"    {args.method}: {{{rate_name(args.method)}: {max(accuracies, key=accuracies.get)}}}")
+
+
 def keep(args) -> None:
     """Copy this machine's records to book/records, so that they can be committed."""
     from .records.keeping import keep
@@ -199,58 +211,68 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command and its options; what cannot be read ends the program with status 2."""
     parser = argparse.ArgumentParser(prog="visprompt", description="Visual Prompting, Reproduced")
     commands = parser.add_subparsers(dest="command", required=True)
-
-    def add(function, *options):
+    for function, options in COMMANDS.items():
         command = commands.add_parser(function.__name__, help=function.__doc__.split("\n")[0])
         for name, settings in options:
             command.add_argument(name, **settings)
         command.set_defaults(run=function)
+    return parser.parse_args(arguments)
 
-    paper = ("--paper", {"help": "slug of one paper"})
-    add(claims, paper, ("--verdict", {}), ("--profile", {"default": "quick"}))
-    add(audit, ("paper", {"nargs": "?", "help": "slug of one paper"}), ("--verdict", {}))
-    add(published, ("artifact", {"help": "such as ap.table-1"}))
-    add(artifacts, paper)
-    add(
-        bench,
+
+PAPER = ("--paper", {"help": "slug of one paper"})
+PART = ("--part", {"default": "1/1", "help": "2/3 takes the second of every three cells"})
+PROFILE = ("--profile", {"default": "quick"})
+DEVICE = ("--device", {"default": "cpu", "help": "cpu or cuda"})
+FILES = ("--weights", {"nargs": "+", "default": [], "metavar": "NAME=FILE", "help": "weights that have no address"})
+FOLDER = ("--data-dir", {"help": "folder of the tasks that are not embedded"})
+COMMANDS = {  # function -> its options
+    claims: [PAPER, ("--verdict", {}), PROFILE],
+    audit: [("paper", {"nargs": "?", "help": "slug of one paper"}), ("--verdict", {})],
+    published: [("artifact", {"help": "such as ap.table-1"})],
+    artifacts: [PAPER],
+    bench: [
         ("--repeats", {"type": int, "default": 5, "help": "timed rounds (5)"}),
-        ("--device", {"default": "cpu", "help": "cpu or cuda"}),
+        DEVICE,
         ("--models", {"nargs": "+", "help": "timm ViTs in place of those of the device"}),
         ("--batch-size", {"type": int, "help": "images a step (8 on a CPU, 64 on a GPU)"}),
         ("--again", {"action": "store_true", "help": "delete this machine's records of the bench and time anew"}),
-    )
-    add(
-        study,
+    ],
+    study: [
         ("names", {"nargs": "*", "help": "studies; all of them unless given"}),
         ("--seeds", {"nargs": "*", "default": ["0"]}),
         ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
-        ("--part", {"default": "1/1", "help": "2/3 takes the second of every three cells"}),
+        PART,
         ("--search", {"action": "store_true", "help": "search learning rates first, three a cell"}),
-        ("--profile", {"default": "quick"}),
+        PROFILE,
         ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),
         ("--backbone", {"help": "plays the supervised one, and no other is used"}),
         ("--weights", {"nargs": "+", "default": ["pretrained"], "help": "a weights file for it, or NAME=FILE for several"}),
-        ("--data-dir", {"help": "folder of the tasks that are not embedded"}),
-        ("--device", {"default": "cpu", "help": "cpu or cuda"}),
-    )
-    add(keep, ("--kind", {"help": "only records of this kind, such as tune or cost"}))
-    files = ("--weights", {"nargs": "+", "default": [], "metavar": "NAME=FILE", "help": "weights that have no address"})
-    folder = ("--data-dir", {"help": "folder of the tasks that are not embedded"})
-    add(renew, ("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}), files, folder)
-    add(
-        runs,
+        FOLDER,
+        DEVICE,
+    ],
+    rates: [
+        ("method", {"help": "its slug"}),
+        ("--rates", {"nargs": "+", "type": float, "default": [], "help": "those to try; five or, of a new method, seven"}),
+    ],
+    keep: [("--kind", {"help": "only records of this kind, such as tune or cost"})],
+    renew: [("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}), FILES, FOLDER],
+    runs: [
         ("--kind", {"help": "such as tune or cost"}),
         ("--method", {}),
         ("--task", {}),
         ("--backbone", {}),
         ("--outdated", {"action": "store_true", "help": "only those that other code made"}),
         ("--format", {"choices": ["table", "csv", "json"], "default": "table"}),
-    )
-    count = ("count", {"type": int, "nargs": "?", "default": 3, "help": "how many (3)"})
-    add(verify, count, ("--seed", {"type": int, "default": 0, "help": "which few"}), files, folder)
-    return parser.parse_args(arguments)
+    ],
+    verify: [
+        ("count", {"type": int, "nargs": "?", "default": 3, "help": "how many (3)"}),
+        ("--seed", {"type": int, "default": 0, "help": "which few"}),
+        FILES,
+        FOLDER,
+    ],
+}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -212,25 +213,26 @@ def pair_in_turns(
         "equal": equal,
         "infer": infer,
     }
-    sides = {"first": first, "second": second}
+    return recorded("bench", chosen, partial(time_pair, {"first": first, "second": second}, chosen), run=run)
 
-    def compute():
-        free()
-        frozen = load_backbone(backbone, device=device)
-        images, labels = sample_batch(frozen, batch_size)
-        models = {key: side.build(frozen) for key, side in sides.items()}
-        guesses = {key: inference(sides[key], model, images) for key, model in models.items()}
-        difference = (guesses["first"]() - guesses["second"]()).abs().max().item() if equal else None
-        steps = {key: training_step(sides[key], model, images, labels) for key, model in models.items()}
-        values = in_turns(steps, repeats, device, calls)
-        for key, model in models.items():
-            values[key] |= side_counts(sides[key], model, batch_size)
-        if infer:
-            for key, timed in in_turns(guesses, repeats, device, calls).items():
-                values[key]["infer_seconds"] = timed["seconds"]
-        return {**values, "difference": difference}
 
-    return recorded("bench", chosen, compute, run=run)
+def time_pair(sides: dict[str, Side], chosen: dict) -> dict:
+    """The values of the record that `pair_in_turns` returns; `chosen` are its settings."""
+    free()
+    frozen = load_backbone(chosen["backbone"], device=chosen["device"])
+    images, labels = sample_batch(frozen, chosen["batch_size"])
+    models = {key: side.build(frozen) for key, side in sides.items()}
+    guesses = {key: inference(sides[key], model, images) for key, model in models.items()}
+    difference = (guesses["first"]() - guesses["second"]()).abs().max().item() if chosen["equal"] else None
+    steps = {key: training_step(sides[key], model, images, labels) for key, model in models.items()}
+    turns = (chosen["repeats"], chosen["device"], chosen["calls"])
+    values = in_turns(steps, *turns)
+    for key, model in models.items():
+        values[key] |= side_counts(sides[key], model, chosen["batch_size"])
+    if chosen["infer"]:
+        for key, timed in in_turns(guesses, *turns).items():
+            values[key]["infer_seconds"] = timed["seconds"]
+    return {**values, "difference": difference}
 
 
 def methods_in_turns(

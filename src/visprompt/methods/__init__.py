@@ -2,9 +2,11 @@
 
 import functools
 import importlib
+import re
 import sys
 import typing
 from dataclasses import fields
+from pathlib import Path
 
 import torch
 
@@ -14,8 +16,8 @@ from ..models.backbones import Backbone
 from ..records import watching
 from .base import Method, TunedModel, device_of
 
-# slugs; each is a module of this package, with _ in place of -
-METHODS = (
+# the order in which pages and tables list methods; others follow by name
+ORDER = (
     "linear-probe",
     "full-finetune",
     "norm-tune",
@@ -39,6 +41,16 @@ METHODS = (
     "da-vpt",
     "da-vpt-plus",
 )
+
+
+def slugs() -> list[str]:
+    """The methods: every module of this room that has a `Settings` and a `Method`, with - in place of _."""
+    texts = {path.stem.replace("_", "-"): path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py")}
+    found = [slug for slug, text in texts.items() if {"Settings", "Method"} <= set(re.findall(r"(?m)^class (\w+)", text))]
+    return [slug for slug in ORDER if slug in found] + sorted(set(found) - set(ORDER))
+
+
+METHODS = tuple(slugs())
 
 
 def method_class(slug: str) -> type[Method]:

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -141,6 +142,17 @@ def _keep_memory() -> None:
         libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
 
 
+def stages(model: nn.Module, recipe: Pretraining) -> Iterator[tuple[str, nn.Module, int, float]]:
+    """Name, objective, epochs and rate of each stage of a recipe, the objective made when its turn comes."""
+    if recipe.mae_epochs:
+        yield "masked", Painter(model, recipe.mae_hidden, recipe.mae_normalised), recipe.mae_epochs, recipe.mae_rate
+    if recipe.moco_epochs:
+        contrast = Contrast(model, recipe.moco_temperature, recipe.moco_momentum)
+        yield "contrastive", contrast, recipe.moco_epochs, recipe.moco_rate
+    if recipe.epochs:
+        yield "supervised", Student(model, recipe.side_loss), recipe.epochs, recipe.rate
+
+
 def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None = None) -> dict:
     """Train an embedded backbone and write its weights and its log.
 
@@ -153,8 +165,7 @@ def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None =
         The log: name, recipe, accuracies, seconds, hardware, versions, curve. "source_accuracy" is that of the
         network's own head and None without supervised training; "probe_accuracy" that of a linear probe.
 
-    Raises:
-        BadInput: no recipe has that name.
+    Raises: BadInput: no recipe has that name.
     """
     recipe = recipe or RECIPES[choose("backbone to pretrain", name, RECIPES)]
     began, curve = time.time(), []
@@ -175,17 +186,9 @@ def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None =
         curve.append(row)
         print(json.dumps(row), flush=True)
 
-    def stage(name: str, objective: nn.Module, epochs: int, rate: float) -> None:
+    for stage, objective, epochs, rate in stages(model, recipe):
         trained = [p for k, p in objective.named_parameters() if p.requires_grad and not k.startswith("vit.head")]
-        _fit(objective, trained, train, recipe, epochs, rate, log, name)
-
-    if recipe.mae_epochs:
-        stage("masked", Painter(model, recipe.mae_hidden, recipe.mae_normalised), recipe.mae_epochs, recipe.mae_rate)
-    if recipe.moco_epochs:
-        contrast = Contrast(model, recipe.moco_temperature, recipe.moco_momentum)
-        stage("contrastive", contrast, recipe.moco_epochs, recipe.moco_rate)
-    if recipe.epochs:
-        stage("supervised", Student(model, recipe.side_loss), recipe.epochs, recipe.rate)
+        _fit(objective, trained, train, recipe, epochs, rate, log, stage)
     seconds = round(time.time() - began)
     report = {
         "name": name,

@@ -1,1 +1,1 @@
-"""What a notebook calls to show something: parameters, the page, chapters, plots and diagrams."""
+"""What a notebook calls to show something: parameters, the page, plots and diagrams."""

@@ -39,7 +39,7 @@ class Page:
     """One notebook's page: what it shows, what it cannot, and how the claims came out."""
 
     def __init__(self, name: str, settings: Parameters):
-        self.name, self.profile = name, settings.profile
+        self.name, self.settings, self.profile = name, settings, settings.profile
         self.notebooks = manifests.load_yaml(paths.MANIFESTS / "notebooks.yaml")
         choose("notebook", name, self.notebooks)
         self.artifacts = {id: {"shows": [], "not_run": None} for id in self.notebooks[name]["artifacts"]}

@@ -76,15 +76,13 @@ def recorded(
             its default does not decide the key; its default counts as code, so that changing it outdates the record.
         compute: does the run and returns its values, JSON-able, without NaN. What it runs is watched.
         data, weights: fingerprints of the data and of the weights used.
-        made: objects that were made before and are used here (a model, a backbone): their `made_by`, the code that made
-            them, counts as run.
+        made: objects made before and used here (a model, a backbone): their `made_by`, what made them, counts as run.
         about: what else a reader may want to know; decides nothing.
         run: False only looks: it returns a record made by other code (see `is_current`) rather than none, and None
             where there is none at all. "again" does the run in any case.
 
     Raises:
-        BadInput: the record on disk is damaged. What `compute` raises passes through, after a record of the failure
-            has been written.
+        BadInput: the record on disk is damaged. What `compute` raises passes through, after a record of it.
         CannotWrite: the disk is full or the folder cannot be written.
     """
     full, brief = spread(settings)
@@ -94,12 +92,9 @@ def recorded(
         return found
     start, how = time.perf_counter(), {"data": data, "weights": weights, "about": dict(about or {})}
     try:
-        with watching() as seen:
-            for thing in made:
-                watch.note(getattr(thing, "made_by", watch.Seen()))
-            values = json.loads(json.dumps(dict(compute()), allow_nan=False))
-        code = store.write_code(seen.units() | defaults(settings))
-        done = store.new_record(kind, key, full, values, start, code=code, **how)
+        values, units = watched(compute, made)
+        how["code"] = store.write_code(units | defaults(settings))
+        done = store.new_record(kind, key, full, values, start, **how)
         rival = store.write_record(done, found)
         if run != "again" and rival is not None and is_current(rival) and made_with(rival, compute):
             done = rival  # another process did the same run meanwhile, and a page may name its record already
@@ -112,6 +107,15 @@ def recorded(
         raise
     failure_path(kind, key).unlink(missing_ok=True)
     return done
+
+
+def watched(compute: Callable, made: Iterable) -> tuple[dict, dict[str, str]]:
+    """What a run returns, as JSON knows it, and the units of code that ran for it or for what was made before."""
+    with watching() as seen:
+        for thing in made:
+            watch.note(getattr(thing, "made_by", watch.Seen()))
+        values = json.loads(json.dumps(dict(compute()), allow_nan=False))
+    return values, seen.units()
 
 
 def made_with(record: Record, compute: Callable) -> bool:

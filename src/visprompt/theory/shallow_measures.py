@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import BadInput
-from .shallow_vit import Settings, attend, draw, initial
+from .shallow_vit import Settings, attend, draw, gradients, initial, patterns
 
 
 def token_noise(s: Settings) -> float:
@@ -79,6 +79,39 @@ def by_query(s: Settings, w: dict[str, Tensor], first: dict[str, Tensor], test: 
     return {f"from_{n}": (mass * k).sum((1, 2)) / k.sum((1, 2)).clamp(min=1) for n, k in kinds.items() if k.any()}
 
 
+KEPT = ("kept_relevant", "loss", "kept_loss", "random_loss")
+
+
+def by_magnitude(s: Settings, w: dict[str, Tensor], first: dict[str, Tensor], test: Sequence[Tensor]) -> dict[str, Tensor]:
+    """What is left of a sample when it keeps as many tokens as are label-relevant, chosen by the attention they get.
+
+    `(T,)` each: "kept_relevant", the label-relevant share of those that most attention falls on, over all queries;
+    "kept_loss", the test hinge loss with them alone; "random_loss", the same with as many at random.
+    """
+    x, y, relevant = test
+    trials, count, size, _ = x.shape
+    many = int(relevant[0, 0].sum())
+    got = attend(s, w, x)[2].sum(3).mean(1)  # (T, B, L)
+    chance = torch.rand(got.shape, generator=torch.Generator().manual_seed(0)).to(got)
+    every = {name: part.repeat_interleave(count, 0) for name, part in w.items()}  # a sample keeps positions of its own
+
+    def loss(stay: Tensor) -> Tensor:
+        kept = x.gather(2, stay[..., None].expand(-1, -1, -1, x.shape[-1])).flatten(0, 1).unsqueeze(1)
+        at = stay.flatten(0, 1)[:, :, None, None]
+        output = every["output"]
+        if output.shape[1] == size:
+            output = output.gather(1, at.expand(-1, -1, *output.shape[2:]))
+        margin = gradients(s, {**every, "output": output}, kept, y.flatten(0, 1).unsqueeze(1), only_margin=True)[0]
+        return torch.relu(1 - margin).view(trials, count).mean(1)
+
+    top = got.topk(many, dim=-1).indices
+    return {
+        "kept_relevant": relevant.gather(2, top).to(x.dtype).mean((1, 2)),
+        "kept_loss": loss(top),
+        "random_loss": loss(chance.topk(many, dim=-1).indices),
+    }
+
+
 def attention_bounds(s: Settings, seeds: Sequence[int]) -> float:
     """Share of (relevant query, irrelevant key) weights at the start between phi_n(0) and nu_n(0), Definition 1."""
     inside = []
@@ -88,7 +121,7 @@ def attention_bounds(s: Settings, seeds: Sequence[int]) -> float:
         x, _, relevant = draw(s, g, 8)
         attention = attend(s, w, x.unsqueeze(0))[2][0, 0]
         pair, n = relevant[:, :, None] & ~relevant[:, None, :], relevant[0].sum().item()
-        slack = s.delta + token_noise(s)
+        slack = s.delta + (x - patterns(s)[x.argmax(-1), 0]).norm(dim=-1).max().item()  # tau is a bound
         low, high = (1 / (n * math.exp(1 + sign * slack) + relevant.shape[1] - n) for sign in (1, -1))
         inside.append(((attention >= low) & (attention <= high))[pair].double().mean().item())
     return float(np.mean(inside))

@@ -1,0 +1,185 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What the methods cost, beside the papers
+#
+# The papers print parameters, operations, memory and times. Parameters, operations and memory follow from the
+# architecture (`derived`); times belong to a machine (`measured`), so only ratios are compared that one machine, or one
+# paper, gives by itself. How our times were taken, and the costs of all methods, stand on [](cost.ipynb).
+
+# %% tags=["parameters"]
+profile = "quick"
+device = "cpu"
+
+# %% tags=["hide-input", "remove-output"]
+import pandas as pd
+
+import visprompt as vp
+from visprompt.chapters import cost_papers
+from visprompt.chapters.cost import CostPage, where
+from visprompt.measure.counts import printed_counts
+from visprompt.pages.parameters import Parameters, read_parameters
+
+p = read_parameters(Parameters, globals())
+page = CostPage("cost_papers", p)
+counts = printed_counts().set_index("id")
+
+# %% [markdown]
+# (ivpt.table-8)=
+# ## iVPT, Table 8: Run-time cost
+#
+# iVPT {cite}`ivpt` holds that its three parts add next to nothing to VPT {cite}`jia2022visual`. The counts follow from
+# the architecture, with the numbers of prompts of its Table 16. They show a contradiction inside the table: so many
+# prompts as the printed parameters pay for need, concatenated, far more operations than the bare network; the printed
+# workload is that of a network with next to none. Time is measured in turns, iVPT with $N = k = 10$ against VPT-Deep
+# with 10 prompts, both in the fast form.
+
+# %% name="ivpt.table-8" tags=["hide-input"]
+page.show(
+    "ivpt.table-8",
+    pd.DataFrame(cost_papers.counted_rows(counts)),
+    evidence="derived",
+    how="Counted on shapes. VPT's number of prompts is fitted to its printed parameters; the paper does not state it.",
+    caption="Parameters and operations of one image, beside the printed ones. DAM-VP is not of this package.",
+)
+for claim, id in {
+    "vpt-operations": "vpt-operations",
+    "ivpt-operations": "ivpt-operations",
+    "ivpt-parameters": "ivpt-parameters",
+    "workload-added": "text-extra-workload",
+}.items():
+    count = counts.loc[f"ivpt.table-8.{id}"]
+    page.judge(f"ivpt.table-8.{claim}", count.computed, evidence="derived", note=f"{count.reading.rstrip('.')}.")
+parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
+head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
+page.judge("ivpt.table-8.parts-sum", sum(parts) + head, evidence="derived", note="From the printed numbers.")
+
+# %% tags=["hide-input"]
+record = page.best("ivpt")
+if record is not None:
+    page.show(
+        "ivpt.table-8",
+        pd.DataFrame(cost_papers.timed_rows(record)),
+        evidence="measured",
+        records=[record],
+        how=f"Median of rounds in turns. {where(record)}",
+        caption="iVPT over VPT: the printed ratio, of one RTX 2080 Ti, and the ratio here. Only ratios compare.",
+    )
+    cost_papers.judge_table_8(page, record)
+page.printed("ivpt.table-8", "Table 8 as printed")
+page.not_run(
+    "ivpt.table-8",
+    why="The printed milliseconds, minutes and megabytes belong to an RTX 2080 Ti; DAM-VP is not of this package; "
+    "accuracy needs the published weights and VTAB-1K."
+    + ("" if record is not None else " The ratio of iVPT to VPT has not been timed here yet."),
+    command='make bench ARGS="--device cuda"',
+)
+
+# %% [markdown]
+# (spt.table-1)=
+# ## SPT, Table 1: Time to build the prompts
+#
+# SPT {cite}`spt` starts its prompts from the task's own tokens and asks what that costs: k-means over all tokens takes
+# the authors 27.3 days, pooling or sampling seconds. Two things are done otherwise here. Random starts draw the places
+# first, so that only images with a drawn token go through the network, and only the drawn tokens are kept. And k-means
+# streams the tokens, every iteration anew, in the memory of one batch; it is Lloyd's algorithm and nothing else, so
+# an iteration takes time in proportion to the images. In the printed row the time grows far faster than the data.
+
+# %% name="spt.table-1" tags=["hide-input"]
+page.show(
+    "spt.table-1",
+    pd.DataFrame(cost_papers.start_shares()),
+    evidence="derived",
+    how="Divided from the printed cells.",
+    caption="What the printed times say of each other.",
+)
+record = page.best("spt-starts")
+if record is not None:
+    page.show(
+        "spt.table-1",
+        pd.DataFrame(cost_papers.start_rows(record)),
+        evidence="measured",
+        records=[record],
+        how=f"Median of {record.settings['repeats']} rounds in turns on {record.settings['machine']}; "
+        f"{record.values['prompts']} prompts at {record.values['blocks']} blocks of {record.settings['backbone']}, "
+        "random weights.",
+        caption="Seconds to start the prompts of SPT-Deep.",
+    )
+    cost_papers.judge_starts(page, record)
+
+# %% tags=["hide-input"]
+page.printed("spt.table-1", "Table 1 as printed")
+page.not_run(
+    "spt.table-1",
+    why="The printed times are those of CUB-200-2011's own images on hardware that the paper does not name."
+    + ("" if record is not None else " The starts have not been timed here yet."),
+    command="OMP_NUM_THREADS=2 make bench" if record is None else 'make bench ARGS="--device cuda"',
+)
+
+# %% [markdown]
+# ## AP's Table 2 and DA-VPT's Table 4, as ratios
+#
+# {ref}`AP's Table 2 <ap.table-2>` is judged on its own page. Here its times and memory are divided by those of full
+# fine-tuning, beside the same ratio here: memory by counting at the paper's batch of 128, time in turns at the batch
+# that the machine holds. DA-VPT's text gives two latencies, without and with all its components; the second column
+# of its table is this package's DA-VPT and DA-VPT+ over VPT-Deep, with as many prompts, in the fast form.
+
+# %% name="published-ratios" tags=["hide-input"]
+rows, used = cost_papers.ap_shares()
+hardware = used[0].hardware if used else {}
+page.present(
+    pd.DataFrame(rows),
+    evidence="measured" if used else "derived",
+    records=used,
+    caption="AP's Table 2: training time and memory as shares of full fine-tuning.",
+    how=f"Times in turns on {hardware['cpu']}, {hardware['threads']} threads, at small batches; memory counted at 128."
+    if used
+    else "Memory counted at batch 128.",
+)
+if not used:
+    page.not_timed("AP's Table 2", 'make notebook NAME=ap ARGS="-p measure True"')
+
+# %% tags=["hide-input"]
+rows, used = cost_papers.davpt_shares(page)
+page.present(
+    pd.DataFrame(rows),
+    evidence="measured" if used else "derived",
+    records=used,
+    caption="DA-VPT: time with its components over time without. The paper does not say whether its latency is that of "
+    "training; at inference the metric losses cost nothing.",
+    how=where(used[0]) if used else "Divided from the printed numbers.",
+)
+if not used:
+    page.not_timed("DA-VPT over VPT-Deep", "OMP_NUM_THREADS=2 make bench")
+
+# %% [markdown]
+# ## Printed counts that the architecture does not give
+#
+# Every count of parameters and operations that the papers print was built and counted. A count agrees when it rounds
+# to the printed one. Some rows cannot be judged: the setting is not stated and was fitted, or the method is not of
+# this package. Below are the rows that disagree, those with the same numbers together; the whole list follows folded.
+
+# %% name="counts" tags=["hide-input"]
+told = cost_papers.told_counts(counts)
+summary = pd.crosstab(told.paper, told.verdict).rename_axis(None, axis=1).reset_index()
+page.present(summary, evidence="derived", caption="Printed counts by paper.", how="Counted on shapes.")
+page.present(
+    cost_papers.wrong_counts(told),
+    evidence="derived",
+    caption="Printed counts that the architecture does not give.",
+    how="Counted on shapes; what was built is in the last column.",
+)
+page.folded("All printed counts", cost_papers.every_count(told))
+
+# %% tags=["remove-output", "remove-input"]
+page.close()

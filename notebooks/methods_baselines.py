@@ -1,0 +1,125 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The methods: baselines
+#
+# The head alone, all weights, or the few that a network has anyway: its shifts and its norms.
+#
+# [How to read the pictures and the costs](methods.ipynb) stands on the first page on the methods.
+
+# %% tags=["parameters"]
+profile = "quick"
+device = "cpu"
+
+# %% tags=["hide-input", "remove-output"]
+from IPython.display import HTML, display
+
+from visprompt.chapters import method_checks
+from visprompt.chapters.methods import BACKBONE, MethodsPage, cost
+from visprompt.pages.parameters import Parameters, read_parameters
+
+p = read_parameters(Parameters, globals())
+page = MethodsPage("methods_baselines", p)
+
+# %% [markdown]
+# (method-linear-probe)=
+# ## Linear probe (`linear-probe`)
+#
+# *SPT, Eq. 3:*
+#
+# $$ \mathbf{y} = \mathrm{Head}(\mathbf{x}_L) $$
+#
+# Only the head is trained, on the features that the frozen backbone gives. They are the same in every epoch, so they
+# are computed once and kept. Unless a recipe says otherwise, the head of every method sees features standardised with
+# the mean and spread that they have on the training set before training.
+
+# %% name="linear-probe" tags=["hide-input"]
+page.method("linear-probe", "Linear probe: nothing before the head is trained.")
+
+# %% [markdown]
+# (method-full-finetune)=
+# ## Full fine-tuning (`full-finetune`)
+#
+# *AP, Section 3, with all weights free:*
+#
+# $$ \min_{\theta} \; \frac{1}{|\mathcal{D}|} \sum_{(x, y) \in \mathcal{D}} \ell(f_\theta(x); y) $$
+#
+# A copy of the whole backbone is trained with the head. timm's own classifier is left out of it and of the counts.
+
+# %% name="full-finetune" tags=["hide-input"]
+page.method("full-finetune", "Full fine-tuning: every weight is trained.")
+
+# %% [markdown]
+# (method-bias)=
+# ## BIAS (`bias`)
+#
+# *No equation in the five papers (AP, Section 6.1; DA-VPT, Section 2.5):*
+#
+# $$ h = W x + b + \Delta b $$
+#
+# The shifts of linear and normalisation layers are trained {cite}`zaken2021`; the code learns the differences
+# $\Delta b$, which start at zero. Which categories belong to the method is left open by the papers: by default it is
+# all of them, the patch embedding's and the last norm's included, and `categories` picks some, such as DA-VPT's
+# `("key", "value")`. Of these, [the key's shift does nothing](method-key-bias).
+
+# %% name="bias" tags=["hide-input"]
+page.method("bias", "BIAS: a trained shift b at every layer.")
+
+# %% [markdown]
+# (method-norm-tune)=
+# ## NORM-TUNE (`norm-tune`)
+#
+# *AP, Eq. A3:*
+#
+# $$ \mathrm{LN}(z^{(l)}_{b,d,p}) = \gamma_d \, \frac{z^{(l)}_{b,d,p} - \mu_{b,p}}{\sigma_{b,p}} + \beta_d $$
+#
+# The scales $\gamma$ and shifts $\beta$ of all normalisation layers are trained {cite}`basu2023`: LayerNorms of a
+# transformer, BatchNorms of a ResNet. A ResNet's running means and variances move as well, because the backbone is in
+# training mode then.
+
+# %% name="norm-tune" tags=["hide-input"]
+page.method("norm-tune", "NORM-TUNE: scale and shift of every normalisation layer.")
+
+# %% [markdown]
+# (method-key-bias)=
+# ## A key bias does nothing
+#
+# A shift $b$ of all keys adds the same $q_i \cdot b$ to every score of query $i$, and softmax ignores what its inputs
+# share:
+#
+# $$ \frac{\exp(q_i \cdot (k_j + b) / \sqrt{d})}{\sum_m \exp(q_i \cdot (k_m + b) / \sqrt{d})} =
+# \frac{\exp(q_i \cdot k_j / \sqrt{d})}{\sum_m \exp(q_i \cdot k_m / \sqrt{d})}. $$
+#
+# So no training signal reaches it and it changes no output. It holds for BIAS and, because prompts pass the same
+# projection, for DA-VPT+. DA-VPT names the biases of keys and values as the most efficient ones (Section 2.5): what
+# it gains from them, it gains from the values. It would not hold where keys are normalised after the projection, nor
+# for E²VPT's $P_K$, which carries no bias.
+
+# %% name="key-bias" tags=["hide-input"]
+measured = method_checks.biases()
+page.table(
+    method_checks.bias_rows(measured),
+    "What random biases do to the logits.",
+    [measured],
+    "Biases of spread 1 in every block of a ViT-S/16 with random weights, two random images, float64.",
+)
+plus, values = cost("da-vpt-plus").values["method"], cost("da-vpt-plus", biases=("value",)).values["method"]
+display(
+    HTML(
+        f"<p>On {BACKBONE}, {plus - values:,} of the {plus:,} parameters that DA-VPT+ trains besides the head are key "
+        "biases.</p>"
+    )
+)
+
+# %% tags=["remove-output", "remove-input"]
+page.close()

@@ -1,0 +1,225 @@
+"""What the pages on the shallow ViT share: their parameters, one record a curve, and what is read off it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.ticker import NullFormatter, NullLocator
+
+from ..errors import BadInput
+from ..pages import plots
+from ..pages.page import Page
+from ..pages.parameters import Parameters, read_parameters
+from ..progress import progress
+from ..records import Record, recorded
+from ..studies.statistics import interval
+from ..theory import shallow_measures, shallow_training, shallow_vit
+
+PROFILE = {
+    "quick": dict(seeds=list(range(6)), neurons=100),
+    "paper": dict(seeds=list(range(20)), neurons=1000),
+}
+BLUE, SKY, RED, ORANGE, GREEN, GREY = "#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "0.45"
+PAPER_NEURONS, PAPER_TRIALS = 1000, {"shallowvit.figure-1": 20}  # Section 4.1; the other figures print no number
+COUNTS = [5, 10, 15, 20]  # M
+WATCHES = {"": None, "growth": shallow_measures.growth, "by_query": shallow_measures.by_query}
+
+
+@dataclass(frozen=True)
+class TrialParameters(Parameters):
+    """What a page with trials of the toy model takes; None stands for what the profile has."""
+
+    seeds: list[int] | None = None
+    neurons: int | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name, value in PROFILE[self.profile].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        if len(self.seeds) < 3 or len(set(self.seeds)) < len(self.seeds):
+            raise BadInput("parameter seeds must be a list of three different integers or more, e.g. [0, 1, 2].")
+        shallow_vit.Settings(neurons=self.neurons)
+
+
+@dataclass(frozen=True)
+class LargerParameters(TrialParameters):
+    """With runs that take minutes, which are shown where a record has them and made only with `larger`."""
+
+    larger: bool = False
+
+
+@dataclass(frozen=True)
+class ImageParameters(LargerParameters):
+    """With the folder of the images of Figure 6 as printed."""
+
+    data_dir: str | None = None
+
+
+p: TrialParameters  # of the page that `opened` opened; `scan` reads them by this name, by which kept records know it
+
+
+def opened(name: str, parameters: type, namespace: dict):
+    """Open a page: (parameters, `Page`, `Runs`). Nothing is trained before `Runs.compute`.
+
+    Raises:
+        BadInput: an unknown parameter or an impossible value among `namespace`, the notebook's `globals()`.
+    """
+    global p
+    p = read_parameters(parameters, namespace)
+    plots.style()
+    page = Page(name, p)
+    return p, page, Runs(page)
+
+
+def scan(vary, *, keep=(), watch="", seeds=None, run=True, **base):
+    """The record of a curve: for each change in `vary`, one result a seed. `keep` names what to keep over time."""
+    base = {"output": "own", "neurons": p.neurons, **base}
+    chosen = [shallow_vit.Settings(**{**base, **change}) for change in vary]
+    seeds = seeds or p.seeds
+
+    def compute():
+        groups, cells = {}, [[] for _ in chosen]
+        for i, s in enumerate(chosen):
+            shared = tuple(getattr(s, name) for name in shallow_training.SHARED)
+            groups.setdefault(shared, []).extend((i, s, seed) for seed in seeds)
+        for group in groups.values():
+            trials = [part[1:] for part in group]
+            found = shallow_training.run_trials(trials, device=p.device, watch=WATCHES[watch])
+            for (i, _, _), result in zip(group, found):
+                result["trace"] = {name: result["trace"][name] for name in keep}
+                cells[i].append(result)
+        return {"cells": cells}
+
+    settings = {"cells": chosen, "seeds": list(seeds), "keep": list(keep), "watch": watch}
+    return recorded("shallow-vit", settings, compute, run=run)
+
+
+def size(m):
+    return {"patterns": m, "dim": 10 if m == 5 else 20}
+
+
+class Runs:
+    """The records of a page by name; `[name]` gives one."""
+
+    def __init__(self, page: Page):
+        self.page, self.made, self.too_small = page, {}, []
+
+    def compute(self, jobs: Mapping[str, Callable[[], Record]]) -> None:
+        """Find the records of some jobs, and run those that are not there."""
+        for name in progress(list(jobs), "shallow ViT"):
+            self.made[name] = jobs[name]()
+
+    def __getitem__(self, name: str) -> Record:
+        return self.made[name]
+
+    def cells(self, name: str) -> list[list[dict]]:
+        """The trials of a record, one list for each setting."""
+        return self[name].values["cells"]
+
+    def steps(self, name: str, cell: int) -> list[int | None]:
+        """The iterations that each trial needed; None where it is censored."""
+        return [trial["steps"] for trial in self.cells(name)[cell]]
+
+    def curve(self, name: str, keys: Sequence[float]) -> dict[float, list]:
+        """{key: samples a trial needed, None where censored}; N = B T."""
+        found = {}
+        for i, key in enumerate(keys):
+            batch = self[name].settings["cells"][i]["batch"]
+            found[key] = [n and n * batch for n in self.steps(name, i)]
+        return found
+
+    def traces(self, name: str, field: str, cell: int = 0) -> np.ndarray:
+        """One row a trial over the looks; all trials of a cell that runs on have the same looks."""
+        return np.array([trial["trace"][field] for trial in self.cells(name)[cell]])
+
+    def records(self, which: Sequence[str | Record]) -> list[Record]:
+        """Records by name, and those that are records already."""
+        return [self[one] if isinstance(one, str) else one for one in which]
+
+    def evidence(self, id: str, records: Sequence[Record]) -> str:
+        """`derived` for trials of the paper's size and for what needs none, else `trend`.
+
+        Args:
+            id: an artifact or a claim, for the number of trials that the paper prints for it.
+        """
+        wanted = next((n for artifact, n in PAPER_TRIALS.items() if id.startswith(artifact)), 0)
+        trained = [record for record in records if record.kind in ("shallow-vit", "shallow-kept")]
+        small = [min(cell["neurons"] for cell in record.settings["cells"]) < PAPER_NEURONS for record in trained]
+        few = [len(record.settings["seeds"]) < wanted for record in trained]
+        return "trend" if any(small + few) else "derived"
+
+    def show(self, artifact: str, thing, *which: str | Record, evidence: str = "", **more) -> None:
+        """`Page.show` with records by name."""
+        records = self.records(which)
+        self.page.show(artifact, thing, evidence=evidence or self.evidence(artifact, records), records=records, **more)
+
+    def present(self, thing, *which: str | Record, **more) -> None:
+        """`Page.present` with records by name."""
+        records = self.records(which)
+        self.page.present(thing, evidence=self.evidence("", records), records=records, **more)
+
+    def judge(self, claim: str, found, *which: str | Record, evidence: str = "", note: str = "") -> None:
+        """Judge a claim by a number or (estimate, low, high), but not by what is smaller than it should be."""
+        if not any(one in self.too_small for one in which):
+            values, records = found if isinstance(found, tuple) else (found,), self.records(which)
+            evidence = evidence or self.evidence(claim, records)
+            self.page.judge(claim, *values, evidence=evidence, records=records, note=note)
+
+    def smaller(self, artifact: str, which: str | Record, what: str) -> None:
+        """Say that the larger run behind a part of an artifact is not there; no claim is judged by what is."""
+        self.too_small.append(which)
+        self.page.not_run(
+            artifact,
+            why=f"{what}: no record of it is kept, and what is shown is smaller, so no claim is judged by it.",
+            command=f'make notebook NAME={self.page.name} ARGS="-p larger True"',
+        )
+
+
+def fitted(values: Mapping[float, Sequence]) -> dict | None:
+    """The power against the keys, or None where too few cells are done."""
+    try:
+        return shallow_measures.power(values)
+    except BadInput:
+        return None
+
+
+def bounds(fit: dict) -> tuple[float, float, float]:
+    """A fitted power with its interval."""
+    return fit["slope"], fit["low"], fit["high"]
+
+
+def against(fit: dict | None) -> str:
+    """A fitted power as text."""
+    return "too many censored" if fit is None else f"{fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
+
+
+def paired_log(many, few, cap: float) -> tuple[float, float, float]:
+    """Mean over seeds of log(many / few) with its interval; a censored trial counts as the cap."""
+    return interval([np.log((a or cap) / (b or cap)) for a, b in zip(many, few)])
+
+
+def inverse(shares: Sequence[float]) -> list[float]:
+    """1 / alpha* of each."""
+    return [1 / a for a in shares]
+
+
+def medians(values: Mapping[float, Sequence]) -> list[float]:
+    """The samples at which half of the trials are done, by key."""
+    return [shallow_measures.needed(v) for v in values.values()]
+
+
+def text(values: Mapping[float, Sequence]) -> str:
+    """`medians` as text."""
+    return ", ".join("over cap" if np.isinf(m) else f"{m:,.0f}" for m in medians(values))
+
+
+def log_axes(axis: plt.Axes, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
+    """Both axes in logarithms, with plain numbers at the ticks."""
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xticks(ticks, labels or [f"{t:g}" for t in ticks])
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axis.yaxis.set_minor_formatter(NullFormatter())
