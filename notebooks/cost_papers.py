@@ -147,7 +147,7 @@ page.present(
     else "Memory counted at batch 128.",
 )
 if not used:
-    page.not_timed("AP's Table 2", 'make notebook NAME=ap ARGS="-p measure True"')
+    page.not_timed("AP's Table 2", 'make notebook NAME=ap_cost ARGS="-p measure True"')
 
 # %% tags=["hide-input"]
 rows, used = cost_papers.davpt_shares(page)
