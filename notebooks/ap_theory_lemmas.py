@@ -54,7 +54,7 @@ toy.make()
 # attention is concentrated (A59).
 #
 # **What was run.** The trials of Theorem 1; the batch size is fixed, so iterations have the slope of the
-# samples, which [](ap.theorem-1) judges. The first gradient is computed exactly. The factor $1-\sigma$ differs from 1 by
+# samples, which {ref}`Theorem 1 <ap.theorem-1>` judges. The first gradient is computed exactly. The factor $1-\sigma$ differs from 1 by
 # 2.5 % at most here: what noise costs beyond that is a constant, shown at Theorem 1 and judged nowhere.
 
 # %% name="ap.lemma-2" tags=["hide-input"]
