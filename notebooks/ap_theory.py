@@ -30,8 +30,10 @@
 # - The prompt is one vector per token, starts at zero, and is trained by one-pass SGD on the hinge loss
 #   $\max(0, 1/P - y f)$: every step sees a fresh batch, so samples are batch size times steps.
 # - **Zero generalisation error** is measured on a held-out sample per trial, 64 of each pattern pair, at step
-#   numbers 3 % apart: the first check with no $y f \le 0$. The proofs aim higher, at $y f \ge 1/P$ everywhere
-#   (A57, A92); that is a second reading below.
+#   numbers 3 % apart: the first check with no $y f \le 0$. Section 5 and the proofs aim higher, at $y f \ge 1/P$
+#   everywhere (A57, A92); that is judged beside it.
+# - **What a bound can be held to.** "As long as $N \ge$" says what is enough, so growth that is slower agrees too.
+#   A constant that a $\Theta$ hides is judged nowhere.
 # - **The step size** is $\eta = 4$ for all $P$. One neuron's gradient is at most $1/(4P)$ a token, so a step
 #   moves a token by about $1/P$. Others are shown beside it.
 # - **Batches** hold the four pattern pairs equally (two each). The proofs take $e_1$ and $e_2$ in the prompt
@@ -53,7 +55,8 @@ larger = False  # also run what is kept, some twenty minutes on one core; else t
 import pandas as pd
 from IPython.display import display
 
-from visprompt.chapters import ap_theory
+from visprompt.chapters import ap_theory, ap_theory_ends
+from visprompt.chapters import ap_theory_conditions as conditions
 from visprompt.chapters import ap_theory_readings as readings
 from visprompt.chapters.ap_theory_runs import (
     COUNTS,
@@ -100,6 +103,7 @@ toy.make()
 # so the $P - 1$ background keys tie exactly; the proof takes the nearest of them.
 
 # %% name="ap.lemma-1" tags=["hide-input"]
+conditions.show(page, "ap.lemma-1", conditions.lemma_1())
 lemma_1 = recorded("ap-lemma-1", {"token_counts": COUNTS[2]}, ap_theory.lemma_1_cells)
 exact, noisy, betas, first = (pd.DataFrame(lemma_1.values[k]) for k in ("exact", "noisy", "betas", "first"))
 page.show(
@@ -141,6 +145,9 @@ display(ap_theory.lemma_1_reading(noisy, first))
 # median over trials of each $P$; the interval is a 95 % bootstrap over trials. It covers their scatter, not a
 # bend of the line, for which the local slopes between neighbouring $P$ are given.
 
+# %% name="theorem-1-conditions" tags=["hide-input"]
+conditions.show(page, "ap.theorem-1", conditions.theorem_1())
+
 # %% name="ap.theorem-1" tags=["hide-input"]
 both = [*toy.behind[1], *toy.behind[2]]
 page.show(
@@ -149,8 +156,8 @@ page.show(
     evidence="derived",
     records=[*both, toy.flows[1, "error", -0.5], toy.flows[2, "error", -0.5]],
     how=f"SGD trials (dots) and their medians (lines), batch {STANDARD.batch}, step {STANDARD.step:g}.",
-    caption="Samples to zero held-out error. Dashed: the paper's growth with its slope over these P, drawn through "
-    "the first median.",
+    caption=f"Samples to the first zero held-out error; every batch holds the four pattern pairs alike, beta = "
+    f"{STANDARD.beta:g}. Dashed: the paper's growth with its slope over these P, drawn through the first median.",
     alt="Samples against P on log axes: layer 1 rises about linearly, layer 2 far steeper and lies above it.",
 )
 ap_theory.judge_samples(toy)
@@ -173,6 +180,29 @@ page.present(
     caption=f"This run{' and the kept one' if compared else ''}. Another machine rounds differently, and a long trial "
     "can then end elsewhere.",
 )
+
+# %% [markdown]
+# ### The population risk, free batches, errors that last
+#
+# Section 5 measures generalisation by the population risk of the loss. That is zero where $y f \ge 1/P$ on every
+# sample, which is the end point of both proofs (A57, A92). At layer 2 it exists only where $e^{\beta^2}$ is above 4,
+# so this part has $\beta = 1.5$. The theorem asks neither for balanced batches nor for a first time.
+
+# %% name="hinge" tags=["hide-input"]
+ends, hinge = ap_theory_ends.end_record(), {h: ap_theory_ends.hinge_run(h) for h in (1, 2)}
+page.show(
+    "ap.theorem-1",
+    ap_theory_ends.hinge_figure(hinge, ends),
+    evidence="derived",
+    records=[ends, *hinge.values()],
+    how="SGD trials with freely drawn batches, and gradient descent on the exact population loss without noise.",
+    caption=f"Samples until the hinge risk is zero, beta = {ap_theory_ends.BETA:g}. Dashed: the paper's growth.",
+    alt="Layer 1 grows somewhat faster than P. Layer 2 in the symmetric limit is far steeper than P squared log P.",
+)
+ap_theory_ends.judge_hinge(toy, hinge, ends)
+if toy.have("ap.theorem-1", "Free batches and lasting errors", *READINGS):
+    ap_theory_ends.judge_variants(toy)
+    display(ap_theory_ends.hinge_reading(toy, hinge, ends))
 
 # %% [markdown]
 # ### One number of tokens at a time

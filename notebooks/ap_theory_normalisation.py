@@ -23,6 +23,7 @@ device = "cpu"
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
+from visprompt.chapters import ap_theory_conditions as conditions
 from visprompt.chapters import ap_theory_normalisation as chapter
 from visprompt.pages import plots
 from visprompt.pages.page import Page
@@ -49,6 +50,7 @@ plots.style()
 # %% name="ap.proposition-1" tags=["hide-input"]
 proposition = recorded("ap-proposition-1", {"seed": 0}, chapter.proposition_cells)
 gaps = proposition.values["gaps"]
+conditions.show(page, "ap.proposition-1", conditions.proposition_1(proposition))
 rows = {
     **gaps,
     "3x3 convolution, conditions hold, away from the border": proposition.values["padded_inside"],

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings, strategies
 
 from visprompt.errors import BadInput
-from visprompt.theory import ap_limits, ap_toy, normalisation
+from visprompt.theory import ap_end_point, ap_limits, ap_toy, normalisation
 from visprompt.theory.ap_toy import Settings
 
 EXACT = dict(dtype="float64", check_growth=1.2, test_size=16)
@@ -438,3 +438,25 @@ def test_normalisation_layers_equal_torch():
         normalisation.layer_norm(z, scale, shift, eps=1e-5),
         torch.nn.functional.layer_norm(z.mT, (6,), scale, shift, eps=1e-5).mT,
     )
+
+
+@pytest.mark.parametrize("tokens", [12, 20])
+def test_the_smallest_prompt_is_at_the_end_point_and_none_nearer_is(tokens):
+    found = ap_end_point.smallest_prompt(tokens, beta=1.5)
+    model = Settings(tokens=tokens, layer=2, dim=4, beta=1.5, noise=0.0, dtype="float64")
+    assert ap_end_point.least_margin(model, found["direction"]) == pytest.approx(1, abs=1e-6)
+    assert ap_end_point.least_margin(model, [0.99 * part for part in found["direction"]]) < 1
+    assert 1 < found["preference"] < tokens
+    (end,) = ap_end_point.end_of_descent(2, [tokens], beta=1.5)
+    assert ap_end_point.least_margin(model, end["direction"]) >= 1 - 1e-12
+    assert end["token_norm"] > 0.999 * found["token_norm"]
+
+
+def test_without_strong_attention_there_is_no_end_point_at_layer_2():
+    with pytest.raises(BadInput, match="leaves A57 out of reach at P = 16"):
+        ap_end_point.smallest_prompt(16, beta=1.0)
+
+
+def test_the_sign_of_a80_turns_at_the_square_root_of_one_half():
+    below, above = ap_end_point.fourth_parts([0.69, 0.73], 4096)
+    assert below[1] < 0 < above[1]

@@ -109,7 +109,9 @@ def samples_figure(toy: ToyRuns) -> Figure:
     plain_logs(axis, OCTAVES)
     axis.set_xlim(right=230)
     axis.set_ylim(top=3e7)
-    axis.set(xlabel="tokens P", ylabel="samples to zero held-out error")
+    axis.set(xlabel="tokens P", ylabel="samples to the first zero held-out error")
+    told = rf"first zero error, batches of all four pairs alike, $\beta$ = {STANDARD.beta:g}"
+    axis.set_title(told)
     axis.legend(loc="upper left")
     return fig
 

@@ -21,9 +21,9 @@ from .ap_theory_runs import (
 )
 
 
-def second_stage(toy: ToyRuns) -> Iterator[tuple[int, list]]:
+def second_stage(cells: list[dict]) -> Iterator[tuple[int, list]]:
     """(P, speed of the e1 part per unit of eta t), over the middle half of the symmetric limit's time."""
-    for cell in toy.flows[2, "error", -0.5].values["cells"]:
+    for cell in cells:
         path = np.array(cell["trace"])
         inside = (path[:, 0] > cell["time"] / 4) & (path[:, 0] < 3 * cell["time"] / 4)
         yield cell["tokens"], [np.polyfit(path[inside, 0], path[inside, 3], 1)[0]]
@@ -80,7 +80,7 @@ def lemma_2_reading(toy: ToyRuns, speeds: dict, split: Record) -> Markdown:
     return Markdown(
         "**What to take from it.** The first gradient and the direction are as predicted: e1 and e2 grow together, e3 "
         "and e4 fall together. (The e3 term of A38 and A39 is absent: with gamma < 0 the noise cannot wake that "
-        "neuron.) The rest is not:\n\n"
+        "neuron.) How the prompt goes on is another matter:\n\n"
         "- *Second stage.* With all four pairs active the gradients through the *values* cancel exactly (+1/(4P) from "
         "v1, -1/(4P) from v2, on the same neurons), and only those through the attention scores are left, where A50 "
         "goes on with 1/(4P). For what all tokens share they are of order 1/P^4: 1/P times the covariance of a "
@@ -96,27 +96,12 @@ def lemma_2_reading(toy: ToyRuns, speeds: dict, split: Record) -> Markdown:
         f"part from a smaller start: the own share of the median trial is {starts[0]:.0e} at its lowest at P = "
         f"{toy.fits[2]['used'][0]}, {starts[-1]:.0e} at P = {toy.fits[2]['used'][-1]}. This points to P^2 times a logarithm, "
         "as in the bound, by another route.\n"
-        f"- *Norm.* A token's prompt has norm {min(sizes):.2f} to {max(sizes):.2f} at every P when the error reaches "
-        "zero, so in no reading does the norm grow faster than P.\n"
-        "- *Attention* on the discriminative token is as good as without preference at zero error; A59 asks for P "
-        "times that. The proof's end point, y f >= 1/P in A60, cannot be reached with beta = 1: with all attention on "
-        "the discriminative token and equal e1 and e2 parts, P y f is at most P exp(beta^2) / (4 (exp(beta^2) + P - "
-        f"1)), {ceilings}. The factor 1/4 of the read-out, constant in the bounds, decides it: exp(beta^2) > 4 would "
-        "be needed at large P. The hinge loss therefore never vanishes and the prompt goes on growing.\n"
+        f"- *Norm.* At the first zero error a token's prompt has norm {min(sizes):.2f} to {max(sizes):.2f} at every P. That "
+        "is not the paper's end point, y f >= 1/P in A57, which beta = 1 cannot reach: with all attention on the "
+        "discriminative token and equal e1 and e2 parts, P y f is at most P exp(beta^2) / (4 (exp(beta^2) + P - "
+        f"1)), {ceilings}. The read-out's factor 1/4, constant in the bounds, decides it: exp(beta^2) > 4 is needed at "
+        "large P. Where the end point exists, its norm and attention are as the paper has them (figure above): a score "
+        "moves by beta^2 (lambda_1 - lambda_2) (k + m), of order (k + m)/P, and must make up for log P.\n"
         "- *gamma* does not matter, as A25 has it: with gamma < 0 the first layer's ReLU silences the other background "
         "neuron."
-    )
-
-
-def judge_noise(toy: ToyRuns) -> None:
-    """What noise within the condition costs at layer 2, trial by trial."""
-    noise = toy.scanned("noise", 2, lambda c: c["noise"])
-    quiet, loud = (np.log([v or np.inf for v in noise[c]]) for c in (0.1, 0.5))
-    toy.page.judge(
-        "ap.lemma-2.noise",
-        np.median(loud) - np.median(quiet),
-        *np.quantile(loud - quiet, [0.25, 0.75], method="nearest"),
-        evidence="derived",
-        records=[toy.runs["noise", 2]],
-        note="The interval spans the middle half of the eight trials, each against the same seed.",
     )

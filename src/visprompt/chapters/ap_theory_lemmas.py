@@ -19,7 +19,6 @@ from .ap_theory_runs import (
     STEP_COUNT,
     ToyRuns,
     local,
-    median,
     medians,
     plain_logs,
 )
@@ -61,20 +60,8 @@ def lemma(toy: ToyRuns, artifact: str, layer: int) -> None:
         evidence="derived",
         records=toy.behind[layer],
         how="Trained until no held-out sample is misclassified; medians over trials.",
-        caption="Left: the prompt's direction while it trains. Right: its norm when training ends.",
+        caption="To the first zero error, beta = 1. Left: the prompt's direction while it trains. Right: its norm then.",
         alt="The prompt grows along patterns 1 and 2 and against 3 and 4; its summed norm is about linear in P.",
-    )
-    toy.judge(
-        f"{artifact}.iterations-slope",
-        toy.fits[layer],
-        toy.behind[layer],
-        f"{SETTLED} Local slopes {local(toy.fits[layer])}; symmetric limit {toy.limits[layer]['slope']:.2f}.",
-    )
-    toy.judge(
-        f"{artifact}.norm",
-        ap_limits.slope(toy.trials(MAIN, layer, "norm_sum")),
-        toy.behind[layer],
-        "Sum over tokens of their norms: the one norm that is P for a prompt of size 1 a token (A82).",
     )
     if toy.have(artifact, "Exponents of the step size and of 1 + gamma", "step", "gamma"):
         toy.judge(
@@ -86,15 +73,6 @@ def lemma(toy: ToyRuns, artifact: str, layer: int) -> None:
             [toy.runs["gamma", layer]],
             f"{SETTLED} At P = {GAMMA_COUNTS[layer][-1]}, gamma from {GAMMAS[0]} to {GAMMAS[-1]}.",
         )
-    weights = {n: [w[layer - 1] for w in v] for n, v in toy.trials(MAIN, layer, "attention").items()}
-    ends = [median(weights[n]) for n in (min(weights), max(weights))]
-    toy.judge(
-        f"{artifact}.attention",
-        ap_limits.slope(weights),
-        toy.behind[layer],
-        f"P times the weight is {ends[0]:.2f} at P = {min(weights)} and {ends[1]:.2f} at P = {max(weights)}; 1 is "
-        "attention without preference.",
-    )
 
 
 def gradient_cells():
@@ -128,4 +106,5 @@ def gradient(toy: ToyRuns, gradients: Record, artifact: str, layer: int, signs: 
     )
     order = ap_limits.slope({row["P"]: [row["rows"][0][0] / row["P"]] for row in clean})
     toy.judge(f"{artifact}.gradient-order", order, [gradients], f"Local slopes {local(order)}.")
-    toy.page.judge(f"{artifact}.gradient-sign", clean[-1]["rows"][0][3], evidence="derived", records=[gradients])
+    if layer == 2:  # at layer 1 it depends on beta: see `ap_theory_ends.judge_sign`
+        toy.page.judge(f"{artifact}.gradient-sign", clean[-1]["rows"][0][3], evidence="derived", records=[gradients])
