@@ -71,10 +71,12 @@ runs.judge(
     note="The decade of iterations up to a test loss below 0.001; soon after it the distance is zero.",
 )
 runs.judge("shallowvit.proposition-2.rises", interval(attention.rising()), "map 5")
+
+# %% name="conditions" tags=["hide-input"]
 runs.present(
     conditions(runs["map 5"], samples=200),
     "map 5",
-    cell="shallowvit.proposition-2",
+    cell="conditions",
     how="Read off the settings and the first weights; constants that the paper hides are taken as 1.",
     caption="The conditions of Theorem 1, in whose proof Proposition 2 stands, in these runs.",
 )

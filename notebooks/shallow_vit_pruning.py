@@ -133,7 +133,7 @@ if images.what == shallow_images.SMALL:
     )
 
 # %% [markdown]
-# **What to take from it.** All four statements hold in small, and most of the gain comes with the last quarter of the
+# **What to take from it.** The three statements that can be judged hold in small, and most of the gain comes with the last quarter of the
 # background: as long as some of it is left, the model has to find out which tokens are the digit's. A spurious
 # background misleads the worse start far more, and once it is removed the two starts end close together.
 

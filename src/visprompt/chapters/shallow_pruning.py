@@ -10,7 +10,6 @@ from ..studies.statistics import interval
 from .shallow_runs import BLUE, COUNTS, GREY, RED, Runs, scan, size
 
 DROPS = [0.0, 0.1, 0.2, 0.7]  # with alpha* = 0.3 the last one leaves label-relevant tokens only
-MANY = list(range(20))  # trial seeds: what noise does is small beside what any token does
 LOUD = [0.0, 0.25, 0.5]
 SHORT = {"relevant": 0.3, "confusion": 0.1, "max_steps": 250, "run_on": True, "check_growth": 2.0}
 
@@ -20,11 +19,7 @@ def jobs() -> dict:
     kinds = [{"drop": d} for d in DROPS]
     kinds += [{"noisy": 0.5, "drop": d, "drop_what": "noisy"} for d in LOUD]
     kinds += [{"noisy": 0.5, "drop": d, "drop_what": "any"} for d in LOUD[1:]]
-    half = [{"noisy": 0.5, "drop": LOUD[-1], "drop_what": what} for what in ("noisy", "any")]
-    return {
-        **{f"prune {m}": lambda m=m: scan(kinds, **size(m), **SHORT) for m in COUNTS},
-        **{f"half {m}": lambda m=m: scan(half, seeds=MANY, **size(m), **SHORT) for m in COUNTS},
-    }
+    return {f"prune {m}": lambda m=m: scan(kinds, **size(m), **SHORT) for m in COUNTS}
 
 
 def losses(runs: Runs, m: int) -> tuple[list, list, list]:
@@ -74,15 +69,11 @@ def more_patterns(runs: Runs) -> Figure:
 
 def judge_pruning(runs: Runs, artifact: str, counts: Sequence[int]) -> None:
     """The gain from removing everything irrelevant, and the noisy half beyond as many of any; the smallest over M."""
-    without = {m: losses(runs, m) for m in counts}
-    gains = [interval(irrelevant[0] - irrelevant[-1]) for irrelevant, _, _ in without.values()]
-    note = f"Loss without pruning {without[counts[0]][0][0].mean():.2f}."
-    runs.judge(f"{artifact}.irrelevant-removed", min(gains), *(f"prune {m}" for m in counts), note=note)
-    beyond = {}
-    for m in counts:
-        noisy, anything = (np.array([trial["loss"] for trial in cell]) for cell in runs.cells(f"half {m}"))
-        beyond[m] = interval(anything - noisy)
-    told = "; ".join(f"M = {m}: {middle:.2f} [{low:.2f}, {high:.2f}]" for m, (middle, low, high) in beyond.items())
-    gains = [interval(noisy[0] - noisy[-1]) for _, noisy, _ in without.values()]
-    note = f"{told}. Against no pruning at all, which any dropping improves, the least gain is {min(gains)[0]:.2f}."
-    runs.judge(f"{artifact}.noisy-removed", min(beyond.values()), *(f"half {m}" for m in counts), note=note)
+    records, found = [f"prune {m}" for m in counts], [losses(runs, m) for m in counts]
+    gains = [interval(irrelevant[0] - irrelevant[-1]) for irrelevant, _, _ in found]
+    note = f"Loss without pruning {found[0][0][0].mean():.2f}."
+    runs.judge(f"{artifact}.irrelevant-removed", min(gains), *records, note=note)
+    beyond = [interval(anything[-1] - noisy[-1]) for _, noisy, anything in found]
+    least = min(interval(noisy[0] - noisy[-1]) for _, noisy, _ in found)
+    note = "Against no pruning at all, on which dropping any tokens improves, it is {:.2f} [{:.2f}, {:.2f}].".format(*least)
+    runs.judge(f"{artifact}.noisy-removed", min(beyond), *records, note=note)
