@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from .. import paths
 from ..data.tasks import load_task
+from ..errors import choose
 from ..manifests import load_yaml
 from ..methods import METHODS, build_method
 from ..models.backbones import load_backbone
@@ -43,12 +44,13 @@ def search(slug: str, rates: Sequence[float] = (), run: bool = True) -> dict[flo
     Raises:
         BadInput: an unknown method, or an impossible rate.
     """
+    choose("method", slug, METHODS)
     known = slug in load_yaml(paths.MANIFESTS / "recipes.yaml")["quick"]["vit"]
     both = sorted({*TRIED["weights"], *TRIED["prompts"]})
     rates = rates or (TRIED["weights" if slug in WEIGHTS else "prompts"] if known else both)
-    (backbone, task), found = where(), {}
-    for rate in progress(rates, slug) if run else rates:
-        record = tune(build_method(slug, backbone, task.classes), task, recipe_at(slug, rate), 0, run=run)
+    recipes, (backbone, task), found = {rate: recipe_at(slug, rate) for rate in rates}, where(), {}
+    for rate in progress(recipes, slug) if run else recipes:
+        record = tune(build_method(slug, backbone, task.classes), task, recipes[rate], 0, run=run)
         if record is not None:
             found[rate] = record
     return found
