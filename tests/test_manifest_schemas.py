@@ -360,7 +360,7 @@ DROPPED = [
     (
         "papers/shallowvit/claims.yaml",
         "  tolerance: 0.5\n",
-        "- id: shallowvit.theorem-1.sample-exponent",
+        "- id: shallowvit.figure-1.sample-exponent",
         "needs published and tolerance",
     ),
     ("papers/spt/audit.yaml", "    column: Mean Acc\n", "  - table: spt.table-2", "'column' is missing"),
