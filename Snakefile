@@ -43,12 +43,11 @@ GPUS = int(DEVICE.startswith("cuda"))
 CARDS = int(CARDS)
 
 MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
-SITE_ONLY = [path for path in MODULES if "/auditing/" in path or "/site/" in path or path.endswith("/__main__.py")]
+SITE_ONLY = [path for path in MODULES if "/site/" in path or path.endswith("/__main__.py")]
 LOOKS_ONLY = [path for path in MODULES if "/pages/diagrams/" in path or path.endswith("/pages/plots.py")]
 WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
 PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
-AUDITS = [path for path in MANIFESTS if path.endswith(("/audit.yaml", "/names.yaml"))]  # no notebook reads them
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
 STORES = ("build/records", "book/records")
@@ -178,7 +177,7 @@ rule execute:
         ],
         code=SHOWN,
         weights=WEIGHTS,
-        manifests=[path for path in MANIFESTS if path not in AUDITS],
+        manifests=MANIFESTS,
     output:
         f"build/executed/{PROFILE}/{{name}}.ipynb",
     message:

@@ -134,7 +134,7 @@ runs.judge_gains("ap.table-1")
 # %% name="table-1-printed" tags=["hide-input"]
 CELLS = "From the printed cells."
 ap.judge_averages(page, "ap.table-1")
-_, printed, cells = ap.printed_gaps("ap.table-1")
+printed, cells = ap.printed_cells("ap.table-1")
 best = ap.best_counts(printed, cells)
 page.judge("ap.table-1.resnet-best-count", best["ResNet-101"], evidence="derived", note=CELLS)
 page.judge("ap.table-1.vit-best-count", best["ViT-Large/16"], evidence="derived", note=CELLS)

@@ -42,7 +42,6 @@ import pandas as pd
 import visprompt as vp
 from visprompt.chapters import ap_layers, ap_peft
 from visprompt.chapters.ap_runs import EVIDENCE, NINETEEN, rerun, seeds_of, shown_of
-from visprompt.chapters.chapter import not_judged
 from visprompt.data.tasks import embedded_tasks
 
 runs = ap_layers.LayerRuns.opened("ap_layers", globals())
@@ -74,14 +73,8 @@ page.show(
     caption="What AP costs by block. Left: entries of the prompt. Right: operations of a training step.",
     alt="Two step curves over the 33 blocks of ResNet-101: prompt entries fall in steps from 800 to 100 thousand, training operations fall steadily towards half of VP's.",
 )
-# "Layer 31" counted from 1 is block 30, the third-to-last, where Section 6.1 puts AP as well.
-page.judge(
-    "ap.figure-2.ap-parameters",
-    rows.parameters[30] / 1e3,
-    evidence="derived",
-    records=[exact],
-    note=f"{rows.parameters[32]:,} entries, the printed 100k, belong to the inputs of the last two blocks.",
-)
+# Layer l acts on what layer l gives, with 0 the image: layer 31 is what block 30 gives, the input of block 31.
+page.judge("ap.figure-2.ap-parameters", rows.parameters[31] / 1e3, evidence="derived", records=[exact])
 page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived", records=[exact])
 
 # %% [markdown]
@@ -236,7 +229,7 @@ if with_ap and len(p.tasks) > 1:
     on = [task for task in p.tasks if task in known]
     for claim, names in (("vit-prefers-shallow", runs.vits), ("cnn-prefers-deep", runs.resnets)):
         if names and len(on) < 2:
-            not_judged(f"ap.figure-a1.{claim}", f"it is about several data sets, and of the paper's there is {len(on)}")
+            page.not_judged(f"ap.figure-a1.{claim}", f"it is about several data sets, and of the paper's there is {len(on)}")
         else:
             runs.judge_preference(f"ap.figure-a1.{claim}", names, on)
 page.not_run(

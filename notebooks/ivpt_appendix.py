@@ -52,7 +52,7 @@ page = chapter.page
 # The tasks behind {ref}`Table 2 <ivpt.table-2>`.
 
 # %% name="ivpt.table-10" tags=["hide-input"]
-ivpt.per_task(chapter, "ivpt.table-10", ivpt.of_vtab(chapter, *ivpt.STEPS), ["setting", "CDC", "DA", "AR"])
+ivpt.per_task(chapter, "ivpt.table-10", ivpt.of_vtab(chapter, *ivpt.STEPS))
 chapter.end("ivpt.table-10", ivpt.SCALE, "benchmark", "ivpt-structures", "ivpt-parts")
 
 # %% [markdown]
@@ -63,7 +63,7 @@ chapter.end("ivpt.table-10", ivpt.SCALE, "benchmark", "ivpt-structures", "ivpt-p
 # is; by task the printed cells can say more.
 
 # %% name="ivpt.table-11" tags=["hide-input"]
-ivpt.per_task(chapter, "ivpt.table-11", ivpt.of_vtab(chapter, *ivpt.STRUCTURES), ["structure"])
+ivpt.per_task(chapter, "ivpt.table-11", ivpt.of_vtab(chapter, *ivpt.STRUCTURES))
 printed = papers.published("ivpt.table-11").set_index("structure")
 printed = printed[[*ivpt.NATURAL, *ivpt.SPECIALIZED, *ivpt.STRUCTURED]].astype(float)
 below = [task for task in printed if printed.loc["(E) CDC", task] <= printed.loc["(D) Vanilla CDC", task]]
@@ -78,7 +78,7 @@ chapter.end("ivpt.table-11", ivpt.SCALE, "benchmark", "ivpt-structures")
 # The tasks behind {ref}`Table 4 <ivpt.table-4>`.
 
 # %% name="ivpt.table-12" tags=["hide-input"]
-ivpt.per_task(chapter, "ivpt.table-12", ivpt.of_vtab(chapter, *ivpt.PLACES), ["setting"])
+ivpt.per_task(chapter, "ivpt.table-12", ivpt.of_vtab(chapter, *ivpt.PLACES))
 chapter.end("ivpt.table-12", ivpt.SCALE, "benchmark", "ivpt-parts")
 
 # %% [markdown]
@@ -91,7 +91,7 @@ chapter.end("ivpt.table-12", ivpt.SCALE, "benchmark", "ivpt-parts")
 sizes = ivpt.of_sizes(chapter)
 frame = pd.concat(sizes.values()) if sizes else pd.DataFrame()
 table = ivpt.stacked(sizes, "backbone", statistics.task_table) if sizes else None
-ivpt.per_task(chapter, "ivpt.table-13", frame, ["backbone", "method"], table)
+ivpt.per_task(chapter, "ivpt.table-13", frame, table)
 chapter.end("ivpt.table-13", ivpt.SIZES_WHY, "benchmark", "sizes")
 
 # %% [markdown]
@@ -104,7 +104,7 @@ chapter.end("ivpt.table-13", ivpt.SIZES_WHY, "benchmark", "sizes")
 pre = ivpt.of_pretrainings(chapter)
 frame = pd.concat(pre.values()) if pre else pd.DataFrame()
 table = ivpt.stacked(pre, "pre-training", statistics.task_table) if pre else None
-ivpt.per_task(chapter, "ivpt.table-14", frame, ["pre_training", "method"], table)
+ivpt.per_task(chapter, "ivpt.table-14", frame, table)
 chapter.end("ivpt.table-14", ivpt.PRE_WHY, "benchmark", "pretraining")
 
 # %% [markdown]

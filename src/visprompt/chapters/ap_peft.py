@@ -9,7 +9,7 @@ from ..measure.counts import printed_counts
 from ..pages import plots
 from ..pages.page import Page
 from ..records import Record
-from .ap import printed_gaps
+from .ap import printed_cells
 from .ap_cost import medians
 
 IN_TURNS = {  # timed in turns, with the settings that the paper states
@@ -72,7 +72,7 @@ def ahead_of_ap(table: pd.DataFrame) -> int:
 
 def group_gaps(means: pd.DataFrame) -> dict[tuple[str, str], float]:
     """(method, group) -> how far Table 4's group mean is from the mean of Table 1's cells, in points."""
-    _, printed, cells = printed_gaps("ap.table-1")
+    printed, cells = printed_cells("ap.table-1")
     is_vit = printed.architecture == "ViT-Large/16"
     cells = cells[is_vit].set_axis(printed.method[is_vit])
     split = {"FGVC": cells.columns[:5], "VTAB": cells.columns[5:14], "Others": cells.columns[14:]}

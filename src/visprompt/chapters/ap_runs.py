@@ -17,7 +17,6 @@ from ..records import Record
 from ..studies.grids import whole
 from ..studies.statistics import difference
 from ..studies.sweeps import Bench, Lab, Run, ap_rates, block_rates, sweep
-from .chapter import not_judged
 
 BACKBONES = {
     "quick": ["vit_micro_patch4_24", "resnet_micro_24"],
@@ -196,7 +195,7 @@ class ApRuns:
         together = pd.concat([rows.assign(variant=name) for name, rows in zip(names, parts)])
         rows, why = whole(together, names, LAYER_TASKS[self.p.profile] if on is None else on)
         if why and all(len(part) for part in parts):
-            not_judged(claim, why)
+            self.page.not_judged(claim, why)
         return None if why else [rows[rows.variant == name] for name in names]
 
     def judge_lead(self, claim: str, better: pd.DataFrame, worse: pd.DataFrame, on=None, note: str = "") -> None:

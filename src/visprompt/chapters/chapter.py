@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from IPython.display import HTML, display
 
-from .. import papers, records
+from .. import records
 from ..data.tasks import embedded_tasks, group_of
 from ..models.embedded import networks
-from ..pages import judging, plots
+from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..progress import progress
@@ -296,8 +296,3 @@ class Chapter:
         known = [record.settings for record in used]
         told = [f"{s['task']} ({s['train_size']} training images, resize {s['resize']})" for s in known]
         return ", ".join(dict.fromkeys(told))
-
-
-def not_judged(claim: str, why: str) -> None:
-    """Say that a claim is not judged, where no page is at hand to remember it; else use `Page.not_judged`."""
-    display(HTML(judging.claim_html(papers.claim(claim), judging.unjudged(judging.sentence(why)))))

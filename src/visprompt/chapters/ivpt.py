@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from .. import papers
+from .. import auditing, papers
 from ..measure import counts
 from ..models.backbones import load_backbone
 from ..studies import statistics
@@ -24,9 +24,6 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
 NATURAL = ["CIFAR100", "Caltech101", "DTD", "Flowers102", "Pets", "SVHN", "Sun397"]
 SPECIALIZED = ["Patch Camelyon", "EuroSAT", "Resisc45", "Retinopathy"]
 STRUCTURED = ["Clevr/count", "Clevr/dist.", "DMLab", "KITTI/dist.", "dSprites/loc", "dSprites/ori", "NORB/azi", "NORB/ele"]
-GROUP_MEANS = {"Natural mean": NATURAL, "Specialized mean": SPECIALIZED, "Structured mean": STRUCTURED}
-THREE = {"Mean": ["Natural", "Specialized", "Structured"]}
-PER_TASK = {**GROUP_MEANS, "Mean": list(GROUP_MEANS)}
 PAIR = ["VPT-Deep", "iVPT"]
 STEPS = ["VPT-Deep", "CDC", "CDC + DA", "iVPT"]
 STRUCTURES = ["VPT-Deep", "ProVP", "EXPRESS", "Vanilla CDC", "CDC"]
@@ -87,25 +84,12 @@ def derive(chapter: Chapter, claim: str, value: float, note: str = FROM_CELLS) -
     chapter.page.judge(claim, value, evidence="derived", note=note)
 
 
-def unit(text: str) -> float:
-    """The unit of a printed number's last digit."""
-    return 10.0 ** -len(text.partition(".")[2])
-
-
-def audit(chapter: Chapter, artifact: str, means: dict[str, list[str]], labels: Sequence[str]) -> None:
-    """Judge the printed means against the printed cells; `means` gives the parts of each, `labels` name a row."""
-    off = []
-    for _, row in papers.published(artifact).iterrows():
-        for mean, columns in means.items():
-            cells, printed = [row[column].split()[0] for column in columns], row[mean].split()[0]
-            if "-" in [printed, *cells]:
-                continue
-            value = np.mean([float(cell) for cell in cells])
-            if abs(float(printed) - value) > (unit(printed) + unit(cells[0])) / 2 + 1e-9:
-                name = ", ".join(row[label] for label in labels if row[label] not in ("", "✓")) or "CDC, DA and AR"
-                off.append(f"{name}: {mean} {printed}, its parts give {value:.2f}")
-    note = f"{'; '.join(off)}." if off else "All follow from the cells beside them."
-    derive(chapter, f"{artifact}.printed-means", len(off), note)
+def audit(chapter: Chapter, artifact: str) -> None:
+    """Judge the printed means against the cells beside them, by the audit's own rule."""
+    wrong = auditing.wrong_means(artifact)
+    note = "; ".join(f"{found.where}: {found.printed}, its parts give {found.computed}" for found in wrong)
+    note = f"{note}." if note else "All follow from the cells beside them."
+    derive(chapter, f"{artifact}.printed-means", len(wrong), note)
 
 
 def of_vtab(chapter: Chapter, *variants: str) -> pd.DataFrame:
@@ -151,12 +135,12 @@ def printed_gains_wrong() -> int:
     )
 
 
-def per_task(chapter: Chapter, artifact: str, frame: pd.DataFrame, labels: Sequence[str], table=None) -> None:
+def per_task(chapter: Chapter, artifact: str, frame: pd.DataFrame, table: pd.DataFrame | None = None) -> None:
     """The per-task form of a table, and the audit of the printed one."""
     if len(frame):
         table = statistics.task_table(frame) if table is None else table
         chapter.show(artifact, table, frame, "Test accuracy in % by task, mean over seeds.")
-    audit(chapter, artifact, PER_TASK, labels)
+    audit(chapter, artifact)
     chapter.page.printed(artifact, f"Table {artifact.rpartition('-')[2]} as printed")
 
 

@@ -13,7 +13,6 @@ from ..progress import progress
 from ..records import Record, recorded
 from ..studies.statistics import interval
 from ..theory import pasted_images
-from .chapter import not_judged
 from .shallow_runs import BLUE, GREEN, RED, SKY, ImageParameters, Runs
 
 GRIDS = {  # seeds, shares of the background removed, N, steps
@@ -170,7 +169,7 @@ class Images:
             )
             + ".",
         )
-        not_judged(
+        runs.page.not_judged(
             "shallowvit.figure-6.better-start",
             "the paper compares two initial models trained on photographs, more of them and fewer; here the worse start is "
             f"random weights, {(spurious['pretrained'] - spurious['random']).mean():.0f} points below",
