@@ -108,7 +108,7 @@ def test_one_measurement_is_judged_once(monkeypatch):
 
 
 def test_of_claims_on_two_pages_the_weightier_is_judged():
-    slope, lemma = "ap.theorem-1.layer-1-slope", "ap.lemma-3.iterations-slope"
+    slope, lemma = "ap.theorem-1.layer-1-slope", "ap.lemma-2.step-exponent"
     assert papers.claim(slope).weight == "core" and papers.claim(lemma).weight != "core"
     claim = papers.claim(slope)
     found = {c.id: {"estimate": None, "notebook": None} for c in papers.claims()}
