@@ -20,7 +20,7 @@ from visprompt.auditing.quoted import quotations, same
 from visprompt.auditing.rules import arithmetic, direction, mean_findings, rules, setting, statement
 from visprompt.errors import BadInput
 from visprompt.measure import counts
-from visprompt.pages.page import verdict
+from visprompt.pages.judging import verdict
 from visprompt.papers.rounding import stands_for
 from visprompt.paths import ROOT
 
@@ -347,11 +347,11 @@ def test_claims_and_findings_are_never_opposite(everything):
         same = about(claim, found)
         if claim.id.endswith(MEANS):
             count = len(wrong_means(claim.artifact))
-            answers[claim.id] = verdict(claim, count, count)
+            answers[claim.id] = verdict(claim, count, count, "derived")
             assert same, claim.id
         else:
             values = [in_units_of(claim, f) for f in same if f.estimate is not None]
-            given = {verdict(claim, value, value) for value in values}
+            given = {verdict(claim, value, value, "derived") for value in values}
             assert len(given) <= 1, claim.id
             answers |= {claim.id: word for word in given}
             linked += bool(given)
