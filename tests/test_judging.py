@@ -66,7 +66,7 @@ def test_a_trend_says_on_which_images():
     mixed = said("trend", (1, 2), records=[Made("digits"), Made("dtd10", backbone="vit_tiny_patch16_224"), *RUNS])["images"]
     assert mixed == "on drawn and real images (digits, letters, position, dtd10) by vit_tiny_patch16_224"
     assert said("derived", (1, 2), records=[])["images"] == ""
-    with pytest.raises(BadInput, match="on which images"):
+    with pytest.raises(BadInput, match="on which data"):
         said("trend", (1, 2), records=[])
 
 
@@ -108,7 +108,7 @@ def test_one_measurement_is_judged_once(monkeypatch):
 
 
 def test_of_claims_on_two_pages_the_weightier_is_judged():
-    slope, lemma = "ap.theorem-1.layer-1-slope", "ap.lemma-2.step-exponent"
+    slope, lemma = "ap.theorem-1.layer-1-slope", "ap.theorem-1.layer-1-free"
     assert papers.claim(slope).weight == "core" and papers.claim(lemma).weight != "core"
     claim = papers.claim(slope)
     found = {c.id: {"estimate": None, "notebook": None} for c in papers.claims()}

@@ -12,6 +12,7 @@ from ..errors import BadInput
 from ..models.embedded import networks
 from ..words import NOT_JUDGED, answers
 
+THEORIES = ("shallow-", "ap-")  # how the kinds of record of the two theories begin
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
 
 
@@ -38,13 +39,13 @@ def judged(claim: papers.Claim, estimate, low, high, evidence: str, records: Seq
     Bounds of None are an exact value, but never of a trend, which has an interval or can decide nothing.
 
     Raises:
-        BadInput: a trend whose records do not say on which images it was seen.
+        BadInput: a trend whose records do not say on which data it was seen.
     """
     images = ""
     if evidence == "trend":
         tasks, images = scene(records)
         if not tasks:
-            raise BadInput(f"{claim.id}: a trend says on which images it was seen; give records=, the runs behind it.")
+            raise BadInput(f"{claim.id}: a trend says on which data it was seen; give records=, the runs behind it.")
         if len(tasks) == 1 < claim.data_sets:
             why = f"It speaks of {claim.data_sets} data sets, and one task ({tasks[0]}) stands for none but itself."
             return unjudged(why, records)
@@ -103,6 +104,8 @@ def scene(records: Sequence[run_records.Record]) -> tuple[list[str], str]:
     known = embedded_tasks()
     others = {record.settings["task"] for record in records if isinstance(record.settings.get("task"), str)} - {*known}
     tasks = sorted({*known} & named) + sorted(others)
+    if records and not tasks and all(record.kind.startswith(THEORIES) for record in records):
+        return ["synthetic"], "on the theory's own synthetic data, below the paper's size"
     drawn = [name in known and known[name]["nature"].startswith("drawn") for name in tasks]
     kind = "drawn" if all(drawn) else "drawn and real" if any(drawn) else "real"
     backbones = {record.settings["backbone"] for record in records if isinstance(record.settings.get("backbone"), str)}

@@ -91,7 +91,7 @@ def by_magnitude(s: Settings, w: dict[str, Tensor], first: dict[str, Tensor], te
     x, y, relevant = test
     trials, count, size, _ = x.shape
     many = int(relevant[0, 0].sum())
-    got = attend(s, w, x)[2].sum(3).mean(1)  # (T, B, L)
+    got = attend(s, w, x).sum(3).mean(1)  # (T, B, L)
     chance = torch.rand(got.shape, generator=torch.Generator().manual_seed(0)).to(got)
     every = {name: part.repeat_interleave(count, 0) for name, part in w.items()}  # a sample keeps positions of its own
 
