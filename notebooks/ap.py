@@ -38,7 +38,7 @@
 profile = "quick"
 device = "cpu"
 backbone = None  # one name; None: the profile's ViT and ResNet
-weights = "pretrained"  # or a weights file, or [NAME=FILE, ...] for several backbones
+weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None
 looked_up = None  # of the tasks, those that are shown where a record has them, and not run otherwise
 methods = None

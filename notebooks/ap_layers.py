@@ -24,7 +24,7 @@
 profile = "quick"
 device = "cpu"
 backbone = None  # one name; None: the profile's ViT and ResNet
-weights = "pretrained"  # or a weights file, or [NAME=FILE, ...] for several backbones
+weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # tasks on which every block is tried
 methods = None
 seeds = None

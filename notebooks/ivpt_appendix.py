@@ -21,7 +21,7 @@
 profile = "quick"
 device = "cpu"
 backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
-weights = "pretrained"  # or a weights file, or [NAME=FILE, ...] for several backbones
+weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
 studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
