@@ -1,5 +1,6 @@
 """Tables 1 and 2 of the shallow ViT, and its Figure 1: who succeeds at which N, by alpha* and by sigma."""
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -38,13 +39,11 @@ def jobs(p: LargerParameters) -> dict:
     """The runs of the page, by name."""
     own = SHARES[p.profile]
     sigmas = [{"sigma": s} for s in SIGMAS]
+    larger = {"seeds": LARGE, "neurons": 200}
+    kept = functools.cache(lambda: p.profile == "quick" and figure_1a(SHARES["paper"], **larger, run=p.larger))
     return {
-        "1a": lambda: (
-            p.profile == "quick"  # a kept run of more trials and shares, where there is one
-            and figure_1a(SHARES["paper"], seeds=LARGE, neurons=200, run=p.larger)
-            or figure_1a(own)
-        ),
-        "1a inside": lambda: figure_1a(INSIDE, **({"seeds": LARGE, "neurons": 200} if p.profile == "quick" else {})),
+        "1a": lambda: kept() or figure_1a(own),  # a kept run of more trials and shares, where there is one
+        "1a inside": lambda: figure_1a(INSIDE, **(larger if kept() else {})),  # as many trials, to stand beside it
         "1a shared": lambda: figure_1a(own, output="shared"),
         "1b": lambda: scan(sigmas, max_steps=2000, **FIGURE_1B),
         "1b shared": lambda: scan(sigmas, max_steps=2000, output="shared", **FIGURE_1B),
