@@ -392,6 +392,7 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
         "what": ATTACK,
         "printed": ATTACK,
         "computed": ATTACK,
+        "quote": ATTACK,
         "verdict": "disagrees",
         "reading": ATTACK,
         "cells": [],
@@ -450,7 +451,7 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
     page.present(pd.DataFrame({ATTACK: [ATTACK]}, index=[ATTACK]), **words)
     page.show("ap.lemma-1", plt.figure(figsize=(1, 1)), alt=ATTACK, **words)
     page.show("ap.lemma-1", {ATTACK: plt.figure(figsize=(1, 1)), "b": plt.figure(figsize=(1, 1))}, alt=ATTACK, **words)
-    page.not_run("ap.lemma-2", command=ATTACK, why=ATTACK)
+    page.not_run("ap.theorem-1", command=ATTACK, why=ATTACK)
     allowed = ATTRIBUTES | {
         "alt",
         "src",
