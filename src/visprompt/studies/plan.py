@@ -1,0 +1,234 @@
+"""What each table and figure of the papers takes: which runs, and where no run is needed, what makes it.
+
+`data_manifests/plan.yaml` says which cells of which studies an artifact shows. Nothing is built or loaded to plan.
+"""
+
+import difflib
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from .. import paths
+from ..data import catalogue
+from ..data.tasks import embedded_tasks
+from ..errors import BadInput, choose
+from ..manifests import load_yaml
+from ..training.recipe import Recipe
+from .grids import Cast, cast, cells, depth_of, family_of, form
+from .sweeps import FACTORS, Bench, Lab, Run, at_best_rates, rate_name
+
+NO_SEARCH = "none"  # in the place of the variant whose rate is taken
+SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"
+GIVEN = "rate: the recipe's; weights: last epoch"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An entry of plan.yaml; what the fields hold is said at its head."""
+
+    id: str
+    made: tuple[str, ...]
+    studies: dict = field(default_factory=dict)
+    data: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    command: str = ""
+    note: str = ""
+
+    @property
+    def paper(self) -> str:
+        """The slug of its paper."""
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in one place of a table: a method on a task, once a seed."""
+
+    study: str
+    variant: str
+    run: Run  # backbone, data, method and its options; seed 0, and no rate yet
+    recipe: str  # of recipes.yaml
+    profile: str
+    seeds: tuple[int, ...]
+    grid: tuple[float, ...]  # factors of the recipe's rate that are tried with seed 0; none: the recipe's own is taken
+    like: Run | None  # the run whose search gives the rate, where it is not this cell's own
+    selection: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One training. `key` tells two of them apart, whatever study they come from."""
+
+    study: str
+    variant: str
+    run: Run  # of a search with the rate that is tried; else without, and `ready` gives it
+    recipe: str
+    profile: str
+    stage: str  # "search", of which the best is the cell's run of seed 0, or "final"
+    like: Run | None = None  # of a final run: the run whose search gives its rate; None: the recipe's rate
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Stage, recipe and run."""
+        return self.stage, self.recipe, repr(self.run)
+
+
+@functools.cache
+def written() -> dict:
+    """plan.yaml."""
+    return load_yaml(paths.MANIFESTS / "plan.yaml")
+
+
+@functools.cache
+def artifacts() -> dict[str, Artifact]:
+    """What makes each artifact of the papers, by its id."""
+    found = written()["artifacts"]
+    lists = ("made", "data", "networks")
+    return {
+        id: Artifact(id, **{key: tuple(value) if key in lists else value for key, value in entry.items()})
+        for id, entry in found.items()
+    }
+
+
+def artifact(id: str) -> Artifact:
+    """One of `artifacts`.
+
+    Raises:
+        BadInput: there is none of that id; the message names the nearest.
+    """
+    known = artifacts()
+    if id not in known:
+        near = difflib.get_close_matches(str(id), known, n=1, cutoff=0)[0]
+        raise BadInput(f"unknown artifact {id!r}. Did you mean {near!r}? `visprompt artifacts` lists all {len(known)}.")
+    return known[id]
+
+
+def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> list[Cell]:
+    """The cells of an artifact in a profile, each once; none where nothing is trained for it.
+
+    Args:
+        actors: a narrower cast than the profile's.
+
+    Raises:
+        BadInput: unknown artifact or profile.
+    """
+    entry, actors = artifact(id), actors or whole_cast(profile)
+    found = [cell for name, what in entry.studies.items() for cell in study_cells(name, what, entry.paper, actors)]
+    return list({(cell.recipe, repr(cell.run), repr(cell.like)): cell for cell in found}.values())
+
+
+def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
+    """The cells of a study that `what`, an entry of plan.yaml, takes, with the recipe of a paper."""
+    recipe, seeds = conditions(paper, actors.profile)
+    tasks = None if "tasks" not in what else {task for part in what["tasks"] for task in actors.playing(part)}
+    only = set(what.get("only", ())) & {task for part in actors.tasks for task in actors.playing(part)}
+    networks = None if "backbones" not in what else {actors.backbones.get(part) for part in what["backbones"]}
+    found = []
+    for variant, run, rate_of in all_cells(name, actors):
+        if (tasks is not None and run.task not in tasks) or (only and run.task not in only):
+            continue
+        if (networks is not None and run.backbone not in networks) or variant in what.get("without", ()):
+            continue
+        if variant not in what.get("variants", [variant]) or run.method not in what.get("methods", [run.method]):
+            continue
+        like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
+        grid, how = ((), GIVEN) if rate_of == NO_SEARCH else (FACTORS, SELECTION)
+        found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
+    return found
+
+
+def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
+    """The recipe and the seeds of a paper's cells in a profile."""
+    entry = written()["papers"]
+    if profile == "quick":
+        return "quick", tuple(range(entry["quick"]["seeds"]))
+    chosen = entry[choose("paper with runs", paper, entry)]
+    return chosen["recipe"], tuple(range(chosen["seeds"]))
+
+
+def nearest_search(run: Run, variant: str, actors: Cast) -> Run:
+    """The run whose search gives the rate of another: a variant of the benchmark, where it is searched.
+
+    It is searched on the backbones of `benchmark` and `pretraining`; a larger masked autoencoder takes the rate of the
+    smaller one, and every other backbone that of the supervised one, as `grids.with_rates` does.
+    """
+    parts = {name: part for part, name in actors.backbones.items()}
+    searched = [actors.backbones[part] for part in ("supervised", "mae", "mocov3") if part in actors.backbones]
+    near = "mae" if "mae" in parts[run.backbone] else "supervised"
+    backbone = run.backbone if run.backbone in searched else actors.backbones.get(near, run.backbone)
+    given = dict(study_form("benchmark", actors.profile)["variants"][variant])
+    method = given.pop("method")
+    return Run(backbone, run.task, method, settings={key: actors.prompts.get(value, value) for key, value in given.items()})
+
+
+class Paper(Lab):
+    """A lab that knows of a backbone only its family and of a task only whether it is fine-grained, and loads nothing."""
+
+    def backbone(self, name: str, scratch: bool = False):
+        return SimpleNamespace(family=family_of(name))
+
+    def special(self, task: str) -> dict:
+        return self.fine if groups().get(task) == "fine" else {}
+
+
+@functools.cache
+def groups() -> dict[str, str]:
+    """The group of every task, of the papers and embedded."""
+    found = {task: about["group"] for one in catalogue.datasets().values() for task, about in one.tasks.items()}
+    return found | {task: about["group"] for task, about in embedded_tasks().items()}
+
+
+@functools.cache
+def recipe_of(recipe: str, family: str, method: str, group: str | None) -> Recipe:
+    """The recipe of a method, as `Lab.recipe` reads it; family and group stand for their backbones and tasks."""
+    task = next((task for task, one in groups().items() if one == group), "")
+    return Paper(Bench(recipe)).recipe(Run(family, task, method))  # its name says a backbone's family
+
+
+@functools.cache
+def all_cells(name: str, actors: Cast) -> list[tuple[str, Run, str | None]]:
+    """The cells of a study; see `grids.cells`."""
+    return cells(name, actors, depth_of("supervised", actors) if "blocks" in study_form(name, actors.profile) else None)
+
+
+study_form = functools.cache(form)
+whole_cast = functools.cache(cast)
+
+
+def runs_of(found: Iterable[Cell]) -> list[Planned]:
+    """The trainings of cells, each once, a search before what needs its rate.
+
+    The best run of a search is the cell's run with seed 0.
+    """
+    runs = []
+    for cell in found:
+        searched = cell.like or cell.run
+        if cell.grid:
+            runs += [planned(cell, tried, "search") for tried in trials(searched, cell.recipe, cell.grid)]
+        own = cell.grid and cell.like is None  # whose seed 0 is one of the search
+        for seed in cell.seeds[1:] if own else cell.seeds:
+            runs.append(planned(cell, replace(cell.run, seed=seed), "final", searched if cell.grid else None))
+    return list({run.key: run for run in runs}.values())
+
+
+def planned(cell: Cell, run: Run, stage: str, like: Run | None = None) -> Planned:
+    """A training of a cell."""
+    return Planned(cell.study, cell.variant, run, cell.recipe, cell.profile, stage, like)
+
+
+def trials(run: Run, recipe: str, grid: Sequence[float]) -> list[Run]:
+    """The runs of a search, the one at the recipe's own rate first; see `sweeps.at_best_rates`."""
+    found = recipe_of(recipe, family_of(run.backbone), run.method, groups().get(run.task))
+    rate = getattr(found, rate_name(run.method)) or found.learning_rate
+    return [replace(run, rate=rate * factor) for factor in sorted(grid, key=lambda factor: abs(np.log(factor)))]
+
+
+def ready(run: Planned, lab: Lab) -> Run:
+    """A planned run as `Lab.do` takes it, at the rate that its search gave; the recipe's where the search is not whole."""
+    if run.like is None:
+        return run.run
+    (best,) = at_best_rates([run.like], lab, compute=False)
+    return replace(run.run, rate=best.rate)
