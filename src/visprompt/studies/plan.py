@@ -5,11 +5,12 @@
 
 import difflib
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 
 from .. import paths
 from ..data import catalogue
@@ -17,8 +18,8 @@ from ..data.tasks import embedded_tasks
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from ..training.recipe import Recipe
-from .grids import Cast, cast, cells, depth_of, family_of, form
-from .sweeps import FACTORS, Bench, Lab, Run, at_best_rates, rate_name
+from .grids import Cast, cast, cells, depth_of, family_of, form, share
+from .sweeps import FACTORS, Bench, Lab, Run, at_best_rates, rate_name, sweep
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
 SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"
@@ -70,7 +71,7 @@ class Planned:
     stage: str  # "search", of which the best is the cell's run of seed 0, or "final"
     like: Run | None = None  # of a final run: the run whose search gives its rate; None: the recipe's rate
 
-    @property
+    @functools.cached_property
     def key(self) -> tuple[str, str, str]:
         """Stage, recipe and run."""
         return self.stage, self.recipe, repr(self.run)
@@ -104,6 +105,43 @@ def artifact(id: str) -> Artifact:
         near = difflib.get_close_matches(str(id), known, n=1, cutoff=0)[0]
         raise BadInput(f"unknown artifact {id!r}. Did you mean {near!r}? `visprompt artifacts` lists all {len(known)}.")
     return known[id]
+
+
+WAYS = {  # of plan.yaml, in words
+    "runs": "trainings",
+    "weights": "a look at networks and images, without training",
+    "masks": "segmentation, which no study of this package trains",
+    "counted": "counting on architectures",
+    "measured": "measuring on the machine at hand",
+    "theory": "its page's own experiments",
+    "printed": "printed cells",
+    "drawn": "a drawing",
+}
+
+
+def told(entry: Artifact) -> str:
+    """What makes an artifact, in words."""
+    return ", ".join(WAYS[way] for way in entry.made)
+
+
+@functools.cache
+def notebooks() -> dict[str, str]:
+    """Artifact -> the notebook that shows it."""
+    pages = load_yaml(paths.MANIFESTS / "notebooks.yaml")
+    return {id: name for name, entry in pages.items() for id in entry["artifacts"]}
+
+
+def command(id: str, profile: str = "paper") -> str:
+    """The command that makes an artifact in a profile. FOLDER stands for the folder of the data sets."""
+    entry, name = artifact(id), notebooks()[id]
+    if entry.command and profile != "quick":
+        return entry.command
+    if profile == "quick":
+        return f"make notebook NAME={name}"
+    if "runs" in entry.made:
+        return f"visprompt study {id} --profile {profile} --data-dir FOLDER"
+    needs = ' ARGS="-p data_dir FOLDER"' if entry.data else ""
+    return f"make notebook NAME={name}" + (f" PROFILE={profile}{needs}" if {"theory", "weights"} & {*entry.made} else "")
 
 
 def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> list[Cell]:
@@ -228,7 +266,49 @@ def trials(run: Run, recipe: str, grid: Sequence[float]) -> list[Run]:
 
 def ready(run: Planned, lab: Lab) -> Run:
     """A planned run as `Lab.do` takes it, at the rate that its search gave; the recipe's where the search is not whole."""
-    if run.like is None:
-        return run.run
-    (best,) = at_best_rates([run.like], lab, compute=False)
-    return replace(run.run, rate=best.rate)
+    return at_rate_of(run.run, run.like, lab)
+
+
+def at_rate_of(run: Run, like: Run | None, lab: Lab) -> Run:
+    """A run at the rate that the search of another gave; as it is where there is none."""
+    if like is None:
+        return run
+    (best,) = at_best_rates([like], lab, compute=False)
+    return replace(run, rate=best.rate)
+
+
+def do(found: Sequence[Cell], lab: Lab, label: str) -> pd.DataFrame:
+    """Do the runs of cells that have no record yet, searches first, and return a row for every cell and seed.
+
+    Returns:
+        The columns of `sweeps.sweep`, "variant" and "group".
+
+    Raises:
+        BadInput: runs failed.
+    """
+    searched = {repr(cell.like or cell.run): cell.like or cell.run for cell in found if cell.grid}
+    at_best_rates(list(searched.values()), lab, True, f"search of {label}")
+    rated = [(cell, at_rate_of(cell.run, (cell.like or cell.run) if cell.grid else None, lab)) for cell in found]
+    wanted = [(cell.variant, replace(run, seed=seed)) for cell, run in rated for seed in cell.seeds]
+    frame = sweep([run for _, run in wanted], lab, label)
+    return frame.assign(variant=[variant for variant, _ in wanted], group=frame.task.map(groups()))
+
+
+def of_artifact(id: str, actors: Cast, lab: Callable[[str], Lab], *, seeds: Sequence[int] | None, part: str) -> pd.DataFrame:
+    """Do the runs of an artifact; see `do`.
+
+    Args:
+        lab: gives the lab of a recipe.
+        seeds: in place of those of its paper.
+        part: "2/3" takes the second of every three cells.
+
+    Raises:
+        BadInput: unknown artifact, one that no run makes, an impossible part, or runs that failed.
+    """
+    number, parts = share(part)
+    found = cells_of(id, actors=actors)
+    if not found:
+        why = f"{actors.profile} has none of it" if artifact(id).studies else f"it is made by {told(artifact(id))}"
+        raise BadInput(f"nothing to run of {id}: {why}; give {command(id, actors.profile)}.")
+    mine = [cell if seeds is None else replace(cell, seeds=tuple(seeds)) for cell in found[number - 1 :: parts]]
+    return do(mine, lab(mine[0].recipe), id) if mine else pd.DataFrame()
