@@ -7,7 +7,7 @@ from pathlib import Path
 from ..manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping, named
 from ..manifests.wording import Fault
 from ..methods.manifest import method, method_settings
-from ..words import PROFILES
+from ..words import PLANS
 
 
 def studies_schema() -> dict:
@@ -32,11 +32,11 @@ def studies_schema() -> dict:
             "rate_of": rate_of,
             "blocks": method(),
             "prepared_on": TEXT,
-            "train_sizes": mapping({}, {name: listed(COUNT, uniqueItems=True) for name in PROFILES}),
+            "train_sizes": mapping({}, {name: listed(COUNT, uniqueItems=True) for name in PLANS}),
         },
     )
     return mapping(
-        {"profiles": mapping({name: profile for name in PROFILES}), "studies": named(study) | {"required": ["benchmark"]}}
+        {"profiles": mapping({name: profile for name in PLANS}), "studies": named(study) | {"required": ["benchmark"]}}
     )
 
 
