@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,15 +18,34 @@ DATA_DIR = config.get("data_dir") or ""
 if isinstance(DATA_DIR, list):  # from make, since snakemake reads a bare 2024 as a number and "a #b" as "a"
     DATA_DIR = DATA_DIR[0]
 DATA_DIR = os.path.expanduser(str(DATA_DIR))
+
+
+def words(key: str) -> list[str]:
+    """The words of a setting; make hands them over as a list of one text, for the same reason."""
+    given = config.get(key) or ""
+    return str(given[0] if isinstance(given, list) and given else given or "").split()
+
+
+# What narrows a book: parameters of the notebooks that have them, given to the chapters of PAPERS alone.
+PAPERS, SEEDS, EPOCHS = words("papers"), words("seeds"), words("epochs")
+NARROWED = {name: found for name in ("tasks", "methods", "weights") if (found := words(name))}
+NARROWED |= {"backbone": words("backbone")[0]} if words("backbone") else {}
 # Before anything runs; make names the same things in capitals.
 for name, given, right, write in (
-    ("profile", PROFILE, PROFILE in ("quick", "paper"), "quick or paper"),
+    ("profile", PROFILE, PROFILE in ("quick", "paper", "rehearsal"), "quick or paper"),
     ("device", DEVICE, re.fullmatch(r"cpu|mps|cuda(:\d+)?", DEVICE), "cpu, cuda or mps"),
+    ("list of papers", PAPERS, {*PAPERS} <= {*(known := ["ap", "davpt", "shallowvit", "ivpt", "spt"])}, " or ".join(known)),
+    ("list of seeds", SEEDS, all(re.fullmatch(r"\d+", seed) for seed in SEEDS), "numbers, such as 0 1 2"),
+    ("number of epochs", EPOCHS, not EPOCHS or re.fullmatch(r"[1-9]\d*", " ".join(EPOCHS)), "a number, such as 1"),
     ("gpus", CARDS, re.fullmatch(r"\d+", CARDS), "a number, such as 1"),
     ("data folder", DATA_DIR, not DATA_DIR or os.path.isdir(DATA_DIR), "a folder that is there, from / or from here"),
 ):
     if not right:
         sys.exit(f"the {name} is {given!r}; write {write}")
+NARROWED |= {"seeds": [int(seed) for seed in SEEDS]} if SEEDS else {}
+NARROWED |= {"epochs": int(EPOCHS[0])} if EPOCHS else {}
+NARROWED |= {"larger": True} if words("larger") else {}
+os.environ.setdefault("VISPROMPT_RUN", f"{os.getpid()} {time.time()}")  # weights that cannot be reached are asked for once
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two runs of one thread are faster than one of two
 # Freed memory stays with the process: fresh pages cost these small networks a tenth of their time (glibc only).
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**30))
@@ -83,10 +103,11 @@ if DEVICE == "cuda" and CARDS > 1:
 
 
 def parameters(name: str, piece: str | None = None) -> str:
-    """What papermill passes to a notebook, as JSON; the data folder only to notebooks that take one."""
-    given = {"profile": PROFILE, "device": DEVICE}
-    if DATA_DIR and "\ndata_dir = " in Path(f"notebooks/{name}.py").read_text(encoding="utf-8"):
-        given["data_dir"] = DATA_DIR
+    """What papermill passes to a notebook, as JSON: the data folder and what narrows only to those that take it."""
+    given, text = {"profile": PROFILE, "device": DEVICE}, Path(f"notebooks/{name}.py").read_text(encoding="utf-8")
+    paper = name.split("_")[0].replace("shallow", "shallowvit")
+    wanted = {**NARROWED, **({"data_dir": DATA_DIR} if DATA_DIR else {})} if not PAPERS or paper in PAPERS else {}
+    given |= {key: value for key, value in wanted.items() if f"\n{key} = " in text}
     return json.dumps({**given, **(SLICES[name][piece] if piece else {})}, ensure_ascii=False)
 
 

@@ -57,10 +57,10 @@ larger = False  # run Figure 1a with 20 trials and six alpha*, minutes; else it 
 # %% tags=["hide-input", "remove-output"]
 from visprompt.chapters import shallow_model
 from visprompt.chapters.shallow_conditions import conditions
-from visprompt.chapters.shallow_runs import LargerParameters, against, bounds, fitted, inverse, opened, text
+from visprompt.chapters.shallow_runs import TrialParameters, against, bounds, fitted, inverse, opened, text
 from visprompt.studies.statistics import interval
 
-p, page, runs = opened("shallow_vit", LargerParameters, globals())
+p, page, runs = opened("shallow_vit", TrialParameters, globals())
 
 # %% [markdown]
 # ## The runs
@@ -145,7 +145,7 @@ runs.show(
     alt="The border from black to white rises with alpha* to the power minus two, faster than the dashed "
     "prediction where Eq. 8 does not hold and about as fast where it does; against sigma it is nearly level.",
 )
-if p.profile == "quick" and len(success.shares) < len(shallow_model.SHARES["paper"]):
+if p.scale == "quick" and len(success.shares) < len(shallow_model.SHARES["paper"]):
     runs.smaller("shallowvit.figure-1", "1a", "(a) with 20 trials and six alpha*")
 
 # %% name="figure-1-conditions" tags=["hide-input"]
@@ -159,7 +159,7 @@ for name, what in (("1a", "the figure's alpha*"), ("1a inside", "the two beyond"
     )
 
 # %% name="judged" tags=["hide-input"]
-shared = fitted(runs.curve("1a shared", inverse(shallow_model.SHARES[p.profile])))
+shared = fitted(runs.curve("1a shared", inverse(shallow_model.SHARES[p.scale])))
 runs.judge(
     "shallowvit.figure-1.sample-exponent",
     bounds(success.fit_inside),

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from ..records import Record, recorded
 from ..theory import shallow_measures, shallow_vit
 from .shallow_conditions import boundary
-from .shallow_runs import BLUE, ORANGE, RED, LargerParameters, Runs, fitted, inverse, medians, scan
+from .shallow_runs import BLUE, ORANGE, RED, Runs, TrialParameters, fitted, inverse, medians, scan
 
 SHARES = {  # alpha*
     "quick": [0.32, 0.36, 0.4, 0.45],
@@ -35,12 +35,12 @@ def figure_1a(shares: Sequence[float], **more):
     return scan([composed(a) for a in shares], tokens=100, max_steps=2000, **more)
 
 
-def jobs(p: LargerParameters) -> dict:
+def jobs(p: TrialParameters) -> dict:
     """The runs of the page, by name."""
-    own = SHARES[p.profile]
+    own = SHARES[p.scale]
     sigmas = [{"sigma": s} for s in SIGMAS]
     larger = {"seeds": LARGE, "neurons": 200}
-    kept = functools.cache(lambda: p.profile == "quick" and figure_1a(SHARES["paper"], **larger, run=p.larger))
+    kept = functools.cache(lambda: p.scale == "quick" and figure_1a(SHARES["paper"], **larger, run=p.larger))
     return {
         "1a": lambda: kept() or figure_1a(own),  # a kept run of more trials and shares, where there is one
         "1a inside": lambda: figure_1a(INSIDE, **(larger if kept() else {})),  # as many trials, to stand beside it

@@ -32,10 +32,16 @@ class TrialParameters(Parameters):
 
     seeds: list[int] | None = None
     neurons: int | None = None
+    larger: bool = False  # runs that take minutes; in the paper profile its trials and neurons, which take hours
+
+    @property
+    def scale(self) -> str:
+        """Whose trials and neurons are run: the paper's only where they are asked for."""
+        return "paper" if self.plan == "paper" and self.larger else "quick"
 
     def __post_init__(self):
         super().__post_init__()
-        for name, value in PROFILE[self.profile].items():
+        for name, value in PROFILE[self.scale].items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         if len(self.seeds) < 3 or len(set(self.seeds)) < len(self.seeds):
@@ -44,14 +50,7 @@ class TrialParameters(Parameters):
 
 
 @dataclass(frozen=True)
-class LargerParameters(TrialParameters):
-    """With runs that take minutes, which are shown where a record has them and made only with `larger`."""
-
-    larger: bool = False
-
-
-@dataclass(frozen=True)
-class ImageParameters(LargerParameters):
+class ImageParameters(TrialParameters):
     """With the folder of the images of Figure 6 as printed."""
 
     data_dir: str | None = None
