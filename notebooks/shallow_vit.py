@@ -71,7 +71,7 @@ p, page, runs = opened("shallow_vit", LargerParameters, globals())
 # number of steps in a median and is never left out.
 
 # %% name="runs" tags=["hide-input", "remove-output"]
-runs.compute(shallow_model.jobs(p))
+runs.compute(shallow_model.jobs())
 success = shallow_model.Success(runs)
 
 # %% [markdown]
@@ -139,7 +139,7 @@ runs.show(
     "1a",
     "1a inside",
     "1b",
-    how=f"{trials} trials a cell in (a) with {neurons_1a} neurons, {len(p.seeds)} in (b) with {p.neurons}; success is a "
+    how=f"{trials} trials a cell in (a) with {neurons_1a} neurons, {runs.trials} in (b) with {p.neurons}; success is a "
     "test loss below 0.001.",
     caption="Success rate: black none, white all. The dashed line is the predicted power through the middle.",
     alt="The border from black to white rises with alpha* to the power minus two, faster than the dashed "
