@@ -123,6 +123,10 @@ for word, turns in timed.items():
     page.judge(f"ap.table-2.{word}-ap-memory-below-vp", saved, records=pair, **told)
     faster = ap_cost.ratio(turns, "train_seconds", "ap", "vp")
     page.judge(f"ap.table-2.{word}-ap-time-below-vp", *faster, records=[turns], **told)
+    sooner = ap_cost.ratio(turns, "train_seconds", "ap", "norm-tune")
+    page.judge(f"ap.table-2.{word}-ap-time-below-norm", *sooner, records=[turns], **told)
+    more = ap_cost.ratio(turns, "infer_seconds", "vp", "ap")
+    page.judge(f"ap.table-2.{word}-ap-throughput-above-vp", *more, records=[turns], **told)
     if word == "vit":
         # Throughput is the inverse of time, so linear over AP in seconds is AP over linear in images a second.
         near = ap_cost.ratio(turns, "infer_seconds", "linear-probe", "ap")

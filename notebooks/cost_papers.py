@@ -62,6 +62,7 @@ for claim, id in {
     page.judge(f"ivpt.table-8.{claim}", count.computed, evidence="derived", note=f"{count.reading.rstrip('.')}.")
 parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
 head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
+page.judge("ivpt.table-8.cheaper-than-dam-vp", len(cost_papers.not_below_dam_vp()), evidence="derived", note="Printed cells.")
 page.judge("ivpt.table-8.parts-sum", sum(parts) + head, evidence="derived", note="From the printed numbers.")
 
 # %% tags=["hide-input"]
