@@ -44,6 +44,14 @@ def printed_ratio(column: str) -> float:
     return ours / theirs
 
 
+def aggregation_gmacs() -> dict[str, float]:
+    """Multiply-adds of DA for one image, billions: with ten prompts, and with those of Table 16, mean over VTAB-1K."""
+    printed = papers.published("ivpt.table-16").set_index("hyper_parameter").drop(columns="doubt").astype(int)
+    backbone = load_backbone(bench.BASE, device="meta")
+    each = (backbone.depth - 1) * backbone.width / 1e9
+    return {"N = 10": 100 * each, "Table 16's N": float((printed.loc["N"] ** 2).mean()) * each}
+
+
 def not_below_dam_vp() -> list[str]:
     """The costs of Table 8 in which iVPT is not printed below DAM-VP."""
     ours, theirs = (table_8().loc[name] for name in ("iVPT", "DAM-VP"))
@@ -142,12 +150,13 @@ def judge_starts(page: CostPage, record: Record) -> None:
     times, chosen = record.values["seconds"], record.settings
     rounds = list(zip(times["one iteration"], times["mean"], times["max"], times["random"], strict=True))
     shown = f"{chosen['images']:,} images on {chosen['machine']}"
+    clustered = statistics.median((50 * once + mean) / mean for once, mean, _, _ in rounds)
+    page.not_judged(
+        "spt.table-1.k-means-over-mean",
+        f"50 iterations of this package's k-means take {clustered:.0f} times mean pooling ({shown}), and the printed ones 55,330 "
+        "times: a ratio of one implementation, for images, iterations and hardware that are not stated",
+    )
     for claim, ratios, note in (
-        (
-            "k-means-over-mean",
-            [(50 * once + mean) / mean for once, mean, _, _ in rounds],
-            f"One iteration was timed, times 50, after its start, which is mean pooling; {shown}. It may stop sooner.",
-        ),
         (
             "max-over-mean",
             [most / mean - 1 for _, mean, most, _ in rounds],

@@ -202,6 +202,11 @@ def judge_ends(chapter: Chapter, artifact: str, frame: pd.DataFrame, part: str, 
         few, many = frame[sizes == sizes.min()], frame[sizes == sizes.max()]
         ahead = {f"{name} over {full}": (few, name, full) for name in prompts}
         behind = {f"{full} over {name}": (many, full, name) for name in prompts}
+        first = few.groupby("variant").test.mean()
+        if {full, *prompts} <= set(first.index) and (first[full] >= first[[*prompts]]).all():
+            why = f"full fine-tuning is ahead with {few.train_size.iloc[0]} images already, so that nothing can reverse"
+            chapter.page.not_judged(f"{artifact}.{part}-many-images", why)
+            behind = {}
         for word, leads, rows in (("few", ahead, few), ("many", behind, many)):
             note = f"{rows.train_size.iloc[0]} images."
             chapter.judge_least(f"{artifact}.{part}-{word}-images", leads, on, [part], note)
