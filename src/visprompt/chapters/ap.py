@@ -15,6 +15,7 @@ from .. import auditing, papers
 from ..data.tasks import load_task
 from ..methods import build_method
 from ..models.backbones import Backbone
+from ..models.embedded import networks
 from ..pages import plots
 from ..pages.page import Page
 from ..records import Record
@@ -23,7 +24,7 @@ from ..studies.statistics import difference
 from ..studies.sweeps import Run, block_rates, rate_name
 from ..training.loop import tune
 from ..training.recipe import load_recipe
-from .ap_runs import EVIDENCE, LAYER_TASKS, NINETEEN, ApParameters, ApRuns
+from .ap_runs import EVIDENCE, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
 
 TASKS = {
     "quick": ["position", "count", "texture"],
@@ -36,6 +37,7 @@ RATES = {  # tried for each method, in the quick profile
     "vp": [0.01, 0.03, 0.1, 0.3, 1.0],
     "ap": [0.01, 0.03, 0.1, 0.3, 1.0],
 }
+COMPACT = "the paper itself excepts compact models such as ResNet-18 and ViT-Tiny (ap.table-1.compact-not-over-norm), and"
 VARIANTS = {
     "product": {"block": 2, "kind": "product"},
     "concatenate": {"block": 2, "kind": "concatenate"},
@@ -102,8 +104,26 @@ class TableRuns(ApRuns):
                 )
                 self.judge_lead(f"{artifact}.{word}-ap-over-vp", ap, vp, on)
                 self.judge_lead(f"{artifact}.{word}-ap-over-linear", ap, linear, on)
-                self.judge_lead(f"{artifact}.{word}-ap-over-norm", ap, norm, on)
+                if name in networks():
+                    self.page.not_judged(f"{artifact}.{word}-ap-over-norm", f"{COMPACT} {name} is smaller still")
+                else:
+                    self.judge_lead(f"{artifact}.{word}-ap-over-norm", ap, norm, on)
                 self.judge_lead(f"{artifact}.{word}-full-over-ap", full, ap, on)
+
+    def judge_compact(self) -> None:
+        """Judge what the paper's limitations say of compact models, by the network where each is least certain."""
+        on, found = about(self.p.profile, "ap.table-1"), {"over-vp": [], "not-over-norm": []}
+        for name in (name for name in self.p.backbones if name in networks()):
+            ap = self.part(name, "ap", task=self.p.tasks)
+            for claim, other in (("over-vp", "vp"), ("not-over-norm", "norm-tune")):
+                parts = self.answers(f"ap.table-1.compact-{claim}", ap, self.part(name, other, task=self.p.tasks), on=on)
+                found[claim] += [(difference(*parts), name, records_of(*parts))] if parts else []
+        for claim, leads in found.items():
+            if leads:
+                least = (min if claim == "over-vp" else max)(leads, key=lambda lead: lead[0][1 if claim == "over-vp" else 2])
+                used = [record for _, _, records in leads for record in records]
+                told = ", ".join(f"{name} {gain[0]:.1f}" for gain, name, _ in leads)
+                self.page.judge(f"ap.table-1.compact-{claim}", *least[0], evidence=EVIDENCE, records=used, note=f"{told}.")
 
     def shares(self) -> list[dict[str, pd.DataFrame]]:
         """On the first backbone, for few images and for all: method -> its rows, for the methods of Figure A3."""
