@@ -42,10 +42,10 @@ CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	bash -nc "true $$ARGS" 2>/dev/null || \
 	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }
 
-.PHONY: help book rehearsal test notebook bench lock pretrain clean
+.PHONY: help book rehearsal test test-cluster notebook bench lock pretrain clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 book: $(READY)  ## run what changed, build the website in build/site (PROFILE=paper DATA= DEVICE= GPUS= CORES= PAPERS= TASKS= …)
 	@$(CHECK); $(SNAKEMAKE) build/site.done
@@ -60,6 +60,11 @@ rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, i
 
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile $(TESTS)
+
+test-cluster: $(READY)  ## sweeps of 100 jobs through a Slurm of three nodes on this machine; Debian, root (VISPROMPT_CLUSTER_JOBS=)
+	@command -v slurmctld slurmd munged sbatch >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq slurmctld slurmd slurm-client munge >/dev/null; }
+	VISPROMPT_CLUSTER_JOBS=$${VISPROMPT_CLUSTER_JOBS:-100} $(BIN)/python -m pytest -q -rs tests/test_cluster.py
 
 notebook: $(READY)  ## run one notebook into build/notebook, as in NAME=ap ARGS="-p seeds '[0]'"
 	@[[ "$$NAME" != */* && -f "notebooks/$$NAME.py" ]] || \

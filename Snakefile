@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -70,6 +71,15 @@ PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "recor
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
+# A sweep is a list of jobs, as `visprompt plan --jobs` writes it: {"jobs": [{"name", "notebook", "parameters", "minutes",
+# "after"}]}. Every job is a papermill run of a notebook that is narrowed to some of its runs.
+SWEEP = str(config.get("sweep") or "")
+JOBS = {}
+if SWEEP:
+    with open(SWEEP, encoding="utf-8") as file:
+        JOBS = {job["name"]: job for job in json.load(file)["jobs"]}
+FOLDER = f"build/jobs/{Path(SWEEP).stem}"
+
 STORES = ("build/records", "book/records")
 RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visprompt.pages.page leaves them
 def ids(store: str) -> set:
@@ -111,6 +121,25 @@ def parameters(name: str, piece: str | None = None) -> str:
     return json.dumps({**given, **(SLICES[name][piece] if piece else {})}, ensure_ascii=False)
 
 
+def job_parameters(name: str) -> str:
+    """What papermill passes to the notebook of a job, as JSON."""
+    job = JOBS[name]
+    return json.dumps({**json.loads(parameters(job["notebook"])), **job["parameters"]}, ensure_ascii=False)
+
+
+def tell_progress() -> None:
+    """Say once a minute how far a sweep is, and how long it will take at the pace so far."""
+    minutes = {name: job["minutes"] for name, job in JOBS.items()}
+    there = {name for name in JOBS if Path(FOLDER, f"{name}.ipynb").exists()}
+    todo, start = sum(minutes[name] for name in JOBS if name not in there), time.monotonic()
+    while True:
+        time.sleep(60)
+        done = {name for name in JOBS if Path(FOLDER, f"{name}.ipynb").exists()} - there
+        share = sum(minutes[name] for name in done) / max(todo, 1e-9)
+        left = f", about {(time.monotonic() - start) * (1 - share) / share / 60:.0f} min left" if share else ""
+        print(f"[sweep] {len(done) + len(there)} of {len(JOBS)} jobs{left}", file=sys.stderr, flush=True)
+
+
 def named(path: Path) -> set[str]:
     """The records that the results of a notebook name; the site step speaks of one that cannot be read."""
     try:
@@ -138,11 +167,17 @@ def forget_what_is_gone() -> None:
 
 if workflow.is_main_process and not workflow.dryrun:
     forget_what_is_gone()
+    if JOBS:
+        threading.Thread(target=tell_progress, daemon=True).start()
 
 
 wildcard_constraints:
     name="[^/.]+",
     piece="[^/.]+",
+    job="[^/]+",
+
+
+localrules: all, sweep, convert, site
 
 
 rule all:
@@ -186,6 +221,36 @@ rule slice:
         "build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb 2>&1 "
         "| {NAMED} {wildcards.name}:{wildcards.piece} && "
         "mv build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb {output}"
+
+
+rule sweep:
+    """Every job of a sweep."""
+    input:
+        [f"{FOLDER}/{name}.ipynb" for name in JOBS],
+
+
+rule job:
+    """One job of a sweep, the longest first. A second start does only those that are not done."""
+    input:
+        notebook=lambda wildcards: f"build/ipynb/{JOBS[wildcards.job]['notebook']}.ipynb",
+        after=lambda wildcards: [ancient(f"{FOLDER}/{name}.ipynb") for name in JOBS[wildcards.job].get("after", ())],
+        code=RUN,
+        settings=SETTINGS,
+        weights=WEIGHTS,
+    output:
+        f"{FOLDER}/{{job}}.ipynb",
+    message:
+        "run the job {wildcards.job} ({params.given})"
+    params:
+        given=lambda wildcards: job_parameters(wildcards.job),
+    priority: lambda wildcards: JOBS[wildcards.job]["minutes"]
+    resources:
+        gpu=GPUS,
+    shell:
+        "{CARD}mkdir -p build/running/jobs && "
+        "papermill --cwd . -y {params.given:q} {input.notebook} build/running/jobs/{wildcards.job}.ipynb 2>&1 "
+        "| {NAMED} {wildcards.job} && "
+        "mv build/running/jobs/{wildcards.job}.ipynb {output}"
 
 
 rule execute:
