@@ -42,9 +42,10 @@ class Chapter:
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         paper = page.name.partition("_")[0]
-        recipe = paper if p.profile == "paper" and paper in ("davpt", "ivpt", "spt") else p.profile
+        recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
         self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
         self.cast = grids.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        self.lenient = p.profile == "paper"  # shows what there is the data for
         self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
         grids.check_foreign(self.cast, p.data_dir)
@@ -70,7 +71,11 @@ class Chapter:
         run = self.p.studies is None or name in self.p.studies
         kept = [seed for seed in self.p.kept_seeds if not run or seed not in self.p.seeds]
         found = grids.study(
-            name, self.cast, self.lab, seeds=self.p.seeds if run else (), kept_seeds=kept, search=bool(run and self.p.search)
+            *(name, self.cast, self.lab),
+            seeds=self.p.seeds if run else (),
+            kept_seeds=kept,
+            search=bool(run and self.p.search),
+            lenient=self.lenient,
         )
         for why, variants in found.attrs["left_out"].items():
             self.left_out.setdefault(why, []).extend(variants)
@@ -85,7 +90,11 @@ class Chapter:
             BadInput: with `compute`, whatever keeps it from being run.
         """
         if compute:
-            return measurement(run, self.lab)
+            why = self.lab.lacking(run) if self.lenient else ""
+            if not why:
+                return measurement(run, self.lab)
+            self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))
+            return None
         record, why = grids.looked_up(lambda: measurement(run, self.lab, compute=False), run, self.lab)
         if why:
             self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))

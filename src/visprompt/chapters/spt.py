@@ -9,7 +9,7 @@ from matplotlib.ticker import LogLocator
 
 from .. import papers
 from ..pages import plots
-from ..studies import grids, insights
+from ..studies import grids, insights, statistics
 from .chapter import PARTS, Chapter
 
 PAIR = ["VPT-Deep", "SPT-Deep"]
@@ -130,6 +130,25 @@ def judge_cka(chapter: Chapter, frame: pd.DataFrame) -> None:
 def vtab_names() -> list[str]:
     """VTAB-1k's tasks as Table S3 prints them, Natural first, then Specialized and Structured."""
     return [name for name in papers.published("spt.table-s3") if name not in ("pretraining", "method", "bold", "doubt")]
+
+
+def judge_convergence(chapter: Chapter) -> None:
+    """Whether SPT-Deep's training loss is below VPT-Deep's in the first half of the epochs, under MAE."""
+    claim, frame = "spt.figure-2.converges-faster", chapter.rows("pretraining", variants=PAIR, part="mae")
+    rows = chapter.answers(claim, frame, PAIR, "pretraining", ["mae"])
+    if len(rows):
+        losses = [record.values["loss"] for record in rows.record]
+        speed = [-float(np.mean(np.log(loss[: max(1, len(loss) // 2)]))) for loss in losses]
+        found = statistics.gain(rows.assign(test=speed), "SPT-Deep", "VPT-Deep")
+        note = f"Each at its own rate; {found.tasks} tasks, {found.seeds} seeds, lower on {found.better_tasks} of the tasks."
+        told = dict(evidence="trend", records=found.records, note=note)
+        chapter.page.judge(claim, found.mean, found.low, found.high, **told)
+
+
+def mocov3_over_mae() -> pd.DataFrame:
+    """Table 2's means under MoCo-v3 minus those under MAE, by method."""
+    two = papers.published("spt.table-2").set_index(["pretraining", "method"])[["Mean Acc", *GROUPS]].astype(float)
+    return two.loc["MoCo-v3"] - two.loc["MAE"]
 
 
 def wins_over_full() -> int:

@@ -49,7 +49,7 @@ def cast(profile: str, *, backbone: str | None = None, tasks: Sequence[str] = ()
         BadInput: unknown profile.
     """
     profiles = load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"]
-    entry = profiles[choose("profile", profile, profiles)]
+    entry = profiles["paper" if profile == "rehearsal" else choose("profile", profile, profiles)]
     backbones = entry["backbones"] if backbone is None else {"supervised": backbone}
     own = {task for part in entry["tasks"].values() for task in part}
     foreign = tuple(task for task in tasks if task not in own)
@@ -220,8 +220,22 @@ def looked_up(find: Callable, run: Run, lab: Lab):
         raise
 
 
-def with_rates(name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1") -> list[tuple[str, Run]]:
+def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[str]]]:
+    """The cells whose data and weights are at hand, and the variants of the others by what they lack."""
+    lacking = {}
+    for variant, run, _ in found:
+        if why := lab.lacking(run):
+            lacking.setdefault(why, []).append(variant)
+    return [cell for cell in found if not lab.lacking(cell[1])], lacking
+
+
+def with_rates(
+    name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1", left_out: dict | None = None
+) -> list[tuple[str, Run]]:
     """The cells of a study at their learning rates: (variant, run with seed 0). See `sweeps.at_best_rates`.
+
+    Args:
+        left_out: takes up the cells whose data or weights are not at hand, variants by the reason; None: none is left out.
 
     A cell that the data at hand cannot carry keeps the recipe's rate.
     """
@@ -229,10 +243,15 @@ def with_rates(name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1"
     depth = None
     if "blocks" in studies()[choose("study", name, studies())]:
         try:
+            if left_out is not None and not possible(cells(name, cast, 1), lab)[0]:
+                raise BadInput("no weights need be fetched for this")
             depth = lab.backbone(cast.backbones["supervised"]).depth
         except BadInput:
             depth = 1  # so that there are cells, which say why they are not possible
     found = cells(name, cast, depth)[number - 1 :: parts]
+    if left_out is not None:
+        found, lacking = possible(found, lab)
+        left_out |= lacking
     searched = {i: run for i, (_, run, rate_of) in enumerate(found) if rate_of is None}
     if compute:
         at_best_rates([run for run in searched.values() if not unable(run, lab)], lab, True, f"search of {name}")
@@ -277,12 +296,14 @@ def study(
     kept_seeds: Sequence[int] = (),
     part: str = "1/1",
     search: bool = False,
+    lenient: bool = False,
 ) -> pd.DataFrame:
     """Do a study's runs with `seeds` that have no record yet, look up those with `kept_seeds`, and return all.
 
     Args:
         part: "2/3" takes the second of every three cells.
         search: do the search for learning rates too; else rates come from the records that there are.
+        lenient: leave out the cells whose data or weights are not at hand.
 
     Returns:
         The columns of `sweeps.sweep`, "variant" and "group"; empty where there is no record. Its `attrs["left_out"]`
@@ -291,7 +312,8 @@ def study(
     Raises:
         BadInput: unknown study, an impossible part, or runs that failed.
     """
-    known, rows, left_out = with_rates(name, cast, lab, search, part), [], {}
+    rows, left_out = [], {}
+    known = with_rates(name, cast, lab, search, part, left_out if lenient else None)
     wanted = [(variant, replace(run, seed=seed)) for seed in seeds for variant, run in known]
     if wanted:
         frame = sweep([run for _, run in wanted], lab, name)

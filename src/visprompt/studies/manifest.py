@@ -9,7 +9,7 @@ from ..manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping
 from ..manifests.wording import Fault
 from ..methods import METHODS
 from ..methods.manifest import method, method_settings
-from ..words import PROFILES
+from ..words import PLANS
 from .plan import WAYS
 
 WORDS = ("deep", "shallow", "place")  # in the place of a number that the profile has
@@ -38,12 +38,12 @@ def studies_schema() -> dict:
         "blocks": method(),
         "each_block": listed(method(), uniqueItems=True),
         "prepared_on": either(TEXT, parts),
-        "train_sizes": mapping({}, {name: either(sizes, named(sizes)) for name in PROFILES}),
+        "train_sizes": mapping({}, {name: either(sizes, named(sizes)) for name in PLANS}),
     }
     what = {"backbones": parts, "tasks": either(TEXT, parts), "variants": named(variant, 0)}
     study = mapping({"title": TEXT, **what}, {**more, "paper": mapping({}, what | more)})
     return mapping(
-        {"profiles": mapping({name: profile for name in PROFILES}), "studies": named(study) | {"required": ["benchmark"]}}
+        {"profiles": mapping({name: profile for name in PLANS}), "studies": named(study) | {"required": ["benchmark"]}}
     )
 
 

@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from .. import paths
+from ..data.layouts import task_folder
 from ..data.tasks import embedded_tasks, group_of, load_task
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from ..methods import build_method
 from ..methods import settings_of as method_settings
-from ..models.backbones import load_backbone
+from ..models.narrow import narrow_backbone
+from ..models.reaching import backbone_once
 from ..records import Record, forget_failure, is_current, record_failure, recorded, run_all
 from ..training.loop import data_of, settings_of, tune
 from ..training.recipe import Recipe, load_recipe, settled
@@ -94,6 +97,11 @@ class Lab:
         recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
         self.fine = recipes[choose("recipe", bench.recipe, recipes)].get("fine", {})
 
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """What a search multiplies the recipe's rate with; a rehearsal tries that rate alone."""
+        return (1.0,) if self.bench.profile == "rehearsal" else FACTORS
+
     def weights_of(self, name: str) -> str | None:
         """What `load_backbone` takes as weights of a backbone.
 
@@ -114,12 +122,45 @@ class Lab:
         return weights
 
     def backbone(self, name: str, scratch: bool = False):
-        """A frozen backbone by name; `scratch` gives it random weights."""
+        """A frozen backbone by name; `scratch` gives it random weights. What was refused once is not asked for again.
+
+        Raises:
+            BadInput: as `load_backbone`.
+        """
+        if (name, scratch) in self.refused:
+            raise BadInput(self.refused[name, scratch])
         if (name, scratch) not in self.backbones:
-            weights = None if scratch else self.weights_of(name)
-            self.backbones[name, scratch] = load_backbone(name, weights, device=self.bench.device)
+            try:
+                weights = None if scratch else self.weights_of(name)
+                load = narrow_backbone if self.bench.profile == "rehearsal" else backbone_once
+                self.backbones[name, scratch] = load(name, weights, device=self.bench.device)
+            except BadInput as error:
+                self.refused[name, scratch] = str(error)
+                raise
             self.prints[name, scratch] = self.backbones[name, scratch].fingerprint
         return self.backbones[name, scratch]
+
+    @cached_property
+    def refused(self) -> dict[tuple[str, bool], str]:
+        """(backbone, scratch) -> why it could not be loaded."""
+        return {}
+
+    def lacking(self, run: Run) -> str:
+        """What of a run's data and weights is not at hand; "" where all is. No picture is read, and no run is done."""
+        for task in filter(None, (run.task, run.prepared_on)):
+            if self.bench.data_dir is None and task not in embedded_tasks():
+                return "no data folder is given"
+            try:
+                if task not in embedded_tasks():
+                    task_folder(self.bench.data_dir, task, embedded_tasks())
+            except BadInput as error:
+                there = Path(self.bench.data_dir).is_dir()
+                return f"{task} is not in the data folder" if there else str(error)
+        try:
+            self.backbone(run.backbone, run.scratch)
+        except BadInput as error:
+            return str(error)
+        return ""
 
     def task(self, name: str, image_size: int, train_size: int | None = None):
         """A task by name, at a backbone's image size."""
@@ -293,7 +334,7 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
     for name, cell in cells.items():
         recipe = lab.recipe(cell)
         rate = getattr(recipe, rate_name(cell.method)) or recipe.learning_rate  # a head without a rate has the method's
-        tried[name] = [replace(cell, rate=rate * factor) for factor in sorted(FACTORS, key=lambda f: abs(np.log(f)))]
+        tried[name] = [replace(cell, rate=rate * factor) for factor in sorted(lab.factors, key=lambda f: abs(np.log(f)))]
     if compute:
         every = [run for trials in tried.values() for run in trials]
         run_all([(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
