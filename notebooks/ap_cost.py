@@ -130,7 +130,6 @@ for word, turns in timed.items():
 page.not_run(
     "ap.table-2",
     why="Memory, time and throughput at batch 128 want a GPU with 48 GB.",
-    command='make notebook NAME=ap_cost ARGS="-p measure True -p device cuda"',
 )
 
 # %% tags=["remove-output", "remove-input"]

@@ -94,7 +94,6 @@ page.not_run(
     why="The printed milliseconds, minutes and megabytes belong to an RTX 2080 Ti; DAM-VP is not of this package; "
     "accuracy needs the published weights and VTAB-1K."
     + ("" if record is not None else " The ratio of iVPT to VPT has not been timed here yet."),
-    command='make bench ARGS="--device cuda"',
 )
 
 # %% [markdown]
@@ -135,7 +134,6 @@ page.not_run(
     "spt.table-1",
     why="The printed times are those of CUB-200-2011's own images on hardware that the paper does not name."
     + ("" if record is not None else " The starts have not been timed here yet."),
-    command="OMP_NUM_THREADS=2 make bench" if record is None else 'make bench ARGS="--device cuda"',
 )
 
 # %% [markdown]

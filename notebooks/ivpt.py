@@ -124,7 +124,7 @@ ivpt.audit(chapter, "ivpt.table-1")
 printed = papers.published("ivpt.table-1").set_index("method")["Group mean"].astype(float)
 ivpt.derive(chapter, "ivpt.table-1.printed-best", int((printed.drop("iVPT") >= printed["iVPT"]).sum()))
 page.printed("ivpt.table-1", "Table 1 as printed")
-chapter.end("ivpt.table-1", ivpt.SCALE, "benchmark")
+chapter.end("ivpt.table-1", ivpt.SCALE)
 
 # %% [markdown]
 # Where full fine-tuning stands high in the quick profile, mind that its networks are small: training all of one on 800
@@ -152,7 +152,7 @@ if chapter.p.profile == "quick":
     why = "no small network plays a ViT-H/14 or a Swin-B; the sizes that are played are judged above"
     page.not_judged("ivpt.table-5.ivpt-over-vpt-huge", why)
 page.printed("ivpt.table-5", "Table 5 as printed")
-chapter.end("ivpt.table-5", ivpt.SIZES_WHY, "benchmark", "sizes")
+chapter.end("ivpt.table-5", ivpt.SIZES_WHY)
 
 # %% [markdown]
 # (ivpt.table-6)=
@@ -173,7 +173,7 @@ for label, word in (("MoCo-v3", "mocov3"), ("MAE", "mae")):
         chapter.judge(f"ivpt.table-6.{word}-ivpt-over-gate", pre[label], "iVPT", "Gate-VPT", on="pretraining")
 ivpt.audit(chapter, "ivpt.table-6")
 page.printed("ivpt.table-6", "Table 6 as printed")
-chapter.end("ivpt.table-6", ivpt.PRE_WHY, "benchmark", "pretraining")
+chapter.end("ivpt.table-6", ivpt.PRE_WHY)
 
 # %% [markdown]
 # Gate-VPT has prompts at the first block alone, with gates and temperatures; the other two have prompts at all. On the
@@ -198,7 +198,6 @@ page.printed("ivpt.table-7", "Table 7 as printed")
 page.not_run(
     "ivpt.table-7",
     why="The package has no segmentation decoder; ADE20K and the weights of ViT-L/16 would be needed as well.",
-    command="none yet: segmentation with SETR's decoder is not part of this package",
 )
 
 # %% [markdown]
@@ -225,7 +224,7 @@ printed = printed[printed != "-"].astype(float)
 ivpt.derive(chapter, "ivpt.table-9.fewest-parameters", int((printed < printed["iVPT"]).sum()))
 page.printed("ivpt.table-9", "Table 9 as printed")
 why = "The five FGVC sets with a ViT-B/16 need the published weights and the data."
-chapter.end("ivpt.table-9", why, "benchmark")
+chapter.end("ivpt.table-9", why)
 
 # %% [markdown]
 # ## Real weights, real images

@@ -260,10 +260,3 @@ def seeds_of(rows: pd.DataFrame) -> str:
 def shown_of(rows: pd.DataFrame) -> str:
     """What a cell of a table of accuracies shows."""
     return f"mean ± standard deviation over {seeds_of(rows)}" if rows.seed.nunique() > 1 else seeds_of(rows)
-
-
-def rerun(notebook: str, **parameters: str) -> str:
-    """The command that runs a notebook on the paper's backbones and data."""
-    words = " ".join(f"-p {name} '{value}'" for name, value in parameters.items())
-    command = f'make notebook NAME={notebook} ARGS="-p profile paper -p data_dir FOLDER {words}"'
-    return command.replace("  ", " ").replace(' "', '"')

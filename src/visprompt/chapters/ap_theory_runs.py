@@ -13,6 +13,7 @@ from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..progress import progress
 from ..records import Record, recorded
+from ..studies import plan
 from ..theory import ap_limits, ap_toy
 
 COLOURS = {1: "#0072b2", 2: "#d55e00"}
@@ -173,7 +174,7 @@ class ToyRuns:
         self.page.not_run(
             artifact,
             why=f"{what}: no record of it is kept; it takes a part of some twenty minutes on one core.",
-            command=f'make notebook NAME={self.page.name} ARGS="-p larger True"',
+            command=plan.command(artifact, "quick"),
         )
         return False
 

@@ -137,23 +137,10 @@ class Chapter:
         guessed = [f"{task} on {backbone}" for task, backbone in grids.near_chance(frame)]
         return f"{told} Near chance, so without a say: {', '.join(guessed)}." if guessed else told
 
-    def command(self, **parameters) -> str:
-        """The command that runs this chapter on the papers' backbones and data."""
-        shown = {name: f"[{', '.join(value)}]" if isinstance(value, list) else value for name, value in parameters.items()}
-        words = "".join(f" -p {name} '{value}'" for name, value in shown.items())
-        return f'make notebook NAME={self.page.name} PROFILE=paper ARGS="-p data_dir FOLDER{words}"'
-
-    def end(self, artifact: str, why: str, *studies: str, **more) -> None:
-        """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing was shown.
-
-        Args:
-            studies: those that would have to be run; none: all of the page.
-            more: parameters of a second command.
-        """
+    def end(self, artifact: str, why: str) -> None:
+        """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing was shown."""
         if self.p.profile == "quick" or not self.page.artifacts[artifact]["shows"]:
-            commands = [self.command(**({"studies": list(studies)} if studies else {}))]
-            commands += [self.command(**more)] if more else []
-            self.page.not_run(artifact, why=why, command="\n".join(commands))
+            self.page.not_run(artifact, why=why)
 
     def recipe(self, slug: str) -> Recipe:
         """The recipe of a method in this profile, with the notebook's epochs."""

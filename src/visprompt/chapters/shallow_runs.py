@@ -13,6 +13,7 @@ from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..progress import progress
 from ..records import Record, recorded
+from ..studies import plan
 from ..studies.statistics import interval
 from ..theory import shallow_measures, shallow_training, shallow_vit
 
@@ -189,7 +190,7 @@ class Runs:
         self.page.not_run(
             artifact,
             why=f"{what}: no record of it is kept, and what is shown is smaller, so no claim is judged by it.",
-            command=f'make notebook NAME={self.page.name} ARGS="-p larger True"',
+            command=plan.command(artifact, "quick"),
         )
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from .. import manifests, papers, paths
 from .. import records as run_records
 from ..errors import BadInput, choose
+from ..studies import plan
 from ..words import EVIDENCE
 from . import judging
 from .parameters import Parameters
@@ -79,9 +80,14 @@ class Page:
             )
         )
 
-    def not_run(self, artifact: str, *, command: str, why: str) -> None:
-        """Say that an artifact, or the part of it named in `why`, has not been run, and what would run it."""
+    def not_run(self, artifact: str, *, why: str, command: str = "") -> None:
+        """Say that an artifact, or the part of it named in `why`, has not been run, and what would run it.
+
+        Args:
+            command: for a part that the plan does not know; else it is the plan's.
+        """
         choose("artifact of this notebook", artifact, self.artifacts)
+        command = command or plan.command(artifact)
         self.artifacts[artifact]["not_run"] = {"command": command, "why": why}
         display(
             HTML(

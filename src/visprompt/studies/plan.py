@@ -17,6 +17,7 @@ from ..data import catalogue
 from ..data.tasks import embedded_tasks
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
+from ..models import embedded
 from ..training.recipe import Recipe
 from .grids import Cast, cast, cells, depth_of, family_of, form, share
 from .sweeps import FACTORS, Bench, Lab, Run, at_best_rates, rate_name, sweep
@@ -131,17 +132,26 @@ def notebooks() -> dict[str, str]:
     return {id: name for name, entry in pages.items() for id in entry["artifacts"]}
 
 
+BENCH = 'make bench ARGS="--device cuda"'
+
+
 def command(id: str, profile: str = "paper") -> str:
-    """The command that makes an artifact in a profile. FOLDER stands for the folder of the data sets."""
-    entry, name = artifact(id), notebooks()[id]
-    if entry.command and profile != "quick":
+    """The commands that make an artifact in a profile, one a line. FOLDER stands for the folder of the data sets."""
+    entry, name, quick = artifact(id), notebooks()[id], profile == "quick"
+    if entry.command and not quick:
         return entry.command
-    if profile == "quick":
-        return f"make notebook NAME={name}"
-    if "runs" in entry.made:
-        return f"visprompt study {id} --profile {profile} --data-dir FOLDER"
-    needs = ' ARGS="-p data_dir FOLDER"' if entry.data else ""
-    return f"make notebook NAME={name}" + (f" PROFILE={profile}{needs}" if {"theory", "weights"} & {*entry.made} else "")
+    whole = f'make notebook NAME={name} PROFILE={profile} ARGS="-p data_dir FOLDER'
+    if "runs" in entry.made and not quick:
+        files = sorted({cell.run.backbone for cell in cells_of(id)} & {*embedded.from_files()})  # that have no address
+        given = " ".join(f"{file}=FILE" for file in files)
+        lines = [f"visprompt study {id} --profile {profile} --data-dir FOLDER" + f" --weights {given}" * bool(given)]
+        if name.partition("_")[0] in written()["shown"]:
+            lines.append(whole + f" -p weights '[{given}]'" * bool(given) + " -p studies '[]'\"")
+        return "\n".join(lines + [BENCH] * ("measured" in entry.made))
+    if (entry.data or entry.networks) and not quick:
+        return f'{whole}"'
+    profiled = "" if quick or "theory" not in entry.made else f" PROFILE={profile}"
+    return f"make notebook NAME={name}{profiled}" + (' ARGS="-p larger True"' if name in written()["larger"] else "")
 
 
 def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> list[Cell]:
