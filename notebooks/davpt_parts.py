@@ -217,7 +217,7 @@ if len(layers):
     chapter.show("davpt.figure-4", parts.layers_figure(layers, depth), layers, caption, alt)
     last, earlier = f"block {depth - 1} alone", [f"block {at} alone" for at in range(depth - 1)]
     note = "All blocks at the rate that was searched for the last one."
-    davpt.judge_over_mean(chapter, "davpt.figure-4.last-block", layers, last, earlier, "fine", note)
+    davpt.judge_over_mean(chapter, "davpt.figure-4.last-block", layers, last, earlier, chapter.of_study("davpt-layers"), note)
 
 # %% tags=["hide-input"]
 timed = looks.of(insights.clustering_times, "DA-VPT")
@@ -248,7 +248,9 @@ if len(biases):
     caption = 'The same as test accuracy in %. "none" is DA-VPT at its own learning rate.'
     chapter.show("davpt.figure-4", table, biases, caption)
     others = ["query", "attention output", "norms", "MLP"]
-    davpt.judge_over_mean(chapter, "davpt.figure-4.key-and-value", biases, "key and value", others, "fine")
+    davpt.judge_over_mean(
+        chapter, "davpt.figure-4.key-and-value", biases, "key and value", others, chapter.of_study("davpt-biases")
+    )
 chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 
 # %% [markdown]

@@ -41,7 +41,7 @@ from visprompt.chapters.chapter import Chapter
 from visprompt.data.tasks import embedded_tasks
 from visprompt.studies import statistics
 
-OWN = ["benchmark", "ivpt-structures", "ivpt-parts", "sizes", "pretraining"]
+OWN = ["benchmark", "ivpt-structures", "ivpt-parts", "sizes", "sizes-swin", "pretraining"]
 chapter = Chapter.opened("ivpt_appendix", globals(), OWN)
 page = chapter.page
 

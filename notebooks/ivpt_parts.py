@@ -154,7 +154,7 @@ chapter.end("ivpt.table-4", ivpt.SCALE)
 # The curves are not in the text. Here they are drawn for one task.
 
 # %% name="ivpt.figure-5" tags=["hide-input"]
-frame = chapter.rows("ivpt-tokens", tasks="ablation", part="supervised")
+frame = chapter.rows("ivpt-tokens", part="supervised")
 if len(frame):
     frame = parts.token_numbers(frame)
     caption = "Accuracy over N without AR (left) and over k with ten prompts (right); mean and range over seeds."

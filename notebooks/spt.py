@@ -260,7 +260,7 @@ chapter.end("spt.figure-s4", "ViT-B/16 of several pre-trainings; the data set is
 # be computed again from these cells.
 
 # %% name="spt.table-s3" tags=["hide-input"]
-frame = chapter.rows("benchmark", "pretraining", variants=["Full fine-tuning", "SPT-Shallow", "SPT-Deep"])
+frame = chapter.rows("benchmark", "pretraining", variants=["Full fine-tuning", "SPT-Shallow", "SPT-Deep"], tasks="benchmark")
 for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.cast.backbones.get(part)]
     if len(rows):

@@ -57,10 +57,11 @@ page = chapter.page
 # favours that. Frozen, the linear probe is beside them: it says whether frozen prompts help at all.
 
 # %% name="spt.table-4" tags=["hide-input"]
-frame = chapter.rows("spt-starts", tasks="ablation")
+frame = chapter.rows("spt-starts")
 names = [*spt_starts.STARTS, *(f"{name}, frozen" for name in spt_starts.STARTS)]
 frame = frame[frame.variant.isin(names)]
-probes = chapter.rows("benchmark", "pretraining", variants=["Linear probe"], tasks="ablation")
+probes = chapter.rows("benchmark", "pretraining", variants=["Linear probe"])
+probes = probes[probes.task.isin(frame.task)]
 if len(frame):
     caption = f"SPT-Deep by the prompts' start, task {', '.join(frame.task.unique())}: test accuracy in %, mean ± standard "
     caption += "deviation over seeds."
@@ -91,7 +92,7 @@ spt_starts.share_plot(chapter, "spt.figure-3")
 spt_starts.matrix_plot(chapter, "spt.figure-3", "mae", "b")
 spt_starts.length_plot(chapter, "spt.figure-3", "mae", "c")
 sized = chapter.rows("spt-sizes", "pretraining", variants=spt.PAIR, tasks="ablation")
-spt_starts.size_plot(chapter, "spt.figure-3", sized, ["smaller-mae", "mae", "larger-mae"], "d", "ablation")
+spt_starts.size_plot(chapter, "spt.figure-3", sized, ["smaller-mae", "mae", "larger-mae", "huge-mae"], "d", "ablation")
 chapter.end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and ViT-H of MAE.")
 
 # %% [markdown]
@@ -146,9 +147,9 @@ chapter.end("spt.figure-4", why)
 # %% name="spt.figure-s1" tags=["hide-input"]
 spt_starts.matrix_plot(chapter, "spt.figure-s1", "supervised", "a")
 spt_starts.length_plot(chapter, "spt.figure-s1", "supervised", "b")
-both = [name for name in chapter.cast.tasks["sizes"] if name in chapter.cast.tasks["benchmark"]]
-sized = chapter.rows("sizes", "benchmark", variants=spt.PAIR, tasks="sizes")
-spt_starts.size_plot(chapter, "spt.figure-s1", sized, ["smaller", "supervised", "larger"], "c", both)
+both = [name for name in chapter.cast.tasks["scaling"] if name in chapter.of_study("benchmark")]
+sized = chapter.rows("sizes", "benchmark", variants=spt.PAIR, tasks="scaling")
+spt_starts.size_plot(chapter, "spt.figure-s1", sized, ["smaller", "supervised", "larger", "huge"], "c", both)
 chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised ViT-B and larger.")
 
 # %% [markdown]

@@ -206,6 +206,10 @@ class Chapter:
         every = pd.concat([frame[[*keys, "variant", "test"]] for frame in self.frames.values() if len(frame)])
         return grids.wins_everywhere(every[[cell in cells for cell in zip(*(every[key] for key in keys))]], FULL)
 
+    def of_study(self, name: str) -> list[str]:
+        """The tasks of a study in this profile, which are what a claim that it tests speaks of."""
+        return grids.tasks_of(name, replace(self.cast, foreign=()))
+
     def of_group(self, group: str, part: str = "vtab") -> list[str]:
         """The tasks of a part that are in one of VTAB's groups."""
         return [task for task in self.cast.tasks[part] if group_of(task) == group]
