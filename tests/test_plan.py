@@ -6,7 +6,7 @@ import visprompt as vp
 from visprompt import papers
 from visprompt.data import catalogue
 from visprompt.errors import BadInput
-from visprompt.studies import grids, plan
+from visprompt.studies import doing, grids, plan
 from visprompt.studies.sweeps import FACTORS, Bench, Lab, Run, at_best_rates
 
 
@@ -84,7 +84,7 @@ def test_trials_are_those_of_the_lab(monkeypatch):
     at_best_rates([run], lab, compute=False)
     assert plan.trials(run, "quick", FACTORS) == asked
     planned = plan.Planned("benchmark", "VPT-Deep", run, "quick", "quick", "final", run)
-    assert plan.ready(planned, lab) == run  # no search is whole
+    assert doing.ready(planned, lab) == run  # no search is whole
 
 
 def test_a_narrower_cast_leaves_fewer_cells():

@@ -75,7 +75,7 @@ def bench(args) -> None:
 
 def study(args) -> None:
     """Do the runs of a study of data_manifests/studies.yaml, or those that an artifact shows, and print their means."""
-    from .studies import plan
+    from .studies.doing import of_artifact
     from .studies.grids import cast, check_cells, share, studies, study
     from .studies.statistics import tables
     from .studies.sweeps import Bench, Lab
@@ -100,7 +100,7 @@ def study(args) -> None:
     for name in names:
         try:
             if "." in name:
-                frame = plan.of_artifact(name, actors, lab, seeds=seeds, part=args.part)
+                frame = of_artifact(name, actors, lab, seeds=seeds, part=args.part)
             else:
                 frame = study(name, actors, of_profile, seeds=seeds or [0], part=args.part, search=args.search)
         except BadInput as error:
