@@ -259,13 +259,22 @@ class Chapter:
         """Which cells left the mean that a claim is judged by."""
         return f"Near chance, so left out: {', '.join(self.guessed[claim])}." if self.guessed.get(claim) else ""
 
-    def judge_values(self, claim: str, values: Sequence[float], used: Sequence[records.Record], note: str = "") -> None:
-        """Hold values, one a seed, against a claim; nothing where there are none."""
+    def judge_values(
+        self, claim: str, values: Sequence[float] | pd.DataFrame, used: Sequence[records.Record], note: str = ""
+    ) -> None:
+        """Hold values, one a seed or a table (seeds, tasks), against a claim; nothing where there are none.
+
+        The interval of a table is over tasks and seeds (`statistics.over_tasks`), that of a list over seeds alone.
+        """
         if len(values):
-            found = statistics.interval(values)
             told = "one seed" if len(values) == 1 else f"{len(values)} seeds"
-            tasks = {record.settings.get("task") for record in used}
-            told += f", on these {len(tasks)} tasks alone" if len(tasks) > 1 else ""
+            tasks = len({record.settings.get("task") for record in used})
+            if isinstance(values, pd.DataFrame):
+                found = statistics.over_tasks(values)
+                told += f", {tasks} tasks; the interval is over tasks and seeds" if tasks > 1 else ""
+            else:
+                found = statistics.interval(values)
+                told += f", on these {tasks} tasks alone" if tasks > 1 else ""
             told = f"{note} {told}. {self.without(claim)}".strip()
             self.page.judge(claim, *found, evidence="trend", records=used, note=told)
 
