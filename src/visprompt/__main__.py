@@ -108,6 +108,21 @@ def study(args) -> None:
         raise BadInput(f"nothing to run: there are fewer cells than part {args.part} wants; give fewer parts.")
 
 
+def batches(args) -> None:
+    """Cut the runs of artifacts into jobs of a useful length, longest first, for `make sweep`."""
+    from .studies.batches import batches, planned_runs, write_jobs
+
+    runs = planned_runs(args.artifacts, args.profile)
+    jobs = batches(runs, lambda run: args.run_minutes, args.minutes)
+    given = {"data_dir": args.data_dir, "weights": args.weights, "artifacts": args.artifacts or None}
+    if not jobs:
+        raise BadInput("nothing is trained for these artifacts; see: visprompt plan.")
+    if args.out:
+        write_jobs(jobs, args.out, **{name: value for name, value in given.items() if value})
+    hours = sum(job.minutes for job in jobs) / 60
+    print(f"{len(runs)} runs in {len(jobs)} jobs, the longest {jobs[0].minutes:.0f} min, {hours:.1f} h on one device")
+
+
 def rates(args) -> None:
     """Search a method's learning rate for the quick recipe; the validation split decides."""
     from .studies.rates import search
@@ -265,6 +280,15 @@ COMMANDS = {  # function -> its options
         ("--weights", {"nargs": "+", "default": ["pretrained"], "help": "a weights file for it, or NAME=FILE for several"}),
         FOLDER,
         DEVICE,
+    ],
+    batches: [
+        ("artifacts", {"nargs": "*", "help": "such as spt.table-3; all of them unless given"}),
+        ("--profile", {"default": "paper"}),
+        ("--minutes", {"type": float, "default": 30, "help": "that a job may take (30)"}),
+        ("--run-minutes", {"type": float, "default": 1, "help": "that a run takes on the device (1)"}),
+        ("--out", {"help": "where to write the list; none: only say how many"}),
+        FILES,
+        FOLDER,
     ],
     rates: [
         ("method", {"help": "its slug"}),
