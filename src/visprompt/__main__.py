@@ -127,6 +127,23 @@ def plan(args) -> None:
         print(found.as_json() if args.format == "json" else budget.text(found))
 
 
+def batches(args) -> None:
+    """Cut the runs of artifacts into jobs of a useful length, longest first, for `make sweep`."""
+    from .studies.batches import batches, planned_runs, write_jobs
+    from .studies.forecast import speed_of
+
+    runs, speed = planned_runs(args.artifacts, args.profile, args.data), speed_of(args.device)
+    hours = {run.key: speed.hours(run) for run in runs}
+    jobs = batches(runs, lambda run: 60 * (hours[run.key] or 0), args.minutes)
+    given = {"data_dir": args.data, "weights": args.weights, "artifacts": args.artifacts or None}
+    if not jobs:
+        raise BadInput("nothing is trained for these artifacts on the data at hand; see: visprompt plan.")
+    if args.out:
+        write_jobs(jobs, args.out, **{name: value for name, value in given.items() if value})
+    total = sum(job.minutes for job in jobs) / 60
+    print(f"{len(runs)} runs in {len(jobs)} jobs, the longest {jobs[0].minutes:.0f} min, {total:.1f} h ({speed.how})")
+
+
 def rates(args) -> None:
     """Search a method's learning rate for the quick recipe; the validation split decides."""
     from .studies.rates import search
@@ -292,6 +309,15 @@ COMMANDS = {  # function -> its options
         ("--data", {"metavar": "FOLDER", "help": "a folder of data sets; plan only what is there"}),
         ("--device", {"help": "of data_manifests/devices.yaml, or measured: what visprompt bench timed here"}),
         FORMAT,
+    ],
+    batches: [
+        ("artifacts", {"nargs": "*", "help": "such as spt.table-3; all of them unless given"}),
+        ("--profile", {"default": "paper"}),
+        ("--minutes", {"type": float, "default": 30, "help": "that a job may take (30)"}),
+        ("--data", {"metavar": "FOLDER", "help": "a folder of data sets; only what is there is run"}),
+        ("--device", {"help": "whose hours count, as of visprompt plan"}),
+        ("--out", {"help": "where to write the list; none: only say how many"}),
+        FILES,
     ],
     rates: [
         ("method", {"help": "its slug"}),
