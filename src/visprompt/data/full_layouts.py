@@ -306,7 +306,9 @@ class Food(Full):
         meta = needed(root, *cls.NAMES[0]).parent
         train, test = (json.loads((meta / f"{split}.json").read_text()) for split in ("train", "test"))
         names = sorted(train)
-        rows = lambda part: [(meta.parent / "images" / f"{p}.jpg", names.index(name)) for name in sorted(part) for p in part[name]]
+        rows = lambda part: [
+            (meta.parent / "images" / f"{p}.jpg", names.index(name)) for name in sorted(part) for p in part[name]
+        ]
         return names, rows(train), None, rows(test)
 
 

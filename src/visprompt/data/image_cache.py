@@ -134,10 +134,10 @@ def identity(picture, files: dict) -> tuple:
     return (type(picture).__qualname__, *(identity(part, files) for part in vars(picture).values()))
 
 
-def path_of(picture) -> Path:
-    """The file of a picture."""
+def path_of(picture) -> Path | str:
+    """The file of a picture, or the function that draws it."""
     if isinstance(picture, partial):
-        return next(part for part in picture.args if isinstance(part, Path))
+        return next((part for part in picture.args if isinstance(part, Path)), picture.func.__name__)
     return picture if isinstance(picture, Path) else picture.path
 
 
@@ -153,7 +153,7 @@ def decoded(items: Sequence[Item], size: int, resize: str) -> Iterator[np.ndarra
         picture, _, where = item
         if isinstance(picture, Path):
             return read_picture(picture, size, resize, where)
-        where = f"{where}: {shown(path_of(picture))}{''.join(f', {n}' for n in numbers(picture))}"
+        where = f"{where}: {shown(path_of(picture))}{''.join(f', number {n}' for n in numbers(picture))}"
         try:
             image = picture()
             return pixels(image if isinstance(image, Image.Image) else Image.fromarray(image), size, resize, where)
