@@ -9,6 +9,7 @@ import sys
 
 from .data.commands import add_commands
 from .errors import BadInput, choose
+from .training.commands import add_commands as add_training
 
 
 def claims(args) -> None:
@@ -266,6 +267,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             command.add_argument(name, **settings)
         command.set_defaults(run=function)
     add_commands(commands.add_parser("data", help="the papers' data sets: list, info, fetch, verify, where"))
+    add_training(commands)
     return parser.parse_args(arguments)
 
 

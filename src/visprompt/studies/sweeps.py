@@ -18,7 +18,7 @@ from ..methods import settings_of as method_settings
 from ..models.narrow import narrow_backbone
 from ..models.reaching import backbone_once
 from ..records import Record, forget_failure, is_current, record_failure, recorded, run_all
-from ..training.loop import data_of, settings_of, tune
+from ..training.loop import SHARED, data_of, settings_of, tune
 from ..training.recipe import Recipe, load_recipe, settled
 
 
@@ -193,6 +193,13 @@ class Lab:
                 self.known[key] = Facts(**compute())
         return self.known[key]
 
+    def leave(self, name: str) -> None:
+        """Let go of the images of a task, and of the activations made of them; drawn images are few and stay."""
+        if name in embedded_tasks():
+            return
+        for key in [key for key in self.tasks if key[0] == name]:
+            SHARED.leave(self.tasks.pop(key).fingerprint)
+
     def special(self, task: str) -> dict:
         """What the recipe has different for fine-grained tasks: fields of the recipe, and the resize rule."""
         return self.fine if group_of(task) == "fine" else {}
@@ -286,7 +293,18 @@ def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Ru
         BadInput: no run was asked for, or, after all runs, some failed.
     """
     lab = bench if isinstance(bench, Lab) else Lab(bench)
-    done = zip(runs, run_all([(run.label, lambda run=run: lab.do(run)) for run in runs], label), strict=True)
+    last = {name: number for number, run in enumerate(runs) for name in (run.task, run.prepared_on)}
+
+    def do(number: int, run: Run) -> Record:
+        try:
+            return lab.do(run)
+        finally:
+            for name in {run.task, run.prepared_on} - {None}:
+                if last[name] == number:
+                    lab.leave(name)
+
+    jobs = [(run.label, lambda number=number, run=run: do(number, run)) for number, run in enumerate(runs)]
+    done = zip(runs, run_all(jobs, label), strict=True)
     found = [*done, *((run, lab.do(run, compute=False)) for run in kept)]
     rows = [row_of(run, record) for run, record in found if record is not None]
     if not rows:

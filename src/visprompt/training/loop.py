@@ -19,7 +19,8 @@ from .recipe import Recipe, settled, with_own_rate
 
 def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
     """`fit`, at the method's own rate where the recipe names none; the model then knows its task's class names."""
-    values = fit(model, task, with_own_rate(recipe, model), seed, **more)
+    recipe = with_own_rate(recipe, model)
+    values = fit(model, task, recipe, seed, **{"cache": may_cache(model, task, recipe), **more})
     model.task = {"name": task.name, "class_names": list(task.class_names), "image_size": task.size, "resize": task.resize}
     return values
 
@@ -59,13 +60,18 @@ def tune(
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),
-        partial(fit, model, task, recipe, seed, prepared_on=prepared_on),
+        partial(fit, model, task, recipe, seed, cache=may_cache(model, task, recipe), prepared_on=prepared_on),
         data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],
         about=about,
         run=run,
     )
+
+
+def may_cache(model: TunedModel, task: Task, recipe: Recipe) -> bool:
+    """Whether the activations of all splits, which `fit` keeps, stay within the recipe's `cache_gib` together."""
+    return activation_gib(model, sum(len(labels) for _, labels in (task.train, task.val, task.test))) <= recipe.cache_gib
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:
@@ -125,6 +131,10 @@ class Shared:
         while len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30:
             del self.kept[next(iter(self.kept))]
         return found[0]
+
+    def leave(self, task: str) -> None:
+        """Let go of the activations of a task's images; `task` is its fingerprint."""
+        self.kept = {key: kept for key, kept in self.kept.items() if task not in key}
 
 
 SHARED = Shared()
