@@ -75,7 +75,8 @@ def bench(args) -> None:
 
 def study(args) -> None:
     """Do the runs of a study of data_manifests/studies.yaml and print its means."""
-    from .studies.grids import cast, check_cells, share, studies, study
+    from .studies.casting import cast_for
+    from .studies.grids import check_cells, share, studies, study
     from .studies.statistics import tables
     from .studies.sweeps import Bench, Lab
 
@@ -87,11 +88,13 @@ def study(args) -> None:
         raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds) or 'nothing'!r}.")
     names = args.names or list(studies())
     share(args.part)
-    changes = {} if args.epochs is None else {"epochs": args.epochs}
-    actors, failed, done = cast(args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods), [], 0
+    changes, recipe = {} if args.epochs is None else {"epochs": args.epochs}, args.recipe or args.profile
+    actors = cast_for(recipe, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods)
+    failed, done = [], 0
     check_cells(args.names, actors, args.data_dir)
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
-    lab = Lab(Bench(args.recipe or args.profile, weights, args.data_dir, args.device, changes, args.profile))
+    lab = Lab(Bench(recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
+    lab.protocol.search(args.grid)
     for name in names:
         try:
             frame = study(name, actors, lab, seeds=seeds, part=args.part, search=args.search)
@@ -257,7 +260,8 @@ COMMANDS = {  # function -> its options
         ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
         PART,
-        ("--search", {"action": "store_true", "help": "search learning rates first, three a cell"}),
+        ("--search", {"action": "store_true", "help": "search learning rates first, each cell with as many tries"}),
+        ("--grid", {"default": "ours", "help": "which of the recipe's searches: ours, three rates, or printed"}),
         PROFILE,
         ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),

@@ -14,12 +14,14 @@ from ..methods import TunedModel
 from ..methods.parameters import count_parameters
 from ..records import Record, recorded, watching
 from ..records.watch import note
+from . import as_asked
 from .recipe import Recipe, settled, with_own_rate
 
 
 def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
     """`fit`, at the method's own rate where the recipe names none; the model then knows its task's class names."""
-    values = fit(model, task, with_own_rate(recipe, model), seed, **more)
+    recipe = with_own_rate(recipe, model)
+    values = (fit_as_asked if as_asked.asks(recipe) else fit)(model, task, recipe, seed, **more)
     model.task = {"name": task.name, "class_names": list(task.class_names), "image_size": task.size, "resize": task.resize}
     return values
 
@@ -59,13 +61,19 @@ def tune(
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),
-        partial(fit, model, task, recipe, seed, prepared_on=prepared_on),
+        partial(fit if not as_asked.asks(recipe) else fit_as_asked, model, task, recipe, seed, prepared_on=prepared_on),
         data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],
         about=about,
         run=run,
     )
+
+
+def fit_as_asked(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
+    """`fit`, and what the recipe asks beside the plain loop; see `as_asked`."""
+    with as_asked.within(model, task, recipe, seed):
+        return fit(model, task, recipe, seed, **more)
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:
