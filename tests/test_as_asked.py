@@ -94,7 +94,7 @@ def test_prompts_that_travel_are_dropped_for_each_image_apart(slug, settings):
     x = torch.randn(1, 3, 16, 16).expand(6, -1, -1, -1)
     with as_asked.within(model, tiny_task(), replace(PLAIN, dropout=0.5), 0):
         model.method.train()
-        rows = model.features(x)
+        rows = model.features(model.below(x))
     assert len({tuple(row.tolist()) for row in rows.detach()}) > 1
 
 
@@ -103,7 +103,7 @@ def test_prompts_that_are_keys_and_values_share_one_mask_a_batch():
     x = torch.randn(1, 3, 16, 16).expand(6, -1, -1, -1)
     with as_asked.within(model, tiny_task(), replace(PLAIN, dropout=0.5), 0):
         model.method.train()
-        rows = model.features(x)
+        rows = model.features(model.below(x))
     torch.testing.assert_close(rows, rows[:1].expand_as(rows))
 
 

@@ -6,6 +6,7 @@ from .. import paths
 from ..manifests import load_yaml
 from ..pages.recipe_words import DEFAULTS, values, word
 from ..records import Record
+from ..studies.sweeps import rate_name
 from ..training.protocol import protocol
 
 # what a reader asks of a recipe, and in which words; the other fields stand on the page on recipes
@@ -32,7 +33,9 @@ def rows(records: Sequence[Record], paper: str) -> list[tuple[str, str, str]]:
     said = {field: f"{'; '.join(values(field, entry, own))} ({source})" for field, source in own.sources.items()}
     found = []
     for field, asked in ASKED.items():
-        every = {record.settings["recipe"].get(field, DEFAULTS[field]) for record in records}
+        own_rate = field == "learning_rate"  # a linear probe's is its head's
+        names = [(record, rate_name(record.settings["method"]) if own_rate else field) for record in records]
+        every = {record.settings["recipe"].get(name, DEFAULTS[name]) for record, name in names}
         found.append((asked, listed(every), said.get(field, "not stated")))
     norms = {tuple(record.settings["normalisation"]["mean"]) for record in records}
     trained = {record.about.get("trained_on", "train") for record in records}

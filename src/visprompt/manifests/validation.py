@@ -29,7 +29,7 @@ OWNERS = {  # of each YAML file the room that reads it
     "preprocessing": "data",
     "backbones": "models",
     "recipes": "training",
-    "differences": "methods",
+    "differences": "training",
     "studies": "studies",
     "notebooks": "pages",
 }

@@ -4,7 +4,6 @@ import functools
 import sys
 import typing
 from collections.abc import Iterable
-from pathlib import Path
 
 from ..manifests import schema
 from ..manifests.schema import either, of_hint, one_of
@@ -27,22 +26,6 @@ def settings(slug: str, *counts: str) -> dict:
 def method() -> dict:
     """The slug of a method."""
     return one_of(METHODS, "method")
-
-
-def differences_schema() -> dict:
-    """`differences.yaml`."""
-    texts = {name: schema.TEXT for name in ("what", "paper", "code")}
-    entry = schema.mapping(texts, {"option": {"type": "object"}, "none": schema.TEXT})
-    entry["anyOf"] = [{"required": ["option"]}, {"required": ["none"]}]
-    return schema.mapping({}, {slug: schema.listed(entry) for slug in METHODS})
-
-
-def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Options are settings of the methods; those of a recipe are for `training`, and tested."""
-    for slug, entries in content.items():
-        for number, entry in enumerate(entries):
-            option = {name: value for name, value in entry.get("option", {}).items() if name != "recipe"}
-            yield from method_settings((slug, number, "option"), slug, option, ())
 
 
 def method_settings(path: tuple, slug: str, given: dict, counts: tuple, more: tuple = ()) -> Iterable[Fault]:

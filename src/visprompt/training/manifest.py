@@ -32,9 +32,7 @@ def recipes_schema() -> dict:
     rates = {"type": "number", "exclusiveMinimum": 0}
     ap = {"by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}), "by_variant": named(rates)}
     group = mapping({}, every | {"resize": one_of(RESIZES), "trained_on": one_of(["train", JOINED])})
-    # numbers, or words where the field has words
     search = mapping({}, {name: listed(schema) for name, schema in (every | {"factors": rates, "of_batch": rates}).items()})
-    search["anyOf"] = [{"required": ["factors"]}, {"required": ["learning_rate"]}]
     more = {
         "statistics": one_of(STATISTICS),
         "checkpoints": named(TEXT),
@@ -46,6 +44,26 @@ def recipes_schema() -> dict:
     more |= {"resnet": methods, "ap_rates": mapping({}, ap)} | dict.fromkeys(GROUPS, group)
     recipe = mapping({"common": mapping({}, every), "vit": methods}, more)
     return named(recipe) | {"required": ["quick", "paper"]}
+
+
+def differences_schema() -> dict:
+    """`differences.yaml`; what an option may be is in `differences_faults`."""
+    texts = {name: TEXT for name in ("what", "paper", "code")}
+    every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
+    option = {"type": "object", "properties": {"recipe": mapping({}, every)}, "minProperties": 1}
+    return mapping({}, {slug: listed(mapping(texts, {"option": option, "none": TEXT})) for slug in METHODS})
+
+
+def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """An option is of the method's settings and of a recipe; where there is none, it is said why."""
+    for slug, entries in content.items():
+        for number, entry in enumerate(entries):
+            path, option = (slug, number, "option"), entry.get("option", {})
+            if not option and "none" not in entry:
+                yield Fault((slug, number), "neither option nor none is given; write one of them.")
+            yield from method_settings(path, slug, option, (), ("recipe",))
+            for field, value in option.get("recipe", {}).items():
+                yield from said((*path, "recipe", field), lambda one: Recipe(**one), {field: value})
 
 
 def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -64,6 +82,11 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
                 if field not in PICTURES and value is not None:
                     yield from said((*path, field), lambda one: Recipe(**one), {field: value})
         yield from sourced(name, recipe, {field for _, entry in groups for field in entry})
+        for search, grid in recipe.get("searches", {}).items():
+            if ("factors" in grid) == ("learning_rate" in grid):
+                yield Fault(
+                    (name, "searches", search), "write either factors of the recipe's rate or learning_rate, a list of rates."
+                )
         for slug, tasks in recipe.get("per_task", {}).items():
             for task, given in tasks.items():
                 yield from method_settings((name, "per_task", slug, task), slug, given, ())
@@ -79,4 +102,7 @@ def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
         return
     wanted = {*used, "selection", "seeds", *(part for part in PARTS[:4] if part in recipe)}
     for field in sorted(wanted - {*recipe.get("sources", {})}):
-        yield Fault((name,), f"{field!r} has no source; say under sources where the paper or its code has it.")
+        yield Fault(
+            (name, "sources") if "sources" in recipe else (name,),
+            f"{field!r} has no source; say under sources where the paper or its code has it.",
+        )
