@@ -77,7 +77,8 @@ def bench(args) -> None:
 def study(args) -> None:
     """Do the runs of a study of data_manifests/studies.yaml, or those that an artifact shows, and print their means."""
     from .studies import plan
-    from .studies.grids import cast, check_cells, share, studies, study
+    from .studies.casting import cast_for
+    from .studies.grids import check_cells, share, studies, study
     from .studies.statistics import tables
     from .studies.sweeps import Bench, Lab
 
@@ -89,15 +90,17 @@ def study(args) -> None:
         raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds) or 'nothing'!r}.")
     names = args.names or list(studies())
     share(args.part)
-    changes = {} if args.epochs is None else {"epochs": args.epochs}
-    actors, failed, done = cast(args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods), [], 0
+    changes, usual = {} if args.epochs is None else {"epochs": args.epochs}, args.recipe or args.profile
+    actors = cast_for(usual, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods)
+    failed, done = [], 0
     check_cells([name for name in args.names if "." not in name], actors, args.data_dir)
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
 
     def lab(recipe: str) -> Lab:
-        return Lab(Bench(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile))
+        return Lab(Bench(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
 
     of_profile = lab(args.profile)
+    of_profile.protocol.search(args.grid)
     for name in names:
         try:
             if "." in name:
@@ -297,6 +300,7 @@ COMMANDS = {  # function -> its options
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
         PART,
         ("--search", {"action": "store_true", "help": "search learning rates first; an artifact's runs always do"}),
+        ("--grid", {"default": "ours", "help": "which of the recipe's searches: ours, three rates, or printed"}),
         PROFILE,
         ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),

@@ -49,7 +49,7 @@ def run_id(run: Planned) -> str:
 
 def cell_of(run: Planned) -> tuple[str, str]:
     """The recipe and cell whose search a run belongs to, or waits for."""
-    return run.recipe, repr(run.like or replace(run.run, seed=0, rate=None))
+    return run.recipe, repr(run.like or replace(run.run, seed=0, rate=None, changes={}, trial=False))
 
 
 def batches(runs: Iterable[Planned], minutes: Callable[[Planned], float], bound: float = 30.0) -> list[Job]:
