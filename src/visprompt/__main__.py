@@ -77,7 +77,7 @@ def study(args) -> None:
     """Do the runs of a study of data_manifests/studies.yaml and print its means."""
     from .studies.grids import cast, check_cells, share, studies, study
     from .studies.statistics import tables
-    from .studies.sweeps import Bench, Lab
+    from .studies.sweeps import Lab, LabSettings
 
     try:
         seeds = [int(seed) for seed in args.seeds]
@@ -91,7 +91,7 @@ def study(args) -> None:
     actors, failed, done = cast(args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods), [], 0
     check_cells(args.names, actors, args.data_dir)
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
-    lab = Lab(Bench(args.recipe or args.profile, weights, args.data_dir, args.device, changes, args.profile))
+    lab = Lab(LabSettings(args.recipe or args.profile, weights, args.data_dir, args.device, changes, args.profile))
     for name in names:
         try:
             frame = study(name, actors, lab, seeds=seeds, part=args.part, search=args.search)

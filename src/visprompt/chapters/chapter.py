@@ -17,7 +17,7 @@ from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..progress import progress
 from ..studies import grids, statistics
-from ..studies.sweeps import FACTORS, Bench, Lab, Run
+from ..studies.sweeps import FACTORS, Lab, LabSettings, Run
 from ..training.recipe import Recipe, load_recipe
 from .parameters import ChapterParameters
 
@@ -43,7 +43,7 @@ class Chapter:
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         paper = page.name.partition("_")[0]
         recipe = paper if p.profile == "paper" and paper in ("davpt", "ivpt", "spt") else p.profile
-        self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
         self.cast = grids.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
         self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
