@@ -80,7 +80,7 @@ def study(args) -> None:
     from .studies.casting import cast_for
     from .studies.grids import check_cells, share, studies, study
     from .studies.statistics import tables
-    from .studies.sweeps import Bench, Lab
+    from .studies.sweeps import Lab, LabSettings
 
     try:
         seeds = None if args.seeds is None else [int(seed) for seed in args.seeds]
@@ -97,7 +97,7 @@ def study(args) -> None:
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
 
     def lab(recipe: str) -> Lab:
-        return Lab(Bench(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
+        return Lab(LabSettings(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
 
     of_profile = lab(args.profile)
     of_profile.protocol.search(args.grid)

@@ -18,7 +18,7 @@ from ..pages.parameters import read_parameters
 from ..progress import progress
 from ..studies import grids, statistics
 from ..studies.casting import cast_for
-from ..studies.sweeps import Bench, Lab, Run
+from ..studies.sweeps import Lab, LabSettings, Run
 from . import recipe_table
 from .parameters import ChapterParameters
 
@@ -43,7 +43,7 @@ class Chapter:
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         paper = page.name.partition("_")[0]
         recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
-        self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
         self.cast = cast_for(recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
         self.lenient = p.profile == "paper"  # shows what there is the data for
         self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean

@@ -19,7 +19,7 @@ from ..manifests import load_yaml
 from ..training.recipe import Recipe
 from .casting import under
 from .grids import Cast, cast, cells, depth_of, family_of, form, share
-from .sweeps import Bench, Lab, Run, at_best_rates, sweep
+from .sweeps import Lab, LabSettings, Run, at_best_rates, sweep
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
 SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"
@@ -174,7 +174,7 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
         if variant not in what.get("variants", [variant]) or run.method not in what.get("methods", [run.method]):
             continue
         like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
-        grid, how = ("", GIVEN) if rate_of == NO_SEARCH else (Bench().search, SELECTION)
+        grid, how = ("", GIVEN) if rate_of == NO_SEARCH else (LabSettings().search, SELECTION)
         found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
     return found
 
@@ -213,7 +213,7 @@ class Paper(Lab):
 @functools.cache
 def lab_of(recipe: str) -> Paper:
     """The lab of a recipe that loads nothing."""
-    return Paper(Bench(recipe))
+    return Paper(LabSettings(recipe))
 
 
 @functools.cache

@@ -51,7 +51,7 @@ class Usual(int):
 
 
 @dataclass(frozen=True)
-class Bench:
+class LabSettings:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
@@ -99,7 +99,7 @@ def files_of(words: Sequence[str]) -> dict[str, str]:
 class Lab:
     """Does runs; every backbone and every task is loaded once, and a look-up draws no images and builds no model."""
 
-    def __init__(self, bench: Bench):
+    def __init__(self, bench: LabSettings):
         self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
         self.files = named_files(bench.weights)
         recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
@@ -336,7 +336,7 @@ class Lab:
         return done
 
 
-def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
+def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
     """Do the runs that have no record yet and return one row a run.
 
     Args:
