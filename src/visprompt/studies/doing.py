@@ -21,7 +21,7 @@ def at_rate_of(run: Run, like: Run | None, lab: Lab) -> Run:
     if like is None:
         return run
     (best,) = at_best_rates([like], lab, compute=False)
-    return replace(run, rate=best.rate)
+    return replace(run, rate=best.rate, changes=best.changes)
 
 
 def do(found: Sequence[Cell], lab: Lab, label: str) -> pd.DataFrame:

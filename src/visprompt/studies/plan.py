@@ -5,11 +5,9 @@
 
 import difflib
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-
-import numpy as np
 
 from .. import paths
 from ..data import catalogue
@@ -18,8 +16,9 @@ from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from ..models import embedded
 from ..training.recipe import Recipe
+from .casting import under
 from .grids import Cast, cast, cells, depth_of, family_of, form
-from .sweeps import FACTORS, Bench, Lab, Run, rate_name
+from .sweeps import Lab, LabSettings, Run
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
 SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"
@@ -54,7 +53,7 @@ class Cell:
     recipe: str  # of recipes.yaml
     profile: str
     seeds: tuple[int, ...]
-    grid: tuple[float, ...]  # factors of the recipe's rate that are tried with seed 0; none: the recipe's own is taken
+    grid: str  # which of the recipe's searches is done with seed 0; "": none, its own rate is taken
     like: Run | None  # the run whose search gives the rate, where it is not this cell's own
     selection: str
 
@@ -170,6 +169,7 @@ def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> lis
 def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
     """The cells of a study that `what`, an entry of plan.yaml, takes, with the recipe of a paper."""
     recipe, seeds = conditions(paper, actors.profile)
+    actors = under(recipe, actors)
     tasks = None if "tasks" not in what else {task for part in what["tasks"] for task in actors.playing(part)}
     only = set(what.get("only", ())) & {task for part in actors.tasks for task in actors.playing(part)}
     networks = None if "backbones" not in what else {actors.backbones.get(part) for part in what["backbones"]}
@@ -182,7 +182,7 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
         if variant not in what.get("variants", [variant]) or run.method not in what.get("methods", [run.method]):
             continue
         like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
-        grid, how = (FACTORS, SELECTION) if rate_of is None or like else ((), GIVEN)
+        grid, how = (LabSettings().search, SELECTION) if rate_of is None or like else ("", GIVEN)
         found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
     return found
 
@@ -223,13 +223,29 @@ def searched_runs(actors: Cast) -> set[str]:
 
 
 class Paper(Lab):
-    """A lab that knows of a backbone only its family and of a task only whether it is fine-grained, and loads nothing."""
+    """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe it reads once."""
+
+    def __init__(self, bench: LabSettings):
+        super().__init__(bench)
+        self.read: dict[tuple, Recipe] = {}
 
     def backbone(self, name: str, scratch: bool = False):
         return SimpleNamespace(family=family_of(name))
 
-    def special(self, task: str) -> dict:
-        return self.fine if groups().get(task) == "fine" else {}
+    def joins(self, run: Run) -> bool:
+        return not run.trial and run.train_size is None and self.protocol.joins(groups().get(run.task, "other"))
+
+    def recipe(self, run: Run) -> Recipe:
+        key = family_of(run.backbone), run.method, groups().get(run.task), run.rate, repr(run.changes)
+        if key not in self.read:
+            self.read[key] = super().recipe(run)
+        return self.read[key]
+
+
+@functools.cache
+def lab_of(recipe: str) -> Paper:
+    """The lab of a recipe that loads nothing."""
+    return Paper(LabSettings(recipe))
 
 
 @functools.cache
@@ -237,13 +253,6 @@ def groups() -> dict[str, str]:
     """The group of every task, of the papers and embedded."""
     found = {task: about["group"] for one in catalogue.datasets().values() for task, about in one.tasks.items()}
     return found | {task: about["group"] for task, about in embedded_tasks().items()}
-
-
-@functools.cache
-def recipe_of(recipe: str, family: str, method: str, group: str | None) -> Recipe:
-    """The recipe of a method, as `Lab.recipe` reads it; family and group stand for their backbones and tasks."""
-    task = next((task for task, one in groups().items() if one == group), "")
-    return Paper(Bench(recipe)).recipe(Run(family, task, method))  # its name says a backbone's family
 
 
 @functools.cache
@@ -259,14 +268,14 @@ whole_cast = functools.cache(cast)
 def runs_of(found: Iterable[Cell]) -> list[Planned]:
     """The trainings of cells, each once, a search before what needs its rate.
 
-    The best run of a search is the cell's run with seed 0.
+    The best run of a search is the cell's run with seed 0, but where final runs are trained on the validation images too.
     """
     runs = []
     for cell in found:
-        searched = cell.like or cell.run
+        searched, lab = cell.like or cell.run, lab_of(cell.recipe)
         if cell.grid:
-            runs += [planned(cell, tried, "search") for tried in trials(searched, cell.recipe, cell.grid)]
-        own = cell.grid and cell.like is None  # whose seed 0 is one of the search
+            runs += [planned(cell, tried, "search") for tried in lab.trials(searched)]
+        own = cell.grid and cell.like is None and not lab.joins(cell.run)  # whose seed 0 is one of the search
         for seed in cell.seeds[1:] if own else cell.seeds:
             runs.append(planned(cell, replace(cell.run, seed=seed), "final", searched if cell.grid else None))
     return list({run.key: run for run in runs}.values())
@@ -275,10 +284,3 @@ def runs_of(found: Iterable[Cell]) -> list[Planned]:
 def planned(cell: Cell, run: Run, stage: str, like: Run | None = None) -> Planned:
     """A training of a cell."""
     return Planned(cell.study, cell.variant, run, cell.recipe, cell.profile, stage, like)
-
-
-def trials(run: Run, recipe: str, grid: Sequence[float]) -> list[Run]:
-    """The runs of a search, the one at the recipe's own rate first; see `sweeps.at_best_rates`."""
-    found = recipe_of(recipe, family_of(run.backbone), run.method, groups().get(run.task))
-    rate = getattr(found, rate_name(run.method)) or found.learning_rate
-    return [replace(run, rate=rate * factor) for factor in sorted(grid, key=lambda factor: abs(np.log(factor)))]
