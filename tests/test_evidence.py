@@ -51,7 +51,10 @@ def changed(record: Record, where: str, **values) -> Record:
 
 
 def test_the_papers_own_runs_are_replicated():
-    assert evidence.of_records([*three(), *three(task="cub_200_2011"), *three(method="linear-probe")], "spt") == ("replicated", "")
+    assert evidence.of_records([*three(), *three(task="cub_200_2011"), *three(method="linear-probe")], "spt") == (
+        "replicated",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,12 +65,20 @@ def test_the_papers_own_runs_are_replicated():
         ("about", {"weights": "from a file"}, "no manifest knows the weights fedcba987654"),
         ("settings", {"task": "digits"}, "digits is no data set of the paper"),
         ("settings", {"task": "dtd10"}, "in the paper -"),
-        ("about", {"split": {"counts": [800, 200, 700], "lists": LISTS}}, "dtd has 800, 200, 700 images, in the paper 800, 200"),
+        (
+            "about",
+            {"split": {"counts": [800, 200, 700], "lists": LISTS}},
+            "dtd has 800, 200, 700 images, in the paper 800, 200",
+        ),
         ("about", {"split": {"counts": [800, 200, 1880], "lists": "ba9876543210"}}, "no manifest knows the lists of dtd"),
         ("about", {"split": None}, "dtd has - images"),
         ("settings", {"train_size": 400}, "dtd was learned from 400 images"),
         ("about", {"recipe": "quick"}, "its recipe is 'quick', not 'spt'"),
-        ("settings", {"recipe": asdict(load_recipe("spt", "spt-deep", True, epochs=3))}, "epochs is 3, in the paper's recipe 100"),
+        (
+            "settings",
+            {"recipe": asdict(load_recipe("spt", "spt-deep", True, epochs=3))},
+            "epochs is 3, in the paper's recipe 100",
+        ),
         ("settings", {"resize": "crop"}, "pictures were resized by 'crop'"),
         ("about", {"rehearsal": REHEARSED}, "the numbers mean nothing"),
     ],

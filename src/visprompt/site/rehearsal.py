@@ -18,6 +18,7 @@ from ..chapters.ap_runs import BACKBONES, LAYER_TASKS, NINETEEN
 from ..data.rehearsed import write_tasks
 from ..errors import BadInput, choose
 from ..models.narrow import write_checkpoint
+from ..studies import plan
 from ..studies.grids import cast
 from ..words import REHEARSED
 from .results import notebooks, read_notebook
@@ -64,15 +65,22 @@ def weights(stage: Path) -> list[str]:
     return [f"{path.stem}={path}" for path in sorted((stage / "weights").iterdir())]
 
 
+def planned() -> int:
+    """How many runs the plan of all artifacts has with one rate and one seed."""
+    actors = cast("rehearsal")
+    cells = [cell for id in plan.artifacts() for cell in plan.cells_of(id, "rehearsal", actors)]
+    return len({(cell.recipe, repr(cell.run)) for cell in cells})
+
+
 def report(stage: Path) -> tuple[pd.DataFrame, list[str]]:
-    """(a row a kind of run: done and failed; what is open: artifacts and notebooks, each with the reason).
+    """(a row a kind of run: planned, where the plan says so, done and failed; what is open: artifacts and notebooks, each with the reason).
 
     Only what ran on this stage counts as run; an artifact is filled where its page shows something.
     """
     here = stage / "build" / "records"
     done = {kind: len(list((here / kind).rglob("*.json"))) for kind in RUNS}
     failed = {kind: len(list((here / "failed" / kind).rglob("*.json"))) for kind in RUNS}
-    table = pd.DataFrame({"planned": {k: done[k] + failed[k] for k in RUNS}, "done": done, "failed": failed})
+    table = pd.DataFrame({"planned": {"tune": planned()}, "done": done, "failed": failed}, index=RUNS).fillna(0)
     open_, filled = [], 0
     for name in notebooks(paths.ROOT):
         try:
