@@ -33,7 +33,7 @@ TURN := $(if $(shell command -v flock),flock build/.turn,)
 WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make in this folder.";,)
 SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
 	--cores "$$CORES" --resources gpu="$$GPUS" --rerun-incomplete --keep-going --quiet host \
-	--config profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" \
+	--config $(MORE) profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" \
 	$(foreach name,$(NARROWING),$(if $($(name)),$(shell echo $(name) | tr A-Z a-z)="['$$(sed "s/'/''/g" <<<"$$$(name)")']")) --
 # What snakemake itself would refuse at length; the rest is checked in the Snakefile, for clusters too.
 CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
@@ -42,7 +42,7 @@ CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	bash -nc "true $$ARGS" 2>/dev/null || \
 	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }
 
-.PHONY: help book rehearsal test test-cluster notebook bench lock pretrain clean
+.PHONY: help book sweep rehearsal test test-cluster notebook bench lock pretrain clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,12 @@ book: $(READY)  ## run what changed, build the website in build/site (PROFILE=pa
 	@echo "Open build/site/index.html in a browser."
 
 # A stage of its own, where all that is large is small and all numbers mean nothing; ends with a table of what was filled.
+sweep: MORE = sweep=build/sweep.json
+sweep: $(READY)  ## run a plan as jobs of MINUTES=30, as in ARTIFACTS="spt.table-3" PROFILE=paper (DATA= DEVICE= GPUS= CORES=)
+	@$(CHECK); $(BIN)/python -m visprompt batches $(ARTIFACTS) --profile "$$PROFILE" --minutes $(or $(MINUTES),30) \
+	  $${DATA:+--data "$$DATA"} --out build/sweep.json
+	@$(SNAKEMAKE) sweep
+
 rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, in build/rehearsal (CORES=)
 	@$(CHECK); mkdir -p build; $(BIN)/python -m visprompt.site.rehearsal prepare build/rehearsal
 	@cd build/rehearsal && export VISPROMPT_ROOT="$$PWD" PROFILE=rehearsal DATA="$$PWD/data" && \

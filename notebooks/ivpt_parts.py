@@ -181,7 +181,8 @@ parts.show_noise(chapter, "ivpt.figure-6", foreign_noise)
 if len(foreign_noise):
     claim = "ivpt.figure-6.more-on-foreign"
     foreign = parts.spared(chapter, foreign_noise, claim, "ivpt.figure-6")
-    more = (foreign - parts.spared(chapter, natural_noise, claim, "ivpt.figure-4")).dropna()
+    natural = parts.spared(chapter, natural_noise, claim, "ivpt.figure-4")
+    more = (foreign.mean(axis=1) - natural.mean(axis=1)).dropna()
     used = [*foreign_noise.record, *natural_noise.record]
     chapter.judge_values(claim, more, used, "Against the tasks of Figure 4, paired by seed;")
 chapter.end("ivpt.figure-6", NOISE, "benchmark", "ivpt-structures")

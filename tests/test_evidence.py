@@ -11,7 +11,8 @@ from visprompt.data import catalogue
 from visprompt.pages.page import Page
 from visprompt.records import Record
 from visprompt.studies import evidence, plan
-from visprompt.studies.grids import cast
+from visprompt.studies.casting import cast_for
+from visprompt.training.protocol import protocol
 from visprompt.training.recipe import load_recipe
 from visprompt.words import REHEARSED
 
@@ -30,13 +31,12 @@ def known_lists(monkeypatch):
 
 def made_up(method="spt-deep", task="dtd", seed=0, backbone="vit_base_patch16_224.mae", test=50.0) -> Record:
     """A record as SPT's own run of a method would leave it."""
-    fine = catalogue.group(task) == "fine"
-    changes = {"augmentation": "crop and flip"} if fine else {}
+    own, group = protocol("spt"), catalogue.group(task)
     about = next(one.tasks[task] for one in catalogue.datasets().values() if task in one.tasks)
     counts = [about["splits"][part] for part in ("train", "val", "test")]
     settings = {"method": method, "method_settings": {}, "backbone": backbone, "task": task, "seed": seed}
-    settings |= {"train_size": counts[0], "resize": "crop" if fine else "direct", "image_size": 224}
-    settings["recipe"] = asdict(load_recipe("spt", method, True, **changes))
+    settings |= {"train_size": sum(counts[:2]) if own.joins(group) else counts[0], "resize": own.resize(group)}
+    settings["recipe"] = asdict(load_recipe("spt", method, True, **own.of_group(group)))
     how = {"profile": "paper", "recipe": "spt", "weights": "published", "split": {"counts": counts, "lists": LISTS}}
     values = {"test": test, "val": test, "fit_seconds": 1.0, "parameters": {"method": 1}}
     return Record(f"{method} {task} {seed} {backbone}", "", "tune", settings, "", "fedcba987654", "", values, about=how)
@@ -119,7 +119,7 @@ def test_a_replicated_claim_says_that_a_paper_is_right_or_wrong(lead, verdict):
     p = ChapterParameters(profile="paper")
     chapter = Chapter(Page("spt", p), p, [], [])
     chapter.frames = {}
-    frame = rows(lead, tasks=cast("paper").tasks["pretraining"])
+    frame = rows(lead, tasks=cast_for("spt", "paper").tasks["pretraining"])
     chapter.judge("spt.table-2.mae-over-vpt", frame, "SPT-Deep", "VPT-Deep", on="pretraining", parts=["mae"])
     found = chapter.page.claims["spt.table-2.mae-over-vpt"]
     assert (found["evidence"], found["verdict"]) == ("replicated", verdict)
@@ -129,7 +129,7 @@ def test_the_same_runs_on_a_narrowed_list_only_show_a_direction():
     p = ChapterParameters(profile="paper", epochs=100)
     chapter = Chapter(Page("spt", p), p, [], [])
     chapter.frames = {}
-    frame = rows(8.0, tasks=cast("paper").tasks["pretraining"])
+    frame = rows(8.0, tasks=cast_for("spt", "paper").tasks["pretraining"])
     chapter.judge("spt.table-2.mae-over-vpt", frame, "SPT-Deep", "VPT-Deep", on="pretraining", parts=["mae"])
     found = chapter.page.claims["spt.table-2.mae-over-vpt"]
     assert (found["evidence"], found["verdict"]) == ("trend", "seen here")

@@ -16,7 +16,7 @@ from visprompt.data.rehearsed import write_tasks
 from visprompt.errors import BadInput
 from visprompt.models import reaching
 from visprompt.studies import grids
-from visprompt.studies.sweeps import Bench, Lab, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run
 
 REFUSED = "the published weights of a cannot be fetched (no network). Connect to the network, or give a file: weights='x'."
 
@@ -93,10 +93,10 @@ def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):
         return SimpleNamespace(fingerprint="0")
 
     monkeypatch.setattr("visprompt.studies.sweeps.backbone_once", load)
-    lab = Lab(Bench("spt", "pretrained", str(tmp_path), profile="paper"))
+    lab = Lab(LabSettings("spt", "pretrained", str(tmp_path), profile="paper"))
     assert lab.lacking(Run("vit_base_patch16_224.mae", "dtd", "bias")) == REFUSED
     assert lab.lacking(Run("vit_base_patch16_224.mae", "svhn", "bias")) == "svhn is not in the data folder"
-    assert "no-such" in Lab(Bench("spt", data_dir="no-such", profile="paper")).lacking(Run("b", "dtd", "bias"))
+    assert "no-such" in Lab(LabSettings("spt", data_dir="no-such", profile="paper")).lacking(Run("b", "dtd", "bias"))
     every = grids.cells("benchmark", grids.cast("paper"))
     _, why = grids.possible(every, lab)
     assert len(why) == len({run.task for _, run, _ in every}) - 1 + any("mae" in run.backbone for _, run, _ in every)
@@ -113,17 +113,17 @@ def test_weights_that_cannot_be_reached_are_asked_for_once_a_run(tmp_path, monke
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     monkeypatch.setenv(reaching.RUN, "first")
     for _ in range(3):  # three notebooks, each with a lab of its own, which asks for many cells
-        lab = Lab(Bench(weights="pretrained"))
+        lab = Lab(LabSettings(weights="pretrained"))
         for _ in range(2):
             with pytest.raises(BadInput, match="cannot be fetched"):
                 lab.backbone("a")
     assert asked == ["a"]
     monkeypatch.setenv(reaching.RUN, "second")  # the reader connected to the network, and starts again
     with pytest.raises(BadInput):
-        Lab(Bench(weights="pretrained")).backbone("a")
+        Lab(LabSettings(weights="pretrained")).backbone("a")
     monkeypatch.delenv(reaching.RUN)
     with pytest.raises(BadInput):
-        Lab(Bench(weights="pretrained")).backbone("a")
+        Lab(LabSettings(weights="pretrained")).backbone("a")
     assert asked == ["a"] * 3
 
 

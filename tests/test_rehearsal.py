@@ -18,7 +18,7 @@ from visprompt.models import embedded, narrow
 from visprompt.pages.parameters import Parameters
 from visprompt.records.keeping import why_not
 from visprompt.site import rehearsal
-from visprompt.studies.sweeps import Bench, Lab, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run
 from visprompt.words import REHEARSED
 
 BASE = "vit_base_patch16_224"
@@ -73,12 +73,12 @@ def stage(monkeypatch, stores):
 def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_path):
     write_tasks(["svhn"], tmp_path / "data")
     file = narrow.write_checkpoint(ONE_OF_EACH[0], tmp_path)
-    bench = Bench("spt", f"{ONE_OF_EACH[0]}={file}", str(tmp_path / "data"), "cpu", {"epochs": 1}, "rehearsal")
+    bench = LabSettings("spt", f"{ONE_OF_EACH[0]}={file}", str(tmp_path / "data"), "cpu", {"epochs": 1}, "rehearsal")
     lab, run = Lab(bench), Run(ONE_OF_EACH[0], "svhn", "spt-deep", settings={"prompt_tokens": 4})
     record = lab.do(run)
     assert record.about["rehearsal"] == REHEARSED and why_not(record) == REHEARSED
     assert record.settings["architecture"] == {"rehearsal": {"embed_dim": 48, "img_size": 64}}  # no real run has its name
-    assert lab.factors == (1.0,)
+    assert len(lab.trials(run)) == 1
     assert records.find_record(record.id) == record
     stage.setattr(records.store, "REHEARSAL", False)  # the same file, met by a quick or paper page
     for look in (lambda: records.find_record(record.id), lambda: records.all_records(), lambda: lab.find(run)):

@@ -19,7 +19,7 @@ from ..records import Record
 from ..studies import evidence
 from ..studies.grids import whole
 from ..studies.statistics import difference
-from ..studies.sweeps import Bench, Lab, Run, ap_rates, block_rates, sweep
+from ..studies.sweeps import Lab, LabSettings, Run, ap_rates, block_rates, sweep
 
 BACKBONES = {
     "quick": ["vit_micro_patch4_24", "resnet_micro_24"],
@@ -103,7 +103,7 @@ class ApRuns:
     def __init__(self, page: Page, p: ApParameters):
         self.page, self.p = page, p
         changes = {} if p.epochs is None else {"epochs": p.epochs}
-        self.lab = Lab(Bench(p.plan, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.lab = Lab(LabSettings(p.plan, p.weights, p.data_dir, p.device, changes, p.profile))
         self.variant_rates = ap_rates(p.plan, "by_variant")
 
     @classmethod

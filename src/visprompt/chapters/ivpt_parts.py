@@ -57,14 +57,14 @@ def noise_of(chapter: Chapter, artifact: str) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["backbone", "task", "variant", "seed", "record", "level", "loss"])
 
 
-def spared(chapter: Chapter, frame: pd.DataFrame, claim: str, artifact: str) -> pd.Series:
-    """How much less CDC loses than EXPRESS, a value a seed: mean over the levels above 0 and an artifact's data sets.
+def spared(chapter: Chapter, frame: pd.DataFrame, claim: str, artifact: str) -> pd.DataFrame:
+    """How much less CDC loses than EXPRESS (seeds, an artifact's data sets): mean over the levels above 0.
 
     Empty where a run that the claim speaks of is missing.
     """
     rows = chapter.answers(claim, frame, ["CDC", "EXPRESS"], NOISE[chapter.p.plan][artifact])
     means = rows[rows.level > 0].pivot_table(index=["seed", "task"], columns="variant", values="loss")
-    return (means["EXPRESS"] - means["CDC"]).groupby("seed").mean() if len(rows) else pd.Series(dtype=float)
+    return (means["EXPRESS"] - means["CDC"]).unstack("task").dropna() if len(rows) else pd.DataFrame()
 
 
 def show_noise(chapter: Chapter, artifact: str, frame: pd.DataFrame) -> None:
@@ -174,5 +174,6 @@ def judge_entropy(chapter: Chapter, maps: pd.DataFrame, looked_at: Sequence[str]
     if len(rows):
         means = entropies(rows)
         means = means.assign(mean=means.drop(columns=["task", "variant", "seed"]).mean(axis=1))
-        means = means.pivot_table(index="seed", columns="variant", values="mean")
-        chapter.judge_values(claim, means["iVPT"] - means["VPT-Deep"], [*rows.record], "Paired by seed;")
+        means = means.pivot_table(index=["seed", "task"], columns="variant", values="mean")
+        lower = (means["iVPT"] - means["VPT-Deep"]).unstack("task").dropna()
+        chapter.judge_values(claim, lower, [*rows.record], "Paired by seed and task;")

@@ -75,20 +75,20 @@ def judge_nmi(chapter: Chapter, frame: pd.DataFrame) -> None:
     claim = "spt.figure-2.vpt-nmi-rises"
     rows = chapter.answers(claim, frame, ["VPT-Deep"], watched(chapter), ["mae"])
     if len(rows):
-        ends = nmi(rows).groupby(["seed", "epoch"]).nmi.mean().unstack("epoch")
-        chapter.judge_values(claim, (ends.iloc[:, -1] - ends[0]).dropna(), [*rows.record])
+        ends = nmi(rows).groupby(["seed", "task", "epoch"]).nmi.mean().unstack("epoch")
+        chapter.judge_values(claim, (ends.iloc[:, -1] - ends[0]).unstack("task").dropna(), [*rows.record])
     claim = "spt.figure-2.spt-starts-above-vpt"
     rows = chapter.answers(claim, frame, PAIR, watched(chapter), ["mae"])
     if len(rows):
-        starts = nmi(rows).query("epoch == 0").groupby(["seed", "variant"]).nmi.mean().unstack()
-        chapter.judge_values(claim, starts["SPT-Deep"] - starts["VPT-Deep"], [*rows.record])
+        starts = nmi(rows).query("epoch == 0").groupby(["seed", "task", "variant"]).nmi.mean().unstack()
+        chapter.judge_values(claim, (starts["SPT-Deep"] - starts["VPT-Deep"]).unstack("task").dropna(), [*rows.record])
 
 
-def own_layer(frame: pd.DataFrame) -> pd.Series:
-    """Share of layers whose most similar patches are of their own layer, by variant, backbone and seed."""
+def own_layer(frame: pd.DataFrame, *more: str) -> pd.Series:
+    """Share of layers whose most similar patches are of their own layer, by variant, backbone and seed, and `more`."""
     found = [np.asarray(record.values["cka"]) for record in frame.record]
     shares = [(matrix.argmax(1) == np.arange(len(matrix))).mean() for matrix in found]
-    return frame.assign(share=shares).groupby(["variant", "backbone", "seed"]).share.mean()
+    return frame.assign(share=shares).groupby(["variant", "backbone", "seed", *more]).share.mean()
 
 
 def own_layer_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -119,12 +119,13 @@ def judge_cka(chapter: Chapter, frame: pd.DataFrame) -> None:
     claim = "spt.figure-s4.spt-own-layer"
     rows = chapter.answers(claim, frame, ["SPT-Deep"], watched(chapter), ["supervised", "mae"])
     if len(rows):
-        chapter.judge_values(claim, own_layer(rows).groupby("seed").mean(), [*rows.record])
+        by_task = own_layer(rows, "task").groupby(["seed", "task"]).mean().unstack()
+        chapter.judge_values(claim, by_task.dropna(), [*rows.record])
     claim = "spt.figure-s4.own-layer-over-vpt"
     rows = chapter.answers(claim, frame, PAIR, watched(chapter), ["mae"])
     if len(rows):
-        share = own_layer(rows).unstack("variant")
-        chapter.judge_values(claim, share["SPT-Deep"] - share["VPT-Deep"], [*rows.record])
+        share = own_layer(rows, "task").groupby(["seed", "task", "variant"]).mean().unstack("variant")
+        chapter.judge_values(claim, (share["SPT-Deep"] - share["VPT-Deep"]).unstack("task").dropna(), [*rows.record])
 
 
 def vtab_names() -> list[str]:

@@ -116,8 +116,8 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     if len(rows):
         sides = (rows.other == rows.task, rows.other != rows.task)
         own, other = (rows[same].groupby(["seed", "task"]).test.mean() for same in sides)
-        gaps = (own - other).groupby("seed").mean()
-        chapter.judge_values(claim, gaps, [*rows.record], f"{len(four)} tasks, prompts frozen;")
+        gaps = (own - other).unstack("task").dropna()
+        chapter.judge_values(claim, gaps, [*rows.record], "Prompts frozen;")
 
 
 def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None:

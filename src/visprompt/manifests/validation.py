@@ -29,6 +29,7 @@ OWNERS = {  # of each YAML file the room that reads it
     "preprocessing": "data",
     "backbones": "models",
     "recipes": "training",
+    "differences": "training",
     "studies": "studies",
     "plan": "studies",
     "notebooks": "pages",

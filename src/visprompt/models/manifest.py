@@ -37,7 +37,7 @@ def backbones_schema() -> dict:
     ]
     file = {"timm": TEXT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3)}
     known = {"fingerprint": DIGITS}  # of its tensors, as `fingerprint_weights` gives it
-    use = mapping({"use": TEXT}, known)
+    use = mapping({"use": TEXT}, {"pooling": one_of(["patches"])} | known)
     return mapping({"embedded": named(whole), "files": named(mapping(file, known), 0), "published": named(use)})
 
 

@@ -17,8 +17,10 @@ from .. import papers, paths
 from ..chapters.ap_runs import BACKBONES, LAYER_TASKS, NINETEEN
 from ..data.rehearsed import write_tasks
 from ..errors import BadInput, choose
+from ..manifests import load_yaml
 from ..models.narrow import write_checkpoint
 from ..studies import plan
+from ..studies.casting import cast_for
 from ..studies.grids import cast
 from ..words import REHEARSED
 from .results import notebooks, read_notebook
@@ -56,7 +58,9 @@ def write_data(folder: Path) -> None:
 
 def write_weights(folder: Path) -> None:
     """Write a checkpoint for every backbone of the paper profile."""
-    for name in dict.fromkeys([*cast("paper").backbones.values(), *BACKBONES["paper"]]):
+    recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
+    played = [name for recipe in recipes for name in cast_for(recipe, "paper").backbones.values()]
+    for name in dict.fromkeys([*played, *BACKBONES["paper"]]):
         write_checkpoint(name, folder)
 
 

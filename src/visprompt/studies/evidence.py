@@ -4,14 +4,14 @@ seeds are the paper's by manifest, else `trend`; and what keeps it from the othe
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from .. import paths
 from ..data import catalogue
 from ..errors import BadInput
-from ..manifests import load_yaml
 from ..models import embedded
 from ..records import Record
+from ..training.protocol import protocol
 from ..training.recipe import load_recipe, settled
-from .grids import cast, family_of
+from .casting import cast_for
+from .grids import family_of
 from .plan import conditions
 from .sweeps import rate_name
 
@@ -44,7 +44,8 @@ def strays(record: Record, paper: str) -> list[str]:
 def backbone_strays(record: Record, paper: str) -> str:
     """In what the network is not the one that the profile `paper` names."""
     name = record.settings.get("backbone")
-    if name not in cast("paper").backbones.values() or "architecture" in record.settings:
+    played = cast_for(conditions(paper, "paper")[0], "paper").backbones.values()
+    if name not in played or "rehearsal" in record.settings.get("architecture", {}):
         return f"{name} is not a backbone of the paper"
     entry = (embedded.published() | embedded.from_files()).get(name, {})
     if record.about.get("weights") == "published" or record.weights == entry.get("fingerprint"):
@@ -67,9 +68,9 @@ def data_strays(record: Record, paper: str) -> str:
         return f"{task} has {told[0]} images, in the paper {told[1]}"
     if about["benchmark"] in LISTED and not (about.get("lists") and about["lists"] == split.get("lists")):
         return f"no manifest knows the lists of {task}, so whose split it is is not known"
-    both = sum(count for count in given[:2])
-    whole = record.settings.get("train_size") in (given[0], both)
-    return "" if whole else f"{task} was learned from {record.settings.get('train_size')} images"
+    joins = protocol(conditions(paper, "paper")[0]).joins(about["group"])
+    whole, learned = sum(given[:2]) if joins else given[0], record.settings.get("train_size")
+    return "" if learned == whole else f"{task} was learned from {learned} images, in the paper from {whole}"
 
 
 def recipe_strays(record: Record, paper: str) -> str:
@@ -77,21 +78,16 @@ def recipe_strays(record: Record, paper: str) -> str:
     name, settings = conditions(paper, "paper")[0], record.settings
     if record.about.get("recipe") != name:
         return f"its recipe is {record.about.get('recipe')!r}, not {name!r}"
-    fine = (
-        load_yaml(paths.MANIFESTS / "recipes.yaml")[name].get("fine", {}) if catalogue.group(settings["task"]) == "fine" else {}
-    )
-    family = family_of(settings["backbone"])
-    changes = {key: value for key, value in fine.items() if key != "resize"}
+    own, group, family = protocol(name), catalogue.group(settings["task"]), family_of(settings["backbone"])
     try:
-        wanted = asdict(
-            settled(load_recipe(name, settings["method"], family != "resnet", **changes), settings["method"], family)
-        )
+        recipe = load_recipe(name, settings["method"], family != "resnet", **own.of_group(group))
     except BadInput as error:
         return str(error)
-    free = {*FREE, rate_name(settings["method"])}
+    wanted = asdict(settled(recipe, settings["method"], family))
+    free = {*FREE, rate_name(settings["method"]), *(key for grid in own.searches.values() for key in grid)}
     for key in [key for key in wanted if key not in free and wanted[key] != settings["recipe"].get(key)]:
         return f"{key} is {settings['recipe'].get(key)}, in the paper's recipe {wanted[key]}"
-    resize = fine.get("resize", "direct")
+    resize = own.resize(group)
     return "" if settings.get("resize") == resize else f"pictures were resized by {settings.get('resize')!r}, not {resize!r}"
 
 

@@ -10,9 +10,9 @@ from ..manifests.wording import Fault
 from ..methods import METHODS
 from ..methods.manifest import method, method_settings
 from ..words import PLANS
+from .plan import WAYS
 
 WORDS = ("deep", "shallow", "place")  # in the place of a number that the profile has
-WAYS = ("runs", "weights", "masks", "counted", "measured", "theory", "printed", "drawn")
 
 
 def studies_schema() -> dict:
