@@ -34,7 +34,7 @@ WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make
 SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
 	--cores "$$CORES" --resources gpu="$$GPUS" --rerun-incomplete --keep-going --quiet host \
 	--config $(MORE) profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" \
-	$(foreach name,$(NARROWING),$(shell echo $(name) | tr A-Z a-z)="['$$(sed "s/'/''/g" <<<"$$$(name)")']") --
+	$(foreach name,$(NARROWING),$(if $($(name)),$(shell echo $(name) | tr A-Z a-z)="['$$(sed "s/'/''/g" <<<"$$$(name)")']")) --
 # What snakemake itself would refuse at length; the rest is checked in the Snakefile, for clusters too.
 CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	{ echo "CORES is '$$CORES'; write a number, such as CORES=2"; exit 2; }; \

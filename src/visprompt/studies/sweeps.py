@@ -9,7 +9,7 @@ import pandas as pd
 
 from .. import paths
 from ..data.joining import JOINED, joined
-from ..data.layouts import task_folder
+from ..data.layouts import digest_of_lists, task_folder
 from ..data.tasks import embedded_tasks, group_of, load_task
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
@@ -280,17 +280,25 @@ class Lab:
     def about(self, run: Run) -> dict:
         """What a record of a run says beside what decided it."""
         drawn, sources = run.task in embedded_tasks(), self.protocol.sources
+        given = "random" if run.scratch or self.bench.weights is None else self.weights_of(run.backbone)
         return (
             {
                 "profile": self.bench.profile,
                 "recipe": self.bench.recipe,
                 "data": "embedded" if drawn else str(self.bench.data_dir),
-                "evidence": "trend",
+                "weights": {"random": "random", "pretrained": "published"}.get(given, "from a file"),
                 "images": "of this project" if drawn else "from a folder",
             }
             | ({"trained_on": JOINED} if self.joins(run) else {})
+            | ({} if drawn else {"split": self.split(run)})
             | ({"sources": sources} if sources else {})
         )
+
+    def split(self, run: Run) -> dict:
+        """How many images the three splits of a folder have, and which lists name them; see `evidence`."""
+        task = self.task(run.task, self.backbone(run.backbone, run.scratch).image_size)
+        root = task_folder(self.bench.data_dir, run.task, embedded_tasks()).root
+        return {"counts": [len(part[1]) for part in (task.train, task.val, task.test)], "lists": digest_of_lists(root)}
 
     def find(self, run: Run) -> Record | None:
         """The record of a run, which other code may have made; None where there is none."""
