@@ -82,7 +82,8 @@ page.show(
     caption="Where the learned perturbation enters: VP at the image, AP at the input of one block.",
     alt="Two rows of boxes from image to head. An arrow adds VP's perturbation at the image, another adds AP's in front of block 2.",
 )
-off = ap.vp_from_layer_0(runs.lab.backbone(p.backbones[0]))
+network = runs.lab.backbone(runs.backbones[0]) if runs.backbones else vp.load_backbone("vit_tiny_patch16_224")
+off = ap.vp_from_layer_0(network)
 page.checked("VP is AP at layer 0, the image: largest difference of the logits", off, at_most=1e-5)
 
 # %% [markdown]
@@ -179,7 +180,7 @@ page.not_run(
 # the few images of Table 3 and with all of the tasks' training split.
 
 # %% name="ap.figure-a3" tags=["hide-input"]
-shares = runs.shares()
+shares = runs.shares() if runs.backbones else []
 used = pd.concat([frame.iloc[:0], *(rows for parts in shares for rows in parts.values())])
 used = used[~used.index.duplicated()]  # the few images may be the whole split
 if len(used) and len(shares[0]) == 3:
@@ -187,7 +188,7 @@ if len(used) and len(shares[0]) == 3:
         "ap.figure-a3",
         ap.share_figure(used),
         [*used.record],
-        f"Mean accuracy over {', '.join(p.tasks)} on {p.backbones[0]}, {seeds_of(used)}.",
+        f"Mean accuracy over {', '.join(runs.tasks)} on {runs.backbones[0]}, {seeds_of(used)}.",
         "Mean accuracy of full fine-tuning, VP and AP at two training-set sizes.",
     )
     runs.judge_shares(shares, [*used.record])

@@ -197,7 +197,7 @@ chapter.end("ivpt.figure-6", NOISE, "benchmark", "ivpt-structures")
 # many test images. Even attention over all patches has the logarithm of their number; one patch has 0.
 
 # %% name="ivpt.figure-7" tags=["hide-input"]
-looked_at = parts.LOOKED_AT[chapter.p.profile]
+looked_at = parts.LOOKED_AT[chapter.p.plan]
 both = zip(ivpt.PAIR, ["vpt-deep", "ivpt"], strict=True)
 found = [parts.insight(chapter, insights.attention_maps, "benchmark", name, slug, looked_at) for name, slug in both]
 maps = pd.concat(found)

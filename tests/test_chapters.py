@@ -84,7 +84,7 @@ def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
 
 def test_a_chapter_shows_each_run_once(chapter, stores):
     chapter.p = ChapterParameters(tasks=["position"], methods=["linear-probe"], studies=["benchmark"], seeds=[0], epochs=1)
-    chapter.lab = chapters.Lab(chapters.Bench(changes={"epochs": 1}))
+    chapter.lab = chapters.Lab(chapters.LabSettings(changes={"epochs": 1}))
     chapter.cast = chapters.grids.cast("quick", tasks=["position"], methods=["linear-probe"])
     frame = chapter.rows("benchmark")
     assert list(frame.variant) == ["Linear probe"] and list(frame.seed) == [0]
@@ -97,7 +97,7 @@ def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stor
     real.real_images(chapter)
     assert "No such run is kept yet" in shown(monkeypatch, chapter)
     monkeypatch.setattr(real, "REAL", "vit_micro_patch4_24")
-    lab = chapters.Lab(chapters.Bench(changes={"epochs": 1}))
+    lab = chapters.Lab(chapters.LabSettings(changes={"epochs": 1}))
     for seed in (0, 1):
         lab.do(Run("vit_micro_patch4_24", "position", "linear-probe", seed))
     assert "No such run is kept yet" in shown(monkeypatch, chapter)  # one's own runs are not kept ones

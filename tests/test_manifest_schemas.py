@@ -24,6 +24,7 @@ MUTATED = (
     "preprocessing.yaml",
     "backbones.yaml",
     "recipes.yaml",
+    "differences.yaml",
     "studies.yaml",
     "notebooks.yaml",
     "papers/papers.yaml",
@@ -35,7 +36,7 @@ MUTATED = (
 )
 AP = "ap.table-1 | ResNet-101 | AP"
 SAMPLE = 26  # mutations of each file that are tried
-NULLABLE = {"learning_rate", "head_rate", "padding", "block"}
+NULLABLE = {"learning_rate", "head_rate", "head_decay", "padding", "block"}
 COLLECTIONS = (yaml.MappingNode, yaml.SequenceNode)
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
@@ -177,6 +178,15 @@ DAMAGE = [
     ("recipes.yaml", "vit: [0.01, 0.1,", "vit: [0.1,", "7 rates are given; write one for each block, [8]"),
     ("recipes.yaml", "weight_decay: 0.01", "weight_decay: -0.01", "at least 0"),
     ("recipes.yaml", "paper:\n", "papers:\n", "Did you mean 'paper'"),
+    ("recipes.yaml", "trained_on: train and val}", "trained_on: train and test}", "Did you mean 'train and val'"),
+    ("recipes.yaml", "of_batch: [256]", "factors: [1.0]", "write either factors"),
+    ("recipes.yaml", "statistics: imagenet", "statistics: imagenett", "Did you mean 'imagenet'"),
+    ("recipes.yaml", 'schedule: "warm-up, then cosine"', "schedule: cosin", "Did you mean 'cosine'"),
+    ("recipes.yaml", "dropout: 0.1", "dropout: 1.0", "at least 0 and below 1"),
+    ("recipes.yaml", "salient_tokens: 5}", "salient_token: 5}", "Did you mean 'salient_tokens'"),
+    ("recipes.yaml", "of_batch: [256]", "of_bach: [256]", "Did you mean 'of_batch'"),
+    ("differences.yaml", "{normaliser: all}", "{normalizer: all}", "Did you mean 'normaliser'"),
+    ("differences.yaml", "adaptformer:\n", "adaptfomer:\n", "Did you mean 'adaptformer'"),
     ("studies.yaml", "profiles:", "profile:", "Did you mean 'profiles'"),
     ("studies.yaml", "prompts: {deep: 10", "prompts: {dep: 10", "Did you mean 'deep'"),
     (
@@ -351,6 +361,7 @@ DROPPED = [
         "paper:\n",
         "'common' is missing",
     ),
+    ("recipes.yaml", "    batch_size: AP Table A1\n", "  sources:\n    optimizer: Adam, AP", "'batch_size' has no source"),
     ("studies.yaml", "    tasks: amount\n", "  spt-amount:\n", "'tasks' is missing"),
     ("notebooks.yaml", "  artifacts: []\n", "methods:\n", "'artifacts' is missing"),
     ("papers/papers.yaml", "  short: SPT\n", "spt:\n", "the mapping needs the keys title, short and subject"),

@@ -19,7 +19,7 @@ from visprompt import records
 from visprompt.errors import BadInput, CannotWrite
 from visprompt.records import keeping, listing, store
 from visprompt.studies import renewing, sweeps
-from visprompt.studies.sweeps import Bench, Lab, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run
 
 NANO = "vit_nano_patch4_24"
 
@@ -53,7 +53,7 @@ def keep_as(record, stores):
 
 @pytest.fixture
 def lab(stores):
-    return Lab(Bench(changes={"epochs": 1}))
+    return Lab(LabSettings(changes={"epochs": 1}))
 
 
 SMALL = Run(NANO, "position", "linear-probe", train_size=40)

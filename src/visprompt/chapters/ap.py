@@ -56,7 +56,7 @@ class TableParameters(ApParameters):
     def of_profile(self) -> dict:
         """Tasks that are asked for are run."""
         looked_up = ["texture"] if self.profile == "quick" and self.tasks is None else []
-        return super().of_profile() | {"tasks": TASKS[self.profile], "looked_up": looked_up}
+        return super().of_profile() | {"tasks": TASKS[self.plan], "looked_up": looked_up}
 
 
 class TableRuns(ApRuns):
@@ -66,7 +66,7 @@ class TableRuns(ApRuns):
 
     def runs_of(self, backbone: str, seed: int) -> list[Run]:
         found = []
-        for task in self.p.tasks:
+        for task in self.tasks:
             for size in self.amounts(backbone, task, [None, self.p.few_shot]):
                 found += [Run(backbone, task, method, seed, size) for method in self.others(backbone)]
                 found += [self.ap(backbone, seed, task, size, block=self.place(backbone))]
@@ -76,30 +76,30 @@ class TableRuns(ApRuns):
         """Where some tasks are only looked up, so are the others with few images, but for the layers' task."""
         if not self.p.looked_up:
             return True
-        return run.task not in self.p.looked_up and (run.train_size is None or run.task in LAYER_TASKS[self.p.profile])
+        return run.task not in self.p.looked_up and (run.train_size is None or run.task in LAYER_TASKS[self.p.plan])
 
     def table(self, size: int | None = None) -> tuple[pd.DataFrame, list[Record]]:
         """Mean ± standard deviation over seeds by backbone, method and task, and the mean over tasks; and the records."""
         rows, used = [], []
-        for name in self.p.backbones:
+        for name in self.backbones:
             for method in self.p.methods:
-                runs = self.part(name, method, size=size, task=self.p.tasks)
+                runs = self.part(name, method, size=size, task=self.tasks)
                 if not len(runs):
                     continue
                 used += [*runs.record]
                 by_task = runs.groupby("task").test
                 row = {"backbone": name, "method": plots.NAMES[method]}
-                row |= {task: plots.spread(by_task.get_group(task)) for task in self.p.tasks if task in by_task.groups}
+                row |= {task: plots.spread(by_task.get_group(task)) for task in self.tasks if task in by_task.groups}
                 rows.append(row | {"mean": f"{by_task.mean().mean():.1f}"})
         return pd.DataFrame(rows).fillna("–"), used
 
     def judge_gains(self, artifact: str, size: int | None = None) -> None:
         """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand."""
-        on = about(self.p.profile, artifact)
+        on = about(self.p.plan, artifact)
         for word, names in (("resnet", self.resnets), ("vit", self.vits)):
             for name in names[:1]:
                 ap, vp, linear, norm, full = (
-                    self.part(name, method, size=size, task=self.p.tasks)
+                    self.part(name, method, size=size, task=self.tasks)
                     for method in ("ap", "vp", "linear-probe", "norm-tune", "full-finetune")
                 )
                 self.judge_lead(f"{artifact}.{word}-ap-over-vp", ap, vp, on)
@@ -128,12 +128,12 @@ class TableRuns(ApRuns):
     def shares(self) -> list[dict[str, pd.DataFrame]]:
         """On the first backbone, for few images and for all: method -> its rows, for the methods of Figure A3."""
         shown = [method for method in ("full-finetune", "vp", "ap") if method in self.p.methods]
-        name, tasks = self.p.backbones[0], self.p.tasks
+        name, tasks = self.backbones[0], self.tasks
         return [{m: self.part(name, m, size=size, task=tasks) for m in shown} for size in (self.p.few_shot, None)]
 
     def judge_shares(self, shares: Sequence[dict[str, pd.DataFrame]], used: Sequence[Record]) -> None:
         """Judge AP's lead over VP at the number of images where it is least certain; not where one has no answer."""
-        claim, on = "ap.figure-a3.ap-over-vp", about(self.p.profile, "ap.figure-a3")
+        claim, on = "ap.figure-a3.ap-over-vp", about(self.p.plan, "ap.figure-a3")
         found = [self.answers(claim, parts["ap"], parts["vp"], on=on) for parts in shares]
         if all(found):
             least = min((difference(*pair) for pair in found), key=lambda gain: gain[1])
@@ -144,7 +144,7 @@ class TableRuns(ApRuns):
         """Validation accuracy of the rates tried on one backbone, from kept records; the rate taken in brackets."""
         task, found, is_vit, backbone = load_task("position"), [], self.is_vit(name), self.lab.backbone(name)
         trials = [(method, plots.NAMES[method], {}, None) for method in RATES if method != "ap"]
-        by_block = block_rates(self.p.profile, is_vit, backbone.depth)
+        by_block = block_rates(self.p.plan, is_vit, backbone.depth)
         trials += [("ap", f"AP, block {block}", {"block": block}, rate) for block, rate in enumerate(by_block)]
         if is_vit:
             trials += [("ap", f"AP, {key}", VARIANTS[key], rate) for key, rate in self.variant_rates.items()]
@@ -165,7 +165,7 @@ class TableRuns(ApRuns):
     def rates(self) -> str:
         """The rates that were tried in the quick profile, as HTML; "" where there is no record of them."""
         quick = self.p.profile == "quick"
-        rows = [row for name in self.p.backbones for row in self.search_rows(name)] if quick else []
+        rows = [row for name in self.backbones for row in self.search_rows(name)] if quick else []
         if not rows:
             return ""
         shown = pd.DataFrame(rows).fillna("–").to_html(index=False, border=0)

@@ -17,13 +17,13 @@ from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..progress import progress
 from ..studies import grids, statistics
-from ..studies.sweeps import FACTORS, Bench, Lab, Run
-from ..training.recipe import Recipe, load_recipe
+from ..studies.casting import cast_for
+from ..studies.sweeps import Lab, LabSettings, Run
+from . import recipe_table
 from .parameters import ChapterParameters
 
 FULL = "Full fine-tuning"  # as studies.yaml names it
 QUICK_TASK = "position"  # where the methods differ most
-RATES = " / ".join(f"{factor:g}" for factor in FACTORS)  # tried in every search, times the recipe's
 PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}  # part of studies.yaml -> as printed
 
 
@@ -42,9 +42,10 @@ class Chapter:
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         paper = page.name.partition("_")[0]
-        recipe = paper if p.profile == "paper" and paper in ("davpt", "ivpt", "spt") else p.profile
-        self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
-        self.cast = grids.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
+        self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.cast = cast_for(recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        self.lenient = p.profile == "paper"  # shows what there is the data for
         self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
         grids.check_foreign(self.cast, p.data_dir)
@@ -70,7 +71,11 @@ class Chapter:
         run = self.p.studies is None or name in self.p.studies
         kept = [seed for seed in self.p.kept_seeds if not run or seed not in self.p.seeds]
         found = grids.study(
-            name, self.cast, self.lab, seeds=self.p.seeds if run else (), kept_seeds=kept, search=bool(run and self.p.search)
+            *(name, self.cast, self.lab),
+            seeds=self.p.seeds if run else (),
+            kept_seeds=kept,
+            search=bool(run and self.p.search),
+            lenient=self.lenient,
         )
         for why, variants in found.attrs["left_out"].items():
             self.left_out.setdefault(why, []).extend(variants)
@@ -85,7 +90,11 @@ class Chapter:
             BadInput: with `compute`, whatever keeps it from being run.
         """
         if compute:
-            return measurement(run, self.lab)
+            why = self.lab.lacking(run) if self.lenient else ""
+            if not why:
+                return measurement(run, self.lab)
+            self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))
+            return None
         record, why = grids.looked_up(lambda: measurement(run, self.lab, compute=False), run, self.lab)
         if why:
             self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))
@@ -146,15 +155,35 @@ class Chapter:
             commands += [self.command(**more)] if more else []
             self.page.not_run(artifact, why=why, command="\n".join(commands))
 
-    def recipe(self, slug: str) -> Recipe:
-        """The recipe of a method in this profile, with the notebook's epochs."""
-        return load_recipe(self.lab.bench.recipe, slug, True, **self.lab.bench.changes)
+    def show_recipe(self, frame: pd.DataFrame, more: Sequence[tuple] = ()) -> None:
+        """What the runs of some rows used, by their records, beside the recipe of the page's paper and its sources.
 
-    def show_recipe(self, rows: Sequence[tuple], how: str) -> None:
-        """The recipe here beside the paper's; a row is (name, here, paper)."""
-        table = pd.DataFrame(rows, columns=["", "here", "in the paper"])
+        Args:
+            more: rows (name, here, paper) of what is no field of a recipe.
+        """
+        used = list({record.id: record for record in frame.record}.values())
+        if not used:
+            return
+        paper = self.page.name.partition("_")[0]
+        rows = recipe_table.rows(used, paper)
+        rows.append(("what chose the rates", self.searched(frame), "on val; see the page on recipes"))
+        table = pd.DataFrame([*rows, *more], columns=["", "here", "in the paper, or its code"])
+        how = f"Recipe {self.lab.bench.recipe}, read off the records of these runs, beside recipe {paper} and its sources."
         caption = "How the runs are made, here and in the paper."
-        self.page.present(table, evidence="derived", how=how, caption=caption, cell="recipe")
+        self.page.present(table, evidence="trend", how=how, records=used, caption=caption, cell="recipe")
+
+    def searched(self, frame: pd.DataFrame) -> str:
+        """What chose the rates of some rows, and for how many of their cells all of it was run."""
+        cells = {repr(cell): cell for run in frame.run for cell in [replace(run, seed=0, rate=None, changes={})]}
+        whole = 0
+        for cell in cells.values():
+            look = lambda run: grids.looked_up(lambda: self.lab.do(run, compute=False), run, self.lab)[0]
+            whole += all(look(run) is not None for run in self.lab.trials(cell))
+        if not whole:
+            return "none: the recipe's own rate"
+        tries = self.lab.protocol.budget[self.lab.bench.search]
+        rest = "; the recipe's rate elsewhere" * (whole < len(cells))
+        return f"best of {tries} on val, seed 0, for {whole} of {len(cells)} cells{rest}"
 
     def show_rates(self, frame: pd.DataFrame) -> None:
         """The learning rates of some runs, by backbone, variant and task."""

@@ -30,8 +30,12 @@ def insight(chapter: Chapter, function: Callable, study: str, variant: str, slug
     found = []
     if names and (p.methods is None or slug in p.methods):
         narrow = replace(chapter.cast, only_tasks=names, only_methods=(slug,))
-        compute = p.profile == "paper" if p.studies is None else study in p.studies
-        cells = [run for name, run in grids.with_rates(study, narrow, chapter.lab, False) if name == variant]
+        compute = p.plan == "paper" if p.studies is None else study in p.studies
+        cells = [
+            run
+            for name, run in grids.with_rates(study, narrow, chapter.lab, False, left_out={} if chapter.lenient else None)
+            if name == variant
+        ]
         for run in cells:
             for seed in dict.fromkeys([*p.seeds, *p.kept_seeds]):
                 record = chapter.look(function, replace(run, seed=seed), compute=compute and seed in p.seeds)
@@ -41,7 +45,7 @@ def insight(chapter: Chapter, function: Callable, study: str, variant: str, slug
 
 def noise_of(chapter: Chapter, artifact: str) -> pd.DataFrame:
     """Loss of accuracy of CDC and EXPRESS by task, variant, seed and level of noise, in points."""
-    wanted = NOISE[chapter.p.profile][artifact]
+    wanted = NOISE[chapter.p.plan][artifact]
     both = [
         insight(chapter, insights.under_noise, "ivpt-structures", "CDC", "cdc", wanted),
         insight(chapter, insights.under_noise, "benchmark", "EXPRESS", "express", wanted),
@@ -58,7 +62,7 @@ def spared(chapter: Chapter, frame: pd.DataFrame, claim: str, artifact: str) -> 
 
     Empty where a run that the claim speaks of is missing.
     """
-    rows = chapter.answers(claim, frame, ["CDC", "EXPRESS"], NOISE[chapter.p.profile][artifact])
+    rows = chapter.answers(claim, frame, ["CDC", "EXPRESS"], NOISE[chapter.p.plan][artifact])
     means = rows[rows.level > 0].pivot_table(index=["seed", "task"], columns="variant", values="loss")
     return (means["EXPRESS"] - means["CDC"]).unstack("task").dropna() if len(rows) else pd.DataFrame()
 

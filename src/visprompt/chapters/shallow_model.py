@@ -37,9 +37,9 @@ def jobs() -> dict[str, Job]:
     """The runs of the page, by name."""
     sigmas = [{"sigma": s} for s in SIGMAS]
     return {
-        "1a": lambda p, run=True: figure_1a(SHARES[p.profile])(p, run),
+        "1a": lambda p, run=True: figure_1a(SHARES[p.scale])(p, run),
         "1a inside": figure_1a(INSIDE),
-        "1a shared": lambda p, run=True: figure_1a(SHARES[p.profile], output="shared")(p, run),
+        "1a shared": lambda p, run=True: figure_1a(SHARES[p.scale], output="shared")(p, run),
         "1b": scan(sigmas, max_steps=2000, **FIGURE_1B),
         "1b shared": scan(sigmas, max_steps=2000, output="shared", **FIGURE_1B),
         "1b printed": scan(sigmas, max_steps=1000, output="shared", **FIGURE_1B, **PRINTED),

@@ -32,10 +32,16 @@ class TrialParameters(Parameters):
 
     seeds: list[int] | None = None
     neurons: int | None = None
+    larger: bool = False  # runs that take minutes; in the paper profile its trials and neurons, which take hours
+
+    @property
+    def scale(self) -> str:
+        """Whose trials and neurons are run: the paper's only where they are asked for."""
+        return "paper" if self.plan == "paper" and self.larger else "quick"
 
     def __post_init__(self):
         super().__post_init__()
-        for name, value in PROFILE[self.profile].items():
+        for name, value in PROFILE[self.scale].items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         if len(self.seeds) < 3 or len(set(self.seeds)) < len(self.seeds):
@@ -45,9 +51,8 @@ class TrialParameters(Parameters):
 
 @dataclass(frozen=True)
 class ImageParameters(TrialParameters):
-    """With what Figure 6 takes: whether to run it for minutes, and the folder of its images as printed."""
+    """With the folder of the images of Figure 6 as printed."""
 
-    larger: bool = False
     data_dir: str | None = None
 
 
@@ -104,7 +109,9 @@ class Runs:
         """Take the records of some jobs at the paper's size where all of them are there; else run those of this size."""
         p = self.page.settings
         if all(getattr(p, name) == value for name, value in PROFILE["quick"].items()):
-            large = {name: job(replace(p, profile="paper", **PROFILE["paper"]), run=False) for name, job in jobs.items()}
+            profile = "paper" if p.profile == "quick" else p.profile
+            paper = replace(p, profile=profile, larger=True, **PROFILE["paper"])
+            large = {name: job(paper, run=False) for name, job in jobs.items()}
             if all(large.values()):
                 self.made |= large
         for name in progress([name for name in jobs if name not in self.made], "shallow ViT"):

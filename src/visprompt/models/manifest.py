@@ -36,7 +36,7 @@ def backbones_schema() -> dict:
         for kind, schema in (("VisionTransformer", vit), ("ResNet", resnet))
     ]
     file = {"timm": TEXT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3)}
-    use = mapping({"use": TEXT})
+    use = mapping({"use": TEXT}, {"pooling": one_of(["patches"])})
     return mapping({"embedded": named(whole), "files": named(mapping(file), 0), "published": named(use)})
 
 

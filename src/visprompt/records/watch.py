@@ -51,8 +51,14 @@ class Seen:
             if "*" not in said and "~" not in said
         }
         found = {place: f"{said}*{times[place]}" if times.get(place, 1) > 1 else said for place, said in sorted(found.items())}
-        unsure = [place for place in found if not source.means_the_same(place, found)]
+        known = source.said_of(found)
+        unsure = [place for place in found if not source.means_the_same(place, known)]
         return found | {place: f"{found[place].rstrip('~')}~" for place in unsure}
+
+    def __deepcopy__(self, memo: dict) -> "Seen":
+        twin = Seen()
+        twin.add(self)
+        return twin  # in this process nothing need be looked up, as `__getstate__` does
 
     def __getstate__(self):
         return {"codes": {}, "classes": set(), "elsewhere": self.units()}  # code objects cannot go to another process

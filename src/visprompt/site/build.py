@@ -18,12 +18,12 @@ import nbformat
 
 from .. import paths
 from ..errors import BadInput, choose
-from . import number_pages, tables
+from . import number_pages, recipe_pages, tables
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MAKERS = {**tables.MAKERS, **number_pages.MAKERS}
+MAKERS = {**tables.MAKERS, **number_pages.MAKERS, **recipe_pages.MAKERS}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 

@@ -18,7 +18,7 @@ from ..data import catalogue
 from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
 from ..data.tasks import SPLITS, load_task
-from ..models.backbones import load_backbone
+from ..models.loading import load_backbone
 from ..pages.judging import condition, found_text, printed, rich, sentence
 from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 

@@ -2,20 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from .. import paths
+from ..data.joining import JOINED, joined
+from ..data.layouts import task_folder
 from ..data.tasks import embedded_tasks, group_of, load_task
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from ..methods import build_method
 from ..methods import settings_of as method_settings
-from ..models.backbones import load_backbone
+from ..models.narrow import narrow_backbone
+from ..models.reaching import backbone_once
 from ..records import Record, forget_failure, is_current, record_failure, recorded, run_all
-from ..training.loop import data_of, settings_of, tune
+from ..training.loop import SHARED, data_of, settings_of, tune
+from ..training.protocol import Protocol, protocol, tries
 from ..training.recipe import Recipe, load_recipe, settled
 
 
@@ -32,6 +36,8 @@ class Run:
     rate: float | None = None  # learning rate in place of the recipe's, such as one chosen for this block
     scratch: bool = False  # random weights in place of the pretrained ones
     prepared_on: str | None = None  # another task, whose images the method sees before the first step
+    changes: dict = field(default_factory=dict)  # more of the recipe, such as a decay that a search chose
+    trial: bool = False  # one of a search: trained on train alone, whatever the recipe's final runs are trained on
 
     @property
     def label(self) -> str:
@@ -40,8 +46,12 @@ class Run:
         return f"{self.method} on {self.task}, {self.backbone}{changes}, seed {self.seed}"
 
 
+class Usual(int):
+    """A profile's number of prompt tokens, in whose place a recipe may have the task's own."""
+
+
 @dataclass(frozen=True)
-class Bench:
+class LabSettings:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
@@ -50,6 +60,7 @@ class Bench:
     device: str = "cpu"
     changes: dict = field(default_factory=dict)  # fields of the recipe that a notebook parameter overrides
     profile: str = "quick"  # told in the records
+    search: str = "ours"  # which of the recipe's searches chooses a rate
 
 
 @dataclass(frozen=True)
@@ -88,11 +99,16 @@ def files_of(words: Sequence[str]) -> dict[str, str]:
 class Lab:
     """Does runs; every backbone and every task is loaded once, and a look-up draws no images and builds no model."""
 
-    def __init__(self, bench: Bench):
+    def __init__(self, bench: LabSettings):
         self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
         self.files = named_files(bench.weights)
         recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
         self.fine = recipes[choose("recipe", bench.recipe, recipes)].get("fine", {})
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """What the recipe says beside its fields."""
+        return protocol(self.bench.recipe)
 
     def weights_of(self, name: str) -> str | None:
         """What `load_backbone` takes as weights of a backbone.
@@ -114,12 +130,46 @@ class Lab:
         return weights
 
     def backbone(self, name: str, scratch: bool = False):
-        """A frozen backbone by name; `scratch` gives it random weights."""
+        """A frozen backbone by name; `scratch` gives it random weights. What was refused once is not asked for again.
+
+        Raises:
+            BadInput: as `load_backbone`.
+        """
+        if (name, scratch) in self.refused:
+            raise BadInput(self.refused[name, scratch])
         if (name, scratch) not in self.backbones:
             weights = None if scratch else self.weights_of(name)
-            self.backbones[name, scratch] = load_backbone(name, weights, device=self.bench.device)
+            load = narrow_backbone if self.bench.profile == "rehearsal" else backbone_once
+            try:
+                found = load(name, weights, device=self.bench.device, statistics=self.protocol.statistics)
+            except BadInput as error:
+                self.refused[name, scratch] = str(error)
+                raise
+            self.backbones[name, scratch] = found
             self.prints[name, scratch] = self.backbones[name, scratch].fingerprint
         return self.backbones[name, scratch]
+
+    @cached_property
+    def refused(self) -> dict[tuple[str, bool], str]:
+        """(backbone, scratch) -> why it could not be loaded."""
+        return {}
+
+    def lacking(self, run: Run) -> str:
+        """What of a run's data and weights is not at hand; "" where all is. No picture is read, and no run is done."""
+        for task in filter(None, (run.task, run.prepared_on)):
+            if self.bench.data_dir is None and task not in embedded_tasks():
+                return "no data folder is given"
+            try:
+                if task not in embedded_tasks():
+                    task_folder(self.bench.data_dir, task, embedded_tasks())
+            except BadInput as error:
+                there = Path(self.bench.data_dir).is_dir()
+                return f"{task} is not in the data folder" if there else str(error)
+        try:
+            self.backbone(run.backbone, run.scratch)
+        except BadInput as error:
+            return str(error)
+        return ""
 
     def task(self, name: str, image_size: int, train_size: int | None = None):
         """A task by name, at a backbone's image size."""
@@ -152,14 +202,56 @@ class Lab:
                 self.known[key] = Facts(**compute())
         return self.known[key]
 
+    def leave(self, name: str) -> None:
+        """Let go of the images of a task, and of the activations made of them; drawn images are few and stay."""
+        if name in embedded_tasks():
+            return
+        for key in [key for key in self.tasks if key[0] == name]:
+            SHARED.leave(self.tasks.pop(key).fingerprint)
+
     def special(self, task: str) -> dict:
-        """What the recipe has different for fine-grained tasks: fields of the recipe, and the resize rule."""
+        """What the recipe has different for fine-grained tasks; `images` knows the other groups too."""
         return self.fine if group_of(task) == "fine" else {}
+
+    def joins(self, run: Run) -> bool:
+        """Whether a run is a final one that the recipe trains on train and val together."""
+        return not run.trial and run.train_size is None and self.protocol.joins(group_of(run.task))
+
+    def images(self, run: Run):
+        """The task of a run, prepared as its recipe says; train and val are joined where `joins`."""
+        key = run.task, self.backbone(run.backbone, run.scratch).image_size, run.train_size
+        if key not in self.tasks and run.task not in embedded_tasks():
+            name, size, train_size = key
+            more = {"image_size": size, "resize": self.protocol.resize(group_of(name))}
+            self.tasks[key] = load_task(name, data_dir=self.bench.data_dir, train_size=train_size, **more)
+        if not self.joins(run):
+            return self.task(*key)
+        if (*key, JOINED) not in self.tasks:
+            self.tasks[*key, JOINED] = joined(self.task(*key))
+        return self.tasks[*key, JOINED]
+
+    def facts_of(self, run: Run) -> Facts:
+        """The facts of the task of a run."""
+        size = self.backbone(run.backbone, run.scratch).image_size
+        key = run.task, size, run.train_size, self.joins(run)
+        if run.task in embedded_tasks() and not key[-1]:
+            return self.facts(*key[:-1])
+        if key not in self.known:
+            task = self.images(run)
+            settings = {"task": run.task, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
+            self.known[key] = Facts(task.classes, task.fingerprint, settings)
+        return self.known[key]
+
+    def chosen(self, run: Run) -> dict:
+        """The settings of a run's method, with the task's own in the place of the profile's usual ones."""
+        if not isinstance(run.settings.get("prompt_tokens"), Usual):
+            return run.settings
+        return run.settings | self.protocol.per_task.get(run.method, {}).get(run.task, {})
 
     def recipe(self, run: Run) -> Recipe:
         """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing else."""
         family = self.backbone(run.backbone, run.scratch).family
-        changes = {key: value for key, value in self.special(run.task).items() if key != "resize"} | self.bench.changes
+        changes = self.protocol.of_group(group_of(run.task)) | self.bench.changes | run.changes
         if run.rate is not None:
             changes[rate_name(run.method)] = run.rate
         return settled(load_recipe(self.bench.recipe, run.method, family != "resnet", **changes), run.method, family)
@@ -171,30 +263,44 @@ class Lab:
             BadInput: a name or a file is wrong.
         """
         backbone = self.backbone(run.backbone, run.scratch)
-        task = self.task(run.task, backbone.image_size, run.train_size)
-        other = None if run.prepared_on is None else self.task(run.prepared_on, backbone.image_size)
-        model = build_method(run.method, backbone, task.classes, **run.settings)
+        task, other = self.images(run), None
+        if run.prepared_on is not None:
+            other = self.images(replace(run, task=run.prepared_on, train_size=None, trial=True))
+        model = build_method(run.method, backbone, task.classes, **self.chosen(run))
         return {"model": model, "task": task, "recipe": self.recipe(run), "seed": run.seed, "prepared_on": other}
+
+    def trials(self, cell: Run) -> list[Run]:
+        """What a search tries for a cell, which every method has as many of; of equals the first is taken."""
+        field = rate_name(cell.method)
+        found = tries(self.protocol.search(self.bench.search), self.recipe(cell), field)
+        found = found[:1] if self.bench.profile == "rehearsal" else found  # the recipe's own rate alone
+        more = [(change.pop(field), change) for change in found]
+        return [replace(cell, rate=rate, changes=cell.changes | change, trial=True) for rate, change in more]
 
     def about(self, run: Run) -> dict:
         """What a record of a run says beside what decided it."""
-        drawn = run.task in embedded_tasks()
-        return {
-            "profile": self.bench.profile,
-            "recipe": self.bench.recipe,
-            "data": "embedded" if drawn else str(self.bench.data_dir),
-            "evidence": "trend",
-            "images": "of this project" if drawn else "from a folder",
-        }
+        drawn, sources = run.task in embedded_tasks(), self.protocol.sources
+        return (
+            {
+                "profile": self.bench.profile,
+                "recipe": self.bench.recipe,
+                "data": "embedded" if drawn else str(self.bench.data_dir),
+                "evidence": "trend",
+                "images": "of this project" if drawn else "from a folder",
+            }
+            | ({"trained_on": JOINED} if self.joins(run) else {})
+            | ({"sources": sources} if sources else {})
+        )
 
     def find(self, run: Run) -> Record | None:
         """The record of a run, which other code may have made; None where there is none."""
         backbone = self.backbone(run.backbone, run.scratch)
-        facts = self.facts(run.task, backbone.image_size, run.train_size)
-        other = None if run.prepared_on is None else self.facts(run.prepared_on, backbone.image_size).fingerprint
+        facts, other = self.facts_of(run), None
+        if run.prepared_on is not None:
+            other = self.facts_of(replace(run, task=run.prepared_on, train_size=None, trial=True)).fingerprint
         settings = settings_of(
             run.method,
-            method_settings(run.method, **run.settings),
+            method_settings(run.method, **self.chosen(run)),
             backbone,
             facts.settings,
             self.recipe(run),
@@ -230,7 +336,7 @@ class Lab:
         return done
 
 
-def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
+def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
     """Do the runs that have no record yet and return one row a run.
 
     Args:
@@ -245,7 +351,18 @@ def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Ru
         BadInput: no run was asked for, or, after all runs, some failed.
     """
     lab = bench if isinstance(bench, Lab) else Lab(bench)
-    done = zip(runs, run_all([(run.label, lambda run=run: lab.do(run)) for run in runs], label), strict=True)
+    last = {name: number for number, run in enumerate(runs) for name in (run.task, run.prepared_on)}
+
+    def do(number: int, run: Run) -> Record:
+        try:
+            return lab.do(run)
+        finally:
+            for name in {run.task, run.prepared_on} - {None}:
+                if last[name] == number:
+                    lab.leave(name)
+
+    jobs = [(run.label, lambda number=number, run=run: do(number, run)) for number, run in enumerate(runs)]
+    done = zip(runs, run_all(jobs, label), strict=True)
     found = [*done, *((run, lab.do(run, compute=False)) for run in kept)]
     rows = [row_of(run, record) for run, record in found if record is not None]
     if not rows:
@@ -256,6 +373,8 @@ def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Ru
 def row_of(run: Run, record: Record) -> dict:
     """A row of `sweep`."""
     values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
+    if "trained_on" in record.about:
+        values["val"] = float("nan")  # it was trained on
     return {
         "backbone": run.backbone,
         "task": run.task,
@@ -268,6 +387,7 @@ def row_of(run: Run, record: Record) -> dict:
         "record": record,
         "run": run,
         **run.settings,
+        **{name: record.settings["method_settings"][name] for name, n in run.settings.items() if isinstance(n, Usual)},
     }
 
 
@@ -276,11 +396,8 @@ def rate_name(method: str) -> str:
     return "head_rate" if method == "linear-probe" else "learning_rate"
 
 
-FACTORS = (0.2, 1.0, 5.0)  # of the recipe's rate: three rates a cell, the same budget for every method
-
-
 def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
-    """The runs at the learning rate that did best, of FACTORS, on validation with seed 0 for their own cell.
+    """The runs at what did best of the search's tries, on validation with seed 0 for their own cell.
 
     A cell is a backbone, a task and a method with its settings. Equals: the rate nearest to the recipe's wins.
     The test accuracy of the tried runs is not looked at.
@@ -289,11 +406,7 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
         compute: False takes only what is on disk; a cell whose search is not whole keeps the recipe's rate.
     """
     cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs}
-    tried = {}
-    for name, cell in cells.items():
-        recipe = lab.recipe(cell)
-        rate = getattr(recipe, rate_name(cell.method)) or recipe.learning_rate  # a head without a rate has the method's
-        tried[name] = [replace(cell, rate=rate * factor) for factor in sorted(FACTORS, key=lambda f: abs(np.log(f)))]
+    tried = {name: lab.trials(cell) for name, cell in cells.items()}
     if compute:
         every = [run for trials in tried.values() for run in trials]
         run_all([(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
@@ -301,8 +414,9 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
     for name, trials in tried.items():
         records = [lab.do(run, compute=False) for run in trials]
         if all(records):
-            best[name] = max(zip(trials, records), key=lambda pair: pair[1].values["val"])[0].rate
-    return [replace(run, rate=best.get(repr(replace(run, seed=0)), run.rate)) for run in runs]
+            best[name] = max(zip(trials, records), key=lambda pair: pair[1].values["val"])[0]
+    chosen = [(run, best.get(repr(replace(run, seed=0)), run)) for run in runs]
+    return [replace(run, rate=like.rate, changes=like.changes) for run, like in chosen]
 
 
 def ap_rates(recipe: str, part: str) -> dict:
