@@ -115,8 +115,16 @@ class Runs:
             large = {name: job(paper, run=False) for name, job in jobs.items()}
             if all(large.values()):
                 self.made |= large
+            else:
+                self.say_small()
         for name in progress([name for name in jobs if name not in self.made], "shallow ViT"):
             self.made[name] = jobs[name](p)
+
+    def say_small(self) -> None:
+        """Say of every artifact of the page that what is shown is below the paper's size."""
+        why = "The paper's 1000 neurons and 20 trials: not all records of them are kept, so what is shown is smaller."
+        for artifact in self.page.artifacts:
+            self.page.not_run(artifact, why=why, command=f"make notebook NAME={self.page.name} PROFILE=paper")
 
     @property
     def trials(self) -> int:

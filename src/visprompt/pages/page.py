@@ -115,6 +115,13 @@ class Page:
         self.claims[claim_id] = found
         display(HTML(judging.claim_html(claim, found)))
 
+    def judge_count(self, claim_id: str, count, *, records=(), note: str = "") -> None:
+        """Hold a row of `measure.counts.printed_counts` against a claim; not judged where its settings had to be fitted."""
+        if pd.isna(count.agrees):
+            self.not_judged(claim_id, f"the paper leaves open what it would take: {count.reading}")
+        else:
+            self.judge(claim_id, count.computed, evidence="derived", records=records, note=note or count.reading)
+
     def not_judged(self, claim_id: str, why: str) -> None:
         """Say that what was run cannot test a claim, and why."""
         claim = papers.claim(claim_id)
