@@ -6,6 +6,16 @@ DATA ?=
 CORES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 NAME ?=
 ARGS ?=
+# What narrows a book to some chapters and runs, each one or more words, such as TASKS="dtd10 cifar100".
+PAPERS ?=
+TASKS ?=
+METHODS ?=
+SEEDS ?=
+EPOCHS ?=
+BACKBONE ?=
+WEIGHTS ?=
+LARGER ?=
+NARROWING = PAPERS TASKS METHODS SEEDS EPOCHS BACKBONE WEIGHTS LARGER
 # those without labels first: two of the others start from them
 BACKBONES = $(foreach size,micro nano mini,vit_$(size)_patch4_24.mae vit_$(size)_patch4_24) vit_micro_patch4_24.mocov3 \
 	resnet_micro_24
@@ -17,13 +27,14 @@ BIN := .venv/bin
 READY := .venv/.ready
 export OMP_NUM_THREADS ?= 1
 # Recipes read what the user gave from the environment, where quotes and # have no meaning.
-export PROFILE DEVICE GPUS DATA CORES NAME ARGS
+export PROFILE DEVICE GPUS DATA CORES NAME ARGS $(NARROWING)
 # Two makes in one folder take turns; a killed one leaves no lock behind.
 TURN := $(if $(shell command -v flock),flock build/.turn,)
 WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make in this folder.";,)
 SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
 	--cores "$$CORES" --resources gpu="$$GPUS" --rerun-incomplete --keep-going --quiet host \
-	--config profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" --
+	--config $(MORE) profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" \
+	$(foreach name,$(NARROWING),$(shell echo $(name) | tr A-Z a-z)="['$$(sed "s/'/''/g" <<<"$$$(name)")']") --
 # What snakemake itself would refuse at length; the rest is checked in the Snakefile, for clusters too.
 CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	{ echo "CORES is '$$CORES'; write a number, such as CORES=2"; exit 2; }; \
@@ -31,17 +42,35 @@ CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	bash -nc "true $$ARGS" 2>/dev/null || \
 	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }
 
-.PHONY: help book test notebook bench lock pretrain clean
+.PHONY: help book sweep rehearsal test test-cluster notebook bench lock pretrain clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-book: $(READY)  ## run what changed, build the website in build/site (PROFILE=paper DATA= DEVICE= GPUS= CORES=)
+book: $(READY)  ## run what changed, build the website in build/site (PROFILE=paper DATA= DEVICE= GPUS= CORES= PAPERS= TASKS= …)
 	@$(CHECK); $(SNAKEMAKE) build/site.done
 	@echo "Open build/site/index.html in a browser."
 
+# A stage of its own, where all that is large is small and all numbers mean nothing; ends with a table of what was filled.
+sweep: MORE = sweep=build/sweep.json
+sweep: $(READY)  ## run a plan as jobs of MINUTES=30, as in ARTIFACTS="spt.table-3" PROFILE=paper (DATA= DEVICE= GPUS= CORES=)
+	@$(CHECK); $(BIN)/python -m visprompt batches $(ARTIFACTS) --profile "$$PROFILE" --minutes $(or $(MINUTES),30) \
+	  $${DATA:+--data "$$DATA"} --out build/sweep.json
+	@$(SNAKEMAKE) sweep
+
+rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, in build/rehearsal (CORES=)
+	@$(CHECK); mkdir -p build; $(BIN)/python -m visprompt.site.rehearsal prepare build/rehearsal
+	@cd build/rehearsal && export VISPROMPT_ROOT="$$PWD" PROFILE=rehearsal DATA="$$PWD/data" && \
+	  WEIGHTS="$$(.venv/bin/python -m visprompt.site.rehearsal weights .)" && export WEIGHTS && \
+	  { $(SNAKEMAKE) build/site.done; .venv/bin/python -m visprompt.site.rehearsal report .; }
+
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile $(TESTS)
+
+test-cluster: $(READY)  ## sweeps of 100 jobs through a Slurm of three nodes on this machine; Debian, root (VISPROMPT_CLUSTER_JOBS=)
+	@command -v slurmctld slurmd munged sbatch >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq slurmctld slurmd slurm-client munge >/dev/null; }
+	VISPROMPT_CLUSTER_JOBS=$${VISPROMPT_CLUSTER_JOBS:-100} $(BIN)/python -m pytest -q -rs tests/test_cluster.py
 
 notebook: $(READY)  ## run one notebook into build/notebook, as in NAME=ap ARGS="-p seeds '[0]'"
 	@[[ "$$NAME" != */* && -f "notebooks/$$NAME.py" ]] || \

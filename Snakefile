@@ -7,6 +7,8 @@ import json
 import os
 import re
 import sys
+import threading
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,15 +19,34 @@ DATA_DIR = config.get("data_dir") or ""
 if isinstance(DATA_DIR, list):  # from make, since snakemake reads a bare 2024 as a number and "a #b" as "a"
     DATA_DIR = DATA_DIR[0]
 DATA_DIR = os.path.expanduser(str(DATA_DIR))
+
+
+def words(key: str) -> list[str]:
+    """The words of a setting; make hands them over as a list of one text, for the same reason."""
+    given = config.get(key) or ""
+    return str(given[0] if isinstance(given, list) and given else given or "").split()
+
+
+# What narrows a book: parameters of the notebooks that have them, given to the chapters of PAPERS alone.
+PAPERS, SEEDS, EPOCHS = words("papers"), words("seeds"), words("epochs")
+NARROWED = {name: found for name in ("tasks", "methods", "weights") if (found := words(name))}
+NARROWED |= {"backbone": words("backbone")[0]} if words("backbone") else {}
 # Before anything runs; make names the same things in capitals.
 for name, given, right, write in (
-    ("profile", PROFILE, PROFILE in ("quick", "paper"), "quick or paper"),
+    ("profile", PROFILE, PROFILE in ("quick", "paper", "rehearsal"), "quick or paper"),
     ("device", DEVICE, re.fullmatch(r"cpu|mps|cuda(:\d+)?", DEVICE), "cpu, cuda or mps"),
+    ("list of papers", PAPERS, {*PAPERS} <= {*(known := ["ap", "davpt", "shallowvit", "ivpt", "spt"])}, " or ".join(known)),
+    ("list of seeds", SEEDS, all(re.fullmatch(r"\d+", seed) for seed in SEEDS), "numbers, such as 0 1 2"),
+    ("number of epochs", EPOCHS, not EPOCHS or re.fullmatch(r"[1-9]\d*", " ".join(EPOCHS)), "a number, such as 1"),
     ("gpus", CARDS, re.fullmatch(r"\d+", CARDS), "a number, such as 1"),
     ("data folder", DATA_DIR, not DATA_DIR or os.path.isdir(DATA_DIR), "a folder that is there, from / or from here"),
 ):
     if not right:
         sys.exit(f"the {name} is {given!r}; write {write}")
+NARROWED |= {"seeds": [int(seed) for seed in SEEDS]} if SEEDS else {}
+NARROWED |= {"epochs": int(EPOCHS[0])} if EPOCHS else {}
+NARROWED |= {"larger": True} if words("larger") else {}
+os.environ.setdefault("VISPROMPT_RUN", f"{os.getpid()} {time.time()}")  # weights that cannot be reached are asked for once
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two runs of one thread are faster than one of two
 # Freed memory stays with the process: fresh pages cost these small networks a tenth of their time (glibc only).
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**30))
@@ -49,6 +70,15 @@ WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*")
 PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "records" not in p.parts)
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
+
+# A sweep is a list of jobs, as `visprompt plan --jobs` writes it: {"jobs": [{"name", "notebook", "parameters", "minutes",
+# "after"}]}. Every job is a papermill run of a notebook that is narrowed to some of its runs.
+SWEEP = str(config.get("sweep") or "")
+JOBS = {}
+if SWEEP:
+    with open(SWEEP, encoding="utf-8") as file:
+        JOBS = {job["name"]: job for job in json.load(file)["jobs"]}
+FOLDER = f"build/jobs/{Path(SWEEP).stem}"
 
 STORES = ("build/records", "book/records")
 RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visprompt.pages.page leaves them
@@ -83,11 +113,31 @@ if DEVICE == "cuda" and CARDS > 1:
 
 
 def parameters(name: str, piece: str | None = None) -> str:
-    """What papermill passes to a notebook, as JSON; the data folder only to notebooks that take one."""
-    given = {"profile": PROFILE, "device": DEVICE}
-    if DATA_DIR and "\ndata_dir = " in Path(f"notebooks/{name}.py").read_text(encoding="utf-8"):
-        given["data_dir"] = DATA_DIR
+    """What papermill passes to a notebook, as JSON: the data folder and what narrows only to those that take it."""
+    given, text = {"profile": PROFILE, "device": DEVICE}, Path(f"notebooks/{name}.py").read_text(encoding="utf-8")
+    paper = name.split("_")[0].replace("shallow", "shallowvit")
+    wanted = {**NARROWED, **({"data_dir": DATA_DIR} if DATA_DIR else {})} if not PAPERS or paper in PAPERS else {}
+    given |= {key: value for key, value in wanted.items() if f"\n{key} = " in text}
     return json.dumps({**given, **(SLICES[name][piece] if piece else {})}, ensure_ascii=False)
+
+
+def job_parameters(name: str) -> str:
+    """What papermill passes to the notebook of a job, as JSON."""
+    job = JOBS[name]
+    return json.dumps({**json.loads(parameters(job["notebook"])), **job["parameters"]}, ensure_ascii=False)
+
+
+def tell_progress() -> None:
+    """Say once a minute how far a sweep is, and how long it will take at the pace so far."""
+    minutes = {name: job["minutes"] for name, job in JOBS.items()}
+    there = {name for name in JOBS if Path(FOLDER, f"{name}.ipynb").exists()}
+    todo, start = sum(minutes[name] for name in JOBS if name not in there), time.monotonic()
+    while True:
+        time.sleep(60)
+        done = {name for name in JOBS if Path(FOLDER, f"{name}.ipynb").exists()} - there
+        share = sum(minutes[name] for name in done) / max(todo, 1e-9)
+        left = f", about {(time.monotonic() - start) * (1 - share) / share / 60:.0f} min left" if share else ""
+        print(f"[sweep] {len(done) + len(there)} of {len(JOBS)} jobs{left}", file=sys.stderr, flush=True)
 
 
 def named(path: Path) -> set[str]:
@@ -117,11 +167,17 @@ def forget_what_is_gone() -> None:
 
 if workflow.is_main_process and not workflow.dryrun:
     forget_what_is_gone()
+    if JOBS:
+        threading.Thread(target=tell_progress, daemon=True).start()
 
 
 wildcard_constraints:
     name="[^/.]+",
     piece="[^/.]+",
+    job="[^/]+",
+
+
+localrules: all, sweep, convert, site
 
 
 rule all:
@@ -165,6 +221,36 @@ rule slice:
         "build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb 2>&1 "
         "| {NAMED} {wildcards.name}:{wildcards.piece} && "
         "mv build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb {output}"
+
+
+rule sweep:
+    """Every job of a sweep."""
+    input:
+        [f"{FOLDER}/{name}.ipynb" for name in JOBS],
+
+
+rule job:
+    """One job of a sweep, the longest first. A second start does only those that are not done."""
+    input:
+        notebook=lambda wildcards: f"build/ipynb/{JOBS[wildcards.job]['notebook']}.ipynb",
+        after=lambda wildcards: [ancient(f"{FOLDER}/{name}.ipynb") for name in JOBS[wildcards.job].get("after", ())],
+        code=RUN,
+        settings=SETTINGS,
+        weights=WEIGHTS,
+    output:
+        f"{FOLDER}/{{job}}.ipynb",
+    message:
+        "run the job {wildcards.job} ({params.given})"
+    params:
+        given=lambda wildcards: job_parameters(wildcards.job),
+    priority: lambda wildcards: JOBS[wildcards.job]["minutes"]
+    resources:
+        gpu=GPUS,
+    shell:
+        "{CARD}mkdir -p build/running/jobs && "
+        "papermill --cwd . -y {params.given:q} {input.notebook} build/running/jobs/{wildcards.job}.ipynb 2>&1 "
+        "| {NAMED} {wildcards.job} && "
+        "mv build/running/jobs/{wildcards.job}.ipynb {output}"
 
 
 rule execute:

@@ -49,7 +49,7 @@ page, p = runs.page, runs.p
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 frame = runs.frame
-with_ap = "ap" in p.methods
+with_ap = "ap" in p.methods and len(frame) > 0
 PETS = '["oxford_iiit_pet"]'
 
 # %% [markdown]
@@ -83,7 +83,7 @@ page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived",
 
 # %% name="figure-2-accuracy" tags=["hide-input"]
 if runs.resnets and with_ap:
-    name, task = runs.resnets[0], p.tasks[0]
+    name, task = runs.resnets[0], runs.tasks[0]
     used = runs.layers(name, task)
     runs.show(
         "ap.figure-2",
@@ -108,12 +108,12 @@ if runs.resnets and with_ap:
 
 # %% name="ap.figure-4" tags=["hide-input"]
 if with_ap:
-    used = pd.concat([runs.layers(name, p.tasks[0]) for name in p.backbones])
+    used = pd.concat([runs.layers(name, runs.tasks[0]) for name in runs.backbones])
     runs.show(
         "ap.figure-4",
-        runs.layer_grid(p.tasks[:1]),
+        runs.layer_grid(runs.tasks[:1]),
         [*used.record],
-        f"AP by block, task {p.tasks[0]}, mean and range over {seeds_of(used)}; star: best on validation.",
+        f"AP by block, task {runs.tasks[0]}, mean and range over {seeds_of(used)}; star: best on validation.",
         "Accuracy of AP by block for the ViT and the ResNet, with the other methods as dashed lines and a star on the best block.",
     )
     runs.judge_preference("ap.figure-4.vit-prefers-shallow", runs.vits)
@@ -134,7 +134,8 @@ page.not_run(
 # a little. Prompts would like layers that see globally.
 
 # %% name="ap.figure-5" tags=["hide-input"]
-if runs.vits and runs.resnets:
+both = runs.vits and runs.resnets and p.tasks[0] in runs.tasks
+if both:
     found, count = runs.dissection()
     cka, distance = np.array(found.values["cka"]), np.array(found.values["distance"])
     page.show(
@@ -142,21 +143,21 @@ if runs.vits and runs.resnets:
         ap_layers.dissection_figure(runs.vits[0], runs.resnets[0], cka, distance),
         evidence=EVIDENCE,
         records=[found],
-        how=f"Frozen {runs.vits[0]} and {runs.resnets[0]} on {count} test images of {p.tasks[0]}; one pair of backbones, "
+        how=f"Frozen {runs.vits[0]} and {runs.resnets[0]} on {count} test images of {runs.tasks[0]}; one pair of backbones, "
         "no seeds.",
         caption="(A) Similarity of the two networks' features by block. (B) How far each attention head looks (grey dots).",
         alt="A heat map of CKA between ViT blocks and ResNet blocks, and a curve of mean attention distance over the ViT's blocks.",
     )
 
 # %% name="figure-5-claims" tags=["hide-input"]
-if runs.vits and runs.resnets:
+if both:
     turn, closest = round(0.75 * len(distance)), cka[:, -2:].mean(1).argmax() / (len(cka) - 1)
     read = {
         "cka-deep-resnet-middle-vit": ([closest], "The last stage: the mean over its two blocks."),
         "distance-falls": (ap_layers.slope(distance[:turn]), "Interval over the heads."),
         "distance-rises-at-end": (ap_layers.slope(distance[turn:]), "Interval over the heads."),
     }
-    looked_at = pd.DataFrame({"task": p.tasks[:1], "seed": 0})
+    looked_at = pd.DataFrame({"task": runs.tasks[:1], "seed": 0})
     for claim, (values, note) in read.items():
         if runs.answers(f"ap.figure-5.{claim}", looked_at):
             page.judge(f"ap.figure-5.{claim}", *values, evidence=EVIDENCE, records=[found], note=note)
@@ -182,7 +183,7 @@ if runs.vits and with_ap:
         "ap.figure-6",
         ap_layers.size_figure(used, (shallow, deep)),
         [*used.record],
-        f"Accuracy against training images, {name}, task {p.tasks[0]}, mean and range over {seeds_of(used)}.",
+        f"Accuracy against training images, {name}, task {runs.tasks[0]}, mean and range over {seeds_of(used)}.",
         "Two rising curves of test accuracy over the number of training images, for a shallow and a deep block.",
     )
     few = used[used.train_size <= p.few_shot]
@@ -216,17 +217,17 @@ page.not_run(
 # The paper repeats Figure 4 on more data sets. Here: every task of this page whose blocks were all tried.
 
 # %% name="ap.figure-a1" tags=["hide-input"]
-if with_ap and len(p.tasks) > 1:
-    used = pd.concat([runs.layers(name) for name in p.backbones])
+if with_ap and len(runs.tasks) > 1:
+    used = pd.concat([runs.layers(name) for name in runs.backbones])
     runs.show(
         "ap.figure-a1",
-        runs.layer_grid(p.tasks),
+        runs.layer_grid(runs.tasks),
         [*used.record],
-        f"AP by block on {len(p.tasks)} tasks, mean and range over {seeds_of(used)}.",
+        f"AP by block on {len(runs.tasks)} tasks, mean and range over {seeds_of(used)}.",
         "A grid of accuracy-by-block curves, one row a backbone, one column a task.",
     )
     known = embedded_tasks() if p.profile == "quick" else NINETEEN  # the paper does not name its data sets here
-    on = [task for task in p.tasks if task in known]
+    on = [task for task in runs.tasks if task in known]
     for claim, names in (("vit-prefers-shallow", runs.vits), ("cnn-prefers-deep", runs.resnets)):
         if names and len(on) < 2:
             page.not_judged(f"ap.figure-a1.{claim}", f"it is about several data sets, and of the paper's there is {len(on)}")
@@ -266,7 +267,7 @@ if runs.vits and with_ap:
         "ap.table-a3",
         {kind: {"kind": kind} for kind in ("add", "product", "concatenate")},
         {"add-over-product": ("add", "product"), "add-over-concatenate": ("add", "concatenate")},
-        f"Three ways to join prompt and activations at block {runs.place(name)} of {name}, task {', '.join(p.tasks)}; "
+        f"Three ways to join prompt and activations at block {runs.place(name)} of {name}, task {', '.join(runs.tasks)}; "
         f"{shown_of(frame)}.",
     )
 large = vp.load_backbone("vit_large_patch16_224", device="meta")
@@ -292,7 +293,7 @@ if runs.vits and with_ap:
         "ap.table-a4",
         {"AP": {}, "AP-3": {"block": [0, 1, 2]}, "AP-5": {"block": [0, 1, 2, 3, 4]}},
         {"three-blocks-gain-small": ("AP-3", "AP"), "five-blocks-gain-small": ("AP-5", "AP")},
-        f"Prompts on one block, on the first three and on the first five of {runs.vits[0]}, task {', '.join(p.tasks)}; "
+        f"Prompts on one block, on the first three and on the first five of {runs.vits[0]}, task {', '.join(runs.tasks)}; "
         f"{shown_of(frame)}.",
     )
 ap_peft.show_parameters(page, "ap.table-a4")

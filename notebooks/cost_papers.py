@@ -56,12 +56,27 @@ for claim, id in {
     "vpt-operations": "vpt-operations",
     "ivpt-operations": "ivpt-operations",
     "ivpt-parameters": "ivpt-parameters",
-    "workload-added": "text-extra-workload",
 }.items():
     count = counts.loc[f"ivpt.table-8.{id}"]
-    page.judge(f"ivpt.table-8.{claim}", count.computed, evidence="derived", note=f"{count.reading.rstrip('.')}.")
+    if pd.isna(count.agrees):
+        page.not_judged(f"ivpt.table-8.{claim}", f"the paper leaves open what it would take: {count.reading}")
+    else:
+        page.judge(f"ivpt.table-8.{claim}", count.computed, evidence="derived", note=f"{count.reading.rstrip('.')}.")
 parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
 head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
+added = cost_papers.aggregation_gmacs()
+note = "DA's product of N by N weights with N prompts; the paper does not say for which N: " + ", ".join(
+    f"{name} {value:.2g}" for name, value in added.items()
+)
+page.judge(
+    "ivpt.table-8.workload-added",
+    min(added.values()),
+    min(added.values()),
+    max(added.values()),
+    evidence="derived",
+    note=f"{note}.",
+)
+page.judge("ivpt.table-8.cheaper-than-dam-vp", len(cost_papers.not_below_dam_vp()), evidence="derived", note="Printed cells.")
 page.judge("ivpt.table-8.parts-sum", sum(parts) + head, evidence="derived", note="From the printed numbers.")
 
 # %% tags=["hide-input"]

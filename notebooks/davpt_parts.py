@@ -46,7 +46,7 @@ from visprompt.chapters.davpt_attention import Looks, guidance_table, lift
 from visprompt.data.tasks import embedded_tasks
 from visprompt.studies import bench, insights, statistics
 
-STUDIES = ["davpt-parts", "davpt-layers", "davpt-biases", "davpt-weights"]
+STUDIES = ["davpt-parts", "davpt-projection", "davpt-layers", "davpt-biases", "davpt-weights"]
 chapter = Chapter.opened("davpt_parts", globals(), ["benchmark", "pretraining", *STUDIES])
 page = chapter.page
 
@@ -71,6 +71,10 @@ for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items()
     chapter.judge(f"davpt.table-4.losses-{kind}", everything, "DA-VPT", "VPT-Deep", on=on)
     chapter.judge(f"davpt.table-4.bias-{kind}", everything, "DA-VPT+", "DA-VPT", "Each at its own rate.", on=on)
     chapter.judge(f"davpt.table-4.all-{kind}", everything, "DA-VPT+", "VPT-Deep", on=on)
+
+compared = pd.concat([everything, chapter.rows("davpt-projection", part="supervised")])
+note = "Each at its own rate."
+chapter.judge("davpt.table-4.projected-query", compared, "DA-VPT", "DA-VPT, prompts themselves", note, on="fine")
 
 # %% [markdown]
 # Latency, memory and parameters at the size of the paper's model. Times of different machines do not compare, so each

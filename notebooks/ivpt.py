@@ -140,6 +140,10 @@ if "larger" in sizes:
     claim, note = "ivpt.table-5.ivpt-over-vpt-larger", "Rates of the middle size."
     chapter.judge(claim, sizes["larger"], "iVPT", "VPT-Deep", on="sizes", note=note)
 ivpt.audit(chapter, "ivpt.table-5")
+ivpt.derive(chapter, "ivpt.table-5.gains-everywhere", len(ivpt.not_above_vpt()))
+if chapter.p.profile == "quick":
+    why = "no small network plays a ViT-H/14 or a Swin-B; the sizes that are played are judged above"
+    page.not_judged("ivpt.table-5.ivpt-over-vpt-huge", why)
 page.printed("ivpt.table-5", "Table 5 as printed")
 chapter.end("ivpt.table-5", ivpt.SIZES_WHY, "benchmark", "sizes")
 

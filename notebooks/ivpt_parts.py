@@ -181,7 +181,8 @@ parts.show_noise(chapter, "ivpt.figure-6", foreign_noise)
 if len(foreign_noise):
     claim = "ivpt.figure-6.more-on-foreign"
     foreign = parts.spared(chapter, foreign_noise, claim, "ivpt.figure-6")
-    more = (foreign - parts.spared(chapter, natural_noise, claim, "ivpt.figure-4")).dropna()
+    natural = parts.spared(chapter, natural_noise, claim, "ivpt.figure-4")
+    more = (foreign.mean(axis=1) - natural.mean(axis=1)).dropna()
     used = [*foreign_noise.record, *natural_noise.record]
     chapter.judge_values(claim, more, used, "Against the tasks of Figure 4, paired by seed;")
 chapter.end("ivpt.figure-6", NOISE, "benchmark", "ivpt-structures")
@@ -196,7 +197,7 @@ chapter.end("ivpt.figure-6", NOISE, "benchmark", "ivpt-structures")
 # many test images. Even attention over all patches has the logarithm of their number; one patch has 0.
 
 # %% name="ivpt.figure-7" tags=["hide-input"]
-looked_at = parts.LOOKED_AT[chapter.p.profile]
+looked_at = parts.LOOKED_AT[chapter.p.plan]
 both = zip(ivpt.PAIR, ["vpt-deep", "ivpt"], strict=True)
 found = [parts.insight(chapter, insights.attention_maps, "benchmark", name, slug, looked_at) for name, slug in both]
 maps = pd.concat(found)

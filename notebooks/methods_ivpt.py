@@ -121,5 +121,11 @@ page.present(
     alt="Without LayerNorm all points lie on the diagonal; with it they lie on a flatter band around it.",
 )
 
+# %% name="ivpt-reweighting-claims" tags=["hide-input"]
+for claim, aggregated in {"cdc": False, "da": True}.items():
+    gaps = [sides.values[f"{aggregated} {norm}"]["gap"] for norm in (False, True)]
+    note = f"With the block's LayerNorm, which the argument leaves out, the two differ by up to {gaps[1]:.2f}."
+    page.judge(f"ivpt.figure-2.{claim}-re-weights", gaps[0], evidence="derived", records=[sides], note=note)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

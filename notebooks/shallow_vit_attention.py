@@ -22,6 +22,7 @@ profile = "quick"
 device = "cpu"
 seeds = None  # list of trial seeds; None: those of the profile
 neurons = None  # m; None: that of the profile
+larger = False  # with profile = "paper" the paper's trials and neurons, hours
 
 # %% tags=["hide-input", "remove-output"]
 from visprompt.chapters import shallow_attention
@@ -32,7 +33,7 @@ from visprompt.studies.statistics import interval
 p, page, runs = opened("shallow_vit_attention", TrialParameters, globals())
 
 # %% name="runs" tags=["hide-input", "remove-output"]
-runs.compute(shallow_attention.jobs(p))
+runs.compute(shallow_attention.jobs())
 attention = shallow_attention.Attention(runs)
 
 # %% [markdown]
@@ -52,7 +53,7 @@ runs.show(
     "shallowvit.proposition-2",
     attention.by_query(),
     "map 5",
-    how=f"Mean and range of {len(p.seeds)} trials. The dotted line is the median step of the first zero test loss.",
+    how=f"Mean and range of {runs.trials} trials. The dotted line is the median step of the first zero test loss.",
     caption="Attention on label-relevant tokens over training.",
     alt="Attention on relevant tokens rises for all queries and stops rising once the loss is zero.",
 )
@@ -90,7 +91,7 @@ runs.present(
     shallow_attention.kept_table(runs),
     "kept",
     cell="kept",
-    how=f"Means of {len(p.seeds)} trials in the setting of Figure 4; half of the tokens are label-relevant.",
+    how=f"Means of {runs.trials} trials in the setting of Figure 4; half of the tokens are label-relevant.",
     caption="Half of the tokens dropped from test samples by the attention that they get.",
 )
 runs.judge(
@@ -116,7 +117,7 @@ runs.show(
     "shallowvit.figure-4",
     attention.readings(),
     *names,
-    how=f"Means of {len(p.seeds)} trials, 200 stored samples, 400 steps.",
+    how=f"Means of {runs.trials} trials, 200 stored samples, 400 steps.",
     caption="Attention on label-relevant tokens in four readings of Section 4.1.",
     alt="In the judged reading the attention on relevant tokens rises most; with one a it stops early; "
     "with the printed start it stays where it was.",
@@ -148,7 +149,7 @@ runs.show(
     "shallowvit.figure-7",
     attention.more_patterns(),
     *many,
-    how=f"Mean and range of {len(p.seeds)} trials; setting of Figure 4 with more patterns.",
+    how=f"Mean and range of {runs.trials} trials; setting of Figure 4 with more patterns.",
     caption="Attention on label-relevant and on other tokens.",
     alt="For all three numbers of patterns the attention on relevant tokens rises and then stays below one.",
 )

@@ -21,6 +21,7 @@ profile = "quick"
 device = "cpu"
 seeds = None  # list of trial seeds; None: those of the profile
 neurons = None  # m; the runs of Lemmas 2 and 4 have 1000
+larger = False  # with profile = "paper" the paper's trials and neurons, hours
 
 # %% tags=["hide-input", "remove-output"]
 import numpy as np
@@ -81,7 +82,7 @@ runs.show(
     "shallowvit.lemma-2",
     shallow_lemmas.growth(runs),
     "lemma",
-    how=f"Means of {len(p.seeds)} trials; solid lines on the right are the discriminative patterns.",
+    how=f"Means of {runs.trials} trials; solid lines on the right are the discriminative patterns.",
     caption="Growth of the hidden layer (left), of queries, keys and values (right).",
     alt="Neurons grow along their own discriminative direction, lucky ones more than others; queries, keys "
     "and values of discriminative patterns grow and those of the rest hardly move.",
@@ -165,7 +166,7 @@ runs.show(
     "shallowvit.lemma-4",
     shallow_lemmas.kept(runs),
     "lemma",
-    how=f"Means of {len(p.seeds)} trials.",
+    how=f"Means of {runs.trials} trials.",
     caption="Lucky neurons of the start that are still lucky, and neurons in the cone of Definition 2.",
     alt="Half of the lucky neurons, those with the wrong output sign, leave; those with the right sign stay.",
 )

@@ -51,7 +51,7 @@ runs.show(
     "shallowvit.figure-5",
     shallow_pruning.five_patterns(runs),
     "prune 5",
-    how=f"Mean and 95 % interval of {len(p.seeds)} trials after 250 steps.",
+    how=f"Mean and 95 % interval of {runs.trials} trials after 250 steps.",
     caption="Test loss against the share of tokens removed before training and testing.",
     alt="The test loss falls as label-irrelevant or noisy tokens are removed, and less when any tokens are.",
 )
@@ -73,7 +73,7 @@ runs.show(
     "shallowvit.figure-8",
     shallow_pruning.more_patterns(runs),
     *(f"prune {m}" for m in COUNTS[1:]),
-    how=f"Mean and 95 % interval of {len(p.seeds)} trials after 250 steps.",
+    how=f"Mean and 95 % interval of {runs.trials} trials after 250 steps.",
     caption="Test loss against the share of tokens removed, for more patterns.",
     alt="For all three numbers of patterns the test loss falls as irrelevant or noisy tokens are removed.",
 )

@@ -21,6 +21,7 @@ profile = "quick"
 device = "cpu"
 seeds = None  # list of trial seeds; None: those of the profile
 neurons = None  # m; None: that of the profile
+larger = False  # with profile = "paper" the paper's trials and neurons, hours
 
 # %% tags=["hide-input", "remove-output"]
 import numpy as np
@@ -36,7 +37,7 @@ p, page, runs = opened("shallow_vit_theorem", TrialParameters, globals())
 # %% name="runs" tags=["hide-input", "remove-output"]
 runs.compute(shallow_samples.jobs())
 curves = shallow_samples.Curves(runs)
-fits, few = curves.fits, f"{len(p.seeds)} trials a point; lines join the medians, dots are trials."
+fits, few = curves.fits, f"{runs.trials} trials a point; lines join the medians, dots are trials."
 
 # %% [markdown]
 # (shallowvit.theorem-1)=
@@ -147,7 +148,7 @@ runs.present(
     shallow_samples.batch_table(runs),
     "batch",
     cell="batch",
-    how=f"Medians of {len(p.seeds)} trials, B = 8 at alpha* = 0.4.",
+    how=f"Medians of {runs.trials} trials, B = 8 at alpha* = 0.4.",
     caption="Iterations and samples where the batch grows as Eq. 9 asks.",
 )
 
@@ -176,7 +177,7 @@ runs.show(
     curves.iterations(["judged", "shared"]),
     "alpha judged",
     "alpha shared",
-    how=f"Medians of {len(p.seeds)} trials; dashed: least squares line through them.",
+    how=f"Medians of {runs.trials} trials; dashed: least squares line through them.",
     caption="Iterations until the test loss is below 0.001.",
     alt="Iterations rise with 1 over alpha*, close to a straight line.",
 )
@@ -258,7 +259,7 @@ runs.show(
     "shallowvit.figure-3",
     curves.with_cnn(),
     *(f"alpha {name}" for name in ("judged", "CNN", "shared", "shared CNN")),
-    how=f"Medians of {len(p.seeds)} trials; a median over the cap is drawn at the cap.",
+    how=f"Medians of {runs.trials} trials; a median over the cap is drawn at the cap.",
     caption="Samples needed by the ViT and by a CNN on the same data.",
     alt="The CNN needs several times the samples of the ViT at every alpha*.",
 )

@@ -108,6 +108,7 @@ if len(watched):
     alt = "Curves of NMI over epochs for VPT-Deep and SPT-Deep, one panel a task."
     chapter.show("spt.figure-2", spt.nmi_figure(spt.nmi(watched)), watched, caption, alt)
     spt.judge_nmi(chapter, watched)
+spt.judge_convergence(chapter)
 chapter.end("spt.figure-2", "CUB-200-2011, Caltech-101, Patch Camelyon and Clevr/count with ViT-B/16 of MAE.", "pretraining")
 
 # %% [markdown]
@@ -133,6 +134,11 @@ for part in ("mae", "mocov3"):
         for slug, rival in rivals.items():
             chapter.judge(f"spt.table-2.{part}-over-{slug}", frame, "SPT-Deep", rival, on="pretraining", parts=[part])
 page.judge("spt.table-2.wins-over-full", spt.wins_over_full(), evidence="derived", note="Counted in the printed cells.")
+more = spt.mocov3_over_mae()
+note = "By mean: " + ", ".join(f"{name} {value:.1f}" for name, value in more.mean().items())
+below = [f"{method} on {name}" for name in more for method in more.index if more.loc[method, name] <= 0]
+note += f". Not above for {', '.join(below)}." if below else "."
+page.judge("spt.table-2.mocov3-over-mae", more.to_numpy().mean(), evidence="derived", note=note)
 page.printed("spt.table-2", "Table 2 as printed")
 chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.", "pretraining")
 

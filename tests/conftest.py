@@ -1,5 +1,7 @@
 """What the tests share."""
 
+import os
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from visprompt import records
 from visprompt.methods import method_class
 
 torch.set_num_threads(1)
+os.environ["VISPROMPT_CACHE"] = "none"  # images stay in memory but where a test says otherwise
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 import visprompt as vp
-from visprompt.data import catalogue, layouts, raw_layouts
+from visprompt.data import catalogue, full_layouts, layouts, raw_layouts
 from visprompt.errors import BadInput
 
 
@@ -225,7 +225,7 @@ def test_retinopathy_takes_the_private_test_and_prepares_eyes(tmp_path):
     middle, corner = prepared[200:340, 200:340].astype(int), prepared[:20, :20]
     assert abs(middle - 128).max() < 12 and (corner == 128).all()  # what does not vary is grey, as is the outside
     (root / "test" / "2_right.jpeg").unlink()
-    with pytest.raises(BadInput, match="split test: 1 of 1 pictures are missing, first .*2_right.jpeg"):
+    with pytest.raises(BadInput, match="split test: image .*2_right.jpeg does not exist; missing: 1 of 1 pictures of test"):
         load("retinopathy", tmp_path)
 
 
@@ -300,4 +300,4 @@ def test_a_raw_task_says_what_its_folder_lacks(tmp_path):
 
 def test_every_raw_layout_belongs_to_a_data_set():
     named = {found.layout for found in catalogue.datasets().values()} - {""}
-    assert named == set(raw_layouts.RAW) <= set(layouts.LAYOUTS)
+    assert named == {*raw_layouts.RAW, *full_layouts.FULL} <= set(layouts.LAYOUTS)

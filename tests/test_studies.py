@@ -46,7 +46,7 @@ def test_every_study_names_known_methods_settings_and_tasks(profile):
     backbone = vp.load_backbone(MICRO, device="meta")
     for name, study in grids.studies().items():
         found = grids.cells(name, cast, backbone.depth)
-        assert study["title"] and (found or profile == "paper")
+        assert study["title"] and (found or profile == "paper" or not set(study["backbones"]) & set(cast.backbones))
         for _, run, rate_of in found:
             assert rate_of in (None, "none", *grids.studies()["benchmark"]["variants"])
             if profile == "quick":

@@ -1,9 +1,12 @@
 """The shallow ViT of Eq. 1 and its data, each against a definition written out here."""
 
+import types
+
 import pytest
 import torch
 from hypothesis import given, settings, strategies
 
+from visprompt.chapters import shallow_runs
 from visprompt.errors import BadInput
 from visprompt.theory import shallow_measures, shallow_training, shallow_vit
 from visprompt.theory.shallow_vit import NAMES, Settings
@@ -137,18 +140,44 @@ def test_dropping_removes_what_it_names():
     assert x.shape == (6, 10, 10) and ((x == 0) | (x == 1)).all()
 
 
-def test_the_start_satisfies_assumption_1():
-    s = Settings(dtype="float64", sigma=0.1, delta=0.2)
+@pytest.mark.parametrize("size", [0.0, 0.02, 0.1, 0.4, 0.8])
+@pytest.mark.parametrize("reading", [{}, {"heads": 2}, {"patterns": 12, "dim": 12}], ids=str)
+def test_the_start_satisfies_assumption_1(size, reading):
+    s = Settings(dtype="float64", sigma=size, delta=size / 2, **reading)
     w = shallow_vit.initial(s, generator())
-    p, eye = w["features"][0], torch.eye(s.dim, dtype=torch.float64)
-    torch.testing.assert_close(p.T @ p, eye)
-    assert (w["value"][0] - p).norm(dim=0).tolist() == pytest.approx([0.1] * s.dim)
-    for name in ("query", "key"):
-        assert (w[name][0] - eye).norm(dim=0).tolist() == pytest.approx([0.2] * s.dim)
+    p, eye = w["features"], torch.eye(s.dim, dtype=torch.float64).expand(s.heads, s.dim, s.dim)
+    torch.testing.assert_close(p.mT @ p, eye)
+    for name, basis, most in (("value", p, size), ("query", eye, size / 2), ("key", eye, size / 2)):
+        assert torch.linalg.matrix_norm(w[name], 2).max() <= 1 + 1e-12
+        error = (w[name] - basis)[..., : s.patterns].norm(dim=1)
+        assert error.amax(1).tolist() == pytest.approx([most] * s.heads, abs=1e-12)
+        assert size == 0 or error.min() > 0.2 * most
     assert w["output"].abs().unique().tolist() == pytest.approx([1000**-0.5])
-    printed = shallow_vit.initial(Settings(start="printed", dtype="float64"), generator())
-    torch.testing.assert_close(printed["query"][0], 400 * eye)
-    torch.testing.assert_close(printed["value"][0], 100 * p)
+
+
+def test_the_printed_start_is_as_printed():
+    s = Settings(start="printed", dtype="float64")
+    w = shallow_vit.initial(s, generator())
+    torch.testing.assert_close(w["query"][0], 400 * torch.eye(s.dim, dtype=torch.float64))
+    torch.testing.assert_close(w["value"][0], 100 * w["features"][0])
+
+
+def small_page(**more):
+    """A page with nothing but its parameters, as `Runs` needs it."""
+    return types.SimpleNamespace(settings=shallow_runs.TrialParameters(**more))
+
+
+@pytest.mark.parametrize("kept, wanted", [({"a", "b"}, [20, 20]), ({"a"}, [6, 6]), (set(), [6, 6])])
+def test_a_quick_page_takes_runs_of_the_papers_size_where_all_of_them_are_kept(kept, wanted):
+    def job(name):
+        return lambda p, run=True: len(p.seeds) if run or name in kept else None
+
+    runs = shallow_runs.Runs(small_page())
+    runs.compute({"a": job("a"), "b": job("b")})
+    assert [runs["a"], runs["b"]] == wanted
+    own = shallow_runs.Runs(small_page(seeds=[0, 1, 2]))  # what a reader asks for goes first
+    own.compute({"a": job("a"), "b": job("b")})
+    assert [own["a"], own["b"]] == [3, 3]
 
 
 def test_the_hinge_has_no_gradient_beyond_a_margin_of_one():

@@ -9,6 +9,7 @@ import sys
 
 from .data.commands import add_commands
 from .errors import BadInput, choose
+from .training.commands import add_commands as add_training
 
 
 def claims(args) -> None:
@@ -74,30 +75,38 @@ def bench(args) -> None:
 
 
 def study(args) -> None:
-    """Do the runs of a study of data_manifests/studies.yaml and print its means."""
+    """Do the runs of a study of data_manifests/studies.yaml, or those that an artifact shows, and print their means."""
+    from .studies import plan
     from .studies.casting import cast_for
     from .studies.grids import check_cells, share, studies, study
     from .studies.statistics import tables
     from .studies.sweeps import Bench, Lab
 
     try:
-        seeds = [int(seed) for seed in args.seeds]
+        seeds = None if args.seeds is None else [int(seed) for seed in args.seeds]
     except ValueError:
         seeds = []
-    if not seeds:
+    if seeds == []:
         raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds) or 'nothing'!r}.")
     names = args.names or list(studies())
     share(args.part)
-    changes, recipe = {} if args.epochs is None else {"epochs": args.epochs}, args.recipe or args.profile
-    actors = cast_for(recipe, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods)
+    changes, usual = {} if args.epochs is None else {"epochs": args.epochs}, args.recipe or args.profile
+    actors = cast_for(usual, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods)
     failed, done = [], 0
-    check_cells(args.names, actors, args.data_dir)
+    check_cells([name for name in args.names if "." not in name], actors, args.data_dir)
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
-    lab = Lab(Bench(recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
-    lab.protocol.search(args.grid)
+
+    def lab(recipe: str) -> Lab:
+        return Lab(Bench(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
+
+    of_profile = lab(args.profile)
+    of_profile.protocol.search(args.grid)
     for name in names:
         try:
-            frame = study(name, actors, lab, seeds=seeds, part=args.part, search=args.search)
+            if "." in name:
+                frame = plan.of_artifact(name, actors, lab, seeds=seeds, part=args.part)
+            else:
+                frame = study(name, actors, of_profile, seeds=seeds or [0], part=args.part, search=args.search)
         except BadInput as error:
             failed.append(f"{name}: {error}")
             continue
@@ -109,6 +118,34 @@ def study(args) -> None:
         raise BadInput(" | ".join(failed))
     if not done:
         raise BadInput(f"nothing to run: there are fewer cells than part {args.part} wants; give fewer parts.")
+
+
+def plan(args) -> None:
+    """What artifacts take: runs, those recorded, bytes to fetch, GPU hours, and the command for each."""
+    from .studies import budget
+
+    found = budget.plan(*args.artifacts, profile=args.profile, data_dir=args.data, device=args.device)
+    if args.format == "csv":
+        found.frame().to_csv(sys.stdout, index=False)
+    else:
+        print(found.as_json() if args.format == "json" else budget.text(found))
+
+
+def batches(args) -> None:
+    """Cut the runs of artifacts into jobs of a useful length, longest first, for `make sweep`."""
+    from .studies.batches import batches, planned_runs, write_jobs
+    from .studies.forecast import speed_of
+
+    runs, speed = planned_runs(args.artifacts, args.profile, args.data), speed_of(args.device)
+    hours = {run.key: speed.hours(run) for run in runs}
+    jobs = batches(runs, lambda run: 60 * (hours[run.key] or 0), args.minutes)
+    given = {"data_dir": args.data, "weights": args.weights, "artifacts": args.artifacts or None}
+    if not jobs:
+        raise BadInput("nothing is trained for these artifacts on the data at hand; see: visprompt plan.")
+    if args.out:
+        write_jobs(jobs, args.out, **{name: value for name, value in given.items() if value})
+    total = sum(job.minutes for job in jobs) / 60
+    print(f"{len(runs)} runs in {len(jobs)} jobs, the longest {jobs[0].minutes:.0f} min, {total:.1f} h ({speed.how})")
 
 
 def rates(args) -> None:
@@ -233,6 +270,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             command.add_argument(name, **settings)
         command.set_defaults(run=function)
     add_commands(commands.add_parser("data", help="the papers' data sets: list, info, fetch, verify, where"))
+    add_training(commands)
     return parser.parse_args(arguments)
 
 
@@ -242,6 +280,7 @@ PROFILE = ("--profile", {"default": "quick"})
 DEVICE = ("--device", {"default": "cpu", "help": "cpu or cuda"})
 FILES = ("--weights", {"nargs": "+", "default": [], "metavar": "NAME=FILE", "help": "weights that have no address"})
 FOLDER = ("--data-dir", {"help": "folder of the tasks that are not embedded"})
+FORMAT = ("--format", {"choices": ["table", "csv", "json"], "default": "table"})
 COMMANDS = {  # function -> its options
     claims: [PAPER, ("--verdict", {}), PROFILE],
     audit: [("paper", {"nargs": "?", "help": "slug of one paper"}), ("--verdict", {})],
@@ -255,12 +294,12 @@ COMMANDS = {  # function -> its options
         ("--again", {"action": "store_true", "help": "delete this machine's records of the bench and time anew"}),
     ],
     study: [
-        ("names", {"nargs": "*", "help": "studies; all of them unless given"}),
-        ("--seeds", {"nargs": "*", "default": ["0"]}),
+        ("names", {"nargs": "*", "help": "studies, or artifacts such as spt.table-3; all studies unless given"}),
+        ("--seeds", {"nargs": "*", "help": "0 of a study, and those of its paper of an artifact, unless given"}),
         ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
         PART,
-        ("--search", {"action": "store_true", "help": "search learning rates first, each cell with as many tries"}),
+        ("--search", {"action": "store_true", "help": "search learning rates first; an artifact's runs always do"}),
         ("--grid", {"default": "ours", "help": "which of the recipe's searches: ours, three rates, or printed"}),
         PROFILE,
         ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
@@ -269,6 +308,22 @@ COMMANDS = {  # function -> its options
         ("--weights", {"nargs": "+", "default": ["pretrained"], "help": "a weights file for it, or NAME=FILE for several"}),
         FOLDER,
         DEVICE,
+    ],
+    plan: [
+        ("artifacts", {"nargs": "*", "metavar": "artifact", "help": "such as spt.table-3; all unless given"}),
+        ("--profile", {"default": "paper"}),
+        ("--data", {"metavar": "FOLDER", "help": "a folder of data sets; plan only what is there"}),
+        ("--device", {"help": "of data_manifests/devices.yaml, or measured: what visprompt bench timed here"}),
+        FORMAT,
+    ],
+    batches: [
+        ("artifacts", {"nargs": "*", "help": "such as spt.table-3; all of them unless given"}),
+        ("--profile", {"default": "paper"}),
+        ("--minutes", {"type": float, "default": 30, "help": "that a job may take (30)"}),
+        ("--data", {"metavar": "FOLDER", "help": "a folder of data sets; only what is there is run"}),
+        ("--device", {"help": "whose hours count, as of visprompt plan"}),
+        ("--out", {"help": "where to write the list; none: only say how many"}),
+        FILES,
     ],
     rates: [
         ("method", {"help": "its slug"}),
@@ -282,7 +337,7 @@ COMMANDS = {  # function -> its options
         ("--task", {}),
         ("--backbone", {}),
         ("--outdated", {"action": "store_true", "help": "only those that other code made"}),
-        ("--format", {"choices": ["table", "csv", "json"], "default": "table"}),
+        FORMAT,
     ],
     verify: [
         ("count", {"type": int, "nargs": "?", "default": 3, "help": "how many (3)"}),

@@ -1,6 +1,8 @@
 """The words of profiles, evidence and verdicts, written once."""
 
-PROFILES = ("quick", "paper")
+PLANS = ("quick", "paper")  # that have lists of runs of their own
+PROFILES = (*PLANS, "rehearsal")
+REHEARSED = "rehearsal: the numbers mean nothing"  # said by every record, page and badge of the profile rehearsal
 EVIDENCE = ("derived", "measured", "trend", "replicated")
 WEAKEST_FIRST = ("trend", "measured", "derived", "replicated")  # what is shown in several ways counts as the weakest
 VERDICTS = ("agrees", "disagrees", "inconclusive")  # on a paper: of derived, measured and replicated evidence

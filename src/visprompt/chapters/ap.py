@@ -15,6 +15,7 @@ from .. import auditing, papers
 from ..data.tasks import load_task
 from ..methods import build_method
 from ..models.backbones import Backbone
+from ..models.embedded import networks
 from ..pages import plots
 from ..pages.page import Page
 from ..records import Record
@@ -23,7 +24,7 @@ from ..studies.statistics import difference
 from ..studies.sweeps import Run, block_rates, rate_name
 from ..training.loop import tune
 from ..training.recipe import load_recipe
-from .ap_runs import EVIDENCE, LAYER_TASKS, NINETEEN, ApParameters, ApRuns
+from .ap_runs import EVIDENCE, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
 
 TASKS = {
     "quick": ["position", "count", "texture"],
@@ -36,6 +37,7 @@ RATES = {  # tried for each method, in the quick profile
     "vp": [0.01, 0.03, 0.1, 0.3, 1.0],
     "ap": [0.01, 0.03, 0.1, 0.3, 1.0],
 }
+COMPACT = "the paper itself excepts compact models such as ResNet-18 and ViT-Tiny (ap.table-1.compact-not-over-norm), and"
 VARIANTS = {
     "product": {"block": 2, "kind": "product"},
     "concatenate": {"block": 2, "kind": "concatenate"},
@@ -54,7 +56,7 @@ class TableParameters(ApParameters):
     def of_profile(self) -> dict:
         """Tasks that are asked for are run."""
         looked_up = ["texture"] if self.profile == "quick" and self.tasks is None else []
-        return super().of_profile() | {"tasks": TASKS[self.profile], "looked_up": looked_up}
+        return super().of_profile() | {"tasks": TASKS[self.plan], "looked_up": looked_up}
 
 
 class TableRuns(ApRuns):
@@ -64,7 +66,7 @@ class TableRuns(ApRuns):
 
     def runs_of(self, backbone: str, seed: int) -> list[Run]:
         found = []
-        for task in self.p.tasks:
+        for task in self.tasks:
             for size in self.amounts(backbone, task, [None, self.p.few_shot]):
                 found += [Run(backbone, task, method, seed, size) for method in self.others(backbone)]
                 found += [self.ap(backbone, seed, task, size, block=self.place(backbone))]
@@ -74,46 +76,64 @@ class TableRuns(ApRuns):
         """Where some tasks are only looked up, so are the others with few images, but for the layers' task."""
         if not self.p.looked_up:
             return True
-        return run.task not in self.p.looked_up and (run.train_size is None or run.task in LAYER_TASKS[self.p.profile])
+        return run.task not in self.p.looked_up and (run.train_size is None or run.task in LAYER_TASKS[self.p.plan])
 
     def table(self, size: int | None = None) -> tuple[pd.DataFrame, list[Record]]:
         """Mean ± standard deviation over seeds by backbone, method and task, and the mean over tasks; and the records."""
         rows, used = [], []
-        for name in self.p.backbones:
+        for name in self.backbones:
             for method in self.p.methods:
-                runs = self.part(name, method, size=size, task=self.p.tasks)
+                runs = self.part(name, method, size=size, task=self.tasks)
                 if not len(runs):
                     continue
                 used += [*runs.record]
                 by_task = runs.groupby("task").test
                 row = {"backbone": name, "method": plots.NAMES[method]}
-                row |= {task: plots.spread(by_task.get_group(task)) for task in self.p.tasks if task in by_task.groups}
+                row |= {task: plots.spread(by_task.get_group(task)) for task in self.tasks if task in by_task.groups}
                 rows.append(row | {"mean": f"{by_task.mean().mean():.1f}"})
         return pd.DataFrame(rows).fillna("–"), used
 
     def judge_gains(self, artifact: str, size: int | None = None) -> None:
         """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand."""
-        on = about(self.p.profile, artifact)
+        on = about(self.p.plan, artifact)
         for word, names in (("resnet", self.resnets), ("vit", self.vits)):
             for name in names[:1]:
                 ap, vp, linear, norm, full = (
-                    self.part(name, method, size=size, task=self.p.tasks)
+                    self.part(name, method, size=size, task=self.tasks)
                     for method in ("ap", "vp", "linear-probe", "norm-tune", "full-finetune")
                 )
                 self.judge_lead(f"{artifact}.{word}-ap-over-vp", ap, vp, on)
                 self.judge_lead(f"{artifact}.{word}-ap-over-linear", ap, linear, on)
-                self.judge_lead(f"{artifact}.{word}-ap-over-norm", ap, norm, on)
+                if name in networks():
+                    self.page.not_judged(f"{artifact}.{word}-ap-over-norm", f"{COMPACT} {name} is smaller still")
+                else:
+                    self.judge_lead(f"{artifact}.{word}-ap-over-norm", ap, norm, on)
                 self.judge_lead(f"{artifact}.{word}-full-over-ap", full, ap, on)
+
+    def judge_compact(self) -> None:
+        """Judge what the paper's limitations say of compact models, by the network where each is least certain."""
+        on, found = about(self.p.profile, "ap.table-1"), {"over-vp": [], "not-over-norm": []}
+        for name in (name for name in self.p.backbones if name in networks()):
+            ap = self.part(name, "ap", task=self.p.tasks)
+            for claim, other in (("over-vp", "vp"), ("not-over-norm", "norm-tune")):
+                parts = self.answers(f"ap.table-1.compact-{claim}", ap, self.part(name, other, task=self.p.tasks), on=on)
+                found[claim] += [(difference(*parts), name, records_of(*parts))] if parts else []
+        for claim, leads in found.items():
+            if leads:
+                least = (min if claim == "over-vp" else max)(leads, key=lambda lead: lead[0][1 if claim == "over-vp" else 2])
+                used = [record for _, _, records in leads for record in records]
+                told = ", ".join(f"{name} {gain[0]:.1f}" for gain, name, _ in leads)
+                self.page.judge(f"ap.table-1.compact-{claim}", *least[0], evidence=EVIDENCE, records=used, note=f"{told}.")
 
     def shares(self) -> list[dict[str, pd.DataFrame]]:
         """On the first backbone, for few images and for all: method -> its rows, for the methods of Figure A3."""
         shown = [method for method in ("full-finetune", "vp", "ap") if method in self.p.methods]
-        name, tasks = self.p.backbones[0], self.p.tasks
+        name, tasks = self.backbones[0], self.tasks
         return [{m: self.part(name, m, size=size, task=tasks) for m in shown} for size in (self.p.few_shot, None)]
 
     def judge_shares(self, shares: Sequence[dict[str, pd.DataFrame]], used: Sequence[Record]) -> None:
         """Judge AP's lead over VP at the number of images where it is least certain; not where one has no answer."""
-        claim, on = "ap.figure-a3.ap-over-vp", about(self.p.profile, "ap.figure-a3")
+        claim, on = "ap.figure-a3.ap-over-vp", about(self.p.plan, "ap.figure-a3")
         found = [self.answers(claim, parts["ap"], parts["vp"], on=on) for parts in shares]
         if all(found):
             least = min((difference(*pair) for pair in found), key=lambda gain: gain[1])
@@ -124,7 +144,7 @@ class TableRuns(ApRuns):
         """Validation accuracy of the rates tried on one backbone, from kept records; the rate taken in brackets."""
         task, found, is_vit, backbone = load_task("position"), [], self.is_vit(name), self.lab.backbone(name)
         trials = [(method, plots.NAMES[method], {}, None) for method in RATES if method != "ap"]
-        by_block = block_rates(self.p.profile, is_vit, backbone.depth)
+        by_block = block_rates(self.p.plan, is_vit, backbone.depth)
         trials += [("ap", f"AP, block {block}", {"block": block}, rate) for block, rate in enumerate(by_block)]
         if is_vit:
             trials += [("ap", f"AP, {key}", VARIANTS[key], rate) for key, rate in self.variant_rates.items()]
@@ -145,7 +165,7 @@ class TableRuns(ApRuns):
     def rates(self) -> str:
         """The rates that were tried in the quick profile, as HTML; "" where there is no record of them."""
         quick = self.p.profile == "quick"
-        rows = [row for name in self.p.backbones for row in self.search_rows(name)] if quick else []
+        rows = [row for name in self.backbones for row in self.search_rows(name)] if quick else []
         if not rows:
             return ""
         shown = pd.DataFrame(rows).fillna("–").to_html(index=False, border=0)

@@ -29,7 +29,7 @@ class LayerParameters(ApParameters):
     """What the page on AP's place takes; its tasks are those on which every block is tried."""
 
     def of_profile(self) -> dict:
-        return super().of_profile() | {"tasks": LAYER_TASKS[self.profile]}
+        return super().of_profile() | {"tasks": LAYER_TASKS[self.plan]}
 
 
 class LayerRuns(ApRuns):
@@ -39,7 +39,7 @@ class LayerRuns(ApRuns):
 
     def runs_of(self, backbone: str, seed: int) -> list[Run]:
         found, place, depth = [], self.place(backbone), self.lab.backbone(backbone).depth
-        for task in self.p.tasks:
+        for task in self.tasks:
             given = [(None, {"block": block}) for block in range(depth)]
             if self.is_vit(backbone):
                 few = self.amounts(backbone, task, self.sizes)
@@ -59,7 +59,7 @@ class LayerRuns(ApRuns):
         """AP's runs by block."""
         frame = self.frame
         rows = frame[(frame.backbone == backbone) & (frame.method == "ap") & frame.full & frame.single]
-        return rows[(rows.kind == "add") & rows.task.isin(self.p.tasks if task is None else [task])].copy()
+        return rows[(rows.kind == "add") & rows.task.isin(self.tasks if task is None else [task])].copy()
 
     def layer_plot(self, ax: Axes, backbone: str, task: str) -> None:
         """Accuracy by block with the spread over seeds, the other methods as lines, a star on the block best on validation."""
@@ -94,7 +94,7 @@ class LayerRuns(ApRuns):
 
     def layer_grid(self, tasks: Sequence[str]) -> Figure:
         """AP by block: of one task a panel for every backbone, of several a row for every backbone."""
-        names, several = self.p.backbones, len(tasks) > 1
+        names, several = self.backbones, len(tasks) > 1
         shape, height = ((len(names), len(tasks)), 2.8 * len(names)) if several else ((1, len(names)), 3.3)
         fig, axes = plt.subplots(*shape, figsize=(7, height), squeeze=False)
         for ax, (name, task) in zip(axes.flat, [(name, task) for name in names for task in tasks], strict=True):
@@ -121,21 +121,21 @@ class LayerRuns(ApRuns):
             self.page.judge(claim, depth, evidence=EVIDENCE, records=records_of(*found))
         for claim, method in (("best-ap-over-vp", "vp"), ("best-ap-over-norm", "norm-tune")):
             claim = f"ap.figure-2.{claim}"
-            if found := self.answers(claim, self.layers(name), self.part(name, method, task=self.p.tasks)):
+            if found := self.answers(claim, self.layers(name), self.part(name, method, task=self.tasks)):
                 mine, other = found
                 gain = self.layer_table(name, mine)[1] - other.groupby("seed").test.mean()
                 self.page.judge(claim, *interval(gain.dropna()), evidence=EVIDENCE, records=records_of(mine, other))
 
     def by_size(self, blocks: Sequence[int]) -> pd.DataFrame:
         """AP's runs on the first ViT and task at two blocks, with few images, more, and all."""
-        name, task = self.vits[0], self.p.tasks[0]
+        name, task = self.vits[0], self.tasks[0]
         parts = [self.part(name, "ap", size=n, block=b, task=task) for n in (*self.sizes, None) for b in blocks]
         used = pd.concat(parts)
         return used[~used.index.duplicated()]  # one of the sizes may be the whole split
 
     def compare(self, artifact: str, variants: dict[str, dict], claims: dict[str, tuple[str, str]], caption: str) -> None:
         """Show a table of AP's variants on the first ViT, and judge claims on how far one is above another."""
-        found = {label: self.part(self.vits[0], "ap", task=self.p.tasks, **choice) for label, choice in variants.items()}
+        found = {label: self.part(self.vits[0], "ap", task=self.tasks, **choice) for label, choice in variants.items()}
         table = pd.DataFrame(
             [
                 {

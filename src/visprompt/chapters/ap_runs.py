@@ -1,10 +1,12 @@
 """What the pages on AP's accuracy share: their parameters, the runs they show, and what may be said of them."""
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
+from IPython.display import HTML, display
 
 from ..data.tasks import embedded_tasks
 from ..errors import BadInput, choose
@@ -44,6 +46,7 @@ NINETEEN = [  # the data sets of Table 1
     "food101",
     "waterbirds",
 ]
+REHEARSED_SHOTS = 4  # few of the few images of a rehearsal, which has twice as many of every task
 EVIDENCE = "trend"  # other data or other weights than the paper's; nothing here is called a replication
 
 
@@ -66,6 +69,8 @@ class ApParameters(Parameters):
         methods = ["linear-probe", "full-finetune", "norm-tune", "vp", "ap"]
         if self.profile == "quick":
             return dict(methods=methods, seeds=[0], kept_seeds=[1, 2, 3], few_shot=160)
+        if self.profile == "rehearsal":
+            return dict(methods=methods, seeds=[0], kept_seeds=[], few_shot=REHEARSED_SHOTS, epochs=1)
         return dict(methods=methods, seeds=[0, 1, 2, 3, 4], kept_seeds=[], few_shot=1000)
 
     def __post_init__(self):
@@ -77,16 +82,11 @@ class ApParameters(Parameters):
                 raise BadInput(f"parameter {name} is an empty list; leave it out to take the profile's.")
         for method in self.methods:
             choose("method", method, METHODS)
-        if self.profile == "paper" and self.data_dir is None:
-            raise BadInput(
-                "the paper profile reads its data sets from folders: give -p data_dir FOLDER, with a folder per task "
-                "that holds images/, train800.txt, val200.txt and test.txt (see the page on data sets)."
-            )
 
     @property
     def backbones(self) -> list[str]:
         """The backbones of the page, the ViT first."""
-        return BACKBONES[self.profile] if self.backbone is None else [self.backbone]
+        return BACKBONES[self.plan] if self.backbone is None else [self.backbone]
 
 
 class ApRuns:
@@ -102,8 +102,8 @@ class ApRuns:
     def __init__(self, page: Page, p: ApParameters):
         self.page, self.p = page, p
         changes = {} if p.epochs is None else {"epochs": p.epochs}
-        self.lab = Lab(Bench(p.profile, p.weights, p.data_dir, p.device, changes, p.profile))
-        self.variant_rates = ap_rates(p.profile, "by_variant")
+        self.lab = Lab(Bench(p.plan, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.variant_rates = ap_rates(p.plan, "by_variant")
 
     @classmethod
     def opened(cls, name: str, namespace: dict) -> "ApRuns":
@@ -112,17 +112,38 @@ class ApRuns:
         p = read_parameters(cls.takes, namespace)
         return cls(Page(name, p), p)
 
+    @cached_property
+    def at_hand(self) -> list[tuple[str, str]]:
+        """(backbone, task) of the page; in the paper profile those whose weights and data are at hand."""
+        lenient = self.p.profile == "paper"
+        pairs = [(name, task) for task in self.p.tasks for name in self.p.backbones]
+        lacking = {pair: self.lab.lacking(Run(*pair, "ap")) if lenient else "" for pair in pairs}
+        if why := dict.fromkeys(filter(None, lacking.values())):
+            rows = "".join(f"<li>{html.escape(line)}</li>" for line in why)
+            display(HTML(f'<div class="vp-notrun">Left out, because it is not possible here:<ul>{rows}</ul></div>'))
+        return [pair for pair in pairs if not lacking[pair]]
+
+    @property
+    def backbones(self) -> list[str]:
+        """The backbones of the page that can be run here, the ViT first."""
+        return [name for name in self.p.backbones if name in {name for name, _ in self.at_hand}]
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of the page that can be run here."""
+        return [task for task in self.p.tasks if task in {task for _, task in self.at_hand}]
+
     def is_vit(self, name: str) -> bool:
         """Whether a backbone is a ViT; a Swin is one here."""
         return self.lab.backbone(name).family != "resnet"
 
     @property
     def vits(self) -> list[str]:
-        return [name for name in self.p.backbones if self.is_vit(name)]
+        return [name for name in self.backbones if self.is_vit(name)]
 
     @property
     def resnets(self) -> list[str]:
-        return [name for name in self.p.backbones if not self.is_vit(name)]
+        return [name for name in self.backbones if not self.is_vit(name)]
 
     def place(self, name: str) -> int:
         """The paper's block, counted from 0: a ViT's third, a ResNet's third-to-last (Section 6.1)."""
@@ -138,7 +159,7 @@ class ApRuns:
         kind = variant(settings)
         rate = self.variant_rates.get(kind)
         if rate is None and kind == "add" and isinstance(settings["block"], int):
-            rate = block_rates(self.p.profile, self.is_vit(name), self.lab.backbone(name).depth)[settings["block"]]
+            rate = block_rates(self.p.plan, self.is_vit(name), self.lab.backbone(name).depth)[settings["block"]]
         return Run(name, task, "ap", seed, train_size, settings, rate)
 
     def amounts(self, backbone: str, task: str, wanted: Sequence[int | None]) -> list[int | None]:
@@ -161,7 +182,7 @@ class ApRuns:
 
     def asked(self, seeds: Sequence[int]) -> list[Run]:
         """The runs of the page with these seeds, each once."""
-        found = [run for name in self.p.backbones for seed in seeds for run in self.runs_of(name, seed)]
+        found = [run for name in self.backbones for seed in seeds for run in self.runs_of(name, seed)]
         return list({str(run): run for run in found if run.method in self.p.methods}.values())
 
     @cached_property
@@ -169,7 +190,10 @@ class ApRuns:
         """The runs as `sweep` gives them, with "kind", "block", "single" (one block) and "full" (the whole split)."""
         runs, kept = self.asked(self.p.seeds), self.asked(self.p.kept_seeds)
         kept += [run for run in runs if not self.is_run_here(run)]
-        frame = sweep([run for run in runs if self.is_run_here(run)], self.lab, self.page.name, kept=kept)
+        if runs or kept:
+            frame = sweep([run for run in runs if self.is_run_here(run)], self.lab, self.page.name, kept=kept)
+        else:  # nothing of it is possible here
+            frame = pd.DataFrame(columns=["backbone", "task", "method", "seed", "train_size", "test", "val", "record", "run"])
         frame = frame.reindex(columns=list(dict.fromkeys([*frame.columns, "block", "kind"])))  # not every slice has AP
         frame["kind"] = frame["kind"].where(frame["kind"].notna(), "add")
         frame["single"] = frame["block"].map(lambda block: isinstance(block, (int, float)) and not pd.isna(block))
@@ -193,7 +217,7 @@ class ApRuns:
         """
         names = [str(number) for number in range(len(parts))]
         together = pd.concat([rows.assign(variant=name) for name, rows in zip(names, parts)])
-        rows, why = whole(together, names, LAYER_TASKS[self.p.profile] if on is None else on)
+        rows, why = whole(together, names, LAYER_TASKS[self.p.plan] if on is None else on)
         if why and all(len(part) for part in parts):
             self.page.not_judged(claim, why)
         return None if why else [rows[rows.variant == name] for name in names]
@@ -204,15 +228,16 @@ class ApRuns:
             self.page.judge(claim, *difference(*found), evidence=EVIDENCE, records=records_of(*found), note=note)
 
     def show(self, artifact: str, thing, used: Sequence[Record], caption: str, alt: str | None = None) -> None:
-        """Show a figure or a table that is made of these records."""
+        """Show a figure or a table that is made of these records; nothing where there is none."""
+        if not len(used):
+            return
         self.page.show(artifact, thing, evidence=EVIDENCE, how=self.how, records=used, caption=caption, alt=alt)
 
     @property
     def how(self) -> str:
         """How the numbers came about, in a sentence."""
-        p = self.p
-        told = f"{', '.join(p.backbones)} on {', '.join(p.tasks)}; mean over seeds."
-        own = set(p.backbones) <= set(networks()) and set(p.tasks) <= set(embedded_tasks())
+        told = f"{', '.join(self.backbones)} on {', '.join(self.tasks)}; mean over seeds."
+        own = {*self.backbones} <= {*networks()} and {*self.tasks} <= {*embedded_tasks()}
         return f"Small backbones and tasks of this project, a direction only: {told}" if own else told
 
 

@@ -53,8 +53,6 @@ class ToyParameters(Parameters):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.profile == "paper":
-            object.__setattr__(self, "larger", True)
         if self.seeds is not None and (not self.seeds or len(set(self.seeds)) < len(self.seeds)):
             raise BadInput("parameter seeds must be a list of different integers, e.g. [0, 1, 2, 3].")
         if self.token_counts is not None and len(set(self.token_counts)) < 2:

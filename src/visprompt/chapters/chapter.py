@@ -42,9 +42,10 @@ class Chapter:
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         paper = page.name.partition("_")[0]
-        recipe = paper if p.profile == "paper" and paper in ("davpt", "ivpt", "spt") else p.profile
+        recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
         self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
         self.cast = cast_for(recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        self.lenient = p.profile == "paper"  # shows what there is the data for
         self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
         grids.check_foreign(self.cast, p.data_dir)
@@ -70,7 +71,11 @@ class Chapter:
         run = self.p.studies is None or name in self.p.studies
         kept = [seed for seed in self.p.kept_seeds if not run or seed not in self.p.seeds]
         found = grids.study(
-            name, self.cast, self.lab, seeds=self.p.seeds if run else (), kept_seeds=kept, search=bool(run and self.p.search)
+            *(name, self.cast, self.lab),
+            seeds=self.p.seeds if run else (),
+            kept_seeds=kept,
+            search=bool(run and self.p.search),
+            lenient=self.lenient,
         )
         for why, variants in found.attrs["left_out"].items():
             self.left_out.setdefault(why, []).extend(variants)
@@ -85,7 +90,11 @@ class Chapter:
             BadInput: with `compute`, whatever keeps it from being run.
         """
         if compute:
-            return measurement(run, self.lab)
+            why = self.lab.lacking(run) if self.lenient else ""
+            if not why:
+                return measurement(run, self.lab)
+            self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))
+            return None
         record, why = grids.looked_up(lambda: measurement(run, self.lab, compute=False), run, self.lab)
         if why:
             self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))
@@ -270,13 +279,22 @@ class Chapter:
         """Which cells left the mean that a claim is judged by."""
         return f"Near chance, so left out: {', '.join(self.guessed[claim])}." if self.guessed.get(claim) else ""
 
-    def judge_values(self, claim: str, values: Sequence[float], used: Sequence[records.Record], note: str = "") -> None:
-        """Hold values, one a seed, against a claim; nothing where there are none."""
+    def judge_values(
+        self, claim: str, values: Sequence[float] | pd.DataFrame, used: Sequence[records.Record], note: str = ""
+    ) -> None:
+        """Hold values, one a seed or a table (seeds, tasks), against a claim; nothing where there are none.
+
+        The interval of a table is over tasks and seeds (`statistics.over_tasks`), that of a list over seeds alone.
+        """
         if len(values):
-            found = statistics.interval(values)
             told = "one seed" if len(values) == 1 else f"{len(values)} seeds"
-            tasks = {record.settings.get("task") for record in used}
-            told += f", on these {len(tasks)} tasks alone" if len(tasks) > 1 else ""
+            tasks = len({record.settings.get("task") for record in used})
+            if isinstance(values, pd.DataFrame):
+                found = statistics.over_tasks(values)
+                told += f", {tasks} tasks; the interval is over tasks and seeds" if tasks > 1 else ""
+            else:
+                found = statistics.interval(values)
+                told += f", on these {tasks} tasks alone" if tasks > 1 else ""
             told = f"{note} {told}. {self.without(claim)}".strip()
             self.page.judge(claim, *found, evidence="trend", records=used, note=told)
 

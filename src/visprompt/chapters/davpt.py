@@ -153,3 +153,19 @@ def fine_table(rows: pd.DataFrame) -> pd.DataFrame:
     table["trained here"] = [f"{rows[rows.variant == name].parameters.iloc[0]:,}" for name in table.method]
     table["trained, ViT-Base/16"] = [f"{own[name] / 1e6:.3f}M" for name in table.method]
     return table
+
+
+def judge_even_more(chapter: Chapter, part: str, supervised: pd.DataFrame) -> None:
+    """Whether DA-VPT+ gains more over VPT-Deep on a self-supervised backbone than on the supervised one."""
+    claim, pair = f"davpt.table-1.{part}-over-vpt-deep", ["DA-VPT+", "VPT-Deep"]
+    sides = [chapter.answers(claim, rows, pair, "pretraining") for rows in (methods_on(chapter, part), supervised)]
+    if not all(map(len, sides)):
+        return
+    keys = ["seed", "task"]
+    by_variant = [rows.set_index([*keys, "variant"]).test.unstack()[pair] for rows in sides]
+    here, there = (table["DA-VPT+"] - table["VPT-Deep"] for table in by_variant)
+    more = (here - there).unstack().dropna()
+    note = f"{here.mean():.1f} points here, {there.mean():.1f} supervised; {more.shape[1]} tasks, {len(more)} seeds."
+    found = statistics.over_tasks(more)
+    used = [record for rows in sides for record in rows.record]
+    chapter.page.judge(claim, *found, evidence="trend", records=used, note=f"{note} {chapter.without(claim)}".strip())

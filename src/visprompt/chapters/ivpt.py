@@ -135,6 +135,13 @@ def printed_gains_wrong() -> int:
     )
 
 
+def not_above_vpt() -> list[str]:
+    """The pairs of Table 5 in which iVPT is not printed above VPT."""
+    printed = papers.published("ivpt.table-5").drop(columns="doubt").set_index(["method", "backbone"]).astype(float)
+    gains = (printed.loc["iVPT"] - printed.loc["VPT"]).stack()
+    return [" ".join(pair) for pair in gains.index[gains <= 0]]
+
+
 def per_task(chapter: Chapter, artifact: str, frame: pd.DataFrame, table: pd.DataFrame | None = None) -> None:
     """The per-task form of a table, and the audit of the printed one."""
     if len(frame):

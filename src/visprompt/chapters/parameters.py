@@ -27,10 +27,11 @@ class ChapterParameters(Parameters):
 
     def __post_init__(self):
         super().__post_init__()
-        quick = self.profile == "quick"
+        quick, rehearsal = self.profile == "quick", self.profile == "rehearsal"
         narrowed = self.search or any(given is not None for given in (self.backbone, self.tasks, self.methods))
         defaults = {
-            "seeds": [0] if quick else [0, 1, 2, 3, 4],
+            "seeds": [0] if quick or rehearsal else [0, 1, 2, 3, 4],
+            "epochs": 1 if rehearsal else None,
             "kept_seeds": sorted({0, 1, 2, 3, 4, *(self.seeds or [])}),  # what is run is shown
             "search": not quick,
             "studies": [] if quick and not narrowed else None,
@@ -45,8 +46,3 @@ class ChapterParameters(Parameters):
             choose("method", method, METHODS)
         for name in self.studies or []:
             choose("study", name, grids.studies())
-        if not quick and self.data_dir is None:
-            raise BadInput(
-                "the paper profile reads its data sets from folders: give -p data_dir FOLDER, with a folder per task "
-                "that holds images/, train800.txt, val200.txt and test.txt (see the page on data sets)."
-            )

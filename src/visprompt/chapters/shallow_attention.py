@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from ..records import Record, recorded
 from ..theory import shallow_measures, shallow_training, shallow_vit
 from .shallow_model import PRINTED
-from .shallow_runs import BLUE, COUNTS, GREEN, ORANGE, RED, Runs, TrialParameters, log_axes, scan, size
+from .shallow_runs import BLUE, COUNTS, GREEN, ORANGE, RED, Job, Runs, TrialParameters, log_axes, scan, size
 
 ROOT = {"start": "root", "step": 0.01}
 MAP = {"samples": 200, "run_on": True, "max_steps": 400, "keep": ["step", "attention", "from_relevant", "from_rest"]}
@@ -29,24 +29,20 @@ READ = (
 )
 
 
-def jobs(p: TrialParameters) -> dict:
+def jobs() -> dict[str, Job]:
     """The runs of the page, by name."""
     return {
-        **{f"map {m}": lambda m=m: scan([size(m)], watch="by_query", **MAP) for m in COUNTS},
-        "map shared": lambda: scan([{}], watch="by_query", output="shared", **MAP),
-        "map printed": lambda: scan([{}], watch="by_query", **MAP, **PRINTED),
-        "steps": lambda: scan(
-            [{"step": e, "max_steps": round(200 / e)} for e in STEPS], samples=200, run_on=True, keep=["attention"]
-        ),
-        "kept": lambda: magnitude(p),
-        "extensions": lambda: scan(
-            [{"patterns": 7, "dim": 14, **more} for more in EXTENSIONS.values()], max_steps=2000, keep=["attention"]
-        ),
-        "map root": lambda: scan([{}], watch="by_query", **MAP, **ROOT),
+        **{f"map {m}": scan([size(m)], watch="by_query", **MAP) for m in COUNTS},
+        "map shared": scan([{}], watch="by_query", output="shared", **MAP),
+        "map printed": scan([{}], watch="by_query", **MAP, **PRINTED),
+        "steps": scan([{"step": e, "max_steps": round(200 / e)} for e in STEPS], samples=200, run_on=True, keep=["attention"]),
+        "kept": magnitude,
+        "extensions": scan([{"patterns": 7, "dim": 14, **x} for x in EXTENSIONS.values()], max_steps=2000, keep=["attention"]),
+        "map root": scan([{}], watch="by_query", **MAP, **ROOT),
     }
 
 
-def magnitude(p: TrialParameters) -> Record:
+def magnitude(p: TrialParameters, run: bool = True) -> Record | None:
     """Tokens kept by the attention that they get, in the setting of Figure 4, at every look."""
     s = shallow_vit.Settings(output="own", neurons=p.neurons, samples=200, run_on=True)
 
@@ -56,7 +52,7 @@ def magnitude(p: TrialParameters) -> Record:
         )
         return {"cells": [found]}
 
-    return recorded("shallow-kept", {"cells": [s], "seeds": p.seeds}, compute)
+    return recorded("shallow-kept", {"cells": [s], "seeds": p.seeds}, compute, run=run)
 
 
 def extensions_table(runs: Runs) -> pd.DataFrame:

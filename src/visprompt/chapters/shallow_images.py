@@ -82,7 +82,7 @@ class Images:
         if p.data_dir and all((Path(p.data_dir) / name).is_dir() for name in ("cifar10", "plants")):
             self.record, self.what = pasted(p, "printed", **PRINTED_IMAGES), "CIFAR-10 on plants"
         else:
-            self.record = pasted(p, "large", run=p.larger or p.profile == "paper") or pasted(p, "small")
+            self.record = pasted(p, "large", run=p.larger) or pasted(p, "small")
             self.what = SMALL
         cells = [pasted_images.Settings(**s) for s in self.record.settings["cells"]]
         self.first, self.seeds = cells[0], self.record.settings["seeds"]

@@ -8,19 +8,19 @@ from matplotlib.figure import Figure
 from ..records import Record, recorded
 from ..theory import shallow_measures, shallow_vit
 from .shallow_conditions import least_eps, tau
-from .shallow_runs import BLUE, COUNTS, GREEN, GREY, ORANGE, RED, SKY, Runs, scan, size
+from .shallow_runs import BLUE, COUNTS, GREEN, GREY, ORANGE, RED, SKY, Job, Runs, scan, size
 
 KEEP = ["step", "loss", "lucky_own", "lucky_rest", "lucky_grown", "others_grown", "lucky_rest_99", "kept", "kept_sign"]
 KEEP += ["in_cone", "value_cosine", "query_1", "query_rest", "key_1", "key_rest", "value_1", "value_rest"]
 
 
-def jobs() -> dict:
+def jobs() -> dict[str, Job]:
     """The runs of the page, by name."""
     long = {"output": "shared", "neurons": 1000, "max_steps": 60, "run_on": True, "watch": "growth", "keep": KEEP}
     return {
-        "tails": tails,
-        "lucky": lambda: recorded("shallow-lucky", {"counts": COUNTS}, lucky_cells),
-        "lemma": lambda: scan([{}], **long),
+        "tails": lambda p, run=True: tails(),
+        "lucky": lambda p, run=True: recorded("shallow-lucky", {"counts": COUNTS}, lucky_cells),
+        "lemma": scan([{}], **long),
     }
 
 

@@ -1,6 +1,5 @@
 """Tables 1 and 2 of the shallow ViT, and its Figure 1: who succeeds at which N, by alpha* and by sigma."""
 
-import functools
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -11,7 +10,7 @@ from matplotlib.figure import Figure
 from ..records import Record, recorded
 from ..theory import shallow_measures, shallow_vit
 from .shallow_conditions import boundary
-from .shallow_runs import BLUE, ORANGE, RED, LargerParameters, Runs, fitted, inverse, medians, scan
+from .shallow_runs import BLUE, ORANGE, RED, Job, Runs, fitted, inverse, medians, scan
 
 SHARES = {  # alpha*
     "quick": [0.32, 0.36, 0.4, 0.45],
@@ -19,7 +18,6 @@ SHARES = {  # alpha*
 }
 INSIDE = [0.47, 0.5]  # beyond the figure, where Eq. 8 holds
 FIGURE_1B = {"relevant": 0.3, "confusion": 0.2, "tokens": 50}
-LARGE = list(range(20))  # trial seeds of Figure 1a
 SIGMAS = [0.1, 0.3, 0.8]
 PRINTED = {"start": "printed", "step": 1e-4}  # values are 100 times larger and F grows with their square
 base = shallow_vit.Settings()
@@ -30,24 +28,21 @@ def composed(a: float) -> dict:
     return {"relevant": a, "confusion": round(0.5 - a, 3)}
 
 
-def figure_1a(shares: Sequence[float], **more):
-    """The record of Figure 1a at some alpha*."""
+def figure_1a(shares: Sequence[float], **more) -> Job:
+    """The job of Figure 1a at some alpha*."""
     return scan([composed(a) for a in shares], tokens=100, max_steps=2000, **more)
 
 
-def jobs(p: LargerParameters) -> dict:
+def jobs() -> dict[str, Job]:
     """The runs of the page, by name."""
-    own = SHARES[p.profile]
     sigmas = [{"sigma": s} for s in SIGMAS]
-    larger = {"seeds": LARGE, "neurons": 200}
-    kept = functools.cache(lambda: p.profile == "quick" and figure_1a(SHARES["paper"], **larger, run=p.larger))
     return {
-        "1a": lambda: kept() or figure_1a(own),  # a kept run of more trials and shares, where there is one
-        "1a inside": lambda: figure_1a(INSIDE, **(larger if kept() else {})),  # as many trials, to stand beside it
-        "1a shared": lambda: figure_1a(own, output="shared"),
-        "1b": lambda: scan(sigmas, max_steps=2000, **FIGURE_1B),
-        "1b shared": lambda: scan(sigmas, max_steps=2000, output="shared", **FIGURE_1B),
-        "1b printed": lambda: scan(sigmas, max_steps=1000, output="shared", **FIGURE_1B, **PRINTED),
+        "1a": lambda p, run=True: figure_1a(SHARES[p.scale])(p, run),
+        "1a inside": figure_1a(INSIDE),
+        "1a shared": lambda p, run=True: figure_1a(SHARES[p.scale], output="shared")(p, run),
+        "1b": scan(sigmas, max_steps=2000, **FIGURE_1B),
+        "1b shared": scan(sigmas, max_steps=2000, output="shared", **FIGURE_1B),
+        "1b printed": scan(sigmas, max_steps=1000, output="shared", **FIGURE_1B, **PRINTED),
     }
 
 

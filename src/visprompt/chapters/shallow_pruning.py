@@ -7,19 +7,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..studies.statistics import interval
-from .shallow_runs import BLUE, COUNTS, GREY, RED, Runs, scan, size
+from .shallow_runs import BLUE, COUNTS, GREY, RED, Job, Runs, scan, size
 
 DROPS = [0.0, 0.1, 0.2, 0.7]  # with alpha* = 0.3 the last one leaves label-relevant tokens only
 LOUD = [0.0, 0.25, 0.5]
 SHORT = {"relevant": 0.3, "confusion": 0.1, "max_steps": 250, "run_on": True, "check_growth": 2.0}
 
 
-def jobs() -> dict:
+def jobs() -> dict[str, Job]:
     """The runs of the page, by name."""
     kinds = [{"drop": d} for d in DROPS]
     kinds += [{"noisy": 0.5, "drop": d, "drop_what": "noisy"} for d in LOUD]
     kinds += [{"noisy": 0.5, "drop": d, "drop_what": "any"} for d in LOUD[1:]]
-    return {f"prune {m}": lambda m=m: scan(kinds, **size(m), **SHORT) for m in COUNTS}
+    return {f"prune {m}": scan(kinds, **size(m), **SHORT) for m in COUNTS}
 
 
 def losses(runs: Runs, m: int) -> tuple[list, list, list]:

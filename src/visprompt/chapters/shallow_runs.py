@@ -1,7 +1,7 @@
 """What the pages on the shallow ViT share: their parameters, one record a curve, and what is read off it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,10 +32,16 @@ class TrialParameters(Parameters):
 
     seeds: list[int] | None = None
     neurons: int | None = None
+    larger: bool = False  # runs that take minutes; in the paper profile its trials and neurons, which take hours
+
+    @property
+    def scale(self) -> str:
+        """Whose trials and neurons are run: the paper's only where they are asked for."""
+        return "paper" if self.plan == "paper" and self.larger else "quick"
 
     def __post_init__(self):
         super().__post_init__()
-        for name, value in PROFILE[self.profile].items():
+        for name, value in PROFILE[self.scale].items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         if len(self.seeds) < 3 or len(set(self.seeds)) < len(self.seeds):
@@ -44,20 +50,13 @@ class TrialParameters(Parameters):
 
 
 @dataclass(frozen=True)
-class LargerParameters(TrialParameters):
-    """With runs that take minutes, which are shown where a record has them and made only with `larger`."""
-
-    larger: bool = False
-
-
-@dataclass(frozen=True)
-class ImageParameters(LargerParameters):
+class ImageParameters(TrialParameters):
     """With the folder of the images of Figure 6 as printed."""
 
     data_dir: str | None = None
 
 
-p: TrialParameters  # of the page that `opened` opened; `scan` reads them by this name, by which kept records know it
+Job = Callable[..., Record | None]  # f(parameters, run=True): the record at these parameters' size
 
 
 def opened(name: str, parameters: type, namespace: dict):
@@ -66,34 +65,34 @@ def opened(name: str, parameters: type, namespace: dict):
     Raises:
         BadInput: an unknown parameter or an impossible value among `namespace`, the notebook's `globals()`.
     """
-    global p
     p = read_parameters(parameters, namespace)
     plots.style()
     page = Page(name, p)
     return p, page, Runs(page)
 
 
-def scan(vary, *, keep=(), watch="", seeds=None, run=True, **base):
-    """The record of a curve: for each change in `vary`, one result a seed. `keep` names what to keep over time."""
-    base = {"output": "own", "neurons": p.neurons, **base}
-    chosen = [shallow_vit.Settings(**{**base, **change}) for change in vary]
-    seeds = seeds or p.seeds
+def scan(vary, *, keep=(), watch="", **base) -> Job:
+    """The job of a curve: for each change in `vary`, one result a seed. `keep` names what to keep over time."""
 
-    def compute():
-        groups, cells = {}, [[] for _ in chosen]
-        for i, s in enumerate(chosen):
-            shared = tuple(getattr(s, name) for name in shallow_training.SHARED)
-            groups.setdefault(shared, []).extend((i, s, seed) for seed in seeds)
-        for group in groups.values():
-            trials = [part[1:] for part in group]
-            found = shallow_training.run_trials(trials, device=p.device, watch=WATCHES[watch])
-            for (i, _, _), result in zip(group, found):
-                result["trace"] = {name: result["trace"][name] for name in keep}
-                cells[i].append(result)
-        return {"cells": cells}
+    def job(p: TrialParameters, run: bool = True) -> Record | None:
+        chosen = [shallow_vit.Settings(**{"output": "own", "neurons": p.neurons, **base, **change}) for change in vary]
 
-    settings = {"cells": chosen, "seeds": list(seeds), "keep": list(keep), "watch": watch}
-    return recorded("shallow-vit", settings, compute, run=run)
+        def compute():
+            groups, cells = {}, [[] for _ in chosen]
+            for i, s in enumerate(chosen):
+                shared = tuple(getattr(s, name) for name in shallow_training.SHARED)
+                groups.setdefault(shared, []).extend((i, s, seed) for seed in p.seeds)
+            for group in groups.values():
+                trials = [part[1:] for part in group]
+                found = shallow_training.run_trials(trials, device=p.device, watch=WATCHES[watch], keep=keep)
+                for (i, _, _), result in zip(group, found):
+                    cells[i].append(result)
+            return {"cells": cells}
+
+        settings = {"cells": chosen, "seeds": list(p.seeds), "keep": list(keep), "watch": watch}
+        return recorded("shallow-vit", settings, compute, run=run)
+
+    return job
 
 
 def size(m):
@@ -106,10 +105,27 @@ class Runs:
     def __init__(self, page: Page):
         self.page, self.made, self.too_small = page, {}, []
 
-    def compute(self, jobs: Mapping[str, Callable[[], Record]]) -> None:
-        """Find the records of some jobs, and run those that are not there."""
-        for name in progress(list(jobs), "shallow ViT"):
-            self.made[name] = jobs[name]()
+    def compute(self, jobs: Mapping[str, Job]) -> None:
+        """Take the records of some jobs at the paper's size where all of them are there; else run those of this size."""
+        p = self.page.settings
+        if all(getattr(p, name) == value for name, value in PROFILE["quick"].items()):
+            profile = "paper" if p.profile == "quick" else p.profile
+            paper = replace(p, profile=profile, larger=True, **PROFILE["paper"])
+            large = {name: job(paper, run=False) for name, job in jobs.items()}
+            if all(large.values()):
+                self.made |= large
+        for name in progress([name for name in jobs if name not in self.made], "shallow ViT"):
+            self.made[name] = jobs[name](p)
+
+    @property
+    def trials(self) -> int:
+        """Trials of a curve."""
+        return max(len(record.settings["seeds"]) for record in self.made.values() if "seeds" in record.settings)
+
+    @property
+    def neurons(self) -> int:
+        """Hidden neurons of the models; some curves may have other numbers."""
+        return min(c["neurons"] for record in self.made.values() for c in record.settings.get("cells", []))
 
     def __getitem__(self, name: str) -> Record:
         return self.made[name]

@@ -14,6 +14,7 @@ from .shallow_runs import (
     ORANGE,
     RED,
     SKY,
+    Job,
     Runs,
     against,
     fitted,
@@ -45,7 +46,6 @@ LABELS = {
 STYLES = {"judged": (BLUE, "o-"), "frozen": (RED, "s-"), "shared": (SKY, "o--"), "shared frozen": (ORANGE, "s--")}
 NOISES = [0.002, 0.014]  # c_0: tau is at most sigma = 0.1, as Theorem 1 asks for
 ERRORS = [0.02, 0.1, 0.2]  # sigma: at most 1 / M
-MANY = list(range(20))  # trial seeds where a small difference is looked for
 GROWING = {a: round(8 * (0.4 / a) ** 2) for a in (0.14, 0.2, 0.28, 0.4)}  # alpha*: B, as Eq. 9 lets it follow alpha*
 CAP = 2000  # iterations
 STORED = [16, 32, 64]  # N
@@ -58,19 +58,16 @@ def shares_of(name: str) -> list[float]:
     return SHARES[CNN if name == "CNN" else 0 :]
 
 
-def jobs() -> dict:
+def jobs() -> dict[str, Job]:
     """The runs of the page, by name."""
     return {
-        **{
-            f"alpha {n}": lambda more=more, n=n: scan([{"relevant": a} for a in shares_of(n)], **ALPHA, **more)
-            for n, more in BETWEEN.items()
-        },
-        "noise": lambda: scan([{"noise": c} for c in NOISES], seeds=MANY, max_steps=CAP),
-        "error": lambda: scan([{"sigma": s} for s in ERRORS], seeds=MANY, max_steps=CAP),
-        "batch": lambda: scan([{"relevant": a, "batch": b} for a, b in GROWING.items()], max_steps=3000, **ALPHA),
-        "step": lambda: scan([{"step": e} for e in STEPS], max_steps=4000),
-        "stored": lambda: scan([{"relevant": a, "samples": n} for a in (0.1, 0.4) for n in STORED], max_steps=1000, **ALPHA),
-        "widths": lambda: scan([{"neurons": m} for m in WIDTHS], max_steps=600, keep=["attention"]),
+        **{f"alpha {n}": scan([{"relevant": a} for a in shares_of(n)], **ALPHA, **more) for n, more in BETWEEN.items()},
+        "noise": scan([{"noise": c} for c in NOISES], max_steps=CAP),
+        "error": scan([{"sigma": s} for s in ERRORS], max_steps=CAP),
+        "batch": scan([{"relevant": a, "batch": b} for a, b in GROWING.items()], max_steps=3000, **ALPHA),
+        "step": scan([{"step": e} for e in STEPS], max_steps=4000),
+        "stored": scan([{"relevant": a, "samples": n} for a in (0.1, 0.4) for n in STORED], max_steps=1000, **ALPHA),
+        "widths": scan([{"neurons": m} for m in WIDTHS], max_steps=600, keep=["attention"]),
     }
 
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import LogLocator
 
 from .. import papers
 from ..pages import plots
-from ..studies import grids, insights
+from ..studies import grids, insights, statistics
 from .chapter import PARTS, Chapter
 
 PAIR = ["VPT-Deep", "SPT-Deep"]
@@ -75,20 +75,20 @@ def judge_nmi(chapter: Chapter, frame: pd.DataFrame) -> None:
     claim = "spt.figure-2.vpt-nmi-rises"
     rows = chapter.answers(claim, frame, ["VPT-Deep"], watched(chapter), ["mae"])
     if len(rows):
-        ends = nmi(rows).groupby(["seed", "epoch"]).nmi.mean().unstack("epoch")
-        chapter.judge_values(claim, (ends.iloc[:, -1] - ends[0]).dropna(), [*rows.record])
+        ends = nmi(rows).groupby(["seed", "task", "epoch"]).nmi.mean().unstack("epoch")
+        chapter.judge_values(claim, (ends.iloc[:, -1] - ends[0]).unstack("task").dropna(), [*rows.record])
     claim = "spt.figure-2.spt-starts-above-vpt"
     rows = chapter.answers(claim, frame, PAIR, watched(chapter), ["mae"])
     if len(rows):
-        starts = nmi(rows).query("epoch == 0").groupby(["seed", "variant"]).nmi.mean().unstack()
-        chapter.judge_values(claim, starts["SPT-Deep"] - starts["VPT-Deep"], [*rows.record])
+        starts = nmi(rows).query("epoch == 0").groupby(["seed", "task", "variant"]).nmi.mean().unstack()
+        chapter.judge_values(claim, (starts["SPT-Deep"] - starts["VPT-Deep"]).unstack("task").dropna(), [*rows.record])
 
 
-def own_layer(frame: pd.DataFrame) -> pd.Series:
-    """Share of layers whose most similar patches are of their own layer, by variant, backbone and seed."""
+def own_layer(frame: pd.DataFrame, *more: str) -> pd.Series:
+    """Share of layers whose most similar patches are of their own layer, by variant, backbone and seed, and `more`."""
     found = [np.asarray(record.values["cka"]) for record in frame.record]
     shares = [(matrix.argmax(1) == np.arange(len(matrix))).mean() for matrix in found]
-    return frame.assign(share=shares).groupby(["variant", "backbone", "seed"]).share.mean()
+    return frame.assign(share=shares).groupby(["variant", "backbone", "seed", *more]).share.mean()
 
 
 def own_layer_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -119,17 +119,37 @@ def judge_cka(chapter: Chapter, frame: pd.DataFrame) -> None:
     claim = "spt.figure-s4.spt-own-layer"
     rows = chapter.answers(claim, frame, ["SPT-Deep"], watched(chapter), ["supervised", "mae"])
     if len(rows):
-        chapter.judge_values(claim, own_layer(rows).groupby("seed").mean(), [*rows.record])
+        by_task = own_layer(rows, "task").groupby(["seed", "task"]).mean().unstack()
+        chapter.judge_values(claim, by_task.dropna(), [*rows.record])
     claim = "spt.figure-s4.own-layer-over-vpt"
     rows = chapter.answers(claim, frame, PAIR, watched(chapter), ["mae"])
     if len(rows):
-        share = own_layer(rows).unstack("variant")
-        chapter.judge_values(claim, share["SPT-Deep"] - share["VPT-Deep"], [*rows.record])
+        share = own_layer(rows, "task").groupby(["seed", "task", "variant"]).mean().unstack("variant")
+        chapter.judge_values(claim, (share["SPT-Deep"] - share["VPT-Deep"]).unstack("task").dropna(), [*rows.record])
 
 
 def vtab_names() -> list[str]:
     """VTAB-1k's tasks as Table S3 prints them, Natural first, then Specialized and Structured."""
     return [name for name in papers.published("spt.table-s3") if name not in ("pretraining", "method", "bold", "doubt")]
+
+
+def judge_convergence(chapter: Chapter) -> None:
+    """Whether SPT-Deep's training loss is below VPT-Deep's in the first half of the epochs, under MAE."""
+    claim, frame = "spt.figure-2.converges-faster", chapter.rows("pretraining", variants=PAIR, part="mae")
+    rows = chapter.answers(claim, frame, PAIR, "pretraining", ["mae"])
+    if len(rows):
+        losses = [record.values["loss"] for record in rows.record]
+        speed = [-float(np.mean(np.log(loss[: max(1, len(loss) // 2)]))) for loss in losses]
+        found = statistics.gain(rows.assign(test=speed), "SPT-Deep", "VPT-Deep")
+        note = f"Each at its own rate; {found.tasks} tasks, {found.seeds} seeds, lower on {found.better_tasks} of the tasks."
+        told = dict(evidence="trend", records=found.records, note=note)
+        chapter.page.judge(claim, found.mean, found.low, found.high, **told)
+
+
+def mocov3_over_mae() -> pd.DataFrame:
+    """Table 2's means under MoCo-v3 minus those under MAE, by method."""
+    two = papers.published("spt.table-2").set_index(["pretraining", "method"])[["Mean Acc", *GROUPS]].astype(float)
+    return two.loc["MoCo-v3"] - two.loc["MAE"]
 
 
 def wins_over_full() -> int:

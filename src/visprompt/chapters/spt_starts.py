@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import seaborn as sns
 
@@ -51,6 +52,8 @@ def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
     for claim, tail in (("frozen", ", frozen"), ("learned", "")):
         leads = {STARTS[name]: (frame, name + tail, "uniform (VPT)" + tail) for name in SAMPLED}
         chapter.judge_least(f"spt.table-4.{claim}-over-uniform", leads, *about)
+    leads = {PARTS[part]: (frame[frame.backbone == chapter.cast.backbones.get(part)], "random", "k-means") for part in about[1]}
+    chapter.judge_least("spt.table-4.learned-random-near-k-means", leads, about[0])
     others = [name for name in SAMPLED if name != "k-means"]
     leads = {f"over {STARTS[name]}": (frame, "k-means, frozen", f"{name}, frozen") for name in others}
     chapter.judge_least("spt.table-4.frozen-k-means-best", leads, *about)
@@ -113,8 +116,8 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     if len(rows):
         sides = (rows.other == rows.task, rows.other != rows.task)
         own, other = (rows[same].groupby(["seed", "task"]).test.mean() for same in sides)
-        gaps = (own - other).groupby("seed").mean()
-        chapter.judge_values(claim, gaps, [*rows.record], f"{len(four)} tasks, prompts frozen;")
+        gaps = (own - other).unstack("task").dropna()
+        chapter.judge_values(claim, gaps, [*rows.record], "Prompts frozen;")
 
 
 def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None:
@@ -143,6 +146,11 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
             ranges = (by_length.max(axis=1) - by_length.min(axis=1)).unstack("family")
             note = f"Range over {len(lengths)} lengths in each of"
             chapter.judge_values(claim, ranges["SPT-Deep"] - ranges["VPT-Deep"], [*rows.record], note)
+            if part == "mae":
+                ours = by_length.xs("SPT-Deep", level="family")
+                slopes = [np.polyfit(np.log2(ours.columns.astype(float)), values, 1)[0] for values in ours.to_numpy()]
+                ends = f"From {min(lengths)} to {max(lengths)} prompts in each of"
+                chapter.judge_values(f"{artifact}.slight-gains-with-length", slopes, [*rows.record], ends)
 
 
 def size_plot(chapter: Chapter, artifact: str, frame: pd.DataFrame, parts: Sequence[str], letter: str, on) -> None:
@@ -194,6 +202,11 @@ def judge_ends(chapter: Chapter, artifact: str, frame: pd.DataFrame, part: str, 
         few, many = frame[sizes == sizes.min()], frame[sizes == sizes.max()]
         ahead = {f"{name} over {full}": (few, name, full) for name in prompts}
         behind = {f"{full} over {name}": (many, full, name) for name in prompts}
+        first = few.groupby("variant").test.mean()
+        if {full, *prompts} <= set(first.index) and (first[full] >= first[[*prompts]]).all():
+            why = f"full fine-tuning is ahead with {few.train_size.iloc[0]} images already, so that nothing can reverse"
+            chapter.page.not_judged(f"{artifact}.{part}-many-images", why)
+            behind = {}
         for word, leads, rows in (("few", ahead, few), ("many", behind, many)):
             note = f"{rows.train_size.iloc[0]} images."
             chapter.judge_least(f"{artifact}.{part}-{word}-images", leads, on, [part], note)

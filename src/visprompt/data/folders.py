@@ -8,16 +8,12 @@ that is up to whoever made it.
 import codecs
 import os
 import re
-import warnings
 from collections.abc import Iterable
 from pathlib import Path, PurePath, PurePosixPath
 
-import numpy as np
-import torch
-from PIL import Image
-
 from ..errors import BadInput, choose
-from .pictures import kind, read_picture, reason, shown
+from .image_cache import Item
+from .pictures import kind, reason, shown
 
 LISTS = {"train": "train800.txt", "val": "val200.txt", "test": "test.txt"}
 ROW = "relative/path label"
@@ -59,8 +55,8 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
     choose(f"task in {shown(data_dir)}", name, [*names, *embedded])
 
 
-def read_folder(root: Path, size: int, resize: str) -> tuple[list[str], list[tuple[torch.Tensor, torch.Tensor]]]:
-    """Names of the classes, and the splits train, val and test of a task's folder.
+def read_lists(root: Path) -> tuple[list[str], list[list[Item]]]:
+    """Names of the classes, and the pictures of train, val and test, by a task's lists.
 
     Pictures become three channels of 8 bits, as they are with torchvision's ImageFolder: palettes are looked up,
     grey is repeated, CMYK is converted without a profile, an alpha channel is dropped (a pixel has the colour that
@@ -71,31 +67,19 @@ def read_folder(root: Path, size: int, resize: str) -> tuple[list[str], list[tup
 
     Args:
         root: the folder, with train800.txt, val200.txt, test.txt, and classes.txt for the names.
-        size: pixels of a side.
-        resize: "direct" or "crop", see `tasks.load_task`.
 
     Returns:
-        names (one a class; without classes.txt the numbers up to the highest label), and for each split images
-        (N, 3, size, size) uint8 and labels (N,) int64.
+        names (one a class; without classes.txt the numbers up to the highest label), and for each split the items.
 
     Raises:
-        BadInput: a list, classes.txt or a picture is missing, no regular file, or cannot be read in one way.
+        BadInput: a list or classes.txt is missing, no regular file, or cannot be read in one way.
     """
     lists = _read_lists(root)
-    names = _class_names(root / "classes.txt", lists)
-    seen, splits = {}, []
+    names, seen = _class_names(root / "classes.txt", lists), {}
     for where, path, _ in (row for rows in lists for row in rows):
         if seen.setdefault(path, where) != where:
             raise BadInput(f"{where}: '{shown(path)}' is listed in {seen[path]}, too; list every picture once.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of damaged EXIF and the like: a picture is read or refused
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        for rows in lists:
-            images = np.empty((len(rows), 3, size, size), np.uint8)
-            for number, (where, path, _) in enumerate(rows):
-                images[number] = read_picture(root / path, size, resize, where)
-            splits.append((torch.from_numpy(images), torch.tensor([label for *_, label in rows])))
-    return names, splits
+    return names, [[(root / path, label, where) for where, path, label in rows] for rows in lists]
 
 
 def _lines(file: Path, hint: str) -> list[tuple[int, str]]:

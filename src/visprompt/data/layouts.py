@@ -10,17 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import torch
-from PIL import Image
-
 from ..errors import BadInput, choose
 from . import catalogue, folders
 from .folders import LISTS
-from .pictures import kind, pixels, read_picture, reason, shown
+from .full_layouts import ENDINGS as PICTURES
+from .full_layouts import FULL, Listed
+from .image_cache import Item, Split, load_images
+from .pictures import kind, shown
 from .raw_layouts import RAW, Rows, Splits
-
-PICTURES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,8 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
     found = set_of(name)
     if found and name not in embedded and not _is_folder(data_dir, name):
         for other in (found.name, *found.aliases):
-            if other not in found.tasks and _is_folder(data_dir, other):
-                root = Path(data_dir) / other
+            root = Path(data_dir) / other
+            if _is_folder(data_dir, other) and not (other in found.tasks and has_lists(root)):
                 its = [task for task, about in found.tasks.items() if about["benchmark"] != "full"]
                 if has_lists(root) and its != [name]:
                     raise BadInput(
@@ -69,7 +66,7 @@ def _is_folder(data_dir: str | os.PathLike, name: str) -> bool:
         return False  # said by `folders.task_folder`
 
 
-def read_folder(place: Place, size: int, resize: str) -> tuple[list[str], list[tuple[torch.Tensor, torch.Tensor]]]:
+def read_folder(place: Place, size: int, resize: str) -> tuple[list[str], list[Split]]:
     """Names of the classes, and the splits train, val and test, by the first layout that fits.
 
     Args:
@@ -78,31 +75,36 @@ def read_folder(place: Place, size: int, resize: str) -> tuple[list[str], list[t
         resize: "direct" or "crop", see `tasks.load_task`.
 
     Returns:
-        names (one a class), and for each split images (N, 3, size, size) uint8 and labels (N,) int64.
+        names (one a class), and for each split images (N, 3, size, size) uint8 and labels (N,) int64; many images lie
+        in the cache folder, see `image_cache.load_images`.
 
     Raises:
         BadInput: no layout fits, files are missing or damaged, or a task that is none of the data set's.
     """
+    names, parts = read_items(place)
+    return names, load_images(place.task, place.root, parts, size, resize)
+
+
+def read_items(place: Place) -> tuple[list[str], list[list[Item]]]:
+    """Names of the classes, and the pictures of train, val and test with what a message says of each."""
     layout = layout_of(place)
     if layout is None:
-        return folders.read_folder(place.root, size, resize)
+        return folders.read_lists(place.root)
     try:
         names, parts = layout.splits(place.root, place.task)
-    except (OSError, KeyError, ValueError, IndexError) as error:
+    except (OSError, KeyError, ValueError, IndexError, TypeError) as error:
         if isinstance(error, BadInput):
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         raise BadInput(f"{shown(place.root)} is not as {layout.name} publishes it ({shown(what)}); fetch it again.") from error
+    items = []
     for split, rows in zip(LISTS, parts):
-        missing = [picture for picture, _ in rows if hasattr(picture, "is_file") and not picture.is_file()]
-        if missing or not rows:
-            some = (
-                f"{len(missing)} of {len(rows)} pictures are missing, first {shown(getattr(missing[0], 'path', missing[0]))}"
-                if missing
-                else "no picture"
-            )
-            raise BadInput(f"{shown(place.root)}, split {split}: {some}; fetch the data set again.")
-    return names, [_tensors(rows, size, resize, place.root) for rows in parts]
+        where = f"{shown(place.root)}, split {split}"
+        for _, label in rows:
+            if not 0 <= label < len(names):
+                raise BadInput(f"{where}: label {label} is none of {len(names)} classes; fetch the data set again.")
+        items.append([(picture, label, where) for picture, label in rows])
+    return names, items
 
 
 def layout_of(place: Place):
@@ -114,36 +116,18 @@ def layout_of(place: Place):
     if has_lists(place.root):
         return None
     found = set_of(place.task)
-    full = found and found.tasks.get(place.task, {}).get("benchmark") == "full"  # raw layouts draw VTAB's 1,000
-    raw = found.layout if found and not full else ""
-    for layout in ([LAYOUTS[raw]] if raw else []) + [LAYOUTS["split folders"], LAYOUTS["class folders"]]:
+    raw = [LAYOUTS[found.layout]] if found and found.layout else []
+    if found and found.tasks.get(place.task, {}).get("benchmark") == "full":
+        raw.insert(0, Listed)
+    for layout in [*raw, LAYOUTS["split folders"], LAYOUTS["class folders"]]:
         if layout.fits(place.root):
             return layout
     if raw:
         raise BadInput(
-            f"{shown(place.root)} holds neither {LISTS['train']}, nor a folder a class, nor {LAYOUTS[raw].wants}; "
+            f"{shown(place.root)} holds neither {LISTS['train']}, nor a folder a class, nor {raw[-1].wants}; "
             f"see: visprompt data info {place.task}."
         )
     return None
-
-
-def _tensors(rows: Rows, size: int, resize: str, root: Path) -> tuple[torch.Tensor, torch.Tensor]:
-    """Images (N, 3, size, size) uint8 and labels (N,) int64."""
-    images = np.empty((len(rows), 3, size, size), np.uint8)
-    for number, (picture, _) in enumerate(rows):
-        where = f"{shown(root)}, picture {number}"
-        if isinstance(picture, Path):
-            images[number] = read_picture(picture, size, resize, where)
-            continue
-        try:
-            image = picture()
-            image = image if isinstance(image, Image.Image) else Image.fromarray(image)
-            images[number] = pixels(image, size, resize, where)
-        except (OSError, ValueError, KeyError) as error:
-            if isinstance(error, BadInput):
-                raise
-            raise BadInput(f"{where} cannot be read ({reason(error)}); fetch the data set again.") from error
-    return torch.from_numpy(images), torch.tensor([label for _, label in rows])
 
 
 def class_rows(folder: Path, names: Sequence[str]) -> Rows:
@@ -202,4 +186,4 @@ class ClassFolders:
         return names, [part((0, 1, 2)), part((3,)), part((4,))]
 
 
-LAYOUTS = {"split folders": SplitFolders, "class folders": ClassFolders, **RAW}  # a manifest names its raw one
+LAYOUTS = {"split folders": SplitFolders, "class folders": ClassFolders, **RAW, **FULL}  # a manifest names its raw one

@@ -74,7 +74,7 @@ def pixels(image: Image.Image, size: int, resize: str, where: str) -> np.ndarray
 
 
 def _eight_bits(image: Image.Image, where: str) -> Image.Image:
-    """A picture in mode "RGB"; see `read_folder`. Left to itself, Pillow cuts off all above 255."""
+    """A picture in mode "RGB"; see `folders.read_lists`. Left to itself, Pillow cuts off all above 255."""
     tags = image.tag_v2 if image.format == "TIFF" else {}
     bits, black, sample = tags.get(258, (16,)), tags.get(262, 1), tags.get(339, (1,))  # a TIFF says what numbers mean
     # Pillow reads a 16-bit PGM as "I", brought to 65535

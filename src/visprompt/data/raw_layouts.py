@@ -205,13 +205,22 @@ class SmallNorb:
         azimuth = choose("task of small NORB", task, ("smallnorb_azimuth", "smallnorb_elevation")).endswith("azimuth")
 
         def rows(split: str) -> Rows:
-            images, info = (cls.matrix(needed(root, f"smallnorb-*-{split}-{kind}.mat")) for kind in ("dat", "info"))
+            info = cls.matrix(needed(root, f"smallnorb-*-{split}-info.mat"))
             labels = info[:, 2] // 2 if azimuth else info[:, 1]  # instance, elevation, azimuth (0, 2, … 34), lighting
-            return [(partial(np.asarray, image[0]), int(label)) for image, label in zip(images, labels, strict=True)]
+            path = needed(root, f"smallnorb-*-{split}-dat.mat")
+            count = len(cls.matrix(path))
+            if count != len(labels):
+                raise BadInput(f"{shown(path)} holds {count} pictures, and its info {len(labels)}; fetch it again.")
+            return [(partial(cls.picture, path, number), int(label)) for number, label in enumerate(labels)]
 
         names = [f"{20 * step} degrees" for step in range(18)] if azimuth else [f"{30 + 5 * step} degrees" for step in range(9)]
         test = rows("testing")
         return names, [few(rows("training"), TRAIN), few(test[: len(test) // 2], VAL), test[len(test) // 2 :]]
+
+    @classmethod
+    def picture(cls, path: Path, number: int) -> np.ndarray:
+        """Of two cameras the first, (96, 96) bytes."""
+        return np.asarray(cls.matrix(path)[number, 0])
 
     @classmethod
     def matrix(cls, path: Path) -> np.ndarray:

@@ -31,6 +31,7 @@ OWNERS = {  # of each YAML file the room that reads it
     "recipes": "training",
     "differences": "training",
     "studies": "studies",
+    "plan": "studies",
     "notebooks": "pages",
 }
 MOST, DEEPEST = 100_000, 50  # values of a file, and how deep they may be nested

@@ -138,6 +138,13 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if text[1:2].islower() or text[:2] == "a " else text
 
 
+def printed(claim: papers.Claim) -> str:
+    """What the paper says, as a sentence; a cell without words is told to be printed."""
+    text = claim.printed or claim.metric
+    words = set(re.findall(r"[A-Za-z]{3,}", MATHEMATICS.sub("", text))) - {"against", "and"}
+    return sentence(text if words or "$" in text else f"the paper prints {text}")
+
+
 def number(value: float, step: float = 0) -> str:
     """Three significant digits, or as many as show a difference of `step`; a whole number is whole."""
     if float(value).is_integer() and abs(value) < 1e9:
@@ -178,7 +185,7 @@ def claim_html(claim: papers.Claim, found: dict, above: str = "../") -> str:
         f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
         for word in filter(None, (found["verdict"], found["evidence"]))
     )
-    lead = f"<b>{html.escape(claim.where)}:</b> {rich(sentence(claim.printed or claim.metric))}"
+    lead = f"<b>{html.escape(claim.where)}:</b> {rich(printed(claim))}"
     told = rich(sentence(claim.metric.strip().rstrip(".")).rstrip("."))
     if found["estimate"] is None:
         rest = f"{told}: {rich(found['note'])}"

@@ -115,6 +115,16 @@ class Page:
         self.claims[claim_id] = judging.unjudged(judging.sentence(why))
         display(HTML(judging.claim_html(claim, self.claims[claim_id])))
 
+    def checked(self, what: str, value: float, at_most: float = 0) -> None:
+        """Say that the code does what a drawing of the paper shows; that is no verdict on the paper.
+
+        Raises:
+            BadInput: it does not.
+        """
+        if not value <= at_most:
+            raise BadInput(f"{what}: {value:g}; at most {at_most:g} is right, so the code does not do what the page says.")
+        display(HTML(f'<p class="vp-checked">Checked in the code: {html.escape(what)}: {value:.2g}.</p>'))
+
     def close(self) -> None:
         """End the page: every artifact must have been shown or be `not run`; keep the results in the notebook.
 

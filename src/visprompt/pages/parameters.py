@@ -9,6 +9,7 @@ import torch
 import yaml
 from IPython import get_ipython
 
+from .. import paths
 from ..checks import fits, require
 from ..errors import BadInput, choose
 from ..words import PROFILES
@@ -25,12 +26,22 @@ class Parameters:
 
     def __post_init__(self):
         choose("profile", self.profile, PROFILES)
+        if (self.profile == "rehearsal") != paths.REHEARSAL:
+            there = "in this folder, where numbers mean nothing, only the profile rehearsal runs"
+            raise BadInput(
+                f"{there}." if paths.REHEARSAL else "the profile rehearsal runs on a stage of its own: make rehearsal."
+            )
         choose("device", self.device.split(":")[0], ["cpu", "cuda", "mps"])
         if self.device != "cpu":
             try:
                 torch.empty(0, device=self.device)
             except (RuntimeError, AssertionError):  # torch asserts that it was built for the device
                 raise BadInput(f"torch finds no device {self.device!r} on this machine; give -p device cpu.") from None
+
+    @property
+    def plan(self) -> str:
+        """The profile whose lists of runs are followed: a rehearsal follows the paper's."""
+        return "paper" if self.profile == "rehearsal" else self.profile
 
 
 def read_parameters(settings: type, namespace: dict, cells: Sequence[str] | None = None):

@@ -11,6 +11,8 @@ from .store import Record
 
 def why_not(record: Record) -> str:
     """Why a record is not one to keep; "" where it is."""
+    if record.about.get("rehearsal"):
+        return record.about["rehearsal"]
     if record.status != "done":
         return "failed"
     if not store.is_current(record):

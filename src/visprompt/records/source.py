@@ -16,8 +16,8 @@ from ..paths import PACKAGE, ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
 NAME = PACKAGE.name
-# rooms, and modules of rooms, that decide no value
-SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest")
+# rooms, and (the last two) modules of rooms, that decide no value
+SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest", "stored")
 NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
 LAYOUT = {"type_comment", "type_params", "returns", "annotation", "kind", "ctx", "simple", "type_ignores"}
 
@@ -164,7 +164,7 @@ def foreign_to(node: ast.AST) -> list[ast.AST]:
 
 def is_silent_module(name: str) -> bool:
     """Whether what a module does decides no value."""
-    return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-1:]
+    return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-2:]
 
 
 def is_room(name: str, at: Module) -> bool:

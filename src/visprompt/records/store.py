@@ -17,7 +17,8 @@ from importlib import metadata
 from pathlib import Path
 
 from ..errors import BadInput, CannotWrite
-from ..paths import ROOT
+from ..paths import REHEARSAL, ROOT
+from ..words import REHEARSED
 from . import source
 
 
@@ -70,7 +71,7 @@ def new_record(kind, key, settings, values, start: float, *, data="", weights=""
         versions=versions(),
         commit=commit(),
         date=date.today().isoformat(),
-        about=about or {},
+        about={**(about or {}), **({"rehearsal": REHEARSED} if REHEARSAL else {})},
         **how,
     )
     return Record(**{**asdict(made), "id": digest(asdict(made))})
@@ -134,6 +135,8 @@ def read_record(path: Path) -> Record:
         record = Record(**content)
         if record.id != digest(content):
             raise ValueError("it is not as it was written")
+        if record.about.get("rehearsal") and not REHEARSAL:
+            raise ValueError("it was made in a rehearsal, whose numbers mean nothing")
         for name in ("test", "val"):
             value = record.values.get(name, 0)
             if record.kind == "tune" and not (isinstance(value, (int, float)) and 0 <= value <= 100):

@@ -19,7 +19,7 @@ from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
 from ..data.tasks import SPLITS, load_task
 from ..models.loading import load_backbone
-from ..pages.judging import condition, found_text, rich, sentence
+from ..pages.judging import condition, found_text, printed, rich, sentence
 from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 
 EVERY = (*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
@@ -212,7 +212,7 @@ def claims(results: dict, root: Path, paper: str | None = None) -> str:
             record = f'<a href="numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
         short = html.escape(papers.papers()[claim.artifact.split(".")[0]]["short"])
         where = link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results)
-        said = f"<strong>{rich(sentence(claim.printed or claim.metric))}</strong>"
+        said = f"<strong>{rich(printed(claim))}</strong>"
         asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {rich(claim.why)}"
         estimate = found_text(claim, found)
         on = f'<br><span class="vp-how">{html.escape(found["images"])}</span>' if found["images"] else ""

@@ -20,6 +20,7 @@ from ..errors import BadInput, choose
 from ..measure.cost import count_flops, training_memory
 from ..measure.pairs import Side, epochs_in_turns, machine, methods_in_turns, pair_in_turns
 from ..measure.starts import start_times
+from ..measure.task_memory import LABEL, NAME, memory_rows, task_memory
 from ..methods import METHODS
 from ..methods.parameters import count_parameters
 from ..models.backbones import load_backbone
@@ -101,6 +102,7 @@ def jobs(models: list[str], device: str, batch_size: int | None, repeats: int) -
         for name, (label, slug, settings, _) in epochs().items():
             more = {"repeats": repeats}
             found.append((label, partial(epochs_in_turns, name, EMBEDDED, "position", slug, settings, **more)))
+        found.append((LABEL, task_memory))
         found.append((THEORIES["theory"], partial(theory, "theory", repeats)))
     return found + [(THEORIES[name], partial(theory, name, repeats, device)) for name in NEURONS]
 
@@ -255,7 +257,7 @@ def bench(models: list[str], device: str, batch_size: int | None, repeats: int, 
 
 def kept_records() -> list[Record]:
     """All bench records, of any machine: for a row the current ones first, then most rounds, then the newest."""
-    order = [*pairs(BASE, "cuda"), "methods", "spt-starts", *epochs(), *THEORIES]
+    order = [*pairs(BASE, "cuda"), "methods", "spt-starts", *epochs(), NAME, *THEORIES]
     models, found = [*MODELS["cpu"], MODELS["cuda"][-1], EMBEDDED, ""], {}
     for record in all_records("bench"):
         name, model = record.settings["name"], record.settings.get("backbone", "")
@@ -276,6 +278,7 @@ def rows(records: list[Record]) -> pd.DataFrame:
         "epoch": epoch_rows,
         "starts": start_rows,
         "theory": theory_rows,
+        NAME: memory_rows,
         "methods": method_rows,
     }
     found = []

@@ -1,5 +1,6 @@
 """Who plays the parts of the studies under a recipe: the paper's checkpoints, and its numbers of tokens a task."""
 
+import functools
 from dataclasses import replace
 
 from ..training.protocol import protocol
@@ -8,18 +9,23 @@ from .sweeps import Usual
 
 
 def cast_for(recipe: str, profile: str, **narrowed) -> Cast:
-    """The cast of a profile; in the paper profile with the checkpoints of a recipe.
+    """The cast of a profile under a recipe of `recipes.yaml`; see `under`.
 
     Args:
-        recipe: a name in `recipes.yaml`.
         narrowed: what else `grids.cast` takes. A backbone that is given stays.
 
     Raises:
         BadInput: unknown recipe or profile.
     """
-    found, own = cast(profile, **narrowed), protocol(recipe)
-    prompts = {name: Usual(count) for name, count in found.prompts.items()}
-    if profile != "paper" or narrowed.get("backbone") is not None:
-        return replace(found, prompts=prompts)
-    checkpoints = {part: name for part, name in own.checkpoints.items() if part in found.backbones}
-    return replace(found, prompts=prompts, backbones=found.backbones | checkpoints)
+    return under(recipe, cast(profile, **narrowed))
+
+
+@functools.cache
+def under(recipe: str, actors: Cast) -> Cast:
+    """A cast under a recipe: outside of the quick profile with its checkpoints in the place of the profile's own."""
+    prompts = {name: Usual(count) for name, count in actors.prompts.items()}
+    if actors.profile == "quick":
+        return replace(actors, prompts=prompts)
+    usual, own = cast(actors.profile).backbones, protocol(recipe).checkpoints
+    checkpoints = {part: own[part] for part, name in actors.backbones.items() if part in own and name == usual[part]}
+    return replace(actors, prompts=prompts, backbones=actors.backbones | checkpoints)

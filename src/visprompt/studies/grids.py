@@ -1,7 +1,8 @@
 """The experiments of data_manifests/studies.yaml: grids of runs, and what may be said of them."""
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,11 +11,13 @@ from .. import paths
 from ..data.tasks import embedded_tasks, group_of
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
-from ..methods import METHODS
+from ..methods import METHODS, method_class
+from ..models import embedded
+from ..models.backbones import load_backbone
 from .sweeps import Lab, Run, at_best_rates, row_of, sweep
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cast:
     """Who plays the parts of the studies, and how much of them is done."""
 
@@ -25,10 +28,12 @@ class Cast:
     only_tasks: tuple[str, ...] = ()  # none but these; empty: all
     only_methods: tuple[str, ...] = ()  # likewise, slugs
     foreign: tuple[str, ...] = ()  # of only_tasks those that no study names: run in every part, and part of none
+    places: dict[str, int] = field(default_factory=dict)  # part of a backbone -> the block of AP's prompt on it
+    blocks: dict[str, int] = field(default_factory=dict)  # likewise -> how many it has; others are asked
 
     def playing(self, part: str) -> list[str]:
         """The tasks that are run for a part: its own, or, where there are foreign ones, what was asked for of both."""
-        own = self.tasks[part]
+        own = self.tasks.get(part, [])
         return [*(task for task in own if task in self.only_tasks), *self.foreign] if self.foreign else own
 
 
@@ -44,11 +49,12 @@ def cast(profile: str, *, backbone: str | None = None, tasks: Sequence[str] = ()
         BadInput: unknown profile.
     """
     profiles = load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"]
-    entry = profiles[choose("profile", profile, profiles)]
+    entry = profiles["paper" if profile == "rehearsal" else choose("profile", profile, profiles)]
     backbones = entry["backbones"] if backbone is None else {"supervised": backbone}
-    known = {task for part in entry["tasks"].values() for task in part}
-    foreign = tuple(task for task in tasks if task not in known)
-    return Cast(backbones, entry["tasks"], entry["prompts"], profile, tuple(tasks), tuple(methods), foreign)
+    own = {task for part in entry["tasks"].values() for task in part}
+    foreign = tuple(task for task in tasks if task not in own)
+    known = (entry.get("places", {}), entry.get("blocks", {})) if backbone is None else ({}, {})
+    return Cast(backbones, entry["tasks"], entry["prompts"], profile, tuple(tasks), tuple(methods), foreign, *known)
 
 
 def check_foreign(cast: Cast, data_dir: str | None) -> None:
@@ -73,6 +79,58 @@ def studies() -> dict[str, dict]:
     return load_yaml(paths.MANIFESTS / "studies.yaml")["studies"]
 
 
+def form(name: str, profile: str) -> dict:
+    """A study as a profile has it: what stands below `paper` holds in every profile but quick.
+
+    Returns:
+        its entry, with "tasks" and "prepared_on" as lists of parts.
+
+    Raises:
+        BadInput: no study has that name.
+    """
+    known = studies()
+    entry = dict(known[choose("study", name, known)])
+    own = entry.pop("paper", {})
+    if profile != "quick":
+        entry |= own | {"variants": entry["variants"] | own.get("variants", {})}
+    for key in [key for key in ("tasks", "prepared_on") if isinstance(entry.get(key), str)]:
+        entry[key] = [entry[key]]
+    return entry
+
+
+def tasks_of(name: str, cast: Cast) -> list[str]:
+    """The tasks of a study in this cast, each once."""
+    return list(dict.fromkeys(task for part in form(name, cast.profile)["tasks"] for task in cast.playing(part)))
+
+
+@functools.cache
+def family_of(backbone: str) -> str:
+    """ "vit", "resnet" or "swin", by the backbone's name, so that nothing is built to plan."""
+    kind = embedded.networks()[backbone]["timm_class"] if backbone in embedded.networks() else backbone
+    return next((family for family in ("resnet", "swin") if kind.lower().startswith(family)), "vit")
+
+
+def carries(backbone: str, method: str) -> bool:
+    """Whether a method is defined for a backbone's family."""
+    return family_of(backbone) in method_class(method).families
+
+
+def depth_of(part: str, cast: Cast) -> int:
+    """Blocks of the backbone that plays a part, from its shapes alone where the profile does not say."""
+    return cast.blocks.get(part) or load_backbone(cast.backbones[part], device="meta").depth
+
+
+def variants_of(study: dict, depth: int | None, part: str, cast: Cast) -> dict[str, dict]:
+    """The variants of a study on a backbone, those of its blocks after those that are written."""
+    found = dict(study["variants"])
+    for block in range(depth or 0) if "blocks" in study else ():
+        base = {"method": study["blocks"], "prompt_tokens": "deep", "guided_from": block}
+        found |= {f"block {block} alone": {**base, "guided_to": block}, f"blocks {block} to the last": base}
+    for method in study.get("each_block", ()):
+        found |= {f"{method}, block {block}": {"method": method, "block": block} for block in range(depth_of(part, cast))}
+    return found
+
+
 def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Run, str | None]]:
     """The cells of a study: (variant, run with seed 0, variant of the benchmark whose rate it takes or None).
 
@@ -82,30 +140,26 @@ def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Ru
     Raises:
         BadInput: no study has that name.
     """
-    known = studies()
-    study = known[choose("study", name, known)]
-    variants = dict(study["variants"])
-    for block in range(depth or 0) if "blocks" in study else ():
-        base = {"method": study["blocks"], "prompt_tokens": "deep", "guided_from": block}
-        variants |= {f"block {block} alone": {**base, "guided_to": block}, f"blocks {block} to the last": base}
-    sizes = study.get("train_sizes", {}).get(cast.profile, [None])
+    study, bench = form(name, cast.profile), form("benchmark", cast.profile)["variants"]
+    others = [other for part in study.get("prepared_on", ()) for other in cast.playing(part)] or [None]
     found = []
-    for part in study["backbones"]:
-        for task in cast.playing(study["tasks"]):
+    for part in [part for part in study["backbones"] if part in cast.backbones]:
+        variants = variants_of(study, depth, part, cast)
+        words = cast.prompts | {"place": cast.places.get(part)}
+        for task in tasks_of(name, cast):
+            sizes = study.get("train_sizes", {}).get(cast.profile, [None])
+            sizes = sizes.get(task, [None]) if isinstance(sizes, dict) else sizes
             for variant, given in variants.items():
-                if part not in cast.backbones or (cast.only_tasks and task not in cast.only_tasks):
+                if (cast.only_tasks and task not in cast.only_tasks) or not carries(cast.backbones[part], given["method"]):
                     continue
                 if cast.only_methods and given["method"] not in cast.only_methods:
                     continue
-                given = {
-                    key: cast.prompts.get(value, value) if isinstance(value, str) else value for key, value in given.items()
-                }
+                given = {key: words.get(value, value) if isinstance(value, str) else value for key, value in given.items()}
                 given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
                 method, scratch = given.pop("method"), given.pop("scratch", False)
                 rate_of = given.pop("rate_of", study.get("rate_of"))
                 if rate_of is True:
-                    rate_of = next((v for v, g in known["benchmark"]["variants"].items() if g["method"] == method), None)
-                others = cast.playing(study["prepared_on"]) if "prepared_on" in study else [None]
+                    rate_of = next((v for v, g in bench.items() if g["method"] == method), None)
                 for size in sizes:
                     for other in others:
                         run = Run(cast.backbones[part], task, method, 0, size, given, None, scratch, other)
@@ -166,8 +220,22 @@ def looked_up(find: Callable, run: Run, lab: Lab):
         raise
 
 
-def with_rates(name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1") -> list[tuple[str, Run]]:
+def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[str]]]:
+    """The cells whose data and weights are at hand, and the variants of the others by what they lack."""
+    lacking = {}
+    for variant, run, _ in found:
+        if why := lab.lacking(run):
+            lacking.setdefault(why, []).append(variant)
+    return [cell for cell in found if not lab.lacking(cell[1])], lacking
+
+
+def with_rates(
+    name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1", left_out: dict | None = None
+) -> list[tuple[str, Run]]:
     """The cells of a study at their learning rates: (variant, run with seed 0). See `sweeps.at_best_rates`.
+
+    Args:
+        left_out: takes up the cells whose data or weights are not at hand, variants by the reason; None: none is left out.
 
     A cell that the data at hand cannot carry keeps the recipe's rate.
     """
@@ -175,10 +243,15 @@ def with_rates(name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1"
     depth = None
     if "blocks" in studies()[choose("study", name, studies())]:
         try:
+            if left_out is not None and not possible(cells(name, cast, 1), lab)[0]:
+                raise BadInput("no weights need be fetched for this")
             depth = lab.backbone(cast.backbones["supervised"]).depth
         except BadInput:
             depth = 1  # so that there are cells, which say why they are not possible
     found = cells(name, cast, depth)[number - 1 :: parts]
+    if left_out is not None:
+        found, lacking = possible(found, lab)
+        left_out |= lacking
     searched = {i: run for i, (_, run, rate_of) in enumerate(found) if rate_of is None}
     if compute:
         at_best_rates([run for run in searched.values() if not unable(run, lab)], lab, True, f"search of {name}")
@@ -225,12 +298,14 @@ def study(
     kept_seeds: Sequence[int] = (),
     part: str = "1/1",
     search: bool = False,
+    lenient: bool = False,
 ) -> pd.DataFrame:
     """Do a study's runs with `seeds` that have no record yet, look up those with `kept_seeds`, and return all.
 
     Args:
         part: "2/3" takes the second of every three cells.
         search: do the search for learning rates too; else rates come from the records that there are.
+        lenient: leave out the cells whose data or weights are not at hand.
 
     Returns:
         The columns of `sweeps.sweep`, "variant" and "group"; empty where there is no record. Its `attrs["left_out"]`
@@ -239,7 +314,8 @@ def study(
     Raises:
         BadInput: unknown study, an impossible part, or runs that failed.
     """
-    known, rows, left_out = with_rates(name, cast, lab, search, part), [], {}
+    rows, left_out = [], {}
+    known = with_rates(name, cast, lab, search, part, left_out if lenient else None)
     wanted = [(variant, replace(run, seed=seed)) for seed in seeds for variant, run in known]
     if wanted:
         frame = sweep([run for _, run in wanted], lab, name)

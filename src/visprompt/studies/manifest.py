@@ -4,10 +4,15 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping, named
+from ..manifests import load_yaml, read_table
+from ..manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
+from ..methods import METHODS
 from ..methods.manifest import method, method_settings
-from ..words import PROFILES
+from ..words import PLANS
+from .plan import WAYS
+
+WORDS = ("deep", "shallow", "place")  # in the place of a number that the profile has
 
 
 def studies_schema() -> dict:
@@ -17,7 +22,8 @@ def studies_schema() -> dict:
             "prompts": mapping({"deep": COUNT, "shallow": COUNT}),
             "backbones": named(TEXT),
             "tasks": named(listed(TEXT, uniqueItems=True)),
-        }
+        },
+        {"places": named({"type": "integer", "minimum": 0}), "blocks": named(COUNT)},
     )
     rate_of = {"enum": [True], "description": "true, none or the name of a variant of the benchmark"}
     rate_of = either(rate_of, TEXT) | {"description": rate_of["description"]}
@@ -26,17 +32,18 @@ def studies_schema() -> dict:
         "properties": {"method": method(), "rate_of": rate_of, "scratch": FLAG},
         "required": ["method"],
     }
-    study = mapping(
-        {"title": TEXT, "backbones": listed(TEXT, uniqueItems=True), "tasks": TEXT, "variants": named(variant, 0)},
-        {
-            "rate_of": rate_of,
-            "blocks": method(),
-            "prepared_on": TEXT,
-            "train_sizes": mapping({}, {name: listed(COUNT, uniqueItems=True) for name in PROFILES}),
-        },
-    )
+    parts, sizes = listed(TEXT, uniqueItems=True), listed(COUNT, uniqueItems=True)
+    more = {
+        "rate_of": rate_of,
+        "blocks": method(),
+        "each_block": listed(method(), uniqueItems=True),
+        "prepared_on": either(TEXT, parts),
+        "train_sizes": mapping({}, {name: either(sizes, named(sizes)) for name in PLANS}),
+    }
+    what = {"backbones": parts, "tasks": either(TEXT, parts), "variants": named(variant, 0)}
+    study = mapping({"title": TEXT, **what}, {**more, "paper": mapping({}, what | more)})
     return mapping(
-        {"profiles": mapping({name: profile for name in PROFILES}), "studies": named(study) | {"required": ["benchmark"]}}
+        {"profiles": mapping({name: profile for name in PLANS}), "studies": named(study) | {"required": ["benchmark"]}}
     )
 
 
@@ -47,31 +54,33 @@ def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
     variants = found["benchmark"]["variants"]
     more = ("method", "rate_of", "scratch")
     for name, study in found.items():
-        path = ("studies", name)
-        if not study["variants"] and "blocks" not in study:
-            yield Fault((*path, "variants"), "nothing is given; write at least one variant.")
-        rates = [((*path, "rate_of"), study.get("rate_of", True))]
-        rates += [((*path, "variants", v, "rate_of"), one.get("rate_of", True)) for v, one in study["variants"].items()]
-        for place, rate_of in rates:
-            if rate_of is not True:
-                yield from known(place, "variant of the benchmark", rate_of, [*variants, "none"])
-        for variant, given in study["variants"].items():
-            yield from method_settings((*path, "variants", variant), given["method"], given, ("deep", "shallow"), more)
+        if not study["variants"] and not {"blocks", "each_block"} & {*study}:
+            yield Fault(("studies", name, "variants"), "nothing is given; write at least one variant.")
+        for path, given in ((("studies", name), study), (("studies", name, "paper"), study.get("paper", {}))):
+            own = given.get("variants", {})
+            rates = [((*path, "rate_of"), given.get("rate_of", True))]
+            rates += [((*path, "variants", v, "rate_of"), one.get("rate_of", True)) for v, one in own.items()]
+            for place, rate_of in rates:
+                if rate_of is not True:
+                    yield from known(place, "variant of the benchmark", rate_of, [*variants, "none"])
+            for variant, one in own.items():
+                yield from method_settings((*path, "variants", variant), one["method"], one, WORDS, more)
 
 
 def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
     """Studies and profiles name the same parts.
 
-    A profile may lack a backbone's part, so that its runs are left out there; but some profile has it, and each part of
-    a profile is named by some study. The parts of tasks are in every profile.
+    A profile may lack a part, so that its runs are left out there; but some profile has it, and each part of a profile is
+    named by some study.
     """
     for kind, keys in (("backbones", ("backbones",)), ("tasks", ("tasks", "prepared_on"))):
         named = [
-            (("studies", study, key), part)
+            ((*path, key), part)
             for study, entry in found.items()
+            for path, given in ((("studies", study), entry), (("studies", study, "paper"), entry.get("paper", {})))
             for key in keys
-            if key in entry
-            for part in (entry[key] if isinstance(entry[key], list) else [entry[key]])
+            if key in given
+            for part in (given[key] if isinstance(given[key], list) else [given[key]])
         ]
         played = [part for profile in profiles.values() for part in profile[kind]]
         times = Counter(part for _, part in named)
@@ -80,10 +89,45 @@ def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
         yield from alone
         for name, profile in profiles.items() if not alone else ():
             path = ("profiles", name, kind)
-            unused = [f for part in profile[kind] for f in known(path, "part that no study names,", part, times, part)]
-            yield from unused
-            if kind == "tasks" and not unused:
-                missing = [part for part in times if part not in profile[kind]]
-                yield from (Fault(path, f"{part!r} is missing, a part that studies name; add it.") for part in missing)
-        if kind == "backbones":
-            yield from (f for path, part in named for f in known(path, "part", part, played))
+            yield from (f for part in profile[kind] for f in known(path, "part that no study names,", part, times, part))
+        yield from (f for path, part in named if times[part] > 1 for f in known(path, "part", part, played))
+
+
+def plan_schema() -> dict:
+    """`plan.yaml`; what its entries agree on with the studies is in `plan_faults`."""
+    names = listed(TEXT, uniqueItems=True)
+    what = mapping({}, dict.fromkeys(("tasks", "backbones", "only", "variants", "without", "methods"), names))
+    paper = mapping({"recipe": TEXT, "seeds": COUNT, "source": TEXT})
+    entry = mapping(
+        {"made": listed(one_of(WAYS, "way"), uniqueItems=True)},
+        {"studies": named(what), "data": names, "networks": names, "command": TEXT, "note": TEXT},
+    )
+    return mapping({"papers": named(paper), "artifacts": named(entry)})
+
+
+def plan_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Every artifact has an entry, and what an entry names is there."""
+    every, given = load_yaml(file.parent / "studies.yaml"), content["artifacts"]
+    artifacts = read_table(file.parent / "artifacts.csv").set_index("id")
+    for id in given:
+        yield from known(("artifacts", id), "artifact", id, artifacts.index)
+    missing = [id for id in artifacts.index if id not in given]
+    if missing:
+        yield Fault(("artifacts",), f"{missing[0]!r} is missing ({len(missing)} of {len(artifacts)}); write what makes it.")
+    profiles = every["profiles"].values()
+    parts = {kind: {part for profile in profiles for part in profile[kind]} for kind in ("backbones", "tasks")}
+    for id, entry in given.items():
+        path = ("artifacts", id)
+        if ("studies" in entry) != ("runs" in entry["made"]):
+            yield Fault((*path, "made"), "`runs` and `studies` go together; give both or neither.")
+        for part in entry.get("networks", ()):
+            yield from known((*path, "networks"), "part", part, parts["backbones"])
+        for name, what in entry.get("studies", {}).items():
+            yield from known((*path, "studies"), "study", name, every["studies"])
+            if name not in every["studies"]:
+                continue
+            study = every["studies"][name]
+            variants = [*study["variants"], *study.get("paper", {}).get("variants", {})]
+            for key, allowed in {**parts, "variants": variants, "without": variants, "methods": METHODS}.items():
+                for given_name in what.get(key, ()):
+                    yield from known((*path, "studies", name, key), key.rstrip("s"), given_name, allowed)

@@ -9,15 +9,17 @@ import pandas as pd
 
 from .. import paths
 from ..data.joining import JOINED, joined
+from ..data.layouts import task_folder
 from ..data.tasks import embedded_tasks, group_of, load_task
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from ..methods import build_method
 from ..methods import settings_of as method_settings
-from ..models.loading import load_backbone
+from ..models.narrow import narrow_backbone
+from ..models.reaching import backbone_once
 from ..records import Record, forget_failure, is_current, record_failure, recorded, run_all
-from ..training.loop import data_of, settings_of, tune
-from ..training.protocol import FACTORS, Protocol, protocol, tries  # noqa: F401 (FACTORS is the search "ours")
+from ..training.loop import SHARED, data_of, settings_of, tune
+from ..training.protocol import Protocol, protocol, tries
 from ..training.recipe import Recipe, load_recipe, settled
 
 
@@ -128,12 +130,46 @@ class Lab:
         return weights
 
     def backbone(self, name: str, scratch: bool = False):
-        """A frozen backbone by name; `scratch` gives it random weights."""
+        """A frozen backbone by name; `scratch` gives it random weights. What was refused once is not asked for again.
+
+        Raises:
+            BadInput: as `load_backbone`.
+        """
+        if (name, scratch) in self.refused:
+            raise BadInput(self.refused[name, scratch])
         if (name, scratch) not in self.backbones:
-            weights, statistics = None if scratch else self.weights_of(name), self.protocol.statistics
-            self.backbones[name, scratch] = load_backbone(name, weights, device=self.bench.device, statistics=statistics)
+            weights = None if scratch else self.weights_of(name)
+            load = narrow_backbone if self.bench.profile == "rehearsal" else backbone_once
+            try:
+                found = load(name, weights, device=self.bench.device, statistics=self.protocol.statistics)
+            except BadInput as error:
+                self.refused[name, scratch] = str(error)
+                raise
+            self.backbones[name, scratch] = found
             self.prints[name, scratch] = self.backbones[name, scratch].fingerprint
         return self.backbones[name, scratch]
+
+    @cached_property
+    def refused(self) -> dict[tuple[str, bool], str]:
+        """(backbone, scratch) -> why it could not be loaded."""
+        return {}
+
+    def lacking(self, run: Run) -> str:
+        """What of a run's data and weights is not at hand; "" where all is. No picture is read, and no run is done."""
+        for task in filter(None, (run.task, run.prepared_on)):
+            if self.bench.data_dir is None and task not in embedded_tasks():
+                return "no data folder is given"
+            try:
+                if task not in embedded_tasks():
+                    task_folder(self.bench.data_dir, task, embedded_tasks())
+            except BadInput as error:
+                there = Path(self.bench.data_dir).is_dir()
+                return f"{task} is not in the data folder" if there else str(error)
+        try:
+            self.backbone(run.backbone, run.scratch)
+        except BadInput as error:
+            return str(error)
+        return ""
 
     def task(self, name: str, image_size: int, train_size: int | None = None):
         """A task by name, at a backbone's image size."""
@@ -165,6 +201,13 @@ class Lab:
             else:
                 self.known[key] = Facts(**compute())
         return self.known[key]
+
+    def leave(self, name: str) -> None:
+        """Let go of the images of a task, and of the activations made of them; drawn images are few and stay."""
+        if name in embedded_tasks():
+            return
+        for key in [key for key in self.tasks if key[0] == name]:
+            SHARED.leave(self.tasks.pop(key).fingerprint)
 
     def special(self, task: str) -> dict:
         """What the recipe has different for fine-grained tasks; `images` knows the other groups too."""
@@ -230,6 +273,7 @@ class Lab:
         """What a search tries for a cell, which every method has as many of; of equals the first is taken."""
         field = rate_name(cell.method)
         found = tries(self.protocol.search(self.bench.search), self.recipe(cell), field)
+        found = found[:1] if self.bench.profile == "rehearsal" else found  # the recipe's own rate alone
         more = [(change.pop(field), change) for change in found]
         return [replace(cell, rate=rate, changes=cell.changes | change, trial=True) for rate, change in more]
 
@@ -307,7 +351,18 @@ def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Ru
         BadInput: no run was asked for, or, after all runs, some failed.
     """
     lab = bench if isinstance(bench, Lab) else Lab(bench)
-    done = zip(runs, run_all([(run.label, lambda run=run: lab.do(run)) for run in runs], label), strict=True)
+    last = {name: number for number, run in enumerate(runs) for name in (run.task, run.prepared_on)}
+
+    def do(number: int, run: Run) -> Record:
+        try:
+            return lab.do(run)
+        finally:
+            for name in {run.task, run.prepared_on} - {None}:
+                if last[name] == number:
+                    lab.leave(name)
+
+    jobs = [(run.label, lambda number=number, run=run: do(number, run)) for number, run in enumerate(runs)]
+    done = zip(runs, run_all(jobs, label), strict=True)
     found = [*done, *((run, lab.do(run, compute=False)) for run in kept)]
     rows = [row_of(run, record) for run, record in found if record is not None]
     if not rows:

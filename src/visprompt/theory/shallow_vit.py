@@ -23,6 +23,7 @@ from torch import Tensor
 from ..errors import BadInput, choose
 
 NAMES = ("query", "key", "value", "hidden")  # W_Q, W_K, W_V, W_O
+FAR = 3  # an error that is drawn in again is first so many times as large
 LABELS = {2: [[1], [-1]], 4: [[1, 1], [1, -1], [-1, 1], [-1, -1]]}  # one row a class: Section 2 and G.1
 
 
@@ -167,6 +168,18 @@ def draw(s: Settings, g: torch.Generator, count: int, even: bool = False) -> tup
     return x, torch.tensor(LABELS[k], dtype=x.dtype)[label], relevant
 
 
+def led_astray(basis: Tensor, direction: Tensor, size: float, patterns: int) -> Tensor:
+    """Matrices `(H, d, d)` near an orthonormal basis, of norm at most 1 as Assumption 1 asks.
+
+    Every unit vector is led astray in a direction of its own, singular values above 1 are cut to 1, and what is left of
+    the error is drawn in until that of the worst pattern is `size`. The norm stays at most 1: the ball of norm 1 is convex.
+    """
+    u, singular, v = torch.linalg.svd(basis + FAR * size * direction / direction.norm(dim=1, keepdim=True))
+    error = u @ (singular.clamp(max=1)[..., None] * v) - basis
+    worst = error[..., :patterns].norm(dim=1).amax(1)[:, None, None]
+    return basis + error * (size / worst.clamp(min=size or 1))
+
+
 def initial(s: Settings, g: torch.Generator) -> dict[str, Tensor]:
     """One trial's weights at the start, under `NAMES` and two that are never trained.
 
@@ -178,14 +191,11 @@ def initial(s: Settings, g: torch.Generator) -> dict[str, Tensor]:
     def noise(*shape):
         return torch.randn(*shape, generator=g, dtype=s.torch_dtype)
 
-    def error(size):  # every pattern is led astray by `size`, in a direction of its own
-        e = noise(h, d, d)
-        return size * e / e.norm(dim=1, keepdim=True)
-
     features, eye = torch.linalg.qr(noise(h, d, d))[0], torch.eye(d, dtype=s.torch_dtype).expand(h, d, d)
-    wrong = [error(s.delta), error(s.delta), error(s.sigma)]  # drawn in every reading, so that the rest agrees
+    astray = [noise(h, d, d) for _ in range(3)]  # drawn in every reading, so that the rest agrees
     if s.start == "assumption":
-        query, key, value = eye + wrong[0], eye + wrong[1], features + wrong[2]
+        bases, sizes = (eye, eye, features), (s.delta, s.delta, s.sigma)
+        query, key, value = (led_astray(*each, s.patterns) for each in zip(bases, astray, sizes))
     else:
         power = 2 if s.start == "printed" else 1
         query = key = eye * (s.delta / s.noise) ** power

@@ -21,7 +21,8 @@ from .recipe import Recipe, settled, with_own_rate
 def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
     """`fit`, at the method's own rate where the recipe names none; the model then knows its task's class names."""
     recipe = with_own_rate(recipe, model)
-    values = (fit_as_asked if as_asked.asks(recipe) else fit)(model, task, recipe, seed, **more)
+    fitting = fit_as_asked if as_asked.asks(recipe) else fit
+    values = fitting(model, task, recipe, seed, **{"cache": may_cache(model, task, recipe), **more})
     model.task = {"name": task.name, "class_names": list(task.class_names), "image_size": task.size, "resize": task.resize}
     return values
 
@@ -58,16 +59,22 @@ def tune(
         if not isinstance(value, kind) or isinstance(value, bool):
             raise BadInput(f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see its docstring.")
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
+    fitting = fit_as_asked if as_asked.asks(recipe) else fit
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),
-        partial(fit if not as_asked.asks(recipe) else fit_as_asked, model, task, recipe, seed, prepared_on=prepared_on),
+        partial(fitting, model, task, recipe, seed, cache=may_cache(model, task, recipe), prepared_on=prepared_on),
         data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],
         about=about,
         run=run,
     )
+
+
+def may_cache(model: TunedModel, task: Task, recipe: Recipe) -> bool:
+    """Whether the activations of all splits, which `fit` keeps, stay within the recipe's `cache_gib` together."""
+    return activation_gib(model, sum(len(labels) for _, labels in (task.train, task.val, task.test))) <= recipe.cache_gib
 
 
 def fit_as_asked(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
@@ -133,6 +140,10 @@ class Shared:
         while len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30:
             del self.kept[next(iter(self.kept))]
         return found[0]
+
+    def leave(self, task: str) -> None:
+        """Let go of the activations of a task's images; `task` is its fingerprint."""
+        self.kept = {key: kept for key, kept in self.kept.items() if task not in key}
 
 
 SHARED = Shared()

@@ -1,0 +1,45 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A batch of the plan
+#
+# Some of the runs that `visprompt plan` lists, one after the other. It leaves a record a run; the pages of the book
+# then find those. `visprompt batches` cuts a plan into such batches, and `make sweep` runs them, here or on a cluster.
+
+# %% tags=["parameters"]
+profile = "paper"
+device = "cpu"
+artifacts = None  # of the plan, such as [spt.table-3]; None: all
+runs = None  # ids of their runs, as `visprompt batches` writes them; None: all
+data_dir = None  # folder of the tasks that are not embedded
+weights = "pretrained"  # or NAME=FILE for each backbone whose weights have no address
+
+# %%
+from dataclasses import dataclass
+
+from visprompt.pages.parameters import Parameters, read_parameters
+from visprompt.studies import batches
+
+
+@dataclass(frozen=True)
+class BatchParameters(Parameters):
+    artifacts: list[str] | None = None
+    runs: list[str] | None = None
+    data_dir: str | None = None
+    weights: str | list[str] | None = "pretrained"
+
+
+p = read_parameters(BatchParameters, globals())
+todo = batches.chosen(batches.planned_runs(p.artifacts, p.plan), p.runs)
+frame = batches.do(todo, weights=p.weights, data_dir=p.data_dir, device=p.device, profile=p.profile)
+frame[["id", "backbone", "task", "method", "seed", "rate", "val", "fit_seconds"]]

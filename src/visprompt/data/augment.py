@@ -1,0 +1,105 @@
+"""Random resized crop and flip of whole batches, of the original images.
+
+torchvision's transforms change one image at a time. Here the pieces of a batch are cut and resized by two products with
+sparse matrices of weights, which are those of torch's antialiased resizing. The present runs take `loop.crop_and_flip`.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from ..errors import BadInput
+
+SCALE, RATIO, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10  # torchvision's RandomResizedCrop
+
+
+def random_boxes(count: int, high: int, wide: int, generator: torch.Generator, scale=SCALE, ratio=RATIO) -> torch.Tensor:
+    """Boxes (B, 4) of top, left, height and width, distributed as those of torchvision's RandomResizedCrop.
+
+    A share of the area drawn from `scale` and a ratio of the sides drawn from `ratio`, evenly in its logarithm; ten such
+    boxes are tried, and where none fits into high x wide, the middle is taken.
+    """
+    area = high * wide * torch.empty(count, TRIES, dtype=torch.float64).uniform_(*scale, generator=generator)
+    low, most = (math.log(r) for r in ratio)
+    shape = torch.empty(count, TRIES, dtype=torch.float64).uniform_(low, most, generator=generator).exp()
+    widths, heights = (area * shape).sqrt().round().long(), (area / shape).sqrt().round().long()
+    fits = (widths > 0) & (widths <= wide) & (heights > 0) & (heights <= high)
+    first, rows = fits.int().argmax(1), torch.arange(count)
+    width, height = widths[rows, first], heights[rows, first]
+    middle = wide, high
+    if wide / high < ratio[0]:
+        middle = wide, min(round(wide / ratio[0]), high)
+    elif wide / high > ratio[1]:
+        middle = min(round(high * ratio[1]), wide), high
+    none = ~fits.any(1)
+    width, height = width.where(~none, torch.tensor(middle[0])), height.where(~none, torch.tensor(middle[1]))
+    draw = torch.rand(2, count, generator=generator, dtype=torch.float64)
+    top, left = (draw[0] * (high - height + 1)).long(), (draw[1] * (wide - width + 1)).long()
+    top, left = top.where(~none, (high - height) // 2), left.where(~none, (wide - width) // 2)
+    return torch.stack([top, left, height, width], 1)
+
+
+def weights(start: torch.Tensor, length: torch.Tensor, side: int, size: int) -> torch.Tensor:
+    """(B, size, side): how much each of `side` pixels gives to each of `size`, of pieces start (B,) + length (B,).
+
+    Bilinear, and where a piece is larger than `size`, over as much wider a neighbourhood, as with antialias=True.
+    """
+    step = (length.double() / size)[:, None]
+    reach = step.clamp_min(1)
+    middle = step * (torch.arange(size, device=start.device) + 0.5)  # (B, size), in pixels of the piece
+    first = (middle - reach + 0.5).long().clamp_min(0)
+    last = torch.minimum((middle + reach + 0.5).long(), length[:, None])
+    pixel = torch.arange(side, device=start.device) - start[:, None]  # (B, side)
+    distance = (pixel[:, None] - middle[..., None] + 0.5) / reach[..., None]
+    found = (1 - distance.abs()).clamp_min(0)
+    inside = (pixel[:, None] >= first[..., None]) & (pixel[:, None] < last[..., None])
+    found = found * inside
+    return (found / found.sum(-1, keepdim=True)).float()
+
+
+def crop_resize_flip(images: torch.Tensor, boxes: torch.Tensor, flips: torch.Tensor, size: int) -> torch.Tensor:
+    """Pieces of images, resized, some of them mirrored.
+
+    Args:
+        images: (B, 3, H, W) uint8 or float, on any device.
+        boxes: (B, 4) top, left, height and width of each piece.
+        flips: (B,) bool.
+        size: pixels of a side.
+
+    Returns:
+        (B, 3, size, size) of the same kind; bytes are rounded once, at the end.
+
+    Raises:
+        BadInput: a box leaves its image, or there are not as many boxes and flips as images.
+    """
+    high, wide = images.shape[-2:]
+    if boxes.shape != (len(images), 4) or flips.shape != (len(images),):
+        raise BadInput(f"{len(images)} images want as many boxes (B, 4) and flips (B,), not {tuple(boxes.shape)}.")
+    top, left, height, width = boxes.cpu().unbind(1)
+    if not bool(
+        ((top >= 0) & (left >= 0) & (height > 0) & (width > 0) & (top + height <= high) & (left + width <= wide)).all()
+    ):
+        raise BadInput(f"a box leaves its image of {high} x {wide} pixels; give top, left, height and width.")
+    boxes, flips = boxes.to(images.device), flips.to(images.device)
+    top, left, height, width = boxes.unbind(1)
+    rows, columns = weights(top, height, high, size), weights(left, width, wide, size)
+    columns = torch.where(flips[:, None, None], columns.flip(1), columns)  # mirrored: the last column comes first
+    found = rows[:, None] @ images.float() @ columns[:, None].transpose(-1, -2)
+    return found if images.is_floating_point() else found.round().clamp(0, 255).to(images.dtype)
+
+
+def random_crop_and_flip(images: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:
+    """A random piece, resized, of each of (B, 3, H, W), and its mirror image half of the time: (B, 3, size, size)."""
+    boxes = random_boxes(len(images), *images.shape[-2:], generator)
+    return crop_resize_flip(images, boxes, torch.rand(len(images), generator=generator) < 0.5, size)
+
+
+def grouped(images: Sequence[torch.Tensor], size: int, generator: torch.Generator) -> torch.Tensor:
+    """As `random_crop_and_flip`, of originals (3, H, W) of different sizes; those of one size are done at once."""
+    shapes = [tuple(image.shape) for image in images]
+    found = images[0].new_empty(len(images), 3, size, size)
+    for shape in dict.fromkeys(shapes):
+        places = [place for place, other in enumerate(shapes) if other == shape]
+        found[places] = random_crop_and_flip(torch.stack([images[place] for place in places]), size, generator)
+    return found

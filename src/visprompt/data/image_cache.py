@@ -1,0 +1,247 @@
+"""Images decoded once, to one size, into files of the user's cache folder: `stored.Stored` maps them.
+
+An entry is a folder: `train.u8`, `val.u8`, `test.u8`, and `entry.json`. Its name holds a digest of everything that
+decides its bytes: the pictures' names, sizes and times, their labels, the size, the resize rule, and the code that
+decodes. It is written whole or not at all, by one process; those that want the same one wait for it.
+"""
+
+import contextlib
+import fcntl
+import functools
+import glob
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from PIL import __version__ as pillow
+
+from ..errors import BadInput
+from ..progress import progress
+from . import full_layouts, pictures, raw_layouts
+from .pictures import pixels, read_picture, reason, shown
+from .stored import Entry, Stored
+
+Picture = Path | Callable[[], np.ndarray | Image.Image]  # a file, or what gives the picture when it is needed
+Item = tuple[Picture, int, str]  # a picture, its label, and what a message says of where it stands
+Split = tuple[torch.Tensor, torch.Tensor]
+PARTS = ("train", "val", "test")
+SMALL = 2**26  # bytes of a task's images that are decoded anew each time: 445 images of 224 pixels
+SPARE = 2**28  # bytes of a disk that are left free
+CHUNK = 128  # images decoded side by side
+UNDONE = ".undone-"
+
+
+def load_images(task: str, root: Path, parts: Sequence[Sequence[Item]], size: int, resize: str) -> list[Split]:
+    """The images of a task's three splits, decoded now, or mapped from the cache folder, which then has them.
+
+    Args:
+        task: its name.
+        root: the folder of its pictures.
+        parts: the items of train, val and test.
+        size: pixels of a side.
+        resize: "direct" or "crop", see `tasks.load_task`.
+
+    Returns:
+        for each split images (N, 3, size, size) uint8 and labels (N,) int64.
+
+    Raises:
+        BadInput: pictures are missing or cannot be read in one way, or the cache folder cannot hold or keep them.
+    """
+    facts = check_all_there(root, parts)
+    labels = [torch.tensor([label for _, label, _ in items]) for items in parts]
+    shapes = [(len(items), 3, size, size) for items in parts]
+    need, folder = sum(map(np.prod, shapes)), cache_folder()
+    if need <= SMALL or folder is None:
+        return [(in_memory(items, shape, resize), truth) for items, shape, truth in zip(parts, shapes, labels)]
+    digest = hashlib.sha256(repr((code(), str(root.resolve()), task, size, resize, facts)).encode()).hexdigest()[:12]
+    place = folder / f"{task[:60]}-{size}-{resize}-{digest}"
+    if not whole(place, shapes):
+        make(place, task, root, parts, labels, shapes, resize)
+    entry = Entry(task, json.loads((place / "entry.json").read_text())["fingerprint"], labels)
+    return [(Stored.at(place / f"{part}.u8", s, entry), l) for part, s, l in zip(PARTS, shapes, labels)]
+
+
+def in_memory(items: Sequence[Item], shape: tuple[int, ...], resize: str) -> torch.Tensor:
+    """The pictures of a split as a tensor (N, 3, S, S) uint8 of its own."""
+    images, start = np.empty(shape, np.uint8), 0
+    for some in decoded(items, shape[-1], resize):
+        images[start : start + len(some)] = some
+        start += len(some)
+    return torch.from_numpy(images)
+
+
+def cache_folder() -> Path | None:
+    """The folder of decoded images: VISPROMPT_CACHE, else one in the user's cache; None for "none", in memory."""
+    given = os.environ.get("VISPROMPT_CACHE")
+    if given:
+        return None if given == "none" else Path(given).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("visprompt")) / "images"
+
+
+@functools.cache
+def code() -> str:
+    """What decodes: the modules that do, and Pillow's version."""
+    files = (Path(module.__file__).read_bytes() for module in (pictures, raw_layouts, full_layouts))
+    return hashlib.sha256(b"".join(files)).hexdigest() + pillow
+
+
+def check_all_there(root: Path, parts: Sequence[Sequence[Item]]) -> list:
+    """What identifies each picture and its label; the files of pictures have a size and a time.
+
+    Raises:
+        BadInput: pictures are missing; the message says how many of which split, and the first.
+    """
+    files, facts, missing, first = {}, [], {}, ""
+    for part, items in zip(PARTS, parts):
+        if not items:
+            raise BadInput(f"{shown(root)}: split {part} has no picture; fetch the data set again, or add some.")
+        for picture, label, where in items:
+            try:
+                facts.append((part, label, *identity(picture, files)))
+            except (OSError, ValueError) as error:  # ValueError: NUL in a path, or half of a surrogate pair
+                if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+                    raise BadInput(f"{where}: image {shown(path_of(picture))} cannot be read ({reason(error)}).") from error
+                missing[part] = missing.get(part, 0) + 1
+                first = first or f"{where}: image {shown(path_of(picture))} does not exist"
+    if missing:
+        counts = [f"{count:,} of {len(parts[PARTS.index(part)]):,} pictures of {part}" for part, count in missing.items()]
+        raise BadInput(f"{first}; missing: {' and '.join(counts)}. Put them there, or fetch the data set again.")
+    return facts
+
+
+def identity(picture, files: dict) -> tuple:
+    """What a picture is known by: a file's path, size and time, and whatever else names one in it."""
+    if isinstance(picture, Path):
+        if picture not in files:
+            about = os.stat(picture)
+            files[picture] = str(picture), about.st_size, about.st_mtime_ns
+        return files[picture]
+    if isinstance(picture, partial):
+        return (picture.func.__qualname__, *(identity(part, files) for part in picture.args))
+    if isinstance(picture, (int, str)):
+        return (picture,)
+    return (type(picture).__qualname__, *(identity(part, files) for part in vars(picture).values()))
+
+
+def path_of(picture) -> Path | str:
+    """The file of a picture, or the function that draws it."""
+    if isinstance(picture, partial):
+        return next((part for part in picture.args if isinstance(part, Path)), picture.func.__name__)
+    return picture if isinstance(picture, Path) else picture.path
+
+
+def numbers(picture) -> list[int]:
+    """Where in its file a picture lies."""
+    return [part for part in getattr(picture, "args", ()) if isinstance(part, int)]
+
+
+def decoded(items: Sequence[Item], size: int, resize: str) -> Iterator[np.ndarray]:
+    """The pictures of a split in turn, some (B, 3, size, size) uint8 at a time."""
+
+    def one(item: Item) -> np.ndarray:
+        picture, _, where = item
+        if isinstance(picture, Path):
+            return read_picture(picture, size, resize, where)
+        where = f"{where}: {shown(path_of(picture))}{''.join(f', number {n}' for n in numbers(picture))}"
+        try:
+            image = picture()
+            return pixels(image if isinstance(image, Image.Image) else Image.fromarray(image), size, resize, where)
+        except (OSError, ValueError, KeyError, IndexError) as error:
+            if isinstance(error, BadInput):
+                raise
+            raise BadInput(f"{where} cannot be read ({reason(error)}); fetch the data set again.") from error
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        warnings.simplefilter("ignore", UserWarning)  # of damaged EXIF and the like: a picture is read or refused
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        for start in range(0, len(items), CHUNK):
+            yield np.ascontiguousarray(list(pool.map(one, items[start : start + CHUNK])))
+
+
+def whole(place: Path, shapes: Sequence[tuple]) -> bool:
+    """Whether an entry is there, with files of the right lengths."""
+    try:
+        sizes = [(place / f"{part}.u8").stat().st_size for part in PARTS]
+        return (place / "entry.json").is_file() and sizes == [int(np.prod(shape)) for shape in shapes]
+    except OSError:
+        return False
+
+
+def make(place: Path, task: str, root: Path, parts, labels, shapes, resize: str) -> None:
+    """Decode the images of a task into an entry; one that another process makes meanwhile is waited for."""
+    folder, need = place.parent, int(sum(map(np.prod, shapes)))
+    gib = f"{need / 2**30:.1f} GiB"
+    elsewhere = "name another folder in VISPROMPT_CACHE, or VISPROMPT_CACHE=none to keep the images in memory"
+    try:
+        with turn(folder, place.name):
+            if whole(place, shapes):
+                return
+            undone = folder / f"{UNDONE}{place.name}"
+            shutil.rmtree(undone, ignore_errors=True)  # of a process that was killed: no other one has this turn
+            about = {"task": task, "root": str(root.resolve()), "size": shapes[0][-1], "resize": resize}
+            for old in entries(folder, about):
+                shutil.rmtree(old)
+            free = shutil.disk_usage(folder).free
+            if free < need + SPARE:
+                room = f"has {free / 2**30:.1f} GiB free"
+                raise BadInput(f"the images of {task} take {gib}, and {shown(folder)} {room}; {elsewhere}.")
+            undone.mkdir()
+            try:
+                label = f"decoding {task} to {shapes[0][-1]} px, {gib} in {folder}"
+                about["fingerprint"] = write(undone, task, parts, labels, shapes, resize, label)
+                (undone / "entry.json").write_text(json.dumps(about, indent=1))
+                shutil.rmtree(place, ignore_errors=True)
+                os.replace(undone, place)
+            finally:
+                shutil.rmtree(undone, ignore_errors=True)
+    except OSError as error:
+        raise BadInput(f"{shown(folder)} cannot keep {gib} of images of {task} ({reason(error)}); {elsewhere}.") from error
+
+
+@contextlib.contextmanager
+def turn(folder: Path, name: str) -> Iterator[None]:
+    """Be the only process that makes an entry; a killed one leaves nothing to wait for."""
+    (folder / ".turns").mkdir(parents=True, exist_ok=True)
+    with open(folder / ".turns" / name, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def entries(folder: Path, about: dict) -> list[Path]:
+    """The entries of the same task, folder, size and rule, whose pictures have changed since."""
+    found = []
+    for path in folder.glob(f"{glob.escape(about['task'][:60])}-*/entry.json"):
+        with contextlib.suppress(OSError, ValueError):
+            if about.items() <= json.loads(path.read_text()).items():
+                found.append(path.parent)
+    return found
+
+
+def write(folder: Path, task: str, parts, labels, shapes, resize: str, label: str) -> str:
+    """Write the files of an entry, with their bytes on the disk, and return the task's fingerprint."""
+    digest = hashlib.sha256(task.encode())  # as `tasks.Task.fingerprint`
+    with progress(None, label, total=sum(map(len, parts)), unit=" images") as bar:
+        for part, items, truth, shape in zip(PARTS, parts, labels, shapes):
+            digest.update(str(shape).encode())
+            with open(folder / f"{part}.u8", "wb") as file:
+                with contextlib.suppress(AttributeError):  # not on every system
+                    os.posix_fallocate(file.fileno(), 0, int(np.prod(shape)))
+                for images in decoded(items, shape[-1], resize):
+                    file.write(images.data)
+                    digest.update(images.data.cast("B"))
+                    bar.update(len(images))
+                file.flush()
+                os.fsync(file.fileno())
+            digest.update(truth.numpy().tobytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,199 @@
+"""Images that lie in a file, larger than memory perhaps, as `training.loop` asks for images.
+
+What is done here decides no value: the bytes are those that decoding in memory gives, and a record does not name it.
+"""
+
+import mmap
+import operator
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+WHOLE = 2**30  # bytes that may lie in memory, or on a device, in one piece
+RESIDENT = 2**28  # bytes of a file that a process holds mapped before it lets go of them; the system keeps its own copy
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What is known of the images of a task that were decoded before: they need not be read to be recognised."""
+
+    task: str
+    fingerprint: str
+    labels: list[torch.Tensor]  # of train, val and test, whole
+
+
+class Stored(torch.Tensor):
+    """A tensor (N, 3, S, S) uint8 on a file, mapped; single images and batches of it are plain tensors.
+
+    What would bring all of it into memory is done batch by batch, where it is larger than `WHOLE`.
+    """
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # what torch makes of it is a plain tensor
+
+    @staticmethod
+    def at(path: Path, shape: tuple[int, ...], entry: Entry | None = None) -> "Stored":
+        """The images of a file that holds nothing else."""
+        with open(path, "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # a page that somebody writes is his own
+        found = torch.from_numpy(np.frombuffer(mapped, np.uint8).reshape(shape)).as_subclass(Stored)
+        found.mapped, found.entry, found.touched = mapped, entry, 0
+        return found
+
+    @property
+    def plain(self) -> torch.Tensor:
+        """The same bytes without what this class adds."""
+        return self.as_subclass(torch.Tensor)
+
+    def touch(self, size: int) -> None:
+        """Count bytes that were read, and let go of the pages when they are many."""
+        self.touched += size
+        if self.touched > RESIDENT:
+            self.mapped.madvise(mmap.MADV_DONTNEED)
+            self.touched = 0
+
+    def __getitem__(self, index) -> torch.Tensor:
+        found = self.plain[index]
+        if found.untyped_storage().data_ptr() == self.untyped_storage().data_ptr():
+            found = found.clone()  # a view would map its pages later, uncounted
+        self.touch(found.nbytes)
+        return found
+
+    def split(self, size: int, dim: int = 0) -> Iterator[torch.Tensor]:
+        """Batches of at most `size` images, the next of which is read while one is in use."""
+        with ThreadPoolExecutor(1) as reader:
+            ahead = reader.submit(self.piece, 0, size)
+            for start in range(size, len(self) + size, size):
+                found = ahead.result()
+                if start < len(self):
+                    ahead = reader.submit(self.piece, start, size)
+                yield found
+
+    def piece(self, start: int, size: int) -> torch.Tensor:
+        """Images from `start` on, in memory that a GPU can fetch from by itself where there is one."""
+        found = self[start : start + size]
+        return found.pin_memory() if torch.cuda.is_available() else found
+
+    def to(self, *where, **more):
+        """The tensor on another device: in one piece, or as `Streamed`; on this one itself."""
+        device = torch.device(where[0]) if where and isinstance(where[0], (str, torch.device)) else None
+        if device is None or more or where[1:]:
+            return self.plain.to(*where, **more)
+        if device.type == "cpu":
+            return self
+        return Streamed(self, device) if self.nbytes > WHOLE else self.plain.to(device)
+
+    def float(self):
+        """The tensor as floats: in one piece, or as `Later`."""
+        return Later(self) if 4 * self.nbytes > WHOLE else self.plain.float()
+
+
+class Later:
+    """Images to which arithmetic is done when a batch of them is asked for."""
+
+    def __init__(self, images: Stored, steps: tuple = ()):
+        self.images, self.steps = images, steps
+        self.shape, self.device, self.dtype = images.shape, images.device, torch.float32
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __truediv__(self, other) -> "Later":
+        return Later(self.images, (*self.steps, (operator.truediv, other)))
+
+    def __sub__(self, other) -> "Later":
+        return Later(self.images, (*self.steps, (operator.sub, other)))
+
+    def __getitem__(self, index) -> torch.Tensor:
+        return self.done(self.images[index])
+
+    def split(self, size: int) -> Iterator[torch.Tensor]:
+        """Batches of at most `size` images."""
+        return map(self.done, self.images.split(size))
+
+    def done(self, images: torch.Tensor) -> torch.Tensor:
+        """Bytes (B, 3, S, S) -> floats (B, 3, S, S)."""
+        found = images.float()
+        for step, other in self.steps:
+            found = step(found, other)
+        return found
+
+
+class Streamed:
+    """Images that come to a device batch by batch, each while the one before it is computed on.
+
+    The batches of an epoch are pieces of one order (`order.split(batch_size)`), so a piece tells what comes next.
+    """
+
+    def __init__(self, images: Stored, device: torch.device):
+        self.images, self.device, self.shape, self.dtype = images, device, images.shape, images.dtype
+        self.reader = ThreadPoolExecutor(1)
+        self.order: tuple | None = None  # storage of an epoch's order, its version, and a copy on the CPU
+        self.ahead: tuple[int, int, Future] | None = None  # first and last place in the order, and its images
+        weakref.finalize(self, self.reader.shutdown, wait=False)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index) -> torch.Tensor:
+        if not isinstance(index, torch.Tensor) or index.dtype != torch.int64 or index.dim() != 1 or not index.is_contiguous():
+            index = index.cpu() if isinstance(index, torch.Tensor) else index
+            return self.images[index].to(self.device)
+        order, start = self.order_of(index), index.storage_offset()
+        stop = start + len(index)
+        if self.ahead is None or self.ahead[:2] != (start, stop):
+            self.ahead = start, stop, self.reader.submit(self.fetch, order[start:stop])
+        found = self.ahead[2]
+        after = order[stop : stop + len(index)]
+        self.ahead = (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None
+        return self.arrived(*found.result())
+
+    def order_of(self, index: torch.Tensor) -> torch.Tensor:
+        """The whole order that a piece (B,) belongs to, copied once an epoch, since a device is waited for.
+
+        Holding its storage keeps another order from lying at the same address.
+        """
+        storage = index.untyped_storage()
+        if self.order is None or (storage.data_ptr(), index._version) != (self.order[0].data_ptr(), self.order[1]):
+            whole = torch.empty(0, dtype=index.dtype, device=index.device).set_(storage)
+            self.order, self.ahead = (storage, index._version, whole.cpu()), None
+        return self.order[2]
+
+    def fetch(self, rows: torch.Tensor) -> tuple:
+        """Read images (B,) and start their way to the device: images, and what says that they arrived."""
+        images = self.images[rows]
+        if self.device.type != "cuda":
+            return images.to(self.device), None
+        stream = torch.cuda.Stream(self.device)
+        with torch.cuda.stream(stream):
+            images = images.pin_memory().to(self.device, non_blocking=True)
+            return images, stream.record_event()
+
+    def arrived(self, images: torch.Tensor, event) -> torch.Tensor:
+        """Images (B, 3, S, S) that the device's own work may use."""
+        if event is not None:
+            now = torch.cuda.current_stream(self.device)
+            now.wait_event(event)
+            images.record_stream(now)
+        return images
+
+    def split(self, size: int) -> Iterator[torch.Tensor]:
+        """Batches of at most `size` images, on the device."""
+        return (part.to(self.device, non_blocking=True) for part in self.images.split(size))
+
+    def to(self, device) -> "Streamed | Stored":
+        """The same images for another device."""
+        return self if torch.device(device) == self.device else self.images.to(device)
+
+
+def known_fingerprint(task: str, splits) -> str | None:
+    """The fingerprint of a task, kept with its images, if images and labels are all those that were decoded for it."""
+    entries = {getattr(images, "entry", None) for images, _ in splits}
+    entry = entries.pop() if len(entries) == 1 else None
+    if entry is None or entry.task != task:
+        return None
+    return entry.fingerprint if all(a is b for (_, a), b in zip(splits, entry.labels)) else None

@@ -1,0 +1,311 @@
+"""What each table and figure of the papers takes: which runs, and where no run is needed, what makes it.
+
+`data_manifests/plan.yaml` says which cells of which studies an artifact shows. Nothing is built or loaded to plan.
+"""
+
+import difflib
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import pandas as pd
+
+from .. import paths
+from ..data import catalogue
+from ..data.tasks import embedded_tasks
+from ..errors import BadInput, choose
+from ..manifests import load_yaml
+from ..training.recipe import Recipe
+from .casting import under
+from .grids import Cast, cast, cells, depth_of, family_of, form, share
+from .sweeps import Bench, Lab, Run, at_best_rates, sweep
+
+NO_SEARCH = "none"  # in the place of the variant whose rate is taken
+SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"
+GIVEN = "rate: the recipe's; weights: last epoch"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An entry of plan.yaml; what the fields hold is said at its head."""
+
+    id: str
+    made: tuple[str, ...]
+    studies: dict = field(default_factory=dict)
+    data: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    command: str = ""
+    note: str = ""
+
+    @property
+    def paper(self) -> str:
+        """The slug of its paper."""
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in one place of a table: a method on a task, once a seed."""
+
+    study: str
+    variant: str
+    run: Run  # backbone, data, method and its options; seed 0, and no rate yet
+    recipe: str  # of recipes.yaml
+    profile: str
+    seeds: tuple[int, ...]
+    grid: str  # which of the recipe's searches is done with seed 0; "": none, its own rate is taken
+    like: Run | None  # the run whose search gives the rate, where it is not this cell's own
+    selection: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One training. `key` tells two of them apart, whatever study they come from."""
+
+    study: str
+    variant: str
+    run: Run  # of a search with the rate that is tried; else without, and `ready` gives it
+    recipe: str
+    profile: str
+    stage: str  # "search", of which the best is the cell's run of seed 0, or "final"
+    like: Run | None = None  # of a final run: the run whose search gives its rate; None: the recipe's rate
+
+    @functools.cached_property
+    def key(self) -> tuple[str, str, str]:
+        """Stage, recipe and run."""
+        return self.stage, self.recipe, repr(self.run)
+
+
+@functools.cache
+def written() -> dict:
+    """plan.yaml."""
+    return load_yaml(paths.MANIFESTS / "plan.yaml")
+
+
+@functools.cache
+def artifacts() -> dict[str, Artifact]:
+    """What makes each artifact of the papers, by its id."""
+    found = written()["artifacts"]
+    lists = ("made", "data", "networks")
+    return {
+        id: Artifact(id, **{key: tuple(value) if key in lists else value for key, value in entry.items()})
+        for id, entry in found.items()
+    }
+
+
+def artifact(id: str) -> Artifact:
+    """One of `artifacts`.
+
+    Raises:
+        BadInput: there is none of that id; the message names the nearest.
+    """
+    known = artifacts()
+    if id not in known:
+        near = difflib.get_close_matches(str(id), known, n=1, cutoff=0)[0]
+        raise BadInput(f"unknown artifact {id!r}. Did you mean {near!r}? `visprompt artifacts` lists all {len(known)}.")
+    return known[id]
+
+
+WAYS = {  # of plan.yaml, in words
+    "runs": "trainings",
+    "weights": "a look at networks and images, without training",
+    "masks": "segmentation, which no study of this package trains",
+    "counted": "counting on architectures",
+    "measured": "measuring on the machine at hand",
+    "theory": "its page's own experiments",
+    "printed": "printed cells",
+    "drawn": "a drawing",
+}
+
+
+def told(entry: Artifact) -> str:
+    """What makes an artifact, in words."""
+    return ", ".join(WAYS[way] for way in entry.made)
+
+
+@functools.cache
+def notebooks() -> dict[str, str]:
+    """Artifact -> the notebook that shows it."""
+    pages = load_yaml(paths.MANIFESTS / "notebooks.yaml")
+    return {id: name for name, entry in pages.items() for id in entry["artifacts"]}
+
+
+def command(id: str, profile: str = "paper") -> str:
+    """The command that makes an artifact in a profile. FOLDER stands for the folder of the data sets."""
+    entry, name = artifact(id), notebooks()[id]
+    if entry.command and profile != "quick":
+        return entry.command
+    if profile == "quick":
+        return f"make notebook NAME={name}"
+    if "runs" in entry.made:
+        return f"visprompt study {id} --profile {profile} --data-dir FOLDER"
+    needs = ' ARGS="-p data_dir FOLDER"' if entry.data else ""
+    return f"make notebook NAME={name}" + (f" PROFILE={profile}{needs}" if {"theory", "weights"} & {*entry.made} else "")
+
+
+def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> list[Cell]:
+    """The cells of an artifact in a profile, each once; none where nothing is trained for it.
+
+    Args:
+        actors: a narrower cast than the profile's.
+
+    Raises:
+        BadInput: unknown artifact or profile.
+    """
+    entry, actors = artifact(id), actors or whole_cast(profile)
+    found = [cell for name, what in entry.studies.items() for cell in study_cells(name, what, entry.paper, actors)]
+    return list({(cell.recipe, repr(cell.run), repr(cell.like)): cell for cell in found}.values())
+
+
+def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
+    """The cells of a study that `what`, an entry of plan.yaml, takes, with the recipe of a paper."""
+    recipe, seeds = conditions(paper, actors.profile)
+    actors = under(recipe, actors)
+    tasks = None if "tasks" not in what else {task for part in what["tasks"] for task in actors.playing(part)}
+    only = set(what.get("only", ())) & {task for part in actors.tasks for task in actors.playing(part)}
+    networks = None if "backbones" not in what else {actors.backbones.get(part) for part in what["backbones"]}
+    found = []
+    for variant, run, rate_of in all_cells(name, actors):
+        if (tasks is not None and run.task not in tasks) or (only and run.task not in only):
+            continue
+        if (networks is not None and run.backbone not in networks) or variant in what.get("without", ()):
+            continue
+        if variant not in what.get("variants", [variant]) or run.method not in what.get("methods", [run.method]):
+            continue
+        like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
+        grid, how = ("", GIVEN) if rate_of == NO_SEARCH else (Bench().search, SELECTION)
+        found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
+    return found
+
+
+def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
+    """The recipe and the seeds of a paper's cells in a profile."""
+    entry = written()["papers"]
+    if profile == "quick":
+        return "quick", tuple(range(entry["quick"]["seeds"]))
+    chosen = entry[choose("paper with runs", paper, entry)]
+    return chosen["recipe"], tuple(range(chosen["seeds"]))
+
+
+def nearest_search(run: Run, variant: str, actors: Cast) -> Run:
+    """The run whose search gives the rate of another: a variant of the benchmark, where it is searched.
+
+    It is searched on the backbones of `benchmark` and `pretraining`; a larger masked autoencoder takes the rate of the
+    smaller one, and every other backbone that of the supervised one, as `grids.with_rates` does.
+    """
+    parts = {name: part for part, name in actors.backbones.items()}
+    searched = [actors.backbones[part] for part in ("supervised", "mae", "mocov3") if part in actors.backbones]
+    near = "mae" if "mae" in parts[run.backbone] else "supervised"
+    backbone = run.backbone if run.backbone in searched else actors.backbones.get(near, run.backbone)
+    given = dict(study_form("benchmark", actors.profile)["variants"][variant])
+    method = given.pop("method")
+    return Run(backbone, run.task, method, settings={key: actors.prompts.get(value, value) for key, value in given.items()})
+
+
+class Paper(Lab):
+    """A lab that knows of a backbone only its family, and loads nothing."""
+
+    def backbone(self, name: str, scratch: bool = False):
+        return SimpleNamespace(family=family_of(name))
+
+
+@functools.cache
+def lab_of(recipe: str) -> Paper:
+    """The lab of a recipe that loads nothing."""
+    return Paper(Bench(recipe))
+
+
+@functools.cache
+def groups() -> dict[str, str]:
+    """The group of every task, of the papers and embedded."""
+    found = {task: about["group"] for one in catalogue.datasets().values() for task, about in one.tasks.items()}
+    return found | {task: about["group"] for task, about in embedded_tasks().items()}
+
+
+@functools.cache
+def recipe_of(recipe: str, family: str, method: str, group: str | None) -> Recipe:
+    """The recipe of a method, as `Lab.recipe` reads it; family and group stand for their backbones and tasks."""
+    task = next((task for task, one in groups().items() if one == group), "")
+    return lab_of(recipe).recipe(Run(family, task, method))  # its name says a backbone's family
+
+
+@functools.cache
+def all_cells(name: str, actors: Cast) -> list[tuple[str, Run, str | None]]:
+    """The cells of a study; see `grids.cells`."""
+    return cells(name, actors, depth_of("supervised", actors) if "blocks" in study_form(name, actors.profile) else None)
+
+
+study_form = functools.cache(form)
+whole_cast = functools.cache(cast)
+
+
+def runs_of(found: Iterable[Cell]) -> list[Planned]:
+    """The trainings of cells, each once, a search before what needs its rate.
+
+    The best run of a search is the cell's run with seed 0, but where final runs are trained on the validation images too.
+    """
+    runs = []
+    for cell in found:
+        searched, lab = cell.like or cell.run, lab_of(cell.recipe)
+        if cell.grid:
+            runs += [planned(cell, tried, "search") for tried in lab.trials(searched)]
+        own = cell.grid and cell.like is None and not lab.joins(cell.run)  # whose seed 0 is one of the search
+        for seed in cell.seeds[1:] if own else cell.seeds:
+            runs.append(planned(cell, replace(cell.run, seed=seed), "final", searched if cell.grid else None))
+    return list({run.key: run for run in runs}.values())
+
+
+def planned(cell: Cell, run: Run, stage: str, like: Run | None = None) -> Planned:
+    """A training of a cell."""
+    return Planned(cell.study, cell.variant, run, cell.recipe, cell.profile, stage, like)
+
+
+def ready(run: Planned, lab: Lab) -> Run:
+    """A planned run as `Lab.do` takes it, at the rate that its search gave; the recipe's where the search is not whole."""
+    return at_rate_of(run.run, run.like, lab)
+
+
+def at_rate_of(run: Run, like: Run | None, lab: Lab) -> Run:
+    """A run at the rate that the search of another gave; as it is where there is none."""
+    if like is None:
+        return run
+    (best,) = at_best_rates([like], lab, compute=False)
+    return replace(run, rate=best.rate, changes=best.changes)
+
+
+def do(found: Sequence[Cell], lab: Lab, label: str) -> pd.DataFrame:
+    """Do the runs of cells that have no record yet, searches first, and return a row for every cell and seed.
+
+    Returns:
+        The columns of `sweeps.sweep`, "variant" and "group".
+
+    Raises:
+        BadInput: runs failed.
+    """
+    searched = {repr(cell.like or cell.run): cell.like or cell.run for cell in found if cell.grid}
+    at_best_rates(list(searched.values()), lab, True, f"search of {label}")
+    rated = [(cell, at_rate_of(cell.run, (cell.like or cell.run) if cell.grid else None, lab)) for cell in found]
+    wanted = [(cell.variant, replace(run, seed=seed)) for cell, run in rated for seed in cell.seeds]
+    frame = sweep([run for _, run in wanted], lab, label)
+    return frame.assign(variant=[variant for variant, _ in wanted], group=frame.task.map(groups()))
+
+
+def of_artifact(id: str, actors: Cast, lab: Callable[[str], Lab], *, seeds: Sequence[int] | None, part: str) -> pd.DataFrame:
+    """Do the runs of an artifact; see `do`.
+
+    Args:
+        lab: gives the lab of a recipe.
+        seeds: in place of those of its paper.
+        part: "2/3" takes the second of every three cells.
+
+    Raises:
+        BadInput: unknown artifact, one that no run makes, an impossible part, or runs that failed.
+    """
+    number, parts = share(part)
+    found = cells_of(id, actors=actors)
+    if not found:
+        why = f"{actors.profile} has none of it" if artifact(id).studies else f"it is made by {told(artifact(id))}"
+        raise BadInput(f"nothing to run of {id}: {why}; give {command(id, actors.profile)}.")
+    mine = [cell if seeds is None else replace(cell, seeds=tuple(seeds)) for cell in found[number - 1 :: parts]]
+    return do(mine, lab(mine[0].recipe), id) if mine else pd.DataFrame()

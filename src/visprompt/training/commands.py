@@ -1,0 +1,71 @@
+"""`visprompt fit FOLDER` and `visprompt predict FILE PICTURE…`: one's own pictures from the command line."""
+
+import argparse
+
+BACKBONE = "vit_micro_patch4_24"  # comes with this project
+
+
+def add_commands(commands) -> None:
+    """The two commands."""
+    weights = {"default": "pretrained", "help": "the backbone's: pretrained (the default) or a file"}
+    device = {"default": "cpu", "help": "cpu or cuda"}
+    action = commands.add_parser("fit", help=fit_folder.__doc__.split("\n")[0])
+    action.set_defaults(run=fit_folder)
+    action.add_argument("folder", help="a folder a class, or another layout that the page on data names")
+    action.add_argument("--out", default="method.safetensors", help="file of the trained method (method.safetensors)")
+    action.add_argument("--method", default="vpt-deep", help="its slug (vpt-deep)")
+    action.add_argument("--backbone", default=BACKBONE, help=f"a timm ViT or ResNet, or an embedded one ({BACKBONE})")
+    action.add_argument("--epochs", type=int, default=15, help="(15)")
+    action.add_argument("--seed", type=int, default=0, help="(0)")
+    action.add_argument("--resize", default="direct", help="direct or crop (direct)")
+    action.add_argument("--weights", **weights)
+    action.add_argument("--device", **device)
+    action = commands.add_parser("predict", help=predict_pictures.__doc__.split("\n")[0])
+    action.set_defaults(run=predict_pictures)
+    action.add_argument("file", help="a method that fit or vp.save_method wrote")
+    action.add_argument("pictures", nargs="+", metavar="picture", help="a picture, or a folder of them")
+    action.add_argument("--top", type=int, default=1, help="so many classes a picture (1)")
+    action.add_argument("--weights", **weights)
+    action.add_argument("--device", **device)
+
+
+def fit_folder(args: argparse.Namespace) -> None:
+    """Train a method on a folder of pictures and save it."""
+    from pathlib import Path
+
+    from ..data.tasks import load_task
+    from ..errors import BadInput
+    from ..methods import build_method
+    from ..methods.saving import save_method
+    from ..models.backbones import load_backbone
+    from .loop import fit_model
+    from .recipe import Recipe
+
+    folder, recipe = Path(args.folder).expanduser().resolve(), Recipe(epochs=args.epochs)
+    if Path(args.out).suffix != ".safetensors":
+        raise BadInput(f"give --out a file name that ends in .safetensors, not {args.out!r}.")
+    if not folder.is_dir():
+        raise BadInput(f"{args.folder} is not a folder; give the one that holds a folder a class.")
+    backbone = load_backbone(args.backbone, args.weights, device=args.device)
+    task = load_task(folder.name, folder.parent, image_size=backbone.image_size, resize=args.resize)
+    counts = ", ".join(f"{len(getattr(task, part)[1]):,} for {part}" for part in ("train", "val", "test"))
+    print(f"{task.classes} classes; pictures: {counts}")
+    model = build_method(args.method, backbone, task.classes).to(args.device)
+    values = fit_model(model, task, recipe, args.seed)
+    save_method(model, args.out)
+    print(f"named right: {values['val']:.1f} % of val, {values['test']:.1f} % of test\nsaved: {args.out}")
+
+
+def predict_pictures(args: argparse.Namespace) -> None:
+    """Name what is on pictures, by a method that was saved: picture, class, probability."""
+    from pathlib import Path
+
+    from ..methods.saving import load_method, read_method
+    from ..models.backbones import load_backbone
+    from .prediction import predict
+
+    about, _ = read_method(Path(args.file))
+    backbone = load_backbone(about["backbone"], args.weights, device=args.device)
+    found = predict(load_method(args.file, backbone).to(args.device), args.pictures, top=args.top)
+    for row in found.itertuples():
+        print(f"{row.picture}\t{row[2]}\t{row.probability:.3f}")

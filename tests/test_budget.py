@@ -1,0 +1,125 @@
+"""What planned runs take: operations by counting, bytes by manifests, shared runs once; unknown is said."""
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import visprompt as vp
+from visprompt.__main__ import main
+from visprompt.methods import settings_of as method_settings
+from visprompt.studies import budget, forecast, plan
+from visprompt.studies.sweeps import Run
+from visprompt.training.loop import settings_of
+
+MICRO = "vit_micro_patch4_24"
+
+
+def planned(method, task="position", stage="final", like=None, **settings):
+    return plan.Planned("benchmark", method, Run(MICRO, task, method, settings=settings), "quick", "quick", stage, like)
+
+
+@pytest.mark.parametrize("name", [MICRO, "resnet_micro_24", "swin_tiny_patch4_window7_224"])
+def test_the_blocks_of_a_network_are_what_one_forward_counts(name, stores):
+    backbone = vp.load_backbone(name, device="meta")
+    found, whole = forecast.network.__wrapped__(name), vp.build_method("linear-probe", backbone, 10)
+    assert len(found.blocks) == backbone.depth
+    assert found.part(-1) == vp.count_flops(whole)["flops"] - 2 * backbone.width * 10
+    assert found.part(backbone.depth) == 0
+
+
+def test_operations_grow_with_what_is_trained():
+    ops = {block: forecast.operations(planned("ap", block=block)) for block in (0, 4, 7)}
+    assert ops[0] > ops[4] > ops[7] > forecast.operations(planned("linear-probe"))
+    full, deep = forecast.operations(planned("full-finetune")), forecast.operations(planned("vpt-deep", prompt_tokens=1))
+    assert full > deep > ops[0]
+    few = planned("vpt-deep", prompt_tokens=1)
+    assert forecast.operations(replace(few, run=replace(few.run, train_size=80))) < deep
+    assert forecast.operations(planned("e2vpt", prompt_tokens=1)) > 1.5 * deep
+
+
+def test_a_training_step_is_what_the_rule_says():
+    """The rule of forward and backward against autograd's own operations, for 36 patches; classes are few."""
+    backbone = vp.load_backbone(MICRO, device="meta")
+    for method, settings, backward in (("ap", {"block": 0}, 1), ("full-finetune", {}, 2)):
+        model = vp.build_method(method, backbone, 2, **settings)
+        counted = vp.count_flops(model, training=True)["flops"]
+        assert counted == pytest.approx((1 + backward) * forecast.network(MICRO).part(-1), rel=0.1)
+
+
+def test_unknown_numbers_are_said_not_guessed():
+    (run, *_) = [run for run in plan.runs_of(plan.cells_of("spt.figure-4"))]
+    monkey = replace(run, run=replace(run.run, task="dtd10"))
+    assert forecast.sizes("dtd10")[0] is None and forecast.operations(monkey) is None
+    files = forecast.data_files(["cub_200_2011", "nabirds", "position"])
+    assert {file.name.split("/")[0].split(" ")[0] for file in files} == {"cub_200_2011", "nabirds"}
+    assert all(file.bytes is None or file.bytes > 0 for file in files)
+    assert [file.bytes for file in forecast.checkpoint_files([MICRO, "swin_no_such_thing"])] == [None]
+
+
+def test_the_plan_of_everything(capsys):
+    found = budget.plan()
+    assert [row.artifact for row in found.rows] == list(plan.artifacts()) and len(found.rows) == 99
+    assert found.all.runs < sum(row.runs for row in found.rows)  # shared runs once
+    assert found.all.runs == len({run.key for id in plan.artifacts() for run in plan.runs_of(plan.cells_of(id))})
+    assert max(row.bytes for row in found.rows) <= found.all.bytes < sum(row.bytes for row in found.rows)
+    assert all(row.command and row.made for row in found.rows)
+    assert all((row.hours > 0 or row.without_hours) == (row.runs > row.recorded) for row in found.rows)
+    assert "least" in found.how or "measured" in found.how
+    assert found.all.runs == json.loads(found.as_json())["all"]["runs"]
+
+
+def test_the_command_prints_a_table_or_data(capsys, tmp_path):
+    assert main(["plan", "spt.table-3", "ap.table-a1"]) == 0
+    printed = capsys.readouterr().out
+    assert "spt.table-3" in printed and "printed cells: make notebook NAME=ap" in printed
+    assert main(["plan", "spt.table-3", "--format", "json", "--device", "a100"]) == 0
+    slow = json.loads(capsys.readouterr().out)
+    assert "A100" in slow["hours"] and slow["artifacts"][0]["unknown_sizes"]
+    assert main(["plan", "spt.table-3", "--format", "csv"]) == 0
+    assert int(pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out)).runs[0]) == slow["all"]["runs"]
+    (tmp_path / "cub_200_2011").mkdir()
+    assert main(["plan", "spt.table-3", "--format", "json", "--data", str(tmp_path)]) == 0
+    there = json.loads(capsys.readouterr().out)["all"]
+    assert 0 < there["runs"] < slow["all"]["runs"] and there["bytes"] == 0
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["spt.tabel-3"], "Did you mean 'spt.table-3'"),
+        (["--profile", "papers"], "Did you mean 'paper'"),
+        (["--device", "h20"], "Did you mean 'h200'"),
+        (["--device", "measured"], "visprompt bench --device cuda"),
+        (["--data", "no/such/folder"], "leave --data out"),
+    ],
+)
+def test_bad_input_is_one_line(words, said, capsys, stores):
+    assert main(["plan", *words]) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+
+
+@pytest.mark.refused
+def test_an_artifact_that_no_run_makes_has_nothing_to_study(capsys):
+    assert main(["study", "ap.table-a1", "--profile", "paper"]) == 2
+    assert "printed cells" in capsys.readouterr().err
+
+
+def test_a_record_is_told_by_what_it_says():
+    backbone = vp.load_backbone(MICRO, device="meta")
+    run = planned("vpt-deep", prompt_tokens=10)
+    run = replace(run, run=replace(run.run, rate=0.01))
+    recipe = replace(plan.recipe_of("quick", "vit", "vpt-deep", "structured"), learning_rate=0.01)
+    facts = {"task": "position", "train_size": 800, "resize": "none", "image_size": 24}
+    said = settings_of("vpt-deep", method_settings("vpt-deep", prompt_tokens=10), backbone, facts, recipe, 0, None)
+    from visprompt.records import spread
+
+    said = json.loads(json.dumps(spread(said)[0]))
+    assert budget.fits(run, said, "abc")
+    assert not budget.fits(run, said, "random, seed 0")
+    assert not budget.fits(replace(run, run=replace(run.run, rate=0.05)), said, "abc")
+    assert budget.fits(replace(run, like=run.run), said | {"recipe": said["recipe"] | {"learning_rate": 0.05}}, "abc")
+    assert not budget.fits(planned("vpt-deep", prompt_tokens=20), said, "abc")
