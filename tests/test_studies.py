@@ -102,7 +102,8 @@ def test_a_papers_recipe_augments_where_the_paper_does(name):
     lab = Lab(LabSettings(recipe=name))
     fine, other = (lab.prepare(Run(MICRO, task, "vpt-deep"))["recipe"] for task in ("flowers", "position"))
     assert (fine.epochs, fine.warmup, fine.head_rate) == (100, 0.1, None)
-    assert fine.augmentation == "crop and flip" and other.augmentation == "none"
+    how = "crop the original and flip" if name in ("spt", "davpt") else "place in the original and flip"
+    assert fine.augmentation == how and other.augmentation == "none"
     assert fine.optimizer == ("sgd" if name == "ivpt" else "adam")
     for slug in vp.METHODS:
         lab.prepare(Run(MICRO, "position", slug, settings={"prompt_tokens": 2} if "vpt" in slug else {}))

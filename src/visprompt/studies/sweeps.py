@@ -10,6 +10,7 @@ import pandas as pd
 from .. import paths
 from ..data.joining import JOINED, joined
 from ..data.layouts import digest_of_lists, task_folder
+from ..data.originals import WHOLE_CROPS, with_originals
 from ..data.tasks import embedded_tasks, group_of, load_task
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
@@ -224,11 +225,15 @@ class Lab:
             name, size, train_size = key
             more = {"image_size": size, "resize": self.protocol.resize(group_of(name))}
             self.tasks[key] = load_task(name, data_dir=self.bench.data_dir, train_size=train_size, **more)
-        if not self.joins(run):
+        how, both = self.recipe(run).augmentation, self.joins(run)
+        if not both and how not in WHOLE_CROPS:
             return self.task(*key)
-        if (*key, JOINED) not in self.tasks:
-            self.tasks[*key, JOINED] = joined(self.task(*key))
-        return self.tasks[*key, JOINED]
+        if (*key, both, how) not in self.tasks:
+            task = joined(self.task(*key)) if both else self.task(*key)
+            if how in WHOLE_CROPS:
+                task = with_originals(task, how, self.bench.data_dir, (0, 1) if both else (0,), run.train_size)
+            self.tasks[*key, both, how] = task
+        return self.tasks[*key, both, how]
 
     def facts_of(self, run: Run) -> Facts:
         """The facts of the task of a run."""

@@ -84,9 +84,8 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
         yield from sourced(name, recipe, {field for _, entry in groups for field in entry})
         for search, grid in recipe.get("searches", {}).items():
             if ("factors" in grid) == ("learning_rate" in grid):
-                yield Fault(
-                    (name, "searches", search), "write either factors of the recipe's rate or learning_rate, a list of rates."
-                )
+                text = "write either factors of the recipe's rate or learning_rate, a list of rates."
+                yield Fault((name, "searches", search, *(["factors"] if "factors" in grid else [])), text)
         for slug, tasks in recipe.get("per_task", {}).items():
             for task, given in tasks.items():
                 yield from method_settings((name, "per_task", slug, task), slug, given, ())
