@@ -41,7 +41,7 @@ book: $(READY)  ## run what changed, build the website in build/site (PROFILE=pa
 	@echo "Open build/site/index.html in a browser."
 
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(TESTS)
 
 notebook: $(READY)  ## run one notebook into build/notebook, as in NAME=ap ARGS="-p seeds '[0]'"
 	@[[ "$$NAME" != */* && -f "notebooks/$$NAME.py" ]] || \

@@ -300,4 +300,11 @@ def test_a_raw_task_says_what_its_folder_lacks(tmp_path):
 
 def test_every_raw_layout_belongs_to_a_data_set():
     named = {found.layout for found in catalogue.datasets().values()} - {""}
-    assert named == set(raw_layouts.RAW) <= set(layouts.LAYOUTS)
+    assert named <= set(raw_layouts.RAW) <= set(layouts.LAYOUTS)
+    loose = sorted(set(raw_layouts.RAW) - named)
+    assert not loose, f"name {loose[0]} as the layout of a data set in data_manifests/datasets/"
+
+
+def test_every_raw_layout_is_tried_here():
+    untried = [name for name in raw_layouts.RAW if not any(test.startswith(f"test_{name}_") for test in globals())]
+    assert not untried, f"write test_{untried[0]}_... in this file, on a tiny set of its own"
