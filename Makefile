@@ -65,7 +65,7 @@ rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, i
 	  { $(SNAKEMAKE) build/site.done; .venv/bin/python -m visprompt.site.rehearsal report .; }
 
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-cluster: $(READY)  ## sweeps of 100 jobs through a Slurm of three nodes on this machine; Debian, root (VISPROMPT_CLUSTER_JOBS=)
 	@command -v slurmctld slurmd munged sbatch >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \

@@ -13,6 +13,7 @@ from visprompt.__main__ import main
 from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.models import embedded
+from visprompt.paths import PACKAGE, ROOT
 from visprompt.studies import grids, statistics, sweeps
 from visprompt.studies.sweeps import Lab, LabSettings, Run
 
@@ -56,6 +57,13 @@ def test_every_study_names_known_methods_settings_and_tasks(profile):
                 assert "deep" not in run.settings.values() and "shallow" not in run.settings.values()
     with pytest.raises(BadInput, match="Did you mean 'benchmark'"):
         grids.cells("benchmarks", cast)
+
+
+def test_every_study_is_shown():
+    pages = [*(ROOT / "notebooks").glob("*.py"), *(PACKAGE / "chapters").glob("*.py")]
+    shown = "".join(path.read_text(encoding="utf-8") for path in pages)
+    hidden = [name for name in grids.studies() if f'"{name}"' not in shown]
+    assert not hidden, f"no page shows the study {hidden[0]}; name it in Chapter.opened of a notebook"
 
 
 def test_a_cast_is_narrowed_by_backbone_tasks_and_methods():
