@@ -108,6 +108,21 @@ def study(args) -> None:
         raise BadInput(f"nothing to run: there are fewer cells than part {args.part} wants; give fewer parts.")
 
 
+def segment(args) -> None:
+    """Do the runs of data_manifests/segmentation.yaml and print their mIoU."""
+    from .studies.segmentation import Study
+
+    try:
+        seeds = [int(seed) for seed in args.seeds]
+    except ValueError:
+        raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds)!r}.") from None
+    changes = {"iterations": args.iterations, "precision": args.precision}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    found = Study(args.profile, args.tasks, args.methods, args.data_dir, args.device, args.weights, changes).run(seeds)
+    means = found.groupby(["task", "variant"], sort=False)[["test", "test_many"]].agg(["mean", "std"])
+    print(means.round(2).to_string())
+
+
 def rates(args) -> None:
     """Search a method's learning rate for the quick recipe; the validation split decides."""
     from .studies.rates import search
@@ -263,6 +278,17 @@ COMMANDS = {  # function -> its options
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),
         ("--backbone", {"help": "plays the supervised one, and no other is used"}),
         ("--weights", {"nargs": "+", "default": ["pretrained"], "help": "a weights file for it, or NAME=FILE for several"}),
+        FOLDER,
+        DEVICE,
+    ],
+    segment: [
+        ("--seeds", {"nargs": "*", "default": [], "help": "the profile's unless given"}),
+        ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
+        ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
+        PROFILE,
+        ("--iterations", {"type": int, "help": "in place of the recipe's"}),
+        ("--precision", {"choices": ["float32", "bf16"], "help": "in place of the recipe's"}),
+        ("--weights", {"default": "pretrained", "help": "a file for the backbone"}),
         FOLDER,
         DEVICE,
     ],

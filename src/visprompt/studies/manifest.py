@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from .. import manifests
 from ..manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping, named
 from ..manifests.wording import Fault
 from ..methods.manifest import method, method_settings
@@ -87,3 +88,29 @@ def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
                 yield from (Fault(path, f"{part!r} is missing, a part that studies name; add it.") for part in missing)
         if kind == "backbones":
             yield from (f for path, part in named for f in known(path, "part", part, played))
+
+
+def segmentation_schema() -> dict:
+    """`segmentation.yaml`; the settings of a variant are in `segmentation_faults`."""
+    seed = {"type": "integer", "minimum": 0}
+    profile = mapping(
+        {
+            "backbone": TEXT,
+            "tasks": named(TEXT),
+            "prompts": mapping({"few": COUNT, "many": COUNT}),
+            "factors": listed({"type": "number", "exclusiveMinimum": 0}, uniqueItems=True),
+            "seeds": listed(seed, uniqueItems=True),
+        }
+    )
+    variant = {"type": "object", "properties": {"method": method()}, "required": ["method"]}
+    return mapping({"profiles": mapping({name: profile for name in PROFILES}), "variants": named(variant)})
+
+
+def segmentation_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Recipes exist, and settings are the methods'."""
+    recipes = manifests.load_yaml(file.parent / "segmentation_recipes.yaml")
+    for name, profile in content["profiles"].items():
+        for task, recipe in profile["tasks"].items():
+            yield from known(("profiles", name, "tasks"), "segmentation recipe", recipe, recipes, task)
+    for variant, given in content["variants"].items():
+        yield from method_settings(("variants", variant), given["method"], given, ("few", "many"), ("method",))

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from .. import manifests
 from ..data.tasks import RESIZES
-from ..manifests.schema import listed, mapping, named, of_hint, one_of, said
+from ..manifests.schema import TEXT, listed, mapping, named, of_hint, one_of, said
 from ..manifests.wording import Fault
 from ..methods import METHODS
+from .decoders import Decoder
 from .recipe import Recipe
+from .segmentation_recipe import SegmentationRecipe
+from .windows import Evaluation
 
 RANGES = {  # of the fields of a recipe that Recipe does not check itself
     "learning_rate": {"type": ["number", "null"]},  # null: the method's own
@@ -50,3 +53,34 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
             if len(rates) not in depths[family]:
                 text = f"{len(rates)} rates are given; write one for each block, {sorted(depths[family])} of them."
                 yield Fault((name, "ap_rates", "by_block", family), text)
+
+
+def segmentation_recipes_schema() -> dict:
+    """`segmentation_recipes.yaml`."""
+
+    def known(kind) -> dict:
+        return {f.name: of_hint(f.type) for f in fields(kind) if f.name not in ("decoder", "evaluation")}
+
+    methods = mapping({"other": mapping({}, known(SegmentationRecipe))})
+    methods["properties"] |= {slug: mapping({}, known(SegmentationRecipe)) for slug in METHODS}
+    recipe = mapping(
+        {
+            "sources": named(TEXT),
+            "common": mapping({}, known(SegmentationRecipe)),
+            "decoder": mapping({}, known(Decoder)),
+            "evaluation": mapping({}, known(Evaluation)),
+            "methods": methods,
+        }
+    )
+    return named(recipe) | {"required": ["quick"]}
+
+
+def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Each value is one that the recipe, its decoder and its evaluation take."""
+    tupled = lambda given: {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+    for name, entry in content.items():
+        for part, kind in (("decoder", Decoder), ("evaluation", Evaluation), ("common", SegmentationRecipe)):
+            yield from said((name, part), lambda kind=kind, part=part, entry=entry: kind(**tupled(entry[part])))
+        for slug, given in entry["methods"].items():
+            whole = {**entry["common"], **given}
+            yield from said((name, "methods", slug), lambda whole=whole: SegmentationRecipe(**whole))
