@@ -169,7 +169,7 @@ except vp.BadInput as error:
     assert "cannot keep" in told[1] and "Permission denied" in told[1] and "VISPROMPT_CACHE" in told[1]
 
 
-SLOW = """
+SLOW = r"""
 import os, sys, time
 import visprompt as vp
 from visprompt.data import image_cache
