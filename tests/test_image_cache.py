@@ -169,7 +169,7 @@ except vp.BadInput as error:
     assert "cannot keep" in told[1] and "Permission denied" in told[1] and "VISPROMPT_CACHE" in told[1]
 
 
-SLOW = """
+SLOW = r"""
 import os, sys, time
 import visprompt as vp
 from visprompt.data import image_cache
@@ -190,7 +190,7 @@ def start(data, pause):
 
 def test_two_processes_decode_once(data, kept, monkeypatch):
     both = [start(data, 0.01) for _ in range(2)]
-    said = [process.communicate(timeout=120)[0].split() for process in both]
+    said = [process.communicate(timeout=600)[0].split() for process in both]
     assert {words[-1] for words in said} == {in_memory(data, monkeypatch).fingerprint}
     assert sorted(words.count("decoding") for words in said) == [0, 60]
     assert len(entries(kept)) == 1

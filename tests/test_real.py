@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import visprompt as vp
+from visprompt.data.stored import Stored
 from visprompt.training.recipe import Recipe
 
 REAL = Path(os.environ.get("VISPROMPT_REAL", "/nowhere"))
@@ -65,3 +66,31 @@ def test_methods_learn_real_textures(backbone, slug):
     values = vp.fit(vp.build_method(slug, backbone, task.classes), small, Recipe(epochs=3, batch_size=10), seed=0)
     torch.set_num_threads(1)
     assert values["loss"][-1] < values["loss"][0] and values["test"] > 20  # 40 images teach little; chance is a tenth
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "counts"),
+    [
+        ("cifar100", 100, (800, 200, 5000)),
+        ("caltech101", 102, (800, 200, 1500)),
+        ("dtd10", 10, (400, 100, 700)),
+        ("ucmerced", 21, (800, 200, 630)),
+        ("gtsrb", 43, (800, 200, 1720)),
+    ],
+)
+def test_real_tasks_come_in_by_their_lists(name, classes, counts):
+    task = vp.load_task(name, data_dir=REAL / "vtab1k_style", image_size=16)
+    splits = (task.train, task.val, task.test)
+    assert task.classes == classes and tuple(len(labels) for _, labels in splits) == counts
+    assert all(labels.unique().tolist() == list(range(classes)) for _, labels in splits)
+
+
+@pytest.mark.parametrize("name", ["gtsrb", "ucmerced"])
+def test_a_run_on_kept_real_images_trains(backbone, name, tmp_path, monkeypatch):
+    monkeypatch.setenv("VISPROMPT_CACHE", str(tmp_path))
+    task = vp.load_task(name, data_dir=REAL / "vtab1k_style", train_size=100, image_size=224)
+    assert isinstance(task.test[0], Stored)
+    some = (tuple(t[::10] for t in split) for split in (task.val, task.test))
+    small = type(task)(task.name, task.class_names, task.train, *some, task.resize)
+    values = vp.fit(vp.build_method("linear-probe", backbone, task.classes), small, Recipe(epochs=5, batch_size=20), seed=0)
+    assert values["loss"][-1] < values["loss"][0] and values["test"] > 2 * 100 / task.classes

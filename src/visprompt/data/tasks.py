@@ -97,7 +97,7 @@ def load_task(
             that of its data set or an alias (`visprompt data info NAME`); no folder may have an embedded one's.
         data_dir: folder of data sets, each with images, train800.txt, val200.txt and test.txt (one `relative/path label`
             a line, labels from 0, no picture twice) and, for the names, classes.txt (one a line); or with a folder a
-            class; or as its authors publish it, for those of VTAB that `layouts` knows. How pictures are read is said
+            class; or as its authors publish it, for those that `layouts` knows. How pictures are read is said
             at `folders.read_lists`.
         train_size: use only so many training images, as balanced over the classes as they allow; more than
             the split has are taken from the larger pool of the tasks that have one.
