@@ -165,7 +165,6 @@ page.judge("davpt.table-2.share", shares[0], min(shares), max(shares), evidence=
 page.not_run(
     "davpt.table-2",
     why="mIoU needs a decoder, ADE20K and PASCAL Context; the package has no segmentation yet.",
-    command="none yet: segmentation is not part of this package",
 )
 
 # %% [markdown]
@@ -193,9 +192,8 @@ if len(rows):
     if len(means) and len(davpt.over(rows, "DA-VPT+", strongest := means.idxmax())):
         note = "The strongest of the methods shown."
         chapter.judge("davpt.table-3.highest", rows, "DA-VPT+", strongest, note, on="fine")
-others = ["nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"]
 why = "The five FGVC sets need their images and the published weights."
-chapter.end("davpt.table-3", why, "davpt-parts", studies=["benchmark"], tasks=others)
+chapter.end("davpt.table-3", why)
 
 # %% [markdown]
 # (davpt.table-5)=
@@ -248,7 +246,7 @@ if len(rows):
         gain = wide["DA-VPT+"] - wide["VPT-Deep"]
         note = f"{gain.shape[1]} tasks; the interval is over"
         chapter.judge_values("davpt.table-7.most-tasks", 100 * (gain > 0).mean(axis=1), [*both.record], note)
-chapter.end("davpt.table-7", "The 19 tasks of VTAB-1K need their images and the published weights.", "benchmark")
+chapter.end("davpt.table-7", "The 19 tasks of VTAB-1K need their images and the published weights.")
 
 # %% [markdown]
 # ## Real weights, real images

@@ -109,7 +109,7 @@ if len(watched):
     chapter.show("spt.figure-2", spt.nmi_figure(spt.nmi(watched)), watched, caption, alt)
     spt.judge_nmi(chapter, watched)
 spt.judge_convergence(chapter)
-chapter.end("spt.figure-2", "CUB-200-2011, Caltech-101, Patch Camelyon and Clevr/count with ViT-B/16 of MAE.", "pretraining")
+chapter.end("spt.figure-2", "CUB-200-2011, Caltech-101, Patch Camelyon and Clevr/count with ViT-B/16 of MAE.")
 
 # %% [markdown]
 # Both claims can hold and still say nothing about accuracy, which the next table measures: a high NMI at the start is
@@ -140,7 +140,7 @@ below = [f"{method} on {name}" for name in more for method in more.index if more
 note += f". Not above for {', '.join(below)}." if below else "."
 page.judge("spt.table-2.mocov3-over-mae", more.to_numpy().mean(), evidence="derived", note=note)
 page.printed("spt.table-2", "Table 2 as printed")
-chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.", "pretraining")
+chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.")
 
 # %% [markdown]
 # **Why the lead may be missing here.** At this scale SPT's lead over VPT need not appear, and these things could be
@@ -180,7 +180,7 @@ if len(frame):
     for slug, rival in {"vpt-deep": "VPT-Deep", "e2vpt": "E2VPT", "full": "Full fine-tuning"}.items():
         chapter.judge(f"spt.table-3.deep-over-{slug}", frame, "SPT-Deep", rival, on="fine", parts=["supervised"])
 page.printed("spt.table-3", "Table 3 as printed")
-chapter.end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC sets.", "benchmark")
+chapter.end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC sets.")
 
 # %% [markdown]
 # (spt.table-s1)=
@@ -233,7 +233,7 @@ if found:
     caption = "Share of layers whose most similar patches are of their own layer."
     chapter.show("spt.figure-s4", spt.own_layer_table(compared), compared, caption)
     spt.judge_cka(chapter, compared)
-chapter.end("spt.figure-s4", "ViT-B/16 of several pre-trainings; the data set is not named in the text.", "benchmark")
+chapter.end("spt.figure-s4", "ViT-B/16 of several pre-trainings; the data set is not named in the text.")
 
 # %% [markdown]
 # Taken before the first step, SPT's prompts *are* tokens of their layer, so that this measure too starts in its
@@ -249,7 +249,7 @@ chapter.end("spt.figure-s4", "ViT-B/16 of several pre-trainings; the data set is
 # be computed again from these cells.
 
 # %% name="spt.table-s3" tags=["hide-input"]
-frame = chapter.rows("benchmark", "pretraining", variants=["Full fine-tuning", "SPT-Shallow", "SPT-Deep"])
+frame = chapter.rows("benchmark", "pretraining", variants=["Full fine-tuning", "SPT-Shallow", "SPT-Deep"], tasks="benchmark")
 for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.cast.backbones.get(part)]
     if len(rows):
@@ -263,7 +263,7 @@ off = spt.group_means_off()
 note = f"{off.size} means of printed cells."
 page.judge("spt.table-s3.group-means", off.abs().max(axis=None), evidence="derived", note=note)
 page.printed("spt.table-s3", "Table S3 as printed")
-chapter.end("spt.table-s3", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.", "benchmark")
+chapter.end("spt.table-s3", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.")
 
 # %% [markdown]
 # (spt.table-s4)=
@@ -282,7 +282,7 @@ if len(frame):
     for claim, pair in pairs.items():
         chapter.judge(f"spt.table-s4.{claim}", frame, *pair, on="benchmark")
 page.printed("spt.table-s4", "Table S4 as printed")
-chapter.end("spt.table-s4", "Needs ViT-B/16 of ImageNet-21k, FGVC and VTAB-1k.", "benchmark")
+chapter.end("spt.table-s4", "Needs ViT-B/16 of ImageNet-21k, FGVC and VTAB-1k.")
 
 # %% [markdown]
 # ## Real weights, real images

@@ -12,7 +12,7 @@ import visprompt as vp
 from visprompt import BadInput, Recipe
 from visprompt.data.joining import joined
 from visprompt.data.originals import PLACED, RESIZED, Known, Originals, Stack, cropped, with_originals
-from visprompt.studies.sweeps import Bench, Lab, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run
 from visprompt.training import loop
 
 
@@ -91,7 +91,7 @@ def test_a_lab_gives_the_originals_that_its_recipe_crops(folder, stores, monkeyp
     from visprompt.studies import sweeps
 
     monkeypatch.setattr(sweeps, "group_of", lambda task: "fine")
-    lab = Lab(Bench(recipe="spt", data_dir=str(folder)))
+    lab = Lab(LabSettings(recipe="spt", data_dir=str(folder)))
     images = lab.images(Run("vit_micro_patch4_24", "wide", "linear-probe"))
     assert isinstance(images.train[0].originals, Originals) and images.train[0].how == RESIZED and images.resize == "crop"
     drawn = lab.images(Run("vit_micro_patch4_24", "flowers", "linear-probe"))

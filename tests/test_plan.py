@@ -6,8 +6,8 @@ import visprompt as vp
 from visprompt import papers
 from visprompt.data import catalogue
 from visprompt.errors import BadInput
-from visprompt.studies import grids, plan
-from visprompt.studies.sweeps import Bench, Lab, Run, at_best_rates
+from visprompt.studies import doing, grids, plan
+from visprompt.studies.sweeps import Lab, LabSettings, Run, at_best_rates
 from visprompt.training.protocol import FACTORS
 
 
@@ -79,13 +79,13 @@ def test_a_rate_that_another_cell_was_searched_for_is_searched_there():
 
 
 def test_trials_are_those_of_the_lab(monkeypatch):
-    lab, run = Lab(Bench()), Run("vit_micro_patch4_24", "flowers", "vpt-deep", settings={"prompt_tokens": 10})
+    lab, run = Lab(LabSettings()), Run("vit_micro_patch4_24", "flowers", "vpt-deep", settings={"prompt_tokens": 10})
     asked = []
     monkeypatch.setattr(lab, "do", lambda run, compute=True: asked.append(run))
     at_best_rates([run], lab, compute=False)
     assert plan.lab_of("quick").trials(run) == asked
     planned = plan.Planned("benchmark", "VPT-Deep", run, "quick", "quick", "final", run)
-    assert plan.ready(planned, lab) == run  # no search is whole
+    assert doing.ready(planned, lab) == run  # no search is whole
 
 
 def test_a_narrower_cast_leaves_fewer_cells():

@@ -13,7 +13,7 @@ from visprompt.methods import METHODS, da_vpt, settings_of
 from visprompt.models import loading
 from visprompt.site import recipe_pages
 from visprompt.studies import casting, grids, sweeps
-from visprompt.studies.sweeps import Bench, Lab, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run
 from visprompt.training.protocol import FACTORS, protocol, tries
 from visprompt.training.recipe import Recipe, load_recipe
 
@@ -49,7 +49,7 @@ def test_every_field_has_its_source(name):
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_search_tries_as_much_for_every_method(name):
     for search, budget in protocol(name).budget.items():
-        lab = Lab(Bench(recipe=name, search=search))
+        lab = Lab(LabSettings(recipe=name, search=search))
         slugs = METHODS if "other" in RECIPES[name]["vit"] else RECIPES[name]["vit"]
         for slug in slugs:
             cells = lab.trials(Run(MICRO, "position", slug))
@@ -84,7 +84,7 @@ def test_the_tokens_of_a_task_are_those_that_ivpt_prints():
 
 
 def test_a_profiles_number_of_tokens_gives_way_to_the_tasks_own_and_an_explicit_one_does_not():
-    lab, cast = Lab(Bench(recipe="ivpt")), casting.cast_for("ivpt", "paper")
+    lab, cast = Lab(LabSettings(recipe="ivpt")), casting.cast_for("ivpt", "paper")
     usual = Run(MICRO, "svhn", "ivpt", settings={"prompt_tokens": cast.prompts["deep"]})
     assert lab.chosen(usual) == {"prompt_tokens": 50, "salient_tokens": 20}
     assert lab.chosen(replace(usual, settings={"prompt_tokens": 20})) == {"prompt_tokens": 20}
@@ -109,7 +109,7 @@ def test_joined_splits_are_train_and_val_in_this_order():
 
 
 def test_final_runs_are_trained_on_both_splits_and_tries_on_train(stores, monkeypatch):
-    lab = Lab(Bench(recipe="spt", changes={"epochs": 1}, profile="paper"))
+    lab = Lab(LabSettings(recipe="spt", changes={"epochs": 1}, profile="paper"))
     run = Run(MICRO, "position", "linear-probe")
     (best,) = sweeps.at_best_rates([run], lab, compute=True)
     assert best.rate and not best.trial and lab.joins(best)
@@ -122,17 +122,17 @@ def test_final_runs_are_trained_on_both_splits_and_tries_on_train(stores, monkey
     row = sweeps.row_of(best, final)
     assert row["val"] != row["val"] and row["train_size"] == 1000  # no accuracy on what was trained on
     assert not lab.joins(Run(MICRO, "flowers", "linear-probe"))  # fine-grained sets keep their val apart
-    assert not lab.joins(replace(run, train_size=400)) and not Lab(Bench()).joins(run)
+    assert not lab.joins(replace(run, train_size=400)) and not Lab(LabSettings()).joins(run)
 
 
 def test_the_quick_profiles_records_hold_nothing_new(stores):
-    record = Lab(Bench(changes={"epochs": 1})).do(Run(MICRO, "position", "linear-probe"))
+    record = Lab(LabSettings(changes={"epochs": 1})).do(Run(MICRO, "position", "linear-probe"))
     assert set(record.about) == {"profile", "recipe", "data", "evidence", "images"}
     assert record.settings["train_size"] == 800
 
 
 def test_what_a_search_chose_beside_the_rate_goes_with_the_final_runs(stores, monkeypatch):
-    lab = Lab(Bench(recipe="spt", search="released", changes={"epochs": 1}))
+    lab = Lab(LabSettings(recipe="spt", search="released", changes={"epochs": 1}))
     real = lab.do
 
     def do(run, compute=True):
@@ -148,10 +148,13 @@ def test_what_a_search_chose_beside_the_rate_goes_with_the_final_runs(stores, mo
 
 def test_structured_tasks_are_neither_cropped_nor_flipped():
     for name in PAPERS:
-        lab = Lab(Bench(recipe=name))
+        lab = Lab(LabSettings(recipe=name))
         assert lab.recipe(Run(MICRO, "position", "vpt-deep")).augmentation == "none"
         assert protocol(name).resize("structured") == "direct"
-    assert Lab(Bench(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation == "place in the original and flip"
+    assert (
+        Lab(LabSettings(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation
+        == "place in the original and flip"
+    )
     assert protocol("ivpt").resize("natural") == protocol("spt").resize("fine") == "crop"
 
 

@@ -76,11 +76,11 @@ def bench(args) -> None:
 
 def study(args) -> None:
     """Do the runs of a study of data_manifests/studies.yaml, or those that an artifact shows, and print their means."""
-    from .studies import plan
     from .studies.casting import cast_for
+    from .studies.doing import of_artifact
     from .studies.grids import check_cells, share, studies, study
     from .studies.statistics import tables
-    from .studies.sweeps import Bench, Lab
+    from .studies.sweeps import Lab, LabSettings
 
     try:
         seeds = None if args.seeds is None else [int(seed) for seed in args.seeds]
@@ -97,14 +97,14 @@ def study(args) -> None:
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
 
     def lab(recipe: str) -> Lab:
-        return Lab(Bench(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
+        return Lab(LabSettings(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
 
     of_profile = lab(args.profile)
     of_profile.protocol.search(args.grid)
     for name in names:
         try:
             if "." in name:
-                frame = plan.of_artifact(name, actors, lab, seeds=seeds, part=args.part)
+                frame = of_artifact(name, actors, lab, seeds=seeds, part=args.part)
             else:
                 frame = study(name, actors, of_profile, seeds=seeds or [0], part=args.part, search=args.search)
         except BadInput as error:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..manifests.schema import COUNT, TEXT, known, listed, mapping, named, one_of
+from ..manifests.schema import COUNT, DIGITS, TEXT, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
 from . import drawing, targets
 from .drawing import SIZE
@@ -31,7 +31,7 @@ def datasets_schema() -> dict:
             "group": one_of(["natural", "specialized", "structured", "fine", "other"]),
             "classes": COUNT,
         },
-        {"splits": splits, "source": TEXT, "label": TEXT},
+        {"splits": splits, "source": TEXT, "label": TEXT, "lists": DIGITS},  # lists: as `layouts.digest_of_lists` gives them
     )
     entry = {name: TEXT for name in ("title", "about", "citation", "licence")}
     entry |= {"year": COUNT, "home": ADDRESS, "access": one_of(ACCESS), "tasks": named(task), "unverified": listed(TEXT, 0)}

@@ -102,7 +102,7 @@ def plan_schema() -> dict:
         {"made": listed(one_of(WAYS, "way"), uniqueItems=True)},
         {"studies": named(what), "data": names, "networks": names, "command": TEXT, "note": TEXT},
     )
-    return mapping({"papers": named(paper), "artifacts": named(entry)})
+    return mapping({"papers": named(paper), "shown": names, "larger": names, "artifacts": named(entry)})
 
 
 def plan_faults(content: dict, file: Path) -> Iterable[Fault]:

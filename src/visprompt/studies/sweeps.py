@@ -9,7 +9,7 @@ import pandas as pd
 
 from .. import paths
 from ..data.joining import JOINED, joined
-from ..data.layouts import task_folder
+from ..data.layouts import digest_of_lists, task_folder
 from ..data.originals import WHOLE_CROPS, with_originals
 from ..data.tasks import embedded_tasks, group_of, load_task
 from ..errors import BadInput, choose
@@ -52,7 +52,7 @@ class Usual(int):
 
 
 @dataclass(frozen=True)
-class Bench:
+class LabSettings:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
@@ -100,7 +100,7 @@ def files_of(words: Sequence[str]) -> dict[str, str]:
 class Lab:
     """Does runs; every backbone and every task is loaded once, and a look-up draws no images and builds no model."""
 
-    def __init__(self, bench: Bench):
+    def __init__(self, bench: LabSettings):
         self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
         self.files = named_files(bench.weights)
         recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
@@ -296,17 +296,25 @@ class Lab:
     def about(self, run: Run) -> dict:
         """What a record of a run says beside what decided it."""
         drawn, sources = run.task in embedded_tasks(), self.protocol.sources
+        given = "random" if run.scratch or self.bench.weights is None else self.weights_of(run.backbone)
         return (
             {
                 "profile": self.bench.profile,
                 "recipe": self.bench.recipe,
                 "data": "embedded" if drawn else str(self.bench.data_dir),
-                "evidence": "trend",
+                "weights": {"random": "random", "pretrained": "published"}.get(given, "from a file"),
                 "images": "of this project" if drawn else "from a folder",
             }
             | ({"trained_on": JOINED} if self.joins(run) else {})
+            | ({} if drawn else {"split": self.split(run)})
             | ({"sources": sources} if sources else {})
         )
+
+    def split(self, run: Run) -> dict:
+        """How many images the three splits of a folder have, and which lists name them; see `evidence`."""
+        task = self.task(run.task, self.backbone(run.backbone, run.scratch).image_size)
+        root = task_folder(self.bench.data_dir, run.task, embedded_tasks()).root
+        return {"counts": [len(part[1]) for part in (task.train, task.val, task.test)], "lists": digest_of_lists(root)}
 
     def find(self, run: Run) -> Record | None:
         """The record of a run, which other code may have made; None where there is none."""
@@ -352,7 +360,7 @@ class Lab:
         return done
 
 
-def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
+def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
     """Do the runs that have no record yet and return one row a run.
 
     Args:
