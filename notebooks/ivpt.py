@@ -82,7 +82,7 @@ page = chapter.page
 #
 # This paper leaves rates and batch size out: its recipe in the paper profile searches around a rate of 1 with VPT's batch.
 # The paper crops and flips every task. On structured ones that moves what they ask for, so here it does not take place
-# there. [](recipes.md) has every field and its source.
+# there. [](../recipes.md) has every field and its source.
 
 # %% name="recipe" tags=["hide-input"]
 more = [("N and k", f"N = {chapter.cast.prompts['deep']}, k = 10, for every task", "per task, on validation (Tables 15, 16)")]
