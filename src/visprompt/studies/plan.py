@@ -109,7 +109,7 @@ def artifact(id: str) -> Artifact:
 WAYS = {  # of plan.yaml, in words
     "runs": "trainings",
     "weights": "a look at networks and images, without training",
-    "masks": "segmentation, which no study of this package trains",
+    "masks": "segmentation, trained by a loop of its own",
     "counted": "counting on architectures",
     "measured": "measuring on the machine at hand",
     "theory": "its page's own experiments",
