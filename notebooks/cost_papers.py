@@ -58,10 +58,7 @@ for claim, id in {
     "ivpt-parameters": "ivpt-parameters",
 }.items():
     count = counts.loc[f"ivpt.table-8.{id}"]
-    if pd.isna(count.agrees):
-        page.not_judged(f"ivpt.table-8.{claim}", f"the paper leaves open what it would take: {count.reading}")
-    else:
-        page.judge(f"ivpt.table-8.{claim}", count.computed, evidence="derived", note=f"{count.reading.rstrip('.')}.")
+    page.judge_count(f"ivpt.table-8.{claim}", count)
 parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
 head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
 added = cost_papers.aggregation_gmacs()

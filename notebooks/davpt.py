@@ -146,8 +146,8 @@ chapter.end("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets
 # ## Table 2: Semantic segmentation
 #
 # The paper puts DA-VPT into SETR-PUP on a ViT-Large and reports mIoU on ADE20K and PASCAL Context, near full
-# fine-tuning at 4.3 % of its trained parameters. The cells are lost. Segmentation has an issue of its own in this
-# project; nothing was trained for it yet. The share of parameters follows from the architecture but for the number of
+# fine-tuning at 4.3 % of its trained parameters. The cells are lost. `visprompt segment` trains such
+# networks; none of this size was trained yet. The share of parameters follows from the architecture but for the number of
 # prompts, which the text does not give: 10 a block are the reading here, and the range is that of 5 to 100. Other
 # counts are on the page [](cost.ipynb).
 
@@ -164,7 +164,7 @@ note = "Estimate at 10 prompts a block, interval from 5 to 100."
 page.judge("davpt.table-2.share", shares[0], min(shares), max(shares), evidence="derived", note=note)
 page.not_run(
     "davpt.table-2",
-    why="mIoU needs a decoder, ADE20K and PASCAL Context; the package has no segmentation yet.",
+    why="mIoU needs ADE20K, PASCAL Context and the weights of ViT-L/16.",
 )
 
 # %% [markdown]

@@ -184,8 +184,8 @@ chapter.end("ivpt.table-6", ivpt.PRE_WHY)
 # ## Table 7: Semantic segmentation
 #
 # On ADE20K with SETR's decoder the paper uses CDC and DA alone, and iVPT comes out above VPT at the same number of
-# parameters, and higher still with a hundred prompts. Segmentation is not in this package: a decoder on dense features
-# is a piece of work of its own. What can be checked is the step in parameters from ten prompts to a hundred; the whole
+# parameters, and higher still with a hundred prompts. `visprompt segment` trains such networks, and none of this size
+# was trained yet. What can be checked is the step in parameters from ten prompts to a hundred; the whole
 # column is recomputed on [](cost.ipynb).
 
 # %% name="ivpt.table-7" tags=["hide-input"]
@@ -196,7 +196,7 @@ ivpt.derive(chapter, "ivpt.table-7.parameters-of-prompts", (many - few) / 1e6, n
 page.printed("ivpt.table-7", "Table 7 as printed")
 page.not_run(
     "ivpt.table-7",
-    why="The package has no segmentation decoder; ADE20K and the weights of ViT-L/16 would be needed as well.",
+    why="mIoU needs ADE20K and the weights of ViT-L/16.",
 )
 
 # %% [markdown]

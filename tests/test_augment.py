@@ -17,7 +17,7 @@ def one_by_one(images, boxes, flips, size):
     return torch.stack(found)
 
 
-@pytest.mark.parametrize(("high", "wide", "size"), [(24, 24, 24), (40, 30, 16), (9, 50, 20), (64, 64, 24)])
+@pytest.mark.parametrize(("high", "wide", "size"), [(24, 24, 24), (40, 30, 16), (9, 50, 20), (64, 64, 24), (90, 70, 80)])
 def test_given_boxes_are_cut_as_torchvision_cuts_them(high, wide, size):
     g = torch.Generator().manual_seed(0)
     images = torch.rand(40, 3, high, wide, generator=g)
@@ -32,8 +32,11 @@ def test_given_boxes_are_cut_as_torchvision_cuts_them(high, wide, size):
     assert found.dtype == torch.uint8 and found.shape == (40, 3, size, size)
     gap = (found.int() - one_by_one(bytes_, boxes, flips, size).int()).abs()
     assert gap.max() <= 1 and (gap > 0).float().mean() < 0.2  # torchvision rounds after each side, this once
-    exact = one_by_one(bytes_.double(), boxes, flips, size)
-    assert (found.double() - exact).abs().max() < 0.5 + 1e-3
+    if max(high, wide, size) > augment.PRODUCTS:
+        assert gap.max() == 0
+    else:
+        exact = one_by_one(bytes_.double(), boxes, flips, size)
+        assert (found.double() - exact).abs().max() < 0.5 + 1e-3
 
 
 def test_boxes_are_distributed_as_torchvisions():

@@ -5,7 +5,7 @@ import torch
 
 import visprompt as vp
 from visprompt.__main__ import main
-from visprompt.measure import pairs
+from visprompt.measure import pairs, task_memory
 from visprompt.measure.pairs import Side
 from visprompt.measure.starts import time_starts
 from visprompt.models.backbones import load_backbone
@@ -125,6 +125,15 @@ def test_the_precision_named_is_the_one_that_runs():
     from visprompt.theory import ap_toy, shallow_vit
 
     assert {ap_toy.Settings().dtype, shallow_vit.Settings().dtype} == {"float32"}
+
+
+def test_a_run_on_mapped_images_is_the_run_on_those_in_memory(stores):
+    record = task_memory.task_memory((16, 16, 200), 16)
+    mapped, plain = record.values["mapped"], record.values["in memory"]
+    assert mapped["test"] == plain["test"] and record.values["images_mb"] == pytest.approx(232 * 768 / 2**20, abs=0.05)
+    (row,) = bench.rows([record]).to_dict("records")
+    assert row["pair"] == "A run on 200 test images of 16 px: mapped over in memory" and "MiB are added at most" in row["note"]
+    assert bench.kept_records() == [record]
 
 
 @pytest.fixture

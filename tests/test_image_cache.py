@@ -18,6 +18,8 @@ from visprompt.data.stored import Later, Stored, Streamed
 from visprompt.data.tasks import Task, normalise
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
+from visprompt.studies.sweeps import Lab, LabSettings, Run, sweep
+from visprompt.training import loop
 from visprompt.training.loop import fit
 from visprompt.training.recipe import Recipe
 
@@ -289,3 +291,34 @@ def test_a_task_is_recognised_without_reading_its_images(data, kept, monkeypatch
     task, read = load(data), []
     monkeypatch.setattr(Stored, "__getitem__", lambda self, index: read.append(index))
     assert task.size == 16 and task.classes == 3 and len(task.fingerprint) == 12 and not read
+
+
+def test_all_splits_count_against_the_limit_of_activations(task, vit):
+    model = build_method("linear-probe", vit, 3)
+    whole = sum(len(labels) for _, labels in (task.train, task.val, task.test)) * vit.width * 4 / 2**30
+    assert loop.may_cache(model, task, Recipe(cache_gib=whole)) and not loop.may_cache(
+        model, task, Recipe(cache_gib=0.99 * whole)
+    )
+    for limit, cached in ((whole, vit.depth), (0.99 * whole, None)):
+        recipe = Recipe(epochs=1, cache_gib=limit, learning_rate=0.1)
+        assert loop.fit_model(model, task, recipe)["cached_below"] == cached
+
+
+def test_a_sweep_lets_go_of_a_task_when_its_last_run_is_done(data, monkeypatch, stores):
+    lab, seen = Lab(LabSettings(data_dir=str(data), changes={"epochs": 1})), []
+    other = data / "other"
+    shutil.copytree(data / "mine", other)
+    do = lab.do
+
+    def watched(run, **more):
+        found = do(run, **more)
+        seen.append(({key[0] for key in lab.tasks}, {key[4] for key in loop.SHARED.kept}))
+        return found
+
+    monkeypatch.setattr(loop.SHARED, "kept", {})
+    monkeypatch.setattr(lab, "do", watched)
+    runs = [Run("vit_nano_patch4_24", name, "linear-probe", seed) for name, seed in (("mine", 0), ("mine", 1), ("other", 0))]
+    rows = sweep(runs, lab, "test")
+    prints = {name: lab.facts(name, 24).fingerprint for name in ("mine", "other")}
+    assert seen == [({"mine"}, {prints["mine"]})] * 2 + [({"other"}, {prints["other"]})]
+    assert not lab.tasks and not loop.SHARED.kept and len(rows) == 3

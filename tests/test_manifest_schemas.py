@@ -1,7 +1,9 @@
 """Every YAML file of data_manifests/ is held against its schema: what is wrong is one line, with the file's line."""
 
+import itertools
 import os
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -54,18 +56,27 @@ def copy(tmp_path_factory):
         yield root / "data_manifests"
 
 
+TIMES = itertools.count(10**18)  # a time of its own for each write: a file system may give two the same
+
+
+@contextmanager
+def holding(path: Path, text: bytes):
+    """The file holds this text within; then its own again, with its own time, so that it need not be checked anew."""
+    before, status = path.read_bytes(), path.stat()
+    try:
+        path.write_bytes(text)
+        os.utime(path, ns=(next(TIMES),) * 2)
+        yield
+    finally:
+        path.write_bytes(before)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def refused(copy, name: str, text: str | bytes, use=manifests.load_yaml) -> str:
     """What is said when a file holds this text, without the file's name: one line."""
     path = copy / name
-    before = path.read_bytes()
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    manifests._checked.cache_clear()  # a file system may give the same time to two writes
-    try:
-        with pytest.raises(BadInput) as caught:
-            use(path)
-    finally:
-        path.write_bytes(before)
-        manifests._checked.cache_clear()
+    with holding(path, text.encode() if isinstance(text, str) else text), pytest.raises(BadInput) as caught:
+        use(path)
     said = str(caught.value)
     assert said.startswith(str(path)) and "\n" not in said, said
     return said.removeprefix(str(path))
@@ -495,15 +506,11 @@ def test_random_damage_gives_one_line_or_a_valid_file(copy, name, at, cut, put):
     text = (SOURCE / name).read_text(encoding="utf-8")
     start = int(at * len(text))
     path = copy / name
-    path.write_bytes((text[:start] + put + text[start + cut :]).encode("utf-8", "surrogatepass"))
-    manifests._checked.cache_clear()
-    try:
-        manifests.load_yaml(path)
-    except BadInput as error:
-        assert str(error).startswith(str(path)) and "\n" not in str(error)
-    finally:
-        path.write_text(text, encoding="utf-8")
-        manifests._checked.cache_clear()
+    with holding(path, (text[:start] + put + text[start + cut :]).encode("utf-8", "surrogatepass")):
+        try:
+            manifests.load_yaml(path)
+        except BadInput as error:
+            assert str(error).startswith(str(path)) and "\n" not in str(error)
 
 
 def test_what_a_study_says_can_be_built():

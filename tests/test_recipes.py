@@ -151,7 +151,10 @@ def test_structured_tasks_are_neither_cropped_nor_flipped():
         lab = Lab(LabSettings(recipe=name))
         assert lab.recipe(Run(MICRO, "position", "vpt-deep")).augmentation == "none"
         assert protocol(name).resize("structured") == "direct"
-    assert Lab(LabSettings(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation == "crop and flip"
+    assert (
+        Lab(LabSettings(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation
+        == "place in the original and flip"
+    )
     assert protocol("ivpt").resize("natural") == protocol("spt").resize("fine") == "crop"
 
 

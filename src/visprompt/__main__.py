@@ -148,6 +148,21 @@ def batches(args) -> None:
     print(f"{len(runs)} runs in {len(jobs)} jobs, the longest {jobs[0].minutes:.0f} min, {total:.1f} h ({speed.how})")
 
 
+def segment(args) -> None:
+    """Do the runs of data_manifests/segmentation.yaml and print their mIoU."""
+    from .studies.segmentation import Study
+
+    try:
+        seeds = [int(seed) for seed in args.seeds]
+    except ValueError:
+        raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds)!r}.") from None
+    changes = {"iterations": args.iterations, "precision": args.precision}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    found = Study(args.profile, args.tasks, args.methods, args.data_dir, args.device, args.weights, changes).run(seeds)
+    means = found.groupby(["task", "variant"], sort=False)[["test", "test_many"]].agg(["mean", "std"])
+    print(means.round(2).to_string())
+
+
 def rates(args) -> None:
     """Search a method's learning rate for the quick recipe; the validation split decides."""
     from .studies.rates import search
@@ -324,6 +339,17 @@ COMMANDS = {  # function -> its options
         ("--device", {"help": "whose hours count, as of visprompt plan"}),
         ("--out", {"help": "where to write the list; none: only say how many"}),
         FILES,
+    ],
+    segment: [
+        ("--seeds", {"nargs": "*", "default": [], "help": "the profile's unless given"}),
+        ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
+        ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
+        PROFILE,
+        ("--iterations", {"type": int, "help": "in place of the recipe's"}),
+        ("--precision", {"choices": ["float32", "bf16"], "help": "in place of the recipe's"}),
+        ("--weights", {"default": "pretrained", "help": "a file for the backbone"}),
+        FOLDER,
+        DEVICE,
     ],
     rates: [
         ("method", {"help": "its slug"}),

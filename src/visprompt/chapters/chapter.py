@@ -16,7 +16,7 @@ from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..progress import progress
-from ..studies import grids, statistics
+from ..studies import evidence, grids, statistics
 from ..studies.casting import cast_for
 from ..studies.sweeps import Lab, LabSettings, Run
 from . import recipe_table
@@ -137,6 +137,17 @@ class Chapter:
         guessed = [f"{task} on {backbone}" for task, backbone in grids.near_chance(frame)]
         return f"{told} Near chance, so without a say: {', '.join(guessed)}." if guessed else told
 
+    def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
+        """What some runs are evidence of, and in the paper profile a sentence that says why it is only a trend."""
+        paper, p = self.page.name.partition("_")[0], self.p
+        if p.profile != "paper" or paper not in ("davpt", "ivpt", "spt"):
+            return "trend", ""
+        given = {name for name in ("backbone", "tasks", "methods", "studies", "epochs") if getattr(p, name) is not None}
+        narrowed = f"its list of runs was narrowed ({', '.join(sorted(given))})" if given else ""
+        narrowed = narrowed or ("a part of its runs is not possible here" if self.left_out else "")
+        word, why = evidence.of_records(records, paper, narrowed)
+        return word, f"Not the paper's own setting: {why}." if why else ""
+
     def end(self, artifact: str, why: str) -> None:
         """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing was shown."""
         if self.p.profile == "quick" or not self.page.artifacts[artifact]["shows"]:
@@ -179,7 +190,7 @@ class Chapter:
             rates = rates.map(lambda rate: "–" if rate != rate else f"{rate:g}").rename_axis(None, axis=1).reset_index()
             self.page.present(
                 rates,
-                evidence="trend",
+                evidence=self.evidence([*frame.record])[0],
                 how="The rate of each record; the recipe's where its search is not whole.",
                 records=[*frame.record],
                 caption="Learning rates of the prompts, by task.",
@@ -190,7 +201,8 @@ class Chapter:
         """Show a figure or a table that is made of the rows of `frame`."""
         how = f"{self.how(frame)} {note}".strip()
         used = list({record.id: record for record in frame.record}.values())
-        self.page.show(artifact, thing, evidence="trend", how=how, records=used, caption=caption, alt=alt)
+        word, why = self.evidence(used)
+        self.page.show(artifact, thing, evidence=word, how=f"{how} {why}".strip(), records=used, caption=caption, alt=alt)
 
     def answers(
         self, claim: str, frame: pd.DataFrame, variants: Sequence[str], on: str | Sequence[str], parts: Sequence[str] = ()
@@ -255,7 +267,10 @@ class Chapter:
         told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
         told = f"{told}. {self.reach(claim, found)} {note}"
         self.page.judge(
-            claim, found.mean, found.low, found.high, evidence="trend", records=found.records, note=" ".join(told.split())
+            *(claim, found.mean, found.low, found.high),
+            evidence=self.evidence(found.records)[0],
+            records=found.records,
+            note=" ".join(told.split()),
         )
 
     def reach(self, claim: str, found: statistics.Gain) -> str:
@@ -287,7 +302,7 @@ class Chapter:
                 found = statistics.interval(values)
                 told += f", on these {tasks} tasks alone" if tasks > 1 else ""
             told = f"{note} {told}. {self.without(claim)}".strip()
-            self.page.judge(claim, *found, evidence="trend", records=used, note=told)
+            self.page.judge(claim, *found, evidence=self.evidence(used)[0], records=used, note=told)
 
     def judge_least(
         self, claim: str, leads: dict[str, tuple], on: str | Sequence[str], parts: Sequence[str] = (), note: str = ""
@@ -307,11 +322,12 @@ class Chapter:
         if gains:
             name, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
             told = f"Least certain of {len(gains)} leads: {name}" if len(gains) > 1 else name
+            used = [record for one in gains.values() for record in one.records]
             self.page.judge(
                 claim,
                 *(least.mean, least.low, least.high),
-                evidence="trend",
-                records=[record for one in gains.values() for record in one.records],
+                evidence=self.evidence(used)[0],
+                records=used,
                 note=" ".join(f"{told}; {least.seeds} seeds. {self.reach(claim, least)} {note}".split()),
             )
 

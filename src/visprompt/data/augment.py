@@ -1,16 +1,19 @@
 """Random resized crop and flip of whole batches, of the original images.
 
-torchvision's transforms change one image at a time. Here the pieces of a batch are cut and resized by two products with
-sparse matrices of weights, which are those of torch's antialiased resizing. The present runs take `loop.crop_and_flip`.
+torchvision's transforms change one image at a time. Here all pieces of a batch are cut, resized and mirrored by two
+products with matrices of weights, which are those of torch's antialiased resizing. The present runs take
+`loop.crop_and_flip`.
 """
 
 import math
 from collections.abc import Sequence
 
 import torch
+from torch.nn.functional import interpolate
 
 from ..errors import BadInput
 
+PRODUCTS = 64  # on a CPU, pixels of a side above which resizing one by one is faster than the two products
 SCALE, RATIO, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10  # torchvision's RandomResizedCrop
 
 
@@ -68,7 +71,8 @@ def crop_resize_flip(images: torch.Tensor, boxes: torch.Tensor, flips: torch.Ten
         size: pixels of a side.
 
     Returns:
-        (B, 3, size, size) of the same kind; bytes are rounded once, at the end.
+        (B, 3, size, size) of the same kind. Bytes are rounded once, where torchvision rounds after each side: one apart
+        at most. Large images on a CPU are resized one by one, with torchvision's own bits.
 
     Raises:
         BadInput: a box leaves its image, or there are not as many boxes and flips as images.
@@ -81,10 +85,16 @@ def crop_resize_flip(images: torch.Tensor, boxes: torch.Tensor, flips: torch.Ten
         ((top >= 0) & (left >= 0) & (height > 0) & (width > 0) & (top + height <= high) & (left + width <= wide)).all()
     ):
         raise BadInput(f"a box leaves its image of {high} x {wide} pixels; give top, left, height and width.")
-    boxes, flips = boxes.to(images.device), flips.to(images.device)
-    top, left, height, width = boxes.unbind(1)
+    flips = flips.to(images.device)[:, None, None]
+    if images.device.type == "cpu" and max(high, wide, size) > PRODUCTS:
+        found = images.new_empty(len(images), 3, size, size)
+        for place, (y, x, h, w) in enumerate(boxes.tolist()):
+            piece = images[place : place + 1, :, y : y + h, x : x + w]
+            found[place] = interpolate(piece, (size, size), mode="bilinear", antialias=True)[0]
+        return torch.where(flips[..., None], found.flip(-1), found)
+    top, left, height, width = boxes.to(images.device).unbind(1)
     rows, columns = weights(top, height, high, size), weights(left, width, wide, size)
-    columns = torch.where(flips[:, None, None], columns.flip(1), columns)  # mirrored: the last column comes first
+    columns = torch.where(flips, columns.flip(1), columns)  # mirrored: the last column comes first
     found = rows[:, None] @ images.float() @ columns[:, None].transpose(-1, -2)
     return found if images.is_floating_point() else found.round().clamp(0, 255).to(images.dtype)
 

@@ -36,7 +36,7 @@ Split = tuple[torch.Tensor, torch.Tensor]
 PARTS = ("train", "val", "test")
 SMALL = 2**26  # bytes of a task's images that are decoded anew each time: 445 images of 224 pixels
 SPARE = 2**28  # bytes of a disk that are left free
-CHUNK = 128  # images decoded side by side
+CHUNK, SHARE = 128, 16  # images decoded side by side, and of these by one thread
 UNDONE = ".undone-"
 
 
@@ -162,11 +162,15 @@ def decoded(items: Sequence[Item], size: int, resize: str) -> Iterator[np.ndarra
                 raise
             raise BadInput(f"{where} cannot be read ({reason(error)}); fetch the data set again.") from error
 
+    def some(items: Sequence[Item]) -> np.ndarray:
+        return np.ascontiguousarray([one(item) for item in items])
+
     with warnings.catch_warnings(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         warnings.simplefilter("ignore", UserWarning)  # of damaged EXIF and the like: a picture is read or refused
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         for start in range(0, len(items), CHUNK):
-            yield np.ascontiguousarray(list(pool.map(one, items[start : start + CHUNK])))
+            few = [items[place : place + SHARE] for place in range(start, min(start + CHUNK, len(items)), SHARE)]
+            yield np.concatenate(list(pool.map(some, few)))
 
 
 def whole(place: Path, shapes: Sequence[tuple]) -> bool:

@@ -15,6 +15,7 @@ FLAG = {"type": "boolean"}
 
 
 COUNT = {"type": "integer", "minimum": 1}
+DIGITS = {"type": "string", "pattern": "^[0-9a-f]{12}$", "description": "twelve hex digits"}
 
 
 SHARE = {"type": "number", "minimum": 0, "maximum": 1}

@@ -13,7 +13,7 @@ from .. import manifests, papers, paths
 from .. import records as run_records
 from ..errors import BadInput, choose
 from ..studies import plan
-from ..words import EVIDENCE
+from ..words import EVIDENCE, NOT_RUN
 from . import judging
 from .parameters import Parameters
 
@@ -91,7 +91,7 @@ class Page:
         self.artifacts[artifact]["not_run"] = {"command": command, "why": why}
         display(
             HTML(
-                f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(why)} '
+                f'<div class="vp-notrun">{judging.badge(NOT_RUN)} {html.escape(why)} '
                 f"This would run it:<pre>{html.escape(command)}</pre></div>"
             )
         )
@@ -114,6 +114,13 @@ class Page:
                 found = judging.repeated(earlier, found)
         self.claims[claim_id] = found
         display(HTML(judging.claim_html(claim, found)))
+
+    def judge_count(self, claim_id: str, count, *, records=(), note: str = "") -> None:
+        """Hold a row of `measure.counts.printed_counts` against a claim; not judged where its settings had to be fitted."""
+        if pd.isna(count.agrees):
+            self.not_judged(claim_id, f"the paper leaves open what it would take: {count.reading}")
+        else:
+            self.judge(claim_id, count.computed, evidence="derived", records=records, note=note or count.reading)
 
     def not_judged(self, claim_id: str, why: str) -> None:
         """Say that what was run cannot test a claim, and why."""
@@ -196,7 +203,7 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
         body = f'<div class="vp-table">{thing.to_html(border=0, escape=escape, index=named)}</div>'
     return (
         f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
-        f'<span class="vp-badge vp-{evidence}">{evidence}</span> <span class="vp-how">{html.escape(how)}</span> '
+        f'{judging.badge(evidence)} <span class="vp-how">{html.escape(how)}</span> '
         f"{links}</figcaption></figure>"
     )
 

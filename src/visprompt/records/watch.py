@@ -134,16 +134,21 @@ def note(seen: Seen) -> None:
 
 
 def remember(function: Callable) -> Callable:
-    """Cache results like `functools.cache`; a result found again counts as computed, for the watch."""
+    """Cache results like `functools.cache`; a result found again counts as computed, for the watch.
+
+    Where no watch is on the function runs unwatched, which is faster, and once more when one needs its code.
+    """
     kept: dict = {}
 
     @functools.wraps(function)
     def wrapped(*args):
-        if args not in kept:
+        if STACK and (args not in kept or kept[args][1] is None):
             with watching() as seen:
                 kept[args] = function(*args), seen
-        else:
+        elif STACK:
             note(kept[args][1])
+        elif args not in kept:
+            kept[args] = function(*args), None
         return kept[args][0]
 
     wrapped.cache_clear = kept.clear

@@ -9,7 +9,8 @@ import pandas as pd
 
 from .. import paths
 from ..data.joining import JOINED, joined
-from ..data.layouts import task_folder
+from ..data.layouts import digest_of_lists, task_folder
+from ..data.originals import WHOLE_CROPS, with_originals
 from ..data.tasks import embedded_tasks, group_of, load_task
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
@@ -224,11 +225,15 @@ class Lab:
             name, size, train_size = key
             more = {"image_size": size, "resize": self.protocol.resize(group_of(name))}
             self.tasks[key] = load_task(name, data_dir=self.bench.data_dir, train_size=train_size, **more)
-        if not self.joins(run):
+        how, both = self.recipe(run).augmentation, self.joins(run)
+        if not both and how not in WHOLE_CROPS:
             return self.task(*key)
-        if (*key, JOINED) not in self.tasks:
-            self.tasks[*key, JOINED] = joined(self.task(*key))
-        return self.tasks[*key, JOINED]
+        if (*key, both, how) not in self.tasks:
+            task = joined(self.task(*key)) if both else self.task(*key)
+            if how in WHOLE_CROPS:
+                task = with_originals(task, how, self.bench.data_dir, (0, 1) if both else (0,), run.train_size)
+            self.tasks[*key, both, how] = task
+        return self.tasks[*key, both, how]
 
     def facts_of(self, run: Run) -> Facts:
         """The facts of the task of a run."""
@@ -280,17 +285,25 @@ class Lab:
     def about(self, run: Run) -> dict:
         """What a record of a run says beside what decided it."""
         drawn, sources = run.task in embedded_tasks(), self.protocol.sources
+        given = "random" if run.scratch or self.bench.weights is None else self.weights_of(run.backbone)
         return (
             {
                 "profile": self.bench.profile,
                 "recipe": self.bench.recipe,
                 "data": "embedded" if drawn else str(self.bench.data_dir),
-                "evidence": "trend",
+                "weights": {"random": "random", "pretrained": "published"}.get(given, "from a file"),
                 "images": "of this project" if drawn else "from a folder",
             }
             | ({"trained_on": JOINED} if self.joins(run) else {})
+            | ({} if drawn else {"split": self.split(run)})
             | ({"sources": sources} if sources else {})
         )
+
+    def split(self, run: Run) -> dict:
+        """How many images the three splits of a folder have, and which lists name them; see `evidence`."""
+        task = self.task(run.task, self.backbone(run.backbone, run.scratch).image_size)
+        root = task_folder(self.bench.data_dir, run.task, embedded_tasks()).root
+        return {"counts": [len(part[1]) for part in (task.train, task.val, task.test)], "lists": digest_of_lists(root)}
 
     def find(self, run: Run) -> Record | None:
         """The record of a run, which other code may have made; None where there is none."""

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..chance import stream
+from ..data.originals import WHOLE_CROPS, Known
 from ..data.tasks import Task
 from ..errors import BadInput
 from ..methods import TunedModel, prompts
@@ -26,7 +27,8 @@ BESIDE = ("head_decay", "spared", "schedule", "dropout", "drop_path", "head_star
 
 def asks(recipe: Recipe) -> bool:
     """Whether a recipe asks anything that the plain loop does not do."""
-    return any(getattr(recipe, field.name) != field.default for field in fields(recipe) if field.name in BESIDE)
+    beside = (getattr(recipe, field.name) != field.default for field in fields(recipe) if field.name in BESIDE)
+    return recipe.augmentation in WHOLE_CROPS or any(beside)
 
 
 @contextmanager
@@ -38,7 +40,7 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
     Raises:
         BadInput: the method has nothing to drop, or its backbone's blocks cannot be opened.
     """
-    check(model, recipe)
+    check(model, task, recipe)
     devices = [next(model.parameters()).device] if next(model.parameters()).is_cuda else []
     with ExitStack() as stack:
         stack.enter_context(torch.random.fork_rng(devices=devices))
@@ -52,8 +54,11 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
         yield
 
 
-def check(model: TunedModel, recipe: Recipe) -> None:
-    """Refuse what a method or a backbone cannot do."""
+def check(model: TunedModel, task: Task, recipe: Recipe) -> None:
+    """Refuse what a method, a backbone or a task cannot do."""
+    if recipe.augmentation in WHOLE_CROPS and not isinstance(task.train[0], Known):
+        why = "crops originals, and the task has none; give it to data.originals.with_originals"
+        raise BadInput(f"augmentation {recipe.augmentation!r} {why}, or write 'crop and flip'.")
     if recipe.dropout and not isinstance(model.method, (prompts.Deep, prompts.Shallow)) and not bottlenecks(model):
         raise BadInput(f"dropout is of prompts and of adapters, and {model.slug} has neither; write dropout 0.")
     if recipe.drop_path and not (model.source.is_vit and model.source.opened):

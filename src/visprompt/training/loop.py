@@ -292,7 +292,10 @@ def autocast(recipe: Recipe, device: torch.device):
 
 
 def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time."""
+    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time; see `data.originals` too."""
+    own = getattr(images, "cropped", None)
+    if own is not None:
+        return own(generator).to(images.device)
     from torchvision.transforms import v2  # slow to import
 
     change = v2.Compose([v2.RandomResizedCrop(images.shape[-1], antialias=True), v2.RandomHorizontalFlip()])

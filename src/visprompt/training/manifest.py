@@ -12,8 +12,11 @@ from ..manifests.wording import Fault
 from ..methods import METHODS
 from ..methods.manifest import method_settings
 from ..models.loading import STATISTICS
+from .decoders import Decoder
 from .protocol import GROUPS, PARTS, PICTURES
 from .recipe import Recipe
+from .segmentation_recipe import SegmentationRecipe
+from .windows import Evaluation
 
 RANGES = {  # of the fields of a recipe that Recipe does not check itself
     "learning_rate": {"type": ["number", "null"]},  # null: the method's own
@@ -84,9 +87,8 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
         yield from sourced(name, recipe, {field for _, entry in groups for field in entry})
         for search, grid in recipe.get("searches", {}).items():
             if ("factors" in grid) == ("learning_rate" in grid):
-                yield Fault(
-                    (name, "searches", search), "write either factors of the recipe's rate or learning_rate, a list of rates."
-                )
+                text = "write either factors of the recipe's rate or learning_rate, a list of rates."
+                yield Fault((name, "searches", search, *(["factors"] if "factors" in grid else [])), text)
         for slug, tasks in recipe.get("per_task", {}).items():
             for task, given in tasks.items():
                 yield from method_settings((name, "per_task", slug, task), slug, given, ())
@@ -106,3 +108,34 @@ def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
             (name, "sources") if "sources" in recipe else (name,),
             f"{field!r} has no source; say under sources where the paper or its code has it.",
         )
+
+
+def segmentation_recipes_schema() -> dict:
+    """`segmentation_recipes.yaml`."""
+
+    def known(kind) -> dict:
+        return {f.name: of_hint(f.type) for f in fields(kind) if f.name not in ("decoder", "evaluation")}
+
+    methods = mapping({"other": mapping({}, known(SegmentationRecipe))})
+    methods["properties"] |= {slug: mapping({}, known(SegmentationRecipe)) for slug in METHODS}
+    recipe = mapping(
+        {
+            "sources": named(TEXT),
+            "common": mapping({}, known(SegmentationRecipe)),
+            "decoder": mapping({}, known(Decoder)),
+            "evaluation": mapping({}, known(Evaluation)),
+            "methods": methods,
+        }
+    )
+    return named(recipe) | {"required": ["quick"]}
+
+
+def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Each value is one that the recipe, its decoder and its evaluation take."""
+    tupled = lambda given: {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+    for name, entry in content.items():
+        for part, kind in (("decoder", Decoder), ("evaluation", Evaluation), ("common", SegmentationRecipe)):
+            yield from said((name, part), lambda kind=kind, part=part, entry=entry: kind(**tupled(entry[part])))
+        for slug, given in entry["methods"].items():
+            whole = {**entry["common"], **given}
+            yield from said((name, "methods", slug), lambda whole=whole: SegmentationRecipe(**whole))
