@@ -122,7 +122,7 @@ class Runs:
         """Say of every artifact of the page that what is shown is below the paper's size."""
         why = "The paper's 1000 neurons and 20 trials: not all records of them are kept, so what is shown is smaller."
         for artifact in self.page.artifacts:
-            self.page.not_run(artifact, why=why, command=f"make notebook NAME={self.page.name} PROFILE=paper")
+            self.page.not_run(artifact, why=why, command=plan.command(artifact))
 
     @property
     def trials(self) -> int:

@@ -3,7 +3,7 @@
 import contextlib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from ..records import store as records
 from ..training.recipe import Recipe
 from .forecast import Fetch, checkpoint_files, data_files, speed_of
 from .grids import Cast, cast
-from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, runs_of, told
+from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_runs, runs_of, told
 from .sweeps import rate_name
 
 ALL = "all"  # the row of all artifacts together
@@ -74,11 +74,14 @@ def plan(*ids: str, profile: str = "paper", data_dir: str | Path | None = None, 
     runs = {id: runs_of(cells_of(id, actors=actors)) for id in ids or artifacts()}
     together = {run.key: run for found in runs.values() for run in found}
     done = recorded(together.values())
-    hours = Hours(done, {key: speed.hours(run) for key, run in together.items() if key not in done})
+    masks = {id: mask_runs(id, profile) for id in runs}
+    hours = {key: None for found in masks.values() for key in found}  # their operations are not counted
+    hours = Hours(done, hours | {key: speed.hours(run) for key, run in together.items() if key not in done})
     files = {id: to_fetch(id, runs[id], actors, folder) for id in runs}
-    rows = [row(id, line(id, runs[id], hours, files[id]), profile) for id in runs]
+    keys = {id: [run.key for run in runs[id]] + masks[id] for id in runs}
+    rows = [row(id, line(id, keys[id], hours, files[id]), profile) for id in runs]
     every = {file.name: file for found in files.values() for file in found}
-    return Budget(tuple(rows), line(ALL, together.values(), hours, every.values()), profile, speed.how)
+    return Budget(tuple(rows), line(ALL, set().union(*keys.values()), hours, every.values()), profile, speed.how)
 
 
 def there(actors: Cast, data_dir: str | Path | None) -> Cast:
@@ -112,9 +115,9 @@ def row(id: str, found: Row, profile: str) -> Row:
     return replace(found, made=" + ".join(entry.made), command=command(id, profile), note=entry.note)
 
 
-def line(name: str, runs: Iterable[Planned], known: Hours, files: Iterable[Fetch]) -> Row:
-    """A line of runs and files, without what makes them."""
-    keys, files = [run.key for run in runs], list(files)
+def line(name: str, keys: Collection[tuple], known: Hours, files: Iterable[Fetch]) -> Row:
+    """A line of runs, by their keys, and files, without what makes them."""
+    files = list(files)
     hours = [known.each[key] for key in keys if key not in known.done]
     unknown = tuple(file.name for file in files if file.bytes is None)
     here = sum(key in known.done for key in keys)

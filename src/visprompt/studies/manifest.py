@@ -106,7 +106,7 @@ def plan_schema() -> dict:
     paper = mapping({"recipe": TEXT, "seeds": COUNT, "source": TEXT})
     entry = mapping(
         {"made": listed(one_of(WAYS, "way"), uniqueItems=True)},
-        {"studies": named(what), "data": names, "networks": names, "command": TEXT, "note": TEXT},
+        {"studies": named(what), "data": names, "networks": names, "masks": names, "command": TEXT, "note": TEXT},
     )
     return mapping({"papers": named(paper), "shown": names, "larger": names, "artifacts": named(entry)})
 
@@ -114,6 +114,7 @@ def plan_schema() -> dict:
 def plan_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Every artifact has an entry, and what an entry names is there."""
     every, given = load_yaml(file.parent / "studies.yaml"), content["artifacts"]
+    masks = load_yaml(file.parent / "segmentation.yaml")["variants"]
     artifacts = read_table(file.parent / "artifacts.csv").set_index("id")
     for id in given:
         yield from known(("artifacts", id), "artifact", id, artifacts.index)
@@ -126,6 +127,10 @@ def plan_faults(content: dict, file: Path) -> Iterable[Fault]:
         path = ("artifacts", id)
         if ("studies" in entry) != ("runs" in entry["made"]):
             yield Fault((*path, "made"), "`runs` and `studies` go together; give both or neither.")
+        if ("masks" in entry) != ("masks" in entry["made"]):
+            yield Fault((*path, "made"), "`masks` stands in both places or in neither.")
+        for variant in entry.get("masks", ()):
+            yield from known((*path, "masks"), "variant", variant, masks)
         for part in entry.get("networks", ()):
             yield from known((*path, "networks"), "part", part, parts["backbones"])
         for name, what in entry.get("studies", {}).items():

@@ -5,6 +5,7 @@
 
 import difflib
 import functools
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -34,6 +35,7 @@ class Artifact:
     studies: dict = field(default_factory=dict)
     data: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
     command: str = ""
     note: str = ""
 
@@ -86,7 +88,7 @@ def written() -> dict:
 def artifacts() -> dict[str, Artifact]:
     """What makes each artifact of the papers, by its id."""
     found = written()["artifacts"]
-    lists = ("made", "data", "networks")
+    lists = ("made", "data", "networks", "masks")
     return {
         id: Artifact(id, **{key: tuple(value) if key in lists else value for key, value in entry.items()})
         for id, entry in found.items()
@@ -109,7 +111,7 @@ def artifact(id: str) -> Artifact:
 WAYS = {  # of plan.yaml, in words
     "runs": "trainings",
     "weights": "a look at networks and images, without training",
-    "masks": "segmentation, trained by a loop of its own",
+    "masks": "trainings of segmentation",
     "counted": "counting on architectures",
     "measured": "measuring on the machine at hand",
     "theory": "its page's own experiments",
@@ -184,6 +186,18 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
         like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
         grid, how = (LabSettings().search, SELECTION) if rate_of is None or like else ("", GIVEN)
         found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
+    return found
+
+
+def mask_runs(id: str, profile: str = "paper") -> list[tuple]:
+    """Task, variant, seed and factor of the rate of every run of segmentation that an artifact shows."""
+    about = load_yaml(paths.MANIFESTS / "segmentation.yaml")["profiles"]["quick" if profile == "quick" else "paper"]
+    tasks = [task for task in about["tasks"] if profile == "quick" or task in artifact(id).data]
+    found = []
+    for task, variant in itertools.product(tasks, artifact(id).masks):
+        factors = about["factors"] if len(about["factors"]) > 1 else []
+        found += [(task, variant, 0, factor) for factor in factors]  # the best of which is the run of seed 0
+        found += [(task, variant, seed, None) for seed in about["seeds"][bool(factors) :]]
     return found
 
 
