@@ -97,7 +97,9 @@ def props(tmp_path_factory):
     folder, written = tmp_path_factory.mktemp("props"), set()
 
     def data_of(*names: str) -> str:
-        new = {catalogue.find(name).name: name for name in names if catalogue.find(name).name not in written}
+        sets = {name: catalogue.find(name) for name in names}
+        new = {found.name if found.layout in RAW else name: name for name, found in sets.items()}
+        new = {place: name for place, name in new.items() if place not in written}
         write_tasks(new.values(), folder / "data")  # once, since a file that is read stays open
         written.update(new)
         return str(folder / "data")
