@@ -18,7 +18,9 @@ from visprompt.models import embedded, narrow
 from visprompt.pages.parameters import Parameters
 from visprompt.records.keeping import why_not
 from visprompt.site import rehearsal
-from visprompt.studies.sweeps import Lab, LabSettings, Run
+from visprompt.studies import grids
+from visprompt.studies.casting import cast_for
+from visprompt.studies.sweeps import Lab, LabSettings, Run, at_best_rates
 from visprompt.words import REHEARSED
 
 BASE = "vit_base_patch16_224"
@@ -48,7 +50,7 @@ def test_checkpoints_have_the_forms_of_those_who_publish_them(tmp_path):
     assert set(embedded.published()) | set(embedded.from_files()) >= set(ONE_OF_EACH)
 
 
-RAW_TASKS = [next(iter(one.tasks)) for one in catalogue.datasets().values() if one.layout]
+RAW_TASKS = [next(iter(one.tasks)) for one in catalogue.datasets().values() if one.layout in RAW]
 
 
 @pytest.mark.parametrize("task", [*RAW_TASKS, "dtd", "cub_200_2011", "cifar10"])
@@ -59,7 +61,7 @@ def test_a_miniature_is_read_as_the_data_set_is(task, tmp_path):
     assert found.classes == about["classes"]
     assert all(len(labels) for _, labels in (found.train, found.val, found.test))
     assert int(found.train[1].max()) == found.classes - 1 or task in RAW_TASKS
-    assert {one.layout for one in catalogue.datasets().values()} - {""} == set(RAW)
+    assert set(RAW) <= {one.layout for one in catalogue.datasets().values()}
 
 
 @pytest.fixture
@@ -77,13 +79,56 @@ def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_
     lab, run = Lab(bench), Run(ONE_OF_EACH[0], "svhn", "spt-deep", settings={"prompt_tokens": 4})
     record = lab.do(run)
     assert record.about["rehearsal"] == REHEARSED and why_not(record) == REHEARSED
-    assert record.settings["architecture"] == {"rehearsal": {"embed_dim": 48, "img_size": 64}}  # no real run has its name
+    assert record.settings["architecture"] == {"rehearsal": {"embed_dim": 48, "img_size": 160}}  # no real run has its name
     assert len(lab.trials(run)) == 1
     assert records.find_record(record.id) == record
     stage.setattr(records.store, "REHEARSAL", False)  # the same file, met by a quick or paper page
     for look in (lambda: records.find_record(record.id), lambda: records.all_records(), lambda: lab.find(run)):
         with pytest.raises(BadInput, match="made in a rehearsal, whose numbers mean nothing"):
             look()
+
+
+ACTORS = cast_for("spt", "rehearsal")
+
+
+@pytest.fixture(scope="module")
+def props(tmp_path_factory):
+    """Data sets and weights as a stage has them, written when they are first asked for."""
+    folder, written = tmp_path_factory.mktemp("props"), set()
+
+    def data_of(*names: str) -> str:
+        sets = {name: catalogue.find(name) for name in names}
+        new = {found.name if found.layout in RAW else name: name for name, found in sets.items()}
+        new = {place: name for place, name in new.items() if place not in written}
+        write_tasks(new.values(), folder / "data")  # once, since a file that is read stays open
+        written.update(new)
+        return str(folder / "data")
+
+    def weights_of(name: str) -> str:
+        there = [path for path in folder.glob("*.*") if path.stem == name]
+        return f"{name}={there[0] if there else narrow.write_checkpoint(name, folder)}"
+
+    return data_of, weights_of
+
+
+@pytest.mark.parametrize("study", grids.studies())
+def test_one_cell_of_every_study_is_rehearsed(study, stage, stores, props):
+    """As the notebooks do it: searched on validation, then run and looked up; the cell with the fewest classes."""
+    data_of, weights_of = props
+    every = grids.cells(study, ACTORS, 1)
+    if not every:
+        pytest.skip("only the quick profile has runs of it")
+    classes = {task: about["classes"] for one in catalogue.datasets().values() for task, about in one.tasks.items()}
+    _, run, _ = min(every, key=lambda cell: classes.get(cell[1].task, 1000))
+    lab = Lab(
+        LabSettings(
+            "spt", [weights_of(run.backbone)], data_of(run.task, run.prepared_on or run.task), "cpu", {"epochs": 1}, "rehearsal"
+        )
+    )
+    (best,) = at_best_rates([run], lab, True)
+    record = lab.do(best)
+    assert record.status == "done" and 0 <= record.values["test"] <= 100 and record.about["rehearsal"] == REHEARSED
+    assert lab.do(best, compute=False) == record
 
 
 def test_its_badges_and_pages_say_so_in_red(stage):

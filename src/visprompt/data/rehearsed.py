@@ -1,7 +1,7 @@
 """Data sets of the papers in miniature, for a rehearsal: made-up pictures of every class, in the form of the real ones.
 
-A data set with a raw layout is written as its authors publish it; a task of VTAB-1k or of fine-grained classes as the
-field's lists; any other as folders of its splits.
+A data set whose labels are derived from its raw files (RAW) is written as its authors publish it; another task of VTAB-1k
+or of fine-grained classes as the field's lists, and any other as folders of its splits, which are read before raw files.
 """
 
 import csv
@@ -29,11 +29,11 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
     for name in names:
         found = set_of(name)
         about = found.tasks.get(name) or next(iter(found.tasks.values()))
-        root = folder / (found.name if found.layout else name)
+        lists = name in found.tasks and about["benchmark"] != "full"
+        write = RAW.get(found.layout) or (write_lists if lists else write_split_folders)
+        root = folder / (found.name if found.layout in RAW else name)
         if root not in written:
             root.mkdir(parents=True, exist_ok=True)
-            lists = name in found.tasks and about["benchmark"] != "full"
-            write = RAW[found.layout] if found.layout else write_lists if lists else write_split_folders
             write(root, found, about["classes"])
             written[root] = name
     return list(written)

@@ -17,7 +17,10 @@ from .loading import STATISTICS, pool_patches
 
 WIDTHS = {"vit": 48, "swin": 32}  # entries of a token, whole numbers for 3, 6, 12 and 16 heads; of a Swin's first stage
 CHANNELS = (4, 8, 16, 32)  # of a ResNet's stages, a sixteenth of the published ones
-PIXELS = {"swin": 112, "resnet": 64}  # of a side: four windows of seven patches; a ViT has four patches
+PIXELS = {
+    "swin": 112,
+    "resnet": 64,
+}  # of a side: four windows of seven patches; a ViT has ten patches of a side, as many as iVPT reinforces
 
 
 def timm_name(name: str) -> str:
@@ -35,7 +38,7 @@ def narrowed(name: str) -> tuple[dict, int]:
     family = choose("family of a backbone", re.match("[a-z]*", timm_name(name))[0], ["vit", "swin", "resnet"])
     if family == "resnet":
         return {"channels": CHANNELS}, PIXELS[family]
-    side = PIXELS.get(family) or 4 * int(re.search(r"patch(\d+)", timm_name(name))[1])
+    side = PIXELS.get(family) or 10 * int(re.search(r"patch(\d+)", timm_name(name))[1])
     return {"embed_dim": WIDTHS[family], "img_size": side}, side
 
 
