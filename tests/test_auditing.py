@@ -369,9 +369,12 @@ def test_an_opposite_verdict_is_found(everything):
     assert list(opposed(wrong, {"ap.table-1.printed-averages": "agrees"}))
 
 
-def test_every_artifact_has_a_claim():
+DRAWINGS = {"ap.figure-1", "ap.figure-3", "davpt.figure-2", "spt.figure-1", "spt.figure-s2"}  # only the code is checked
+
+
+def test_every_artifact_has_a_claim_but_drawings_of_what_is_built():
     with_claims = {claim.artifact for claim in papers.claims()}
-    assert set(papers.artifacts().index) == with_claims
+    assert set(papers.artifacts().index) == with_claims | DRAWINGS and not with_claims & DRAWINGS
 
 
 def averaged() -> list[tuple[str, dict]]:
