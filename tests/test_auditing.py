@@ -369,9 +369,14 @@ def test_an_opposite_verdict_is_found(everything):
     assert list(opposed(wrong, {"ap.table-1.printed-averages": "agrees"}))
 
 
-def test_every_artifact_has_a_claim():
-    missing = sorted(set(papers.artifacts().index) - {claim.artifact for claim in papers.claims()})
+DRAWINGS = {"ap.figure-1", "ap.figure-3", "davpt.figure-2", "spt.figure-1", "spt.figure-s2"}  # only the code is checked
+
+
+def test_every_artifact_has_a_claim_but_drawings_of_what_is_built():
+    with_claims = {claim.artifact for claim in papers.claims()}
+    missing = sorted(set(papers.artifacts().index) - with_claims - DRAWINGS)
     assert not missing, f"write a claim of {missing[0]} in data_manifests/papers/{missing[0].split('.')[0]}/claims.yaml"
+    assert not with_claims & DRAWINGS
 
 
 def averaged() -> list[tuple[str, dict]]:

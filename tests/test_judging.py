@@ -233,6 +233,14 @@ def test_conditions_read_like_sentences():
     assert judging.sentence("mean Acc.") == "Mean Acc." and judging.sentence("iVPT wins") == "iVPT wins."
 
 
+@pytest.mark.parametrize(
+    "text, told", [("0.02", "The paper prints 0.02."), ("80.45 against 76.03", "The paper prints 80.45 against 76.03.")]
+)
+def test_a_cell_without_words_is_told_to_be_printed(text, told):
+    assert judging.printed(replace(SOME, printed=text)) == told
+    assert judging.printed(replace(SOME, printed="AP wins")) == "AP wins."
+
+
 def test_mathematics_is_handed_to_mathjax_and_nothing_else_is():
     page = BeautifulSoup(judging.rich(r"<b> grows as $1/\alpha_* < \eta$, 5 < 6"), "html.parser")
     assert page.select_one("span.math").get_text() == r"\(1/\alpha_* < \eta\)" and not page.find("b")

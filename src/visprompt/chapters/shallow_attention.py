@@ -122,13 +122,17 @@ class Attention:
         """Share of the steps between looks, up to success, at which it does not fall, %; one a trial."""
         return [100 * np.mean(np.diff(v[self.looks <= end]) >= 0) for v, end in zip(self.relevant, self.ends)]
 
-    def rates(self) -> list[float]:
-        """Slope of the logarithm of the distance from its last value, in the decade up to success; one a trial."""
+    def rates(self, factor: float = 2) -> list[float]:
+        """Slope of the logarithm of the distance from its last value against that of t, one a trial.
+
+        Args:
+            factor: t runs from the step of success over this to that step; 2 is the second half.
+        """
         found = []
         for values, end in zip(self.relevant, self.ends):
             left = values[-1] - values
-            decade = (self.looks <= end) & (self.looks >= end / 10) & (self.looks > 0) & (left > 0)
-            found.append(np.polyfit(np.log(self.looks[decade]), np.log(left[decade]), 1)[0])
+            late = (self.looks <= end) & (self.looks >= end / factor) & (self.looks > 0) & (left > 0)
+            found.append(np.polyfit(np.log(self.looks[late]), np.log(left[late]), 1)[0])
         return found
 
     def left(self) -> list[float]:
