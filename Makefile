@@ -34,7 +34,7 @@ WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make
 SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
 	--cores "$$CORES" --resources gpu="$$GPUS" --rerun-incomplete --keep-going --quiet host \
 	--config $(MORE) profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" \
-	$(foreach name,$(NARROWING),$(shell echo $(name) | tr A-Z a-z)="['$$(sed "s/'/''/g" <<<"$$$(name)")']") --
+	$(foreach name,$(NARROWING),$(if $($(name)),$(shell echo $(name) | tr A-Z a-z)="['$$(sed "s/'/''/g" <<<"$$$(name)")']")) --
 # What snakemake itself would refuse at length; the rest is checked in the Snakefile, for clusters too.
 CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	{ echo "CORES is '$$CORES'; write a number, such as CORES=2"; exit 2; }; \
@@ -65,7 +65,7 @@ rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, i
 	  { $(SNAKEMAKE) build/site.done; .venv/bin/python -m visprompt.site.rehearsal report .; }
 
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-cluster: $(READY)  ## sweeps of 100 jobs through a Slurm of three nodes on this machine; Debian, root (VISPROMPT_CLUSTER_JOBS=)
 	@command -v slurmctld slurmd munged sbatch >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \

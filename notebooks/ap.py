@@ -50,16 +50,13 @@ epochs = None
 search = False  # do the search for learning rates too, where it has no records (about an hour)
 
 # %% tags=["hide-input", "remove-output"]
-import json
-
 import pandas as pd
 from IPython.display import HTML, display
 
 import visprompt as vp
 from visprompt import papers
 from visprompt.chapters import ap
-from visprompt.chapters.ap_runs import NINETEEN, rerun, seeds_of, shown_of
-from visprompt.studies.grids import cast
+from visprompt.chapters.ap_runs import seeds_of, shown_of
 
 runs = ap.TableRuns.opened("ap", globals())
 page, p = runs.page, runs.p
@@ -150,7 +147,6 @@ page.printed("ap.table-1", "Table 1 as printed")
 page.not_run(
     "ap.table-1",
     why="The 19 data sets with ResNet-101 and ViT-Large/16 need the published weights and the data.",
-    command=rerun("ap", tasks=json.dumps(NINETEEN)),
 )
 
 # %% [markdown]
@@ -169,7 +165,6 @@ page.printed("ap.table-3", "Table 3 as printed")
 page.not_run(
     "ap.table-3",
     why="VTAB-1K with ResNet-101 and ViT-Large/16 needs the published weights and the data.",
-    command=rerun("ap", few_shot="1000", tasks=json.dumps(cast("paper").tasks["vtab"])),
 )
 
 # %% [markdown]
@@ -195,7 +190,6 @@ if len(used) and len(shares[0]) == 3:
 page.not_run(
     "ap.figure-a3",
     why="Camelyon, Food101 and CIFAR-10 need the data and the published weights.",
-    command=rerun("ap", tasks='["patch_camelyon", "food101", "cifar10"]'),
 )
 
 # %% [markdown]
@@ -215,11 +209,9 @@ page.judge(
     note=f"{CELLS} The gains go from {gains.min():.2f} to {gains.max():.2f}.",
 )
 page.printed("ap.table-5", "Table 5 as printed")
-OTHERS = ("swin_base_patch4_window7_224", "vit_base_patch32_clip_224.openai")
 page.not_run(
     "ap.table-5",
     why="The accuracies need the published weights and the data.",
-    command="\n".join(rerun("ap", backbone=name) for name in OTHERS),
 )
 
 # %% [markdown]

@@ -34,14 +34,12 @@ few_shot = None  # of Figure 6, which takes half and twice as many training imag
 epochs = None
 
 # %% tags=["hide-input", "remove-output"]
-import json
-
 import numpy as np
 import pandas as pd
 
 import visprompt as vp
 from visprompt.chapters import ap_layers, ap_peft
-from visprompt.chapters.ap_runs import EVIDENCE, NINETEEN, rerun, seeds_of, shown_of
+from visprompt.chapters.ap_runs import EVIDENCE, NINETEEN, seeds_of, shown_of
 from visprompt.data.tasks import embedded_tasks
 
 runs = ap_layers.LayerRuns.opened("ap_layers", globals())
@@ -50,7 +48,6 @@ page, p = runs.page, runs.p
 # %% name="runs" tags=["hide-input", "remove-output"]
 frame = runs.frame
 with_ap = "ap" in p.methods and len(frame) > 0
-PETS = '["oxford_iiit_pet"]'
 
 # %% [markdown]
 # (ap.figure-2)=
@@ -121,7 +118,6 @@ if with_ap:
 page.not_run(
     "ap.figure-4",
     why="ResNet-50, ResNet-101, ViT-Base and ViT-Large on OxfordPets need the published weights and the data.",
-    command=rerun("ap_layers", tasks=PETS),
 )
 
 # %% [markdown]
@@ -164,7 +160,6 @@ if both:
 page.not_run(
     "ap.figure-5",
     why="ViT-Large/16 and ResNet-101 on OxfordPets need the published weights and the data.",
-    command=rerun("ap_layers", tasks=PETS),
 )
 
 # %% [markdown]
@@ -193,7 +188,6 @@ if runs.vits and with_ap:
 page.not_run(
     "ap.figure-6",
     why="ViT-Large/16 on OxfordPets needs the published weights and the data.",
-    command=rerun("ap_layers", tasks=PETS, backbone="vit_large_patch16_224.augreg_in21k_ft_in1k"),
 )
 
 # %% [markdown]
@@ -203,11 +197,9 @@ page.not_run(
 # The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The figure's caption is lost.
 
 # %% name="ap.figure-7" tags=["hide-input"]
-OTHERS = ("swin_base_patch4_window7_224", "vit_base_patch32_clip_224.openai")
 page.not_run(
     "ap.figure-7",
     why="As for Table 5: the accuracies need the published weights and the data.",
-    command="\n".join(rerun("ap_layers", backbone=name, tasks=PETS) for name in OTHERS),
 )
 
 # %% [markdown]
@@ -236,7 +228,6 @@ if with_ap and len(runs.tasks) > 1:
 page.not_run(
     "ap.figure-a1",
     why="The paper's data sets are not named in the text; more tasks give more panels.",
-    command=rerun("ap_layers", tasks='["oxford_iiit_pet", "dtd"]'),
 )
 
 # %% [markdown]
@@ -249,8 +240,7 @@ page.not_run(
 # %% name="ap.figure-a2" tags=["hide-input"]
 page.not_run(
     "ap.figure-a2",
-    why="No runs of VPT at single blocks are kept yet; vpt-deep takes block=0, 1, ….",
-    command=rerun("ap_layers", tasks=PETS),
+    why="No runs of VPT at single blocks are kept yet.",
 )
 
 # %% [markdown]
@@ -277,7 +267,6 @@ page.printed("ap.table-a3", "Table A3 as printed")
 page.not_run(
     "ap.table-a3",
     why="ViT-Large/16 on 19 data sets needs the published weights and the data.",
-    command=rerun("ap_layers", methods='["ap"]', tasks=json.dumps(NINETEEN)),
 )
 
 # %% [markdown]
@@ -304,7 +293,6 @@ page.printed("ap.table-a4", "Table A4 as printed")
 page.not_run(
     "ap.table-a4",
     why="ViT-Large/16 on 19 data sets needs the published weights and the data.",
-    command=rerun("ap_layers", methods='["ap"]', tasks=json.dumps(NINETEEN)),
 )
 
 # %% tags=["remove-output", "remove-input"]

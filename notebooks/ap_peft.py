@@ -26,7 +26,6 @@ measure = False  # time the methods at the papers' model sizes on this machine (
 
 # %% tags=["hide-input", "remove-output"]
 from visprompt.chapters import ap_cost, ap_peft
-from visprompt.chapters.ap_runs import rerun
 from visprompt.measure.turns import speeds_in_turns
 
 p, page = ap_cost.opened("ap_peft", globals())
@@ -79,7 +78,6 @@ page.printed("ap.table-4", "Table 4 as printed")
 page.not_run(
     "ap.table-4",
     why=WHY,
-    command=rerun("ap", methods='["ap", "bias", "lora", "vpt-deep", "gate-vpt", "e2vpt", "adapter", "adaptformer", "ssf"]'),
 )
 
 # %% [markdown]
@@ -102,7 +100,6 @@ page.printed("ap.table-a2", "Table A2 as printed")
 page.not_run(
     "ap.table-a2",
     why="Needs ViT-B/16 of ImageNet-21k and the 24 tasks of FGVC and VTAB-1k.",
-    command=rerun("ap", backbone="vit_base_patch16_224.augreg_in21k", methods='["ap", "vpt-shallow", "vpt-deep"]'),
 )
 
 # %% [markdown]
@@ -124,7 +121,6 @@ page.printed("ap.table-a5", "Table A5 as printed")
 page.not_run(
     "ap.table-a5",
     why=WHY,
-    command=rerun("ap", methods='["ap", "bias", "lora", "vpt-deep", "adapter", "adaptformer"]'),
 )
 
 # %% [markdown]
@@ -136,7 +132,7 @@ ap_peft.show_parameters(page, "ap.table-a6")
 for name in ("vpt-10", "vpt-50"):
     ap_peft.judge_count(page, "ap.table-a6", name, f"{name}-parameters")
 page.printed("ap.table-a6", "Table A6 as printed")
-page.not_run("ap.table-a6", why=WHY, command=rerun("ap", methods='["ap", "vpt-deep"]'))
+page.not_run("ap.table-a6", why=WHY)
 
 # %% [markdown]
 # (ap.table-a7)=
@@ -147,7 +143,7 @@ ssf = ap_peft.rank(ap_peft.groups("ap.table-a7")[1], "SSF")
 page.judge("ap.table-a7.ssf-rank", ssf, evidence="derived", note=CELLS)
 ap_peft.show_parameters(page, "ap.table-a7")
 page.printed("ap.table-a7", "Table A7 as printed")
-page.not_run("ap.table-a7", why=WHY, command=rerun("ap", methods='["ap", "ssf"]'))
+page.not_run("ap.table-a7", why=WHY)
 
 # %% [markdown]
 # (ap.table-a8)=
@@ -156,7 +152,7 @@ page.not_run("ap.table-a7", why=WHY, command=rerun("ap", methods='["ap", "ssf"]'
 # The text says that LoRA's accuracy grows with its rank and flattens beyond 10. The table's cells are lost.
 
 # %% name="ap.table-a8" tags=["hide-input"]
-page.not_run("ap.table-a8", why=WHY, command=rerun("ap", methods='["lora"]'))
+page.not_run("ap.table-a8", why=WHY)
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

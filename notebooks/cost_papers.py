@@ -58,10 +58,7 @@ for claim, id in {
     "ivpt-parameters": "ivpt-parameters",
 }.items():
     count = counts.loc[f"ivpt.table-8.{id}"]
-    if pd.isna(count.agrees):
-        page.not_judged(f"ivpt.table-8.{claim}", f"the paper leaves open what it would take: {count.reading}")
-    else:
-        page.judge(f"ivpt.table-8.{claim}", count.computed, evidence="derived", note=f"{count.reading.rstrip('.')}.")
+    page.judge_count(f"ivpt.table-8.{claim}", count)
 parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
 head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
 added = cost_papers.aggregation_gmacs()
@@ -97,7 +94,6 @@ page.not_run(
     why="The printed milliseconds, minutes and megabytes belong to an RTX 2080 Ti; DAM-VP is not of this package; "
     "accuracy needs the published weights and VTAB-1K."
     + ("" if record is not None else " The ratio of iVPT to VPT has not been timed here yet."),
-    command='make bench ARGS="--device cuda"',
 )
 
 # %% [markdown]
@@ -138,7 +134,6 @@ page.not_run(
     "spt.table-1",
     why="The printed times are those of CUB-200-2011's own images on hardware that the paper does not name."
     + ("" if record is not None else " The starts have not been timed here yet."),
-    command="OMP_NUM_THREADS=2 make bench" if record is None else 'make bench ARGS="--device cuda"',
 )
 
 # %% [markdown]

@@ -106,7 +106,7 @@ more, note = parts.memory_ratio(memory, "da-vpt-plus") - 1, f"Counted at batch {
 page.judge("davpt.table-4.memory", more, evidence="derived", records=[*memory.values()], note=note)
 bias = davpt.printed_counts("davpt.table-4")[0]
 page.judge("davpt.table-4.bias-parameters", bias["computed"], evidence="derived", note=bias["reading"])
-chapter.end("davpt.table-4", "CUB-200-2011 and VTAB's Natural group need their images.", "davpt-parts")
+chapter.end("davpt.table-4", "CUB-200-2011 and VTAB's Natural group need their images.")
 
 # %% [markdown]
 # (davpt.figure-3)=
@@ -163,7 +163,7 @@ if "DA-VPT" in looks.attention:
     if "VPT-Deep" in looks.attention:
         above = own["agreement, assigned"] - by_seed.loc["VPT-Deep"]["agreement, others"]
         looks.judge("davpt.figure-3.over-vpt-deep", every, above.dropna())
-chapter.end("davpt.figure-3", "Maps of CUB-200-2011 on ViT-Base/16 need its images.", "davpt-parts")
+chapter.end("davpt.figure-3", "Maps of CUB-200-2011 on ViT-Base/16 need its images.")
 
 # %% [markdown]
 # With the quick profile's 36 patches a map has little room to be sparse, and few images show a kind of picture, not a
@@ -217,7 +217,7 @@ if len(layers):
     chapter.show("davpt.figure-4", parts.layers_figure(layers, depth), layers, caption, alt)
     last, earlier = f"block {depth - 1} alone", [f"block {at} alone" for at in range(depth - 1)]
     note = "All blocks at the rate that was searched for the last one."
-    davpt.judge_over_mean(chapter, "davpt.figure-4.last-block", layers, last, earlier, "fine", note)
+    davpt.judge_over_mean(chapter, "davpt.figure-4.last-block", layers, last, earlier, chapter.of_study("davpt-layers"), note)
 
 # %% tags=["hide-input"]
 timed = looks.of(insights.clustering_times, "DA-VPT")
@@ -248,8 +248,10 @@ if len(biases):
     caption = 'The same as test accuracy in %. "none" is DA-VPT at its own learning rate.'
     chapter.show("davpt.figure-4", table, biases, caption)
     others = ["query", "attention output", "norms", "MLP"]
-    davpt.judge_over_mean(chapter, "davpt.figure-4.key-and-value", biases, "key and value", others, "fine")
-chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.", "davpt-layers")
+    davpt.judge_over_mean(
+        chapter, "davpt.figure-4.key-and-value", biases, "key and value", others, chapter.of_study("davpt-biases")
+    )
+chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 
 # %% [markdown]
 # {ref}`A bias of keys changes nothing <method-key-bias>`: all scores of a query rise alike and softmax drops it.
@@ -285,7 +287,7 @@ if len(weighed):
     rows = chapter.answers(claim, weighed, list({*both[0], *both[1]}), **about)
     if len(rows):
         chapter.judge_values(claim, parts.range_differences(chapter, rows), [*rows.record])
-chapter.end("davpt.figure-5", "CUB-200-2011 on three ViT-Base/16 needs its images.", "davpt-weights")
+chapter.end("davpt.figure-5", "CUB-200-2011 on three ViT-Base/16 needs its images.")
 
 # %% [markdown]
 # All points share the rate that was searched at the defaults; none was sought for a loss of weight 10, which can drown
@@ -316,7 +318,7 @@ if "DA-VPT" in looks.attention:
     lifts = pd.Series([lift(one) for one in mine.values()], [*mine])
     note = f"{len(record.values['labels'])} images a seed,"
     looks.judge("davpt.figure-6.own-prompt-on-object", [*mine.values()], lifts, note)
-chapter.end("davpt.figure-6", "Maps of CUB-200-2011 need its images and the published weights.", "davpt-parts")
+chapter.end("davpt.figure-6", "Maps of CUB-200-2011 need its images and the published weights.")
 chapter.show_left_out()
 
 # %% tags=["remove-output", "remove-input"]

@@ -41,7 +41,7 @@ from visprompt.chapters.chapter import Chapter
 from visprompt.data.tasks import embedded_tasks
 from visprompt.studies import statistics
 
-OWN = ["benchmark", "ivpt-structures", "ivpt-parts", "sizes", "pretraining"]
+OWN = ["benchmark", "ivpt-structures", "ivpt-parts", "sizes", "sizes-swin", "pretraining"]
 chapter = Chapter.opened("ivpt_appendix", globals(), OWN)
 page = chapter.page
 
@@ -53,7 +53,7 @@ page = chapter.page
 
 # %% name="ivpt.table-10" tags=["hide-input"]
 ivpt.per_task(chapter, "ivpt.table-10", ivpt.of_vtab(chapter, *ivpt.STEPS))
-chapter.end("ivpt.table-10", ivpt.SCALE, "benchmark", "ivpt-structures", "ivpt-parts")
+chapter.end("ivpt.table-10", ivpt.SCALE)
 
 # %% [markdown]
 # (ivpt.table-11)=
@@ -69,7 +69,7 @@ printed = printed[[*ivpt.NATURAL, *ivpt.SPECIALIZED, *ivpt.STRUCTURED]].astype(f
 below = [task for task in printed if printed.loc["(E) CDC", task] <= printed.loc["(D) Vanilla CDC", task]]
 note = f"Not above on {', '.join(below)}."
 ivpt.derive(chapter, "ivpt.table-11.cdc-over-vanilla-everywhere", len(below), note)
-chapter.end("ivpt.table-11", ivpt.SCALE, "benchmark", "ivpt-structures")
+chapter.end("ivpt.table-11", ivpt.SCALE)
 
 # %% [markdown]
 # (ivpt.table-12)=
@@ -79,7 +79,7 @@ chapter.end("ivpt.table-11", ivpt.SCALE, "benchmark", "ivpt-structures")
 
 # %% name="ivpt.table-12" tags=["hide-input"]
 ivpt.per_task(chapter, "ivpt.table-12", ivpt.of_vtab(chapter, *ivpt.PLACES))
-chapter.end("ivpt.table-12", ivpt.SCALE, "benchmark", "ivpt-parts")
+chapter.end("ivpt.table-12", ivpt.SCALE)
 
 # %% [markdown]
 # (ivpt.table-13)=
@@ -92,7 +92,7 @@ sizes = ivpt.of_sizes(chapter)
 frame = pd.concat(sizes.values()) if sizes else pd.DataFrame()
 table = ivpt.stacked(sizes, "backbone", statistics.task_table) if sizes else None
 ivpt.per_task(chapter, "ivpt.table-13", frame, table)
-chapter.end("ivpt.table-13", ivpt.SIZES_WHY, "benchmark", "sizes")
+chapter.end("ivpt.table-13", ivpt.SIZES_WHY)
 
 # %% [markdown]
 # (ivpt.table-14)=
@@ -105,7 +105,7 @@ pre = ivpt.of_pretrainings(chapter)
 frame = pd.concat(pre.values()) if pre else pd.DataFrame()
 table = ivpt.stacked(pre, "pre-training", statistics.task_table) if pre else None
 ivpt.per_task(chapter, "ivpt.table-14", frame, table)
-chapter.end("ivpt.table-14", ivpt.PRE_WHY, "benchmark", "pretraining")
+chapter.end("ivpt.table-14", ivpt.PRE_WHY)
 
 # %% [markdown]
 # (ivpt.table-15)=

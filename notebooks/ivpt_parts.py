@@ -66,7 +66,7 @@ chapter.judge("ivpt.table-2.da-over-cdc", frame, "CDC + DA", "CDC", on="vtab")
 chapter.judge("ivpt.table-2.ar-over-cdc-da", frame, "iVPT", "CDC + DA", on="vtab")
 ivpt.audit(chapter, "ivpt.table-2")
 page.printed("ivpt.table-2", "Table 2 as printed")
-chapter.end("ivpt.table-2", ivpt.SCALE, "benchmark", "ivpt-structures", "ivpt-parts")
+chapter.end("ivpt.table-2", ivpt.SCALE)
 
 # %% [markdown]
 # What to expect of CDC alone: it has no more parameters than VPT-Deep and reaches the same set of prompts, because any
@@ -94,7 +94,7 @@ chapter.judge("ivpt.table-3.cdc-over-vanilla", frame, "CDC", "Vanilla CDC", on="
 ivpt.audit(chapter, "ivpt.table-3")
 ivpt.derive(chapter, "ivpt.table-3.printed-gains", ivpt.printed_gains_wrong())
 page.printed("ivpt.table-3", "Table 3 as printed")
-chapter.end("ivpt.table-3", ivpt.SCALE, "benchmark", "ivpt-structures")
+chapter.end("ivpt.table-3", ivpt.SCALE)
 
 # %% [markdown]
 # Of these structures only ProVP and EXPRESS let prompts carry something of the image from block to block. They also run
@@ -114,7 +114,7 @@ chapter.end("ivpt.table-3", ivpt.SCALE, "benchmark", "ivpt-structures")
 NOISE = "CIFAR-100, Caltech101 and the sets of Figure 6 with a ViT-B/16 need the published weights and the data."
 natural_noise = parts.noise_of(chapter, "ivpt.figure-4")
 parts.show_noise(chapter, "ivpt.figure-4", natural_noise)
-chapter.end("ivpt.figure-4", NOISE, "benchmark", "ivpt-structures")
+chapter.end("ivpt.figure-4", NOISE)
 
 # %% [markdown]
 # A model that is right more often without noise has more to lose. A loss in points is not corrected for that, neither
@@ -139,7 +139,7 @@ ivpt.audit(chapter, "ivpt.table-4")
 printed = papers.published("ivpt.table-4").set_index("setting")[["Natural", "Specialized", "Structured"]].astype(float)
 ivpt.derive(chapter, "ivpt.table-4.all-over-none-groups", int((printed.loc["All"] > printed.loc["None"]).sum()))
 page.printed("ivpt.table-4", "Table 4 as printed")
-chapter.end("ivpt.table-4", ivpt.SCALE, "benchmark", "ivpt-parts")
+chapter.end("ivpt.table-4", ivpt.SCALE)
 
 # %% [markdown]
 # The two reinforcements do different things. On all tokens AR learns one vector for every place, like a second
@@ -154,7 +154,7 @@ chapter.end("ivpt.table-4", ivpt.SCALE, "benchmark", "ivpt-parts")
 # The curves are not in the text. Here they are drawn for one task.
 
 # %% name="ivpt.figure-5" tags=["hide-input"]
-frame = chapter.rows("ivpt-tokens", tasks="ablation", part="supervised")
+frame = chapter.rows("ivpt-tokens", part="supervised")
 if len(frame):
     frame = parts.token_numbers(frame)
     caption = "Accuracy over N without AR (left) and over k with ten prompts (right); mean and range over seeds."
@@ -162,7 +162,7 @@ if len(frame):
     chapter.show("ivpt.figure-5", parts.tokens_figure(frame), frame, caption, alt)
     parts.judge_tokens(chapter, frame)
 why = "The paper's sets, with a ViT-B/16, need the published weights and the data."
-chapter.end("ivpt.figure-5", why, "benchmark", "ivpt-tokens")
+chapter.end("ivpt.figure-5", why)
 
 # %% [markdown]
 # Each point has a search of three rates of its own, with one seed on 200 validation images, so neighbours may differ by
@@ -185,7 +185,7 @@ if len(foreign_noise):
     more = (foreign.mean(axis=1) - natural.mean(axis=1)).dropna()
     used = [*foreign_noise.record, *natural_noise.record]
     chapter.judge_values(claim, more, used, "Against the tasks of Figure 4, paired by seed;")
-chapter.end("ivpt.figure-6", NOISE, "benchmark", "ivpt-structures")
+chapter.end("ivpt.figure-6", NOISE)
 
 # %% [markdown]
 # (ivpt.figure-7)=
@@ -222,7 +222,7 @@ if len(maps):
     )
     parts.judge_entropy(chapter, maps, looked_at)
 why = "Pets, Resisc45 and Clevr/count with a ViT-B/16 need the published weights and the data."
-chapter.end("ivpt.figure-7", why, "benchmark")
+chapter.end("ivpt.figure-7", why)
 chapter.show_left_out()
 
 # %% tags=["remove-output", "remove-input"]

@@ -55,7 +55,8 @@ neurons = None  # m; None: that of the profile
 # %% tags=["hide-input", "remove-output"]
 from visprompt.chapters import shallow_model
 from visprompt.chapters.shallow_conditions import conditions
-from visprompt.chapters.shallow_runs import TrialParameters, against, bounds, fitted, inverse, opened, text
+from visprompt.chapters.shallow_runs import TrialParameters, bounds, fitted, inverse, opened, text
+from visprompt.pages.plots import with_interval
 from visprompt.studies.statistics import interval
 
 p, page, runs = opened("shallow_vit", TrialParameters, globals())
@@ -159,8 +160,8 @@ runs.judge(
     bounds(success.fit_inside),
     "1a",
     "1a inside",
-    note=f"From alpha* = {success.least:.3f} on, by Eq. 8; all points together give {against(success.fit)}, their local powers "
-    f"are {', '.join(f'{s:.1f}' for s in success.fit['local'])}. One a for all positions: {against(shared)}.",
+    note=f"From alpha* = {success.least:.3f} on, by Eq. 8; all points together give {with_interval(success.fit)}, their "
+    f"local powers are {', '.join(f'{s:.1f}' for s in success.fit['local'])}. One a for all positions: {with_interval(shared)}.",
 )
 runs.judge("shallowvit.figure-1.more-relevant-tokens", interval(success.more_relevant()), "1a", "1a inside")
 sigmas = shallow_model.SIGMAS

@@ -129,7 +129,6 @@ if images.what == shallow_images.SMALL:
         "the task folders cifar10 and plants. The paper's initial models are not to be had; the weights of "
         f"{shallow_images.PRINTED_IMAGES['backbone']} for ImageNet, its first five blocks, and random ones would take "
         "their place.",
-        command='make notebook NAME=shallow_vit_pruning PROFILE=paper ARGS="-p data_dir FOLDER"',
     )
 
 # %% [markdown]

@@ -28,7 +28,8 @@ import numpy as np
 
 from visprompt.chapters import shallow_samples
 from visprompt.chapters.shallow_conditions import conditions
-from visprompt.chapters.shallow_runs import TrialParameters, against, bounds, opened, paired_log, text
+from visprompt.chapters.shallow_runs import TrialParameters, bounds, opened, paired_log, text
+from visprompt.pages.plots import with_interval
 from visprompt.studies.statistics import interval
 from visprompt.theory import shallow_measures
 
@@ -76,7 +77,7 @@ runs.judge(
     bounds(fits["judged"]),
     "alpha judged",
     note="Remark 2 reads the power 2 off the bound; it is not seen at a fixed batch, where samples and iterations have "
-    f"one power. One a for all positions: {against(fits['shared'])}.",
+    f"one power. One a for all positions: {with_interval(fits['shared'])}.",
 )
 
 # %% name="conditions" tags=["hide-input"]
@@ -185,7 +186,7 @@ runs.judge(
     "shallowvit.figure-2.iteration-exponent",
     bounds(fits["judged"]),
     "alpha judged",
-    note=f"One a for all positions: {against(fits['shared'])}.",
+    note=f"One a for all positions: {with_interval(fits['shared'])}.",
 )
 cap = shallow_samples.BETWEEN["judged"]["max_steps"]
 slower = paired_log(runs.steps("alpha judged", 0), runs.steps("alpha judged", -1), cap)
@@ -218,7 +219,7 @@ runs.judge(
     "shallowvit.proposition-1.sample-exponent",
     bounds(fits["frozen"]),
     "alpha frozen",
-    note=f"One a for all positions: {against(fits['shared frozen'])}.",
+    note=f"One a for all positions: {with_interval(fits['shared frozen'])}.",
 )
 runs.judge(
     "shallowvit.proposition-1.exponent-gap",

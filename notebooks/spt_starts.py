@@ -57,17 +57,18 @@ page = chapter.page
 # favours that. Frozen, the linear probe is beside them: it says whether frozen prompts help at all.
 
 # %% name="spt.table-4" tags=["hide-input"]
-frame = chapter.rows("spt-starts", tasks="ablation")
+frame = chapter.rows("spt-starts")
 names = [*spt_starts.STARTS, *(f"{name}, frozen" for name in spt_starts.STARTS)]
 frame = frame[frame.variant.isin(names)]
-probes = chapter.rows("benchmark", "pretraining", variants=["Linear probe"], tasks="ablation")
+probes = chapter.rows("benchmark", "pretraining", variants=["Linear probe"])
+probes = probes[probes.task.isin(frame.task)]
 if len(frame):
     caption = f"SPT-Deep by the prompts' start, task {', '.join(frame.task.unique())}: test accuracy in %, mean ± standard "
     caption += "deviation over seeds."
     chapter.show("spt.table-4", spt_starts.starts_table(chapter, frame, probes), frame, caption)
     spt_starts.judge_starts(chapter, frame)
 page.printed("spt.table-4", "Table 4 (a) as printed")
-chapter.end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k and of MAE.", "spt-starts")
+chapter.end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k and of MAE.")
 
 # %% [markdown]
 # A frozen prompt is a fixed key and value beside every image's own. It can shift attention, but it cannot learn where
@@ -91,8 +92,8 @@ spt_starts.share_plot(chapter, "spt.figure-3")
 spt_starts.matrix_plot(chapter, "spt.figure-3", "mae", "b")
 spt_starts.length_plot(chapter, "spt.figure-3", "mae", "c")
 sized = chapter.rows("spt-sizes", "pretraining", variants=spt.PAIR, tasks="ablation")
-spt_starts.size_plot(chapter, "spt.figure-3", sized, ["smaller-mae", "mae", "larger-mae"], "d", "ablation")
-chapter.end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and ViT-H of MAE.", "spt-length")
+spt_starts.size_plot(chapter, "spt.figure-3", sized, ["smaller-mae", "mae", "larger-mae", "huge-mae"], "d", "ablation")
+chapter.end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and ViT-H of MAE.")
 
 # %% [markdown]
 # (a) k-means ends when nothing moves, so its seconds need not grow in proportion; runs shared the machine two by two.
@@ -128,7 +129,7 @@ for task in [name for name in amounts if name not in second][:1]:
         note = f"SPT-Deep with {rows.train_size.iloc[0]} images."
         page.judge(claim, *found, evidence="trend", records=[*rows.record], note=note)
 why = "ImageNet-1K, 1 % to all of its 1.28 million images, ViT-B/16 of two pre-trainings."
-chapter.end("spt.figure-4", why, "spt-amount")
+chapter.end("spt.figure-4", why)
 
 # %% [markdown]
 # The paper's largest amount has over a thousand images a class, the quick profile's a few dozen: where full fine-tuning
@@ -146,10 +147,10 @@ chapter.end("spt.figure-4", why, "spt-amount")
 # %% name="spt.figure-s1" tags=["hide-input"]
 spt_starts.matrix_plot(chapter, "spt.figure-s1", "supervised", "a")
 spt_starts.length_plot(chapter, "spt.figure-s1", "supervised", "b")
-both = [name for name in chapter.cast.tasks["sizes"] if name in chapter.cast.tasks["benchmark"]]
-sized = chapter.rows("sizes", "benchmark", variants=spt.PAIR, tasks="sizes")
-spt_starts.size_plot(chapter, "spt.figure-s1", sized, ["smaller", "supervised", "larger"], "c", both)
-chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised ViT-B and larger.", "spt-length")
+both = [name for name in chapter.cast.tasks["scaling"] if name in chapter.of_study("benchmark")]
+sized = chapter.rows("sizes", "benchmark", variants=spt.PAIR, tasks="scaling")
+spt_starts.size_plot(chapter, "spt.figure-s1", sized, ["smaller", "supervised", "larger", "huge"], "c", both)
+chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised ViT-B and larger.")
 
 # %% [markdown]
 # (spt.table-s2)=
@@ -170,7 +171,7 @@ if len(frame):
     for claim, rival in zip(["uniform", "first", "last"], spt_starts.LEVELS):
         chapter.judge(f"spt.table-s2.over-{claim}", frame, "random", rival, on="ablation", parts=["supervised", "mae"])
 page.printed("spt.table-s2", "Table S2 as printed")
-chapter.end("spt.table-s2", "CUB-200-2011 with ViT-B/16 of ImageNet-21k and of MAE.", "spt-starts")
+chapter.end("spt.table-s2", "CUB-200-2011 with ViT-B/16 of ImageNet-21k and of MAE.")
 
 # %% [markdown]
 # Levels differ in length as well as in content: the tokens of a residual stream grow from block to block. LayerNorm,
@@ -188,7 +189,7 @@ chapter.end("spt.table-s2", "CUB-200-2011 with ViT-B/16 of ImageNet-21k and of M
 for task in [name for name in amounts if name in second][:1]:
     spt_starts.amount_plot(chapter, "spt.figure-s3", task, ["SPT-Deep"], second)
 why = "iNaturalist 2018: 437,000 images of 8,142 classes, ViT-B/16 of two pre-trainings."
-chapter.end("spt.figure-s3", why, "spt-amount")
+chapter.end("spt.figure-s3", why)
 chapter.show_left_out()
 
 # %% tags=["remove-output", "remove-input"]

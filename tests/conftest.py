@@ -6,10 +6,22 @@ import pytest
 import torch
 
 from visprompt import records
+from visprompt.data import tasks
 from visprompt.methods import method_class
 
 torch.set_num_threads(1)
 os.environ["VISPROMPT_CACHE"] = "none"  # images stay in memory but where a test says otherwise
+# One process draws the pictures of an embedded task once; for records they count as drawn each time.
+tasks.pictures = records.remember(tasks.pictures)
+
+
+LONGEST = ["site", "kills", "auditing", "code_of_records", "commands", "workflow", "manifest_schemas", "records", "wheel"]
+
+
+def pytest_collection_modifyitems(items):
+    """The files that take longest come first, so that of the processes of `make test` none is left with one at the end."""
+    rank = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def test_the_plan_of_everything(capsys):
     assert found.all.runs == len({run.key for id in plan.artifacts() for run in plan.runs_of(plan.cells_of(id))})
     assert max(row.bytes for row in found.rows) <= found.all.bytes < sum(row.bytes for row in found.rows)
     assert all(row.command and row.made for row in found.rows)
-    assert all((row.hours > 0 or row.without_hours) == (row.runs > row.recorded) for row in found.rows)
+    assert all(bool(row.hours or row.without_hours) == (row.runs > row.recorded) for row in found.rows)
     assert "least" in found.how or "measured" in found.how
     assert found.all.runs == json.loads(found.as_json())["all"]["runs"]
 
@@ -112,7 +112,7 @@ def test_a_record_is_told_by_what_it_says():
     backbone = vp.load_backbone(MICRO, device="meta")
     run = planned("vpt-deep", prompt_tokens=10)
     run = replace(run, run=replace(run.run, rate=0.01))
-    recipe = replace(plan.recipe_of("quick", "vit", "vpt-deep", "structured"), learning_rate=0.01)
+    recipe = replace(plan.lab_of("quick").recipe(run.run), learning_rate=0.01)
     facts = {"task": "position", "train_size": 800, "resize": "none", "image_size": 24}
     said = settings_of("vpt-deep", method_settings("vpt-deep", prompt_tokens=10), backbone, facts, recipe, 0, None)
     from visprompt.records import spread

@@ -12,6 +12,7 @@ from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
 from visprompt.pages.page import Page
+from visprompt.studies import plan
 from visprompt.studies.sweeps import Run
 
 
@@ -77,14 +78,14 @@ def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
     assert not len(frame) and {"variant", "task", "seed", "group"} <= set(frame.columns)
     chapter.judge("spt.table-3.deep-over-vpt-deep", frame, "SPT-Deep", "VPT-Deep", on="fine")
     assert chapter.page.claims == {}
-    chapter.end("spt.table-3", "Needs data.", "benchmark")
+    chapter.end("spt.table-3", "Needs data.")
     command = chapter.page.artifacts["spt.table-3"]["not_run"]["command"]
-    assert command == "make notebook NAME=spt PROFILE=paper ARGS=\"-p data_dir FOLDER -p studies '[benchmark]'\""
+    assert command == plan.command("spt.table-3") and "visprompt study spt.table-3 --profile paper" in command
 
 
 def test_a_chapter_shows_each_run_once(chapter, stores):
     chapter.p = ChapterParameters(tasks=["position"], methods=["linear-probe"], studies=["benchmark"], seeds=[0], epochs=1)
-    chapter.lab = chapters.Lab(chapters.Bench(changes={"epochs": 1}))
+    chapter.lab = chapters.Lab(chapters.LabSettings(changes={"epochs": 1}))
     chapter.cast = chapters.grids.cast("quick", tasks=["position"], methods=["linear-probe"])
     frame = chapter.rows("benchmark")
     assert list(frame.variant) == ["Linear probe"] and list(frame.seed) == [0]
@@ -97,7 +98,7 @@ def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stor
     real.real_images(chapter)
     assert "No such run is kept yet" in shown(monkeypatch, chapter)
     monkeypatch.setattr(real, "REAL", "vit_micro_patch4_24")
-    lab = chapters.Lab(chapters.Bench(changes={"epochs": 1}))
+    lab = chapters.Lab(chapters.LabSettings(changes={"epochs": 1}))
     for seed in (0, 1):
         lab.do(Run("vit_micro_patch4_24", "position", "linear-probe", seed))
     assert "No such run is kept yet" in shown(monkeypatch, chapter)  # one's own runs are not kept ones
@@ -265,7 +266,6 @@ def test_a_misspelt_task_of_a_chapter_is_refused(stores, tmp_path):
 @pytest.mark.parametrize(
     ("name", "method", "own", "why"),
     [
-        ("spt", "vpt-deep", ["benchmark", "spt-amount"], "not 1281167"),
         ("davpt", "da-vpt-plus", ["benchmark", "davpt-weights"], "guided_tokens must be 1 to 10"),
     ],
 )

@@ -2,13 +2,16 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
+import papermill
 import pytest
+from test_notebook import shell  # noqa: F401
 
 from visprompt import auditing, papers
 from visprompt.__main__ import main
@@ -197,28 +200,34 @@ def converted(tmp_path_factory):
     return folder
 
 
+def test_plain_papermill_refuses_a_bad_parameter(converted, tmp_path):
+    words = ["--no-progress-bar", converted / "ap_theory.ipynb", tmp_path / "out.ipynb", "-p", "sede", "[0]"]
+    there = {"cwd": tmp_path, "env": {**outside(), "VISPROMPT_ROOT": str(ROOT)}}
+    done = subprocess.run([BIN / "papermill", *words], capture_output=True, text=True, **there)
+    assert done.returncode != 0
+    assert "unknown notebook parameter 'sede'. Did you mean 'seeds'" in done.stderr
+    assert not list(tmp_path.glob("build/records/*/*"))
+
+
 @pytest.mark.refused
 @pytest.mark.parametrize(
-    ("name", "words", "message"),
+    ("given", "message"),
     [
-        ("ap_theory", ["-p", "sede", "[0]"], "unknown notebook parameter 'sede'. Did you mean 'seeds'"),
-        ("ap", ["-p", "methods", '["app"]'], "unknown method 'app'. Did you mean 'ap'"),
-        ("ap", ["-p", "tasks", '["positon"]'], "Did you mean 'position'"),
-        ("ap", ["-p", "weights", "/nowhere/file.safetensors"], "/nowhere/file.safetensors does not exist"),
-        ("ap", ["-p", "profile", "paper"], "give -p data_dir FOLDER"),
+        ({"methods": '["app"]'}, "unknown method 'app'. Did you mean 'ap'"),
+        ({"tasks": '["positon"]'}, "Did you mean 'position'"),
+        ({"weights": "/nowhere/file.safetensors"}, "/nowhere/file.safetensors does not exist"),
+        ({"profile": "paper"}, "give -p data_dir FOLDER"),
     ],
 )
-def test_plain_papermill_refuses_bad_parameters(converted, tmp_path, name, words, message):
-    done = subprocess.run(
-        [BIN / "papermill", "--no-progress-bar", converted / f"{name}.ipynb", tmp_path / "out.ipynb", *words],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**outside(), "VISPROMPT_ROOT": str(ROOT)},
-    )
-    assert done.returncode != 0
-    assert message in done.stderr
-    assert not list(tmp_path.glob("build/records/*/*"))
+def test_a_chapter_refuses_what_papermill_passes_on(converted, stores, shell, given, message):  # noqa: F811
+    """As papermill does it, in this process: a cell with what was given behind that of the parameters."""
+    notebook = papermill.iorw.load_notebook_node(str(converted / "ap.ipynb"))
+    notebook = papermill.parameterize.parameterize_notebook(notebook, given)
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    with pytest.raises(BadInput, match=re.escape(message)):
+        for source in code:
+            shell.run_cell(source, store_history=True).raise_error()
+    assert not list(store.files(stores[0]))
 
 
 def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):

@@ -18,7 +18,7 @@ from visprompt.data.stored import Later, Stored, Streamed
 from visprompt.data.tasks import Task, normalise
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
-from visprompt.studies.sweeps import Bench, Lab, Run, sweep
+from visprompt.studies.sweeps import Lab, LabSettings, Run, sweep
 from visprompt.training import loop
 from visprompt.training.loop import fit
 from visprompt.training.recipe import Recipe
@@ -305,7 +305,7 @@ def test_all_splits_count_against_the_limit_of_activations(task, vit):
 
 
 def test_a_sweep_lets_go_of_a_task_when_its_last_run_is_done(data, monkeypatch, stores):
-    lab, seen = Lab(Bench(data_dir=str(data), changes={"epochs": 1})), []
+    lab, seen = Lab(LabSettings(data_dir=str(data), changes={"epochs": 1})), []
     other = data / "other"
     shutil.copytree(data / "mine", other)
     do = lab.do

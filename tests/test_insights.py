@@ -14,7 +14,7 @@ from visprompt.errors import BadInput
 from visprompt.measure.attention import prompt_attention
 from visprompt.measure.similarity import normalised_mutual_information
 from visprompt.studies import guidance, insights
-from visprompt.studies.sweeps import Bench, Lab, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run
 
 MICRO = "vit_micro_patch4_24"
 FEW = Run(MICRO, "digits", "vpt-deep", settings={"prompt_tokens": 3}, train_size=40)
@@ -22,7 +22,7 @@ FEW = Run(MICRO, "digits", "vpt-deep", settings={"prompt_tokens": 3}, train_size
 
 @pytest.fixture
 def lab(stores):
-    return Lab(Bench(changes={"epochs": 2}))
+    return Lab(LabSettings(changes={"epochs": 2}))
 
 
 @given(st.integers(1, 5), st.integers(1, 6), st.floats(0.1, 8))

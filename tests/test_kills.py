@@ -26,7 +26,8 @@ KILLS = int(os.environ.get("VISPROMPT_KILLS", 4))
 CAST = {"tasks": ["position"], "methods": ["linear-probe", "bias", "vpt-deep"]}
 NOTEBOOK = """# %%
 import time
-from visprompt.records import recorded
+from visprompt.records import recorded, store
+store.hardware = dict  # torch would take longer to load than all else takes
 for number in range(20):
     recorded("kind", {"a": number}, lambda: time.sleep(0.02) or {"value": 1.0})
 """
@@ -83,6 +84,13 @@ def kill_at_random(work: Callable, ready: Callable, seed: int = 0) -> None:
         assert not list(folder.rglob("*.part"))
 
 
+def once_elsewhere(work: Callable, folder: Path) -> None:
+    """Do `work` with another store, so that the processes to be killed begin with all that it loads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "ROOT", folder)
+        work()
+
+
 def forget_some(folder: Path, share: float = 0.5) -> Callable:
     """A state in which a store lacks some of its records, drawn anew each time."""
 
@@ -94,10 +102,12 @@ def forget_some(folder: Path, share: float = 0.5) -> Callable:
     return ready
 
 
-def test_a_killed_study(few_images, stores):  # noqa: F811
+def test_a_killed_study(few_images, stores, tmp_path):  # noqa: F811
     def work():
         grids.study("benchmark", grids.cast("quick", **CAST), few_images, seeds=[0, 1])
 
+    once_elsewhere(work, tmp_path / "elsewhere")
+    few_images.known.clear()  # the facts of a task are a record too
     kill_at_random(work, forget_some(stores[0]))
     assert len(found(stores[0])) == 7  # six runs and the facts of their task
 

@@ -300,4 +300,13 @@ def test_a_raw_task_says_what_its_folder_lacks(tmp_path):
 
 def test_every_raw_layout_belongs_to_a_data_set():
     named = {found.layout for found in catalogue.datasets().values()} - {""}
-    assert named == {*raw_layouts.RAW, *full_layouts.FULL} <= set(layouts.LAYOUTS)
+    named = {found.layout for found in catalogue.datasets().values()} - {""}
+    raw = {*raw_layouts.RAW, *full_layouts.FULL}
+    assert named <= raw <= set(layouts.LAYOUTS)
+    loose = sorted(raw - named)
+    assert not loose, f"name {loose[0]} as the layout of a data set in data_manifests/datasets/"
+
+
+def test_every_raw_layout_is_tried_here():
+    untried = [name for name in raw_layouts.RAW if not any(test.startswith(f"test_{name}_") for test in globals())]
+    assert not untried, f"write test_{untried[0]}_... in this file, on a tiny set of its own"

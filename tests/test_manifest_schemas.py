@@ -1,7 +1,9 @@
 """Every YAML file of data_manifests/ is held against its schema: what is wrong is one line, with the file's line."""
 
+import itertools
 import os
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ MUTATED = (
     "preprocessing.yaml",
     "backbones.yaml",
     "recipes.yaml",
+    "differences.yaml",
     "studies.yaml",
     "notebooks.yaml",
     "papers/papers.yaml",
@@ -35,7 +38,7 @@ MUTATED = (
 )
 AP = "ap.table-1 | ResNet-101 | AP"
 SAMPLE = 26  # mutations of each file that are tried
-NULLABLE = {"learning_rate", "head_rate", "padding", "block"}
+NULLABLE = {"learning_rate", "head_rate", "head_decay", "padding", "block"}
 COLLECTIONS = (yaml.MappingNode, yaml.SequenceNode)
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
@@ -53,18 +56,27 @@ def copy(tmp_path_factory):
         yield root / "data_manifests"
 
 
+TIMES = itertools.count(10**18)  # a time of its own for each write: a file system may give two the same
+
+
+@contextmanager
+def holding(path: Path, text: bytes):
+    """The file holds this text within; then its own again, with its own time, so that it need not be checked anew."""
+    before, status = path.read_bytes(), path.stat()
+    try:
+        path.write_bytes(text)
+        os.utime(path, ns=(next(TIMES),) * 2)
+        yield
+    finally:
+        path.write_bytes(before)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def refused(copy, name: str, text: str | bytes, use=manifests.load_yaml) -> str:
     """What is said when a file holds this text, without the file's name: one line."""
     path = copy / name
-    before = path.read_bytes()
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    manifests._checked.cache_clear()  # a file system may give the same time to two writes
-    try:
-        with pytest.raises(BadInput) as caught:
-            use(path)
-    finally:
-        path.write_bytes(before)
-        manifests._checked.cache_clear()
+    with holding(path, text.encode() if isinstance(text, str) else text), pytest.raises(BadInput) as caught:
+        use(path)
     said = str(caught.value)
     assert said.startswith(str(path)) and "\n" not in said, said
     return said.removeprefix(str(path))
@@ -177,6 +189,15 @@ DAMAGE = [
     ("recipes.yaml", "vit: [0.01, 0.1,", "vit: [0.1,", "7 rates are given; write one for each block, [8]"),
     ("recipes.yaml", "weight_decay: 0.01", "weight_decay: -0.01", "at least 0"),
     ("recipes.yaml", "paper:\n", "papers:\n", "Did you mean 'paper'"),
+    ("recipes.yaml", "trained_on: train and val}", "trained_on: train and test}", "Did you mean 'train and val'"),
+    ("recipes.yaml", "of_batch: [256]", "factors: [1.0]", "write either factors"),
+    ("recipes.yaml", "statistics: imagenet", "statistics: imagenett", "Did you mean 'imagenet'"),
+    ("recipes.yaml", 'schedule: "warm-up, then cosine"', "schedule: cosin", "Did you mean 'cosine'"),
+    ("recipes.yaml", "dropout: 0.1", "dropout: 1.0", "at least 0 and below 1"),
+    ("recipes.yaml", "salient_tokens: 5}", "salient_token: 5}", "Did you mean 'salient_tokens'"),
+    ("recipes.yaml", "of_batch: [256]", "of_bach: [256]", "Did you mean 'of_batch'"),
+    ("differences.yaml", "{normaliser: all}", "{normalizer: all}", "Did you mean 'normaliser'"),
+    ("differences.yaml", "adaptformer:\n", "adaptfomer:\n", "Did you mean 'adaptformer'"),
     ("studies.yaml", "profiles:", "profile:", "Did you mean 'profiles'"),
     ("studies.yaml", "prompts: {deep: 10", "prompts: {dep: 10", "Did you mean 'deep'"),
     (
@@ -351,6 +372,7 @@ DROPPED = [
         "paper:\n",
         "'common' is missing",
     ),
+    ("recipes.yaml", "    batch_size: AP Table A1\n", "  sources:\n    optimizer: Adam, AP", "'batch_size' has no source"),
     ("studies.yaml", "    tasks: amount\n", "  spt-amount:\n", "'tasks' is missing"),
     ("notebooks.yaml", "  artifacts: []\n", "methods:\n", "'artifacts' is missing"),
     ("papers/papers.yaml", "  short: SPT\n", "spt:\n", "the mapping needs the keys title, short and subject"),
@@ -484,15 +506,11 @@ def test_random_damage_gives_one_line_or_a_valid_file(copy, name, at, cut, put):
     text = (SOURCE / name).read_text(encoding="utf-8")
     start = int(at * len(text))
     path = copy / name
-    path.write_bytes((text[:start] + put + text[start + cut :]).encode("utf-8", "surrogatepass"))
-    manifests._checked.cache_clear()
-    try:
-        manifests.load_yaml(path)
-    except BadInput as error:
-        assert str(error).startswith(str(path)) and "\n" not in str(error)
-    finally:
-        path.write_text(text, encoding="utf-8")
-        manifests._checked.cache_clear()
+    with holding(path, (text[:start] + put + text[start + cut :]).encode("utf-8", "surrogatepass")):
+        try:
+            manifests.load_yaml(path)
+        except BadInput as error:
+            assert str(error).startswith(str(path)) and "\n" not in str(error)
 
 
 def test_what_a_study_says_can_be_built():

@@ -288,8 +288,9 @@ def test_a_page_does_not_close_with_an_artifact_forgotten(page):
     page.close()
 
 
-def test_every_artifact_has_one_notebook_at_most():
+def test_every_artifact_has_one_notebook():
     notebooks = manifests.load_yaml(paths.MANIFESTS / "notebooks.yaml")
     listed = [id for entry in notebooks.values() for id in entry["artifacts"]]
     assert len(listed) == len(set(listed)) and set(listed) <= set(papers.artifacts().index)
-    assert {id for id in listed if id.startswith("ap.")} == set(papers.artifacts("ap").index)  # the finished paper
+    missing = sorted(set(papers.artifacts().index) - set(listed))
+    assert not missing, f"write {missing[0]} under the page that shows it in data_manifests/notebooks.yaml"

@@ -1,5 +1,6 @@
 """The pictures of the methods chapter: one a method, readable, none like another; and its table of settings."""
 
+import functools
 import importlib
 from dataclasses import fields
 
@@ -19,6 +20,7 @@ OTHERS = ["vit", "davpt.figure-1", "ivpt.figure-1", "ivpt.figure-3", "spt.figure
 HOOKED = [f"hooked {slug}" for slug in ("linear-probe", "full-finetune", "vp", "vpt-shallow", "lora", "da-vpt-plus")]
 
 
+@functools.cache
 def drawn(name):
     """A figure with its renderer, and the words on it with the rectangles they take, in pixels."""
     figure = hooked.recipe(name.split()[1])() if name.startswith("hooked ") else diagrams.draw(name)

@@ -6,8 +6,9 @@ import visprompt as vp
 from visprompt import papers
 from visprompt.data import catalogue
 from visprompt.errors import BadInput
-from visprompt.studies import grids, plan
-from visprompt.studies.sweeps import FACTORS, Bench, Lab, Run, at_best_rates
+from visprompt.studies import doing, grids, plan
+from visprompt.studies.sweeps import Lab, LabSettings, Run, at_best_rates
+from visprompt.training.protocol import FACTORS
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +60,12 @@ def test_the_plan_has_every_method_that_a_table_prints(every):
 
 def test_each_run_once_a_search_first_and_its_best_is_the_first_seed():
     (cell,) = [cell for cell in plan.cells_of("spt.table-3") if (cell.variant, cell.run.task) == ("SPT-Deep", "nabirds")]
-    assert cell.recipe == "spt" and cell.seeds == (0, 1, 2) and cell.grid == FACTORS and cell.like is None
+    assert cell.recipe == "spt" and cell.seeds == (0, 1, 2) and cell.grid == "ours" and cell.like is None
     runs = plan.runs_of([cell, cell])
     assert [run.stage for run in runs] == ["search"] * len(FACTORS) + ["final"] * 2
     assert [run.run.seed for run in runs] == [0] * len(FACTORS) + [1, 2]
     (given,) = [cell for cell in plan.cells_of("ap.table-1") if (cell.variant, cell.run.task) == ("AP", "ucf101")][:1]
-    assert given.grid == () and [run.stage for run in plan.runs_of([given])] == ["final"] * 5
+    assert given.grid == "" and [run.stage for run in plan.runs_of([given])] == ["final"] * 5
     assert given.run.settings == {"block": 2}
 
 
@@ -78,13 +79,13 @@ def test_a_rate_that_another_cell_was_searched_for_is_searched_there():
 
 
 def test_trials_are_those_of_the_lab(monkeypatch):
-    lab, run = Lab(Bench()), Run("vit_micro_patch4_24", "flowers", "vpt-deep", settings={"prompt_tokens": 10})
+    lab, run = Lab(LabSettings()), Run("vit_micro_patch4_24", "flowers", "vpt-deep", settings={"prompt_tokens": 10})
     asked = []
     monkeypatch.setattr(lab, "do", lambda run, compute=True: asked.append(run))
     at_best_rates([run], lab, compute=False)
-    assert plan.trials(run, "quick", FACTORS) == asked
+    assert plan.lab_of("quick").trials(run) == asked
     planned = plan.Planned("benchmark", "VPT-Deep", run, "quick", "quick", "final", run)
-    assert plan.ready(planned, lab) == run  # no search is whole
+    assert doing.ready(planned, lab) == run  # no search is whole
 
 
 def test_a_narrower_cast_leaves_fewer_cells():

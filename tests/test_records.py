@@ -19,7 +19,7 @@ from visprompt import records
 from visprompt.errors import BadInput, CannotWrite
 from visprompt.records import keeping, listing, store
 from visprompt.studies import renewing, sweeps
-from visprompt.studies.sweeps import Bench, Lab, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run
 
 NANO = "vit_nano_patch4_24"
 
@@ -53,7 +53,7 @@ def keep_as(record, stores):
 
 @pytest.fixture
 def lab(stores):
-    return Lab(Bench(changes={"epochs": 1}))
+    return Lab(LabSettings(changes={"epochs": 1}))
 
 
 SMALL = Run(NANO, "position", "linear-probe", train_size=40)
@@ -250,6 +250,7 @@ def test_the_same_run_again_replaces_its_record(stores):
 
 KILLED = """
 import sys; from visprompt import records
+records.store.hardware = dict  # torch would take longer to load than all else takes
 for i in range(int(sys.argv[1])):
     records.recorded("k", {"i": i}, lambda: {"x": "y" * 200_000})
     print(i, flush=True)

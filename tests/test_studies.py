@@ -13,8 +13,9 @@ from visprompt.__main__ import main
 from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.models import embedded
+from visprompt.paths import PACKAGE, ROOT
 from visprompt.studies import grids, statistics, sweeps
-from visprompt.studies.sweeps import Bench, Lab, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run
 
 MICRO = "vit_micro_patch4_24"
 
@@ -22,7 +23,7 @@ MICRO = "vit_micro_patch4_24"
 @pytest.fixture
 def lab(monkeypatch, stores):
     """A lab whose tasks are cut to a few images and whose training is one epoch."""
-    lab = Lab(Bench(changes={"epochs": 1}))
+    lab = Lab(LabSettings(changes={"epochs": 1}))
     whole = lab.task
 
     def few(name, image_size, train_size=None):
@@ -56,6 +57,13 @@ def test_every_study_names_known_methods_settings_and_tasks(profile):
                 assert "deep" not in run.settings.values() and "shallow" not in run.settings.values()
     with pytest.raises(BadInput, match="Did you mean 'benchmark'"):
         grids.cells("benchmarks", cast)
+
+
+def test_every_study_is_shown():
+    pages = [*(ROOT / "notebooks").glob("*.py"), *(PACKAGE / "chapters").glob("*.py")]
+    shown = "".join(path.read_text(encoding="utf-8") for path in pages)
+    hidden = [name for name in grids.studies() if f'"{name}"' not in shown]
+    assert not hidden, f"no page shows the study {hidden[0]}; name it in Chapter.opened of a notebook"
 
 
 def test_a_cast_is_narrowed_by_backbone_tasks_and_methods():
@@ -99,10 +107,11 @@ def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
 
 @pytest.mark.parametrize("name", ["spt", "davpt", "ivpt"])
 def test_a_papers_recipe_augments_where_the_paper_does(name):
-    lab = Lab(Bench(recipe=name))
+    lab = Lab(LabSettings(recipe=name))
     fine, other = (lab.prepare(Run(MICRO, task, "vpt-deep"))["recipe"] for task in ("flowers", "position"))
     assert (fine.epochs, fine.warmup, fine.head_rate) == (100, 0.1, None)
-    assert fine.augmentation == "crop and flip" and other.augmentation == ("crop and flip" if name == "ivpt" else "none")
+    how = "crop the original and flip" if name in ("spt", "davpt") else "place in the original and flip"
+    assert fine.augmentation == how and other.augmentation == "none"
     assert fine.optimizer == ("sgd" if name == "ivpt" else "adam")
     for slug in vp.METHODS:
         lab.prepare(Run(MICRO, "position", slug, settings={"prompt_tokens": 2} if "vpt" in slug else {}))
@@ -140,7 +149,7 @@ def test_a_broken_folder_is_one_line_and_the_other_runs_go_on(kind, tmp_path, st
     break_it, message = BREAKS[kind]
     folder_task(tmp_path / "data" / "broken", break_it)
     folder_task(tmp_path / "data" / "whole", lambda root: None)
-    lab = Lab(Bench(data_dir=str(tmp_path / "data"), changes={"epochs": 1}))
+    lab = Lab(LabSettings(data_dir=str(tmp_path / "data"), changes={"epochs": 1}))
     runs = [Run(MICRO, task, "linear-probe", seed) for seed in (0, 1) for task in ("broken", "whole")]
     with pytest.raises(BadInput, match=f"2 of 4 runs failed; .*linear-probe on broken.* and 1 more: .*{message}") as told:
         sweeps.sweep(runs, lab, "test")
@@ -159,7 +168,7 @@ def test_a_loss_that_is_no_number_leaves_a_record_and_the_others_go_on(lab, stor
 
 
 def test_a_checkpoint_of_another_architecture_fails_its_runs_alone(lab, stores):
-    other = Lab(Bench(weights=str(embedded.weights_file("resnet_micro_24"))))
+    other = Lab(LabSettings(weights=str(embedded.weights_file("resnet_micro_24"))))
     with pytest.raises(BadInput, match="1 of 1 runs failed.*is of another architecture than vit_micro_patch4_24"):
         sweeps.sweep([Run(MICRO, "position", "linear-probe")], other, "test")
     assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
@@ -336,18 +345,18 @@ def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
 def test_a_weights_file_belongs_to_one_backbone(stores):
     """One file for a sweep of several backbones would make rows of one out of the weights of another."""
     file, other = (str(embedded.weights_file(name)) for name in (f"{MICRO}.mae", MICRO))
-    one = Lab(Bench(weights=file))
+    one = Lab(LabSettings(weights=file))
     assert one.backbone(f"{MICRO}.mae").fingerprint == vp.load_backbone(f"{MICRO}.mae", "pretrained").fingerprint
     with pytest.raises(BadInput, match=f"given for {MICRO}.mae and would now serve {MICRO}.mocov3 too; name them"):
         one.backbone(f"{MICRO}.mocov3")
     assert one.backbone(MICRO, scratch=True).fingerprint == "random, seed 0"  # random weights need no file
     for words in ([f"{MICRO}.mae={file}", f"{MICRO}={other}"], f"[{MICRO}.mae={file}, {MICRO}={other}]"):
-        several = Lab(Bench(weights=words))
+        several = Lab(LabSettings(weights=words))
         assert several.weights_of(f"{MICRO}.mae") == file and several.weights_of(MICRO) == other
         assert several.weights_of("vit_nano_patch4_24") == "pretrained"
     for wrong, why in ((["x"], "NAME=FILE"), (["=x"], "NAME=FILE"), (["a=b", "a=c"], "twice")):
         with pytest.raises(BadInput, match=why):
-            Lab(Bench(weights=wrong))
+            Lab(LabSettings(weights=wrong))
 
 
 def test_moco_has_a_name_that_weights_can_be_given_to(tmp_path):

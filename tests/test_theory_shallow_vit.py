@@ -164,7 +164,7 @@ def test_the_printed_start_is_as_printed():
 
 def small_page(**more):
     """A page with nothing but its parameters, as `Runs` needs it."""
-    return types.SimpleNamespace(settings=shallow_runs.TrialParameters(**more))
+    return types.SimpleNamespace(settings=shallow_runs.TrialParameters(**more), artifacts={})
 
 
 @pytest.mark.parametrize("kept, wanted", [({"a", "b"}, [20, 20]), ({"a"}, [6, 6]), (set(), [6, 6])])

@@ -13,7 +13,7 @@ from visprompt.measure.attention import attention_distance, attention_weights
 from visprompt.measure.similarity import linear_cka
 from visprompt.records import store
 from visprompt.studies.statistics import interval
-from visprompt.studies.sweeps import Bench, Facts, Lab, Run, at_best_rates
+from visprompt.studies.sweeps import Facts, Lab, LabSettings, Run, at_best_rates
 from visprompt.training.loop import fit, tune
 from visprompt.training.recipe import Recipe, load_recipe
 
@@ -123,7 +123,7 @@ def test_the_record_names_what_decides_it(vit, task, stores):
 def test_search_looks_at_validation_only(stores, monkeypatch):
     found = []
     for flipped in (False, True):
-        lab = Lab(Bench(changes={"epochs": 1}))
+        lab = Lab(LabSettings(changes={"epochs": 1}))
         plain = lab.task("position", 24, 80)
         lab.tasks["position", 24, 80] = replace(plain, test=(plain.test[0], plain.test[1].flip(0))) if flipped else plain
         monkeypatch.setattr(

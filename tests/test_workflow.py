@@ -190,15 +190,10 @@ def test_a_notebook_gets_the_data_folder(root):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["book", "PROFILE=nonsense"], "the profile is 'nonsense'; write quick or paper"),
-        (["book", "PROFILE=it's; false"], "write quick or paper"),
-        (["book", "DEVICE=gpu"], "the device is 'gpu'; write cpu, cuda or mps"),
         (["book", "GPUS=x"], "GPUS is 'x'; write a number"),
         (["book", "CORES=x"], "CORES is 'x'; write a number"),
         (["book", "CORES=0"], "CORES is '0'; write a number"),
         (["book", "DATA=no such folder"], "the data folder is 'no such folder'; write a folder that is there"),
-        (["book", "DATA=2024"], "the data folder is '2024'; write"),
-        (["book", "DATA=Makefile"], "the data folder is 'Makefile'; write"),
         (["notebook", "NAME=it's"], "Write NAME=..., one of: one"),
         (["notebook", 'NAME=a "b'], "Write NAME=..., one of: one"),
         (["notebook", "NAME=one two"], "Write NAME=..., one of: one"),
@@ -216,6 +211,30 @@ def test_a_mistake_at_make_is_one_line(root, words, message):
     said = [line for line in said if not line.startswith("make: ***")]
     assert done.returncode == 2 and len(said) == 1 and message in said[0], done.stdout + done.stderr
     assert not ran(root)
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"profile": "nonsense"}, "the profile is 'nonsense'; write quick or paper"),
+        ({"profile": "it's; false"}, "write quick or paper"),
+        ({"device": "gpu"}, "the device is 'gpu'; write cpu, cuda or mps"),
+        ({"device": "cuda:x"}, "the device is 'cuda:x'; write cpu, cuda or mps"),
+        ({"gpus": "x"}, "the gpus is 'x'; write a number"),
+        ({"data_dir": ["2024"]}, "the data folder is '2024'; write"),
+        ({"data_dir": "Makefile"}, "the data folder is 'Makefile'; write"),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_one_line(root, monkeypatch, config, message):
+    """What the Snakefile reads before anything else, without Snakemake, which takes seconds to start."""
+    text = (root / "Snakefile").read_text(encoding="utf-8")
+    text = text[text.index("PROFILE, DEVICE") : text.index("os.environ.setdefault")]
+    monkeypatch.chdir(root)
+    exec(text, {"config": {"profile": "quick", "device": "mps", "gpus": 2}, "re": re, "os": os, "sys": sys})
+    with pytest.raises(SystemExit) as told:
+        exec(text, {"config": config, "re": re, "os": os, "sys": sys})
+    assert message in told.value.code and "\n" not in told.value.code
 
 
 def test_arguments_reach_papermill(root):

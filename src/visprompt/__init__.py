@@ -19,7 +19,7 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "count_flops": "measure.cost",
     "count_parameters": "methods.parameters",
     "fit": "training.loop",
-    "load_backbone": "models.backbones",
+    "load_backbone": "models.loading",
     "load_method": "methods.saving",
     "merged": "methods.saving",
     "save_method": "methods.saving",

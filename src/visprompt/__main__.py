@@ -76,10 +76,11 @@ def bench(args) -> None:
 
 def study(args) -> None:
     """Do the runs of a study of data_manifests/studies.yaml, or those that an artifact shows, and print their means."""
-    from .studies import plan
-    from .studies.grids import cast, check_cells, share, studies, study
+    from .studies.casting import cast_for
+    from .studies.doing import of_artifact
+    from .studies.grids import check_cells, share, studies, study
     from .studies.statistics import tables
-    from .studies.sweeps import Bench, Lab
+    from .studies.sweeps import Lab, LabSettings
 
     try:
         seeds = None if args.seeds is None else [int(seed) for seed in args.seeds]
@@ -89,19 +90,21 @@ def study(args) -> None:
         raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds) or 'nothing'!r}.")
     names = args.names or list(studies())
     share(args.part)
-    changes = {} if args.epochs is None else {"epochs": args.epochs}
-    actors, failed, done = cast(args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods), [], 0
+    changes, usual = {} if args.epochs is None else {"epochs": args.epochs}, args.recipe or args.profile
+    actors = cast_for(usual, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods)
+    failed, done = [], 0
     check_cells([name for name in args.names if "." not in name], actors, args.data_dir)
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
 
     def lab(recipe: str) -> Lab:
-        return Lab(Bench(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile))
+        return Lab(LabSettings(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
 
     of_profile = lab(args.profile)
+    of_profile.protocol.search(args.grid)
     for name in names:
         try:
             if "." in name:
-                frame = plan.of_artifact(name, actors, lab, seeds=seeds, part=args.part)
+                frame = of_artifact(name, actors, lab, seeds=seeds, part=args.part)
             else:
                 frame = study(name, actors, of_profile, seeds=seeds or [0], part=args.part, search=args.search)
         except BadInput as error:
@@ -143,6 +146,21 @@ def batches(args) -> None:
         write_jobs(jobs, args.out, **{name: value for name, value in given.items() if value})
     total = sum(job.minutes for job in jobs) / 60
     print(f"{len(runs)} runs in {len(jobs)} jobs, the longest {jobs[0].minutes:.0f} min, {total:.1f} h ({speed.how})")
+
+
+def segment(args) -> None:
+    """Do the runs of data_manifests/segmentation.yaml and print their mIoU."""
+    from .studies.segmentation import Study
+
+    try:
+        seeds = [int(seed) for seed in args.seeds]
+    except ValueError:
+        raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds)!r}.") from None
+    changes = {"iterations": args.iterations, "precision": args.precision}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    found = Study(args.profile, args.tasks, args.methods, args.data_dir, args.device, args.weights, changes).run(seeds)
+    means = found.groupby(["task", "variant"], sort=False)[["test", "test_many"]].agg(["mean", "std"])
+    print(means.round(2).to_string())
 
 
 def rates(args) -> None:
@@ -297,6 +315,7 @@ COMMANDS = {  # function -> its options
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
         PART,
         ("--search", {"action": "store_true", "help": "search learning rates first; an artifact's runs always do"}),
+        ("--grid", {"default": "ours", "help": "which of the recipe's searches: ours, three rates, or printed"}),
         PROFILE,
         ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),
@@ -320,6 +339,17 @@ COMMANDS = {  # function -> its options
         ("--device", {"help": "whose hours count, as of visprompt plan"}),
         ("--out", {"help": "where to write the list; none: only say how many"}),
         FILES,
+    ],
+    segment: [
+        ("--seeds", {"nargs": "*", "default": [], "help": "the profile's unless given"}),
+        ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
+        ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
+        PROFILE,
+        ("--iterations", {"type": int, "help": "in place of the recipe's"}),
+        ("--precision", {"choices": ["float32", "bf16"], "help": "in place of the recipe's"}),
+        ("--weights", {"default": "pretrained", "help": "a file for the backbone"}),
+        FOLDER,
+        DEVICE,
     ],
     rates: [
         ("method", {"help": "its slug"}),

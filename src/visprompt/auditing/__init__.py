@@ -14,7 +14,7 @@ import pandas as pd
 from .. import papers, paths
 from ..errors import BadInput, CannotWrite, choose
 from ..measure.counts import printed_counts
-from ..records import Record, fingerprint_file, recorded, short_hash
+from ..records import Record, fingerprint_file, recorded, remember, short_hash
 from .cells import cells_of, numbers, table
 from .claims import opposed
 from .findings import ARITHMETIC, KINDS, WORDING, Finding, slug
@@ -34,7 +34,7 @@ def audit(paper: str | None = None) -> pd.DataFrame:
     table.cache_clear()  # the files may have changed
     wanted = papers.papers() if paper is None else [choose("paper", paper, papers.papers())]
     found = [finding for slug in wanted for finding in arithmetic(slug)]
-    found += [finding for finding in [*quotations(), *architecture()] if finding.paper in wanted]
+    found += [finding for finding in across(fingerprint()) if finding.paper in wanted]
     twice = [id for id, count in Counter(finding.id for finding in found).items() if count > 1]
     if twice:
         raise BadInput(f"finding {twice[0]!r} is made twice; rename one of its rules.")
@@ -44,6 +44,18 @@ def audit(paper: str | None = None) -> pd.DataFrame:
     found = [replace(f, reading=" ".join(readings[f.id].split())) if f.id in readings else f for f in found]
     found = decided(found)
     return pd.DataFrame([asdict(finding) for finding in found], columns=list(Finding.__dataclass_fields__))
+
+
+@remember
+def across(files: str) -> list[Finding]:
+    """The findings that are made of all papers at once, whichever is asked for: of the files of this fingerprint."""
+    return [*quotations(), *architecture()]
+
+
+def fingerprint() -> str:
+    """Which files the papers' numbers and rules are."""
+    folder = paths.MANIFESTS / "papers"
+    return short_hash({str(path.relative_to(folder)): fingerprint_file(path) for path in sorted(folder.rglob("*.*"))})
 
 
 def printed_means(artifact: str) -> list[Finding]:
@@ -70,9 +82,7 @@ def audit_records() -> list[Record]:
 
     `values["findings"]` holds the fields of `Finding`. Where records cannot be written, the id is empty.
     """
-    folder = paths.MANIFESTS / "papers"
-    files = {str(path.relative_to(folder)): fingerprint_file(path) for path in sorted(folder.rglob("*.*"))}
-    data = short_hash(files)
+    data = fingerprint()
     return [audit_record(slug, data) for slug in papers.papers()]
 
 

@@ -138,7 +138,7 @@ class TableRuns(ApRuns):
         if all(found):
             least = min((difference(*pair) for pair in found), key=lambda gain: gain[1])
             note = "The size at which AP's lead is least certain."
-            self.page.judge(claim, *least, evidence=EVIDENCE, records=used, note=note)
+            self.page.judge(claim, *least, evidence=self.evidence(used)[0], records=used, note=note)
 
     def search_rows(self, name: str) -> list[dict]:
         """Validation accuracy of the rates tried on one backbone, from kept records; the rate taken in brackets."""

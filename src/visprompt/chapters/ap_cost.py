@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from .. import papers
 from ..measure.cost import count_flops, measured_cost, training_memory
+from ..measure.counts import printed_counts
 from ..measure.turns import speeds_in_turns
 from ..methods import build_method
 from ..methods.parameters import count_parameters
@@ -65,6 +66,13 @@ def count_all() -> dict[tuple[str, str], Record]:
     """(word of LARGE, word of SHORT) -> the record of that method's counts."""
     pairs = [(word, slug) for word in LARGE for slug in SHORT]
     return {(word, SHORT[slug]): cost_record(LARGE[word], slug) for word, slug in progress(pairs, "counting Table 2")}
+
+
+def fitted(word: str, short: str) -> str:
+    """How a printed count of Table 2 was read, where the paper leaves open what it would take; "" where it does not."""
+    slug = next(slug for slug, name in SHORT.items() if name == short)
+    row = printed_counts().set_index("id").loc[f"ap.table-2.{PRINTED[word].lower().replace('/', '-')}-{slug}"]
+    return row.reading if pd.isna(row.agrees) else ""
 
 
 def total(record: Record) -> int:

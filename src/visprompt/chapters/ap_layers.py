@@ -21,7 +21,7 @@ from ..pages import plots
 from ..records import Record, recorded
 from ..studies.statistics import interval
 from ..studies.sweeps import Run
-from .ap_runs import EVIDENCE, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
+from .ap_runs import LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
 
 
 @dataclass(frozen=True)
@@ -111,20 +111,25 @@ class LayerRuns(ApRuns):
         """Hold AP in the deep third of a backbone's blocks, minus the shallow third, against a claim."""
         if names and (found := self.answers(claim, self.layers(names[0]), on=on)):
             lead = self.layer_table(names[0], *found)[2]
-            self.page.judge(claim, *interval(lead), evidence=EVIDENCE, records=records_of(*found))
+            self.page.judge(claim, *interval(lead), evidence=self.evidence(records_of(*found))[0], records=records_of(*found))
 
     def judge_best(self, name: str) -> None:
         """Judge what Figure 2 says of the best block of a ResNet, and how far it is above two methods."""
         claim = "ap.figure-2.best-layer-deep"
         if found := self.answers(claim, self.layers(name)):
             depth = self.layer_table(name, *found)[0] / (self.lab.backbone(name).depth - 1)
-            self.page.judge(claim, depth, evidence=EVIDENCE, records=records_of(*found))
+            self.page.judge(claim, depth, evidence=self.evidence(records_of(*found))[0], records=records_of(*found))
         for claim, method in (("best-ap-over-vp", "vp"), ("best-ap-over-norm", "norm-tune")):
             claim = f"ap.figure-2.{claim}"
             if found := self.answers(claim, self.layers(name), self.part(name, method, task=self.tasks)):
                 mine, other = found
                 gain = self.layer_table(name, mine)[1] - other.groupby("seed").test.mean()
-                self.page.judge(claim, *interval(gain.dropna()), evidence=EVIDENCE, records=records_of(mine, other))
+                self.page.judge(
+                    claim,
+                    *interval(gain.dropna()),
+                    evidence=self.evidence(records_of(mine, other))[0],
+                    records=records_of(mine, other),
+                )
 
     def by_size(self, blocks: Sequence[int]) -> pd.DataFrame:
         """AP's runs on the first ViT and task at two blocks, with few images, more, and all."""

@@ -48,7 +48,7 @@ def show_parameters(
 def judge_count(page: Page, artifact: str, row: str, claim: str, note: str = "") -> None:
     """Hold a count of an artifact against a claim of it; the note is how the cell was read, unless given."""
     count = counts(artifact).loc[f"{artifact}.{row}"]
-    page.judge(f"{artifact}.{claim}", count.computed, evidence="derived", note=note or count.reading)
+    page.judge_count(f"{artifact}.{claim}", count, note=note)
 
 
 def groups(artifact: str) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -16,9 +16,10 @@ from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..records import Record
+from ..studies import evidence
 from ..studies.grids import whole
 from ..studies.statistics import difference
-from ..studies.sweeps import Bench, Lab, Run, ap_rates, block_rates, sweep
+from ..studies.sweeps import Lab, LabSettings, Run, ap_rates, block_rates, sweep
 
 BACKBONES = {
     "quick": ["vit_micro_patch4_24", "resnet_micro_24"],
@@ -47,7 +48,7 @@ NINETEEN = [  # the data sets of Table 1
     "waterbirds",
 ]
 REHEARSED_SHOTS = 4  # few of the few images of a rehearsal, which has twice as many of every task
-EVIDENCE = "trend"  # other data or other weights than the paper's; nothing here is called a replication
+EVIDENCE = "trend"  # other data or other weights than the paper's
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class ApRuns:
     def __init__(self, page: Page, p: ApParameters):
         self.page, self.p = page, p
         changes = {} if p.epochs is None else {"epochs": p.epochs}
-        self.lab = Lab(Bench(p.plan, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.lab = Lab(LabSettings(p.plan, p.weights, p.data_dir, p.device, changes, p.profile))
         self.variant_rates = ap_rates(p.plan, "by_variant")
 
     @classmethod
@@ -225,13 +226,25 @@ class ApRuns:
     def judge_lead(self, claim: str, better: pd.DataFrame, worse: pd.DataFrame, on=None, note: str = "") -> None:
         """Hold how far a part of the runs is above another, in points and paired by seed, against a claim."""
         if found := self.answers(claim, better, worse, on=on):
-            self.page.judge(claim, *difference(*found), evidence=EVIDENCE, records=records_of(*found), note=note)
+            used = records_of(*found)
+            self.page.judge(claim, *difference(*found), evidence=self.evidence(used)[0], records=used, note=note)
+
+    def evidence(self, used: Sequence[Record]) -> tuple[str, str]:
+        """What some runs are evidence of, and in the paper profile a sentence that says why it is only a trend."""
+        p = self.p
+        if p.profile != "paper":
+            return EVIDENCE, ""
+        given = [name for name in ("backbone", "epochs") if getattr(p, name) is not None]
+        whole = set(self.takes(profile="paper").tasks) <= set(self.tasks) and not given
+        word, why = evidence.of_records(used, "ap", "" if whole else "its list of runs was narrowed")
+        return word, f"Not the paper's own setting: {why}." if why else ""
 
     def show(self, artifact: str, thing, used: Sequence[Record], caption: str, alt: str | None = None) -> None:
         """Show a figure or a table that is made of these records; nothing where there is none."""
         if not len(used):
             return
-        self.page.show(artifact, thing, evidence=EVIDENCE, how=self.how, records=used, caption=caption, alt=alt)
+        word, why = self.evidence(used)
+        self.page.show(artifact, thing, evidence=word, how=f"{self.how} {why}".strip(), records=used, caption=caption, alt=alt)
 
     @property
     def how(self) -> str:
@@ -260,10 +273,3 @@ def seeds_of(rows: pd.DataFrame) -> str:
 def shown_of(rows: pd.DataFrame) -> str:
     """What a cell of a table of accuracies shows."""
     return f"mean ± standard deviation over {seeds_of(rows)}" if rows.seed.nunique() > 1 else seeds_of(rows)
-
-
-def rerun(notebook: str, **parameters: str) -> str:
-    """The command that runs a notebook on the paper's backbones and data."""
-    words = " ".join(f"-p {name} '{value}'" for name, value in parameters.items())
-    command = f'make notebook NAME={notebook} ARGS="-p profile paper -p data_dir FOLDER {words}"'
-    return command.replace("  ", " ").replace(' "', '"')

@@ -9,22 +9,9 @@ from IPython.display import Markdown
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..pages.plots import log_axes, with_interval
 from ..theory import ap_limits
-from .ap_theory_runs import (
-    COLOURS,
-    COUNTS,
-    JUDGED,
-    LAWS,
-    MAIN,
-    OCTAVES,
-    SETTLED,
-    STANDARD,
-    ToyRuns,
-    interval,
-    local,
-    median,
-    plain_logs,
-)
+from .ap_theory_runs import COLOURS, COUNTS, JUDGED, LAWS, MAIN, OCTAVES, SETTLED, STANDARD, ToyRuns, local, median
 
 
 def lemma_1_cells():
@@ -62,7 +49,7 @@ def lemma_1_figure(exact: pd.DataFrame, noisy: pd.DataFrame, betas: pd.DataFrame
         left.plot(quarter.P, quarter[when], marker, color=colour, label=f"{name}, no noise")
         left.plot(noisy.P, noisy[when], marker, color=colour, mfc="white", label=f"{name}, noise 0.1/P")
         right.plot(betas.beta, betas[when], color=colour, label=name, lw=2, ls="-" if when == "before" else "--")
-    plain_logs(left, COUNTS[2])
+    log_axes(left, COUNTS[2])
     left.set(xlabel="tokens P", ylabel="mean attention distance (tokens)", title="$d_A = P/4$", ylim=(None, 200))
     left.legend(ncols=1, loc="upper left", fontsize=8)
     edge = np.sqrt(np.log(15))
@@ -97,7 +84,7 @@ def samples_figure(toy: ToyRuns) -> Figure:
             axis.plot([n] * len(done), done, "o", color=COLOURS[layer], alpha=0.3, ms=5, mew=0)
         used = toy.fits[layer]["used"]
         mid = [STANDARD.batch * median(steps[n]) for n in used]
-        label = f"SGD, layer {layer}: slope {interval(toy.fits[layer])}"
+        label = f"SGD, layer {layer}: slope {with_interval(toy.fits[layer])}"
         axis.plot(used, mid, "-", color=COLOURS[layer], lw=2, label=label)
         growth, name = LAWS[layer]
         line = mid[0] * growth(np.array(used)) / growth(used[0])
@@ -106,7 +93,7 @@ def samples_figure(toy: ToyRuns) -> Figure:
         times = {n: v[0] for n, v in toy.limit_values(layer).items() if v[0] and used[0] <= n <= used[-1]}
         limit = [time * STANDARD.batch / STANDARD.step for time in times.values()]
         axis.plot(times.keys(), limit, ":", color=COLOURS[layer], lw=2, label=f"symmetric limit, layer {layer}")
-    plain_logs(axis, OCTAVES)
+    log_axes(axis, OCTAVES)
     axis.set_xlim(right=230)
     axis.set_ylim(top=3e7)
     axis.set(xlabel="tokens P", ylabel="samples to the first zero held-out error")

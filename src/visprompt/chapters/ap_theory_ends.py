@@ -6,9 +6,10 @@ from IPython.display import Markdown
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from ..pages.plots import log_axes
 from ..records import Record, recorded
 from ..theory import ap_end_point, ap_limits
-from .ap_theory_runs import COLOURS, LAWS, STANDARD, ToyRuns, fitted, local, median, medians, plain_logs, toy_record, toys
+from .ap_theory_runs import COLOURS, LAWS, STANDARD, ToyRuns, fitted, local, median, medians, toy_record, toys
 
 BETA = 1.5  # exp(beta^2) = 9.5: above 4, so that layer 2 has an end point, and below P - 1 from P = 12 on (Lemma 1)
 HINGE = {1: ([12, 16, 24, 32], 4_000), 2: ([12, 16], 6_000)}  # layer: P, cap
@@ -73,7 +74,7 @@ def hinge_figure(runs: dict[int, Record], ends: Record) -> Figure:
         line = samples[0] * growth(xs) / growth(xs[0])
         axis.plot(xs, line, "--", color="0.3", lw=1.2)
         axis.text(xs[-1] * 1.03, line[-1], name, va="center", fontsize=10)
-    plain_logs(axis, DESCENT[1])
+    log_axes(axis, DESCENT[1])
     axis.set(xlabel="tokens P", ylabel=r"samples until $y f \geq 1/P$", xlim=(None, 180))
     axis.legend(fontsize=8, loc="upper left")
     axis.set_ylim(top=axis.get_ylim()[1] * 20)
@@ -136,7 +137,7 @@ def end_figure(ends: Record) -> Figure:
     left.plot(xs, law, "--", color="0.3", lw=1.2, label=LAWS[2][1])
     right.plot(xs, xs, "--", color="0.3", lw=1.2, label="all attention: P")
     for axis, told in ((left, "norm, summed over tokens"), (right, "P times the weight on the\ndiscriminative token")):
-        plain_logs(axis, SMALLEST[::2])
+        log_axes(axis, SMALLEST[::2])
         axis.set(xlabel="tokens P", ylabel=told)
         axis.set_ylim(top=axis.get_ylim()[1] * 8)
         axis.legend(fontsize=7.5, loc="upper left")

@@ -6,6 +6,7 @@ from IPython.display import Markdown
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from ..pages.plots import log_axes, with_interval
 from ..theory import ap_limits
 from .ap_theory_runs import (
     COLOURS,
@@ -19,10 +20,8 @@ from .ap_theory_runs import (
     at,
     constant,
     fitted,
-    interval,
     median,
     medians,
-    plain_logs,
 )
 
 
@@ -46,7 +45,7 @@ def gamma_figure(toy: ToyRuns) -> Figure:
     xs = np.array([1 + g for g in GAMMAS])
     start = STANDARD.step * median(toy.scanned("gamma", 1, lambda c: c["gamma"], at(most))[-0.1])
     left.plot(xs, start * xs[-1] / xs, "--", color="0.3", lw=1.2, label="paper, layer 1: -1")
-    plain_logs(left, [0.1, 0.3, 0.5, 0.9])
+    log_axes(left, [0.1, 0.3, 0.5, 0.9])
     left.set(xlabel=r"$1 + \gamma$", ylabel=r"$\eta\,T$", title="SGD")
     left.set_ylim(top=left.get_ylim()[1] * 50)
     left.legend(fontsize=7.5, loc="upper right")
@@ -89,19 +88,19 @@ def lemma_3_reading(toy: ToyRuns) -> Markdown:
         "its weight of order 1/P.\n\n"
         "- *1 + gamma.* A prompt -k (v3 + v4) lowers what the background's neuron sees by k (1 + gamma) only, so the "
         "walk is 1/(1 + gamma) long at a speed of order eta/P. From gamma = -0.5 up the exponent is "
-        f"{interval(toy.powers['1 + gamma from 0.5 on', 1])} at P = {most}; over all gamma it is "
-        f"{interval(toy.powers['1 + gamma', 1])}, with a median trial that depends on luck. Three things bend it near "
+        f"{with_interval(toy.powers['1 + gamma from 0.5 on', 1])} at P = {most}; over all gamma it is "
+        f"{with_interval(toy.powers['1 + gamma', 1])}, with a median trial that depends on luck. Three things bend it near "
         f"gamma = -1. *Constants:* in the symmetric limit (1 + gamma) eta T / P at this P is {bend[-0.9]:.0f} for "
         f"gamma = -0.9 and {bend[-0.1]:.0f} for -0.1 (exponent {bent['slope']:.2f}); it tends to 32 for both, but "
         f"later near -1. With one shared prompt SGD follows that (P = 32: "
-        f"{interval(toy.powers['1 + gamma, one prompt shared, P = 32', 1])}). *Tokens part* here too: the own share at "
+        f"{with_interval(toy.powers['1 + gamma, one prompt shared, P = 32', 1])}). *Tokens part* here too: the own share at "
         f"zero error is {own_at[-0.9]:.2f} at gamma = -0.9 and {own_at[-0.1]:.1g} at -0.1. *Step size:* with a quarter "
-        f"of it the exponent is {interval(toy.powers['1 + gamma, a quarter of the step, P = 32', 1])}, flatter than the "
-        f"limit, against {interval(toy.powers['1 + gamma, P = 32', 1])} at the same P with the judged one, at which some "
+        f"of it the exponent is {with_interval(toy.powers['1 + gamma, a quarter of the step, P = 32', 1])}, flatter than the "
+        f"limit, against {with_interval(toy.powers['1 + gamma, P = 32', 1])} at the same P with the judged one, at which some "
         f"trials overshoot: {sum(v is None for v in lost)} of {len(lost)} at gamma = -0.9 reach the cap, and "
         f"{sum(v is None for v in careful)} of {len(careful)} with a quarter of the step.\n"
         "- *1 - P sigma* stands on opposite sides in A28 and in the proof's last line: noise cannot both help and "
-        f"hinder. It does neither: the exponent is {interval(toy.powers['1 - P sigma', 1])}. So the proof's line bounds the "
+        f"hinder. It does neither: the exponent is {with_interval(toy.powers['1 - P sigma', 1])}. So the proof's line bounds the "
         "need, and the statement's, which falls to nothing at P sigma = 1, does not.\n"
         "- *The first gradient* at the discriminative token is e^{-beta^2} (v1 + (2 beta^2 - 1) v4) / (4P) for large "
         "P: A80's sign of v4 is right for beta^2 < 1/2; above, the part through the scores outweighs that through the "

@@ -5,23 +5,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ..pages.plots import log_axes
 from ..records import Record
 from ..theory import ap_limits
 from .ap_theory import draw_trace
-from .ap_theory_runs import (
-    COLOURS,
-    GAMMA_COUNTS,
-    GAMMAS,
-    LAWS,
-    MAIN,
-    OCTAVES,
-    SETTLED,
-    STEP_COUNT,
-    ToyRuns,
-    local,
-    medians,
-    plain_logs,
-)
+from .ap_theory_runs import COLOURS, GAMMA_COUNTS, GAMMAS, LAWS, MAIN, OCTAVES, SETTLED, STEP_COUNT, ToyRuns, local, medians
 
 
 def lemma_figure(toy: ToyRuns, layer: int) -> Figure:
@@ -45,7 +33,7 @@ def lemma_figure(toy: ToyRuns, layer: int) -> Figure:
             xs = np.array(list(mid))
             line = mid[xs[0]] * growth(xs) / growth(xs[0])
             right.plot(xs, line, "--", color="0.3", lw=1.2, label=f"paper: {text}")
-    plain_logs(right, OCTAVES[: 5 if layer == 1 else 4])
+    log_axes(right, OCTAVES[: 5 if layer == 1 else 4])
     right.set(xlabel="tokens P", ylabel="norm of the trained prompt", title="norm, with log-log slope")
     right.set_ylim(top=right.get_ylim()[1] * 8)
     right.legend(fontsize=8, loc="upper left")

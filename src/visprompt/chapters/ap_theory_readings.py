@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
+from ..pages.plots import log_axes, with_interval
 from ..theory import ap_limits
 from .ap_theory_runs import (
     CAPS,
@@ -25,11 +26,9 @@ from .ap_theory_runs import (
     ToyRuns,
     constant,
     fitted,
-    interval,
     local,
     median,
     medians,
-    plain_logs,
 )
 
 
@@ -48,7 +47,7 @@ def exponents(toy: ToyRuns) -> pd.DataFrame:
             "against": against,
             "layer": layer,
             "predicted": predicted,
-            "measured [95 %]": interval(fit),
+            "measured [95 %]": with_interval(fit),
             "range": ends,
             "local slopes": local(fit),
         }
@@ -79,7 +78,7 @@ def law_figure(toy: ToyRuns) -> Figure:
             values = [t / law(n) * law(first) / times[first] for n, t in times.items()]
             right.plot(times.keys(), values, line, color=colour, lw=2, label=f"over {name}" if line == "o-" else None)
     right.plot([], [], ":", color="k", label="symmetric limit")
-    plain_logs(right, OCTAVES[:-1])
+    log_axes(right, OCTAVES[:-1])
     right.set_yticks([0.2, 0.5, 1, 2, 5])
     right.set(xlabel="tokens P", ylabel="T over the law, 1 at P = 8", title="layer 2")
     right.legend(fontsize=8, loc="upper left")
@@ -168,7 +167,7 @@ def noise_figure(toy: ToyRuns) -> Figure:
     left.yaxis.set_minor_formatter(NullFormatter())
     left.set(xlabel=r"$P\sigma$", ylabel="steps over those without noise", ylim=(0.5, 30))
     left.legend(fontsize=8, loc="upper left")
-    plain_logs(right, OCTAVES)
+    log_axes(right, OCTAVES)
     right.set(xlabel="tokens P", ylabel="steps to zero held-out error", ylim=(20, 4e6))
     right.legend(fontsize=7, loc="upper left", ncols=1)
     return fig
@@ -198,7 +197,7 @@ def theorem_1_reading(toy: ToyRuns) -> Markdown:
     loud = toy.scanned("noise", 2, lambda c: c["noise"])
     return Markdown(
         "**What to take from it.** To the first zero held-out error the second layer needs order-wise more samples "
-        f"than the first: exponents {interval(fits[1])} and {interval(fits[2])} where the theorem has "
+        f"than the first: exponents {with_interval(fits[1])} and {with_interval(fits[2])} where the theorem has "
         f"{predicted[1]:.2f} and, over these P, {predicted[2]:.2f}. Where a measured exponent leaves the predicted "
         "one, and why:\n\n"
         f"- *Layer 1, constants.* The local slopes ({local(fits[1])}) lie above 1 and come down at large P. The "

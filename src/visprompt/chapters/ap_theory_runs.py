@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter, NullLocator
 
 from ..errors import BadInput
 from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
+from ..pages.plots import with_interval
 from ..progress import progress
 from ..records import Record, recorded
+from ..studies import plan
 from ..theory import ap_limits, ap_toy
 
 COLOURS = {1: "#0072b2", 2: "#d55e00"}
@@ -173,7 +173,7 @@ class ToyRuns:
         self.page.not_run(
             artifact,
             why=f"{what}: no record of it is kept; it takes a part of some twenty minutes on one core.",
-            command=f'make notebook NAME={self.page.name} ARGS="-p larger True"',
+            command=plan.command(artifact, "quick"),
         )
         return False
 
@@ -231,17 +231,12 @@ def medians(values: Mapping) -> dict:
     return {key: median(trial_values) for key, trial_values in values.items()}
 
 
-def interval(fit: Mapping) -> str:
-    """A slope with its interval as text."""
-    return f"{fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
-
-
 def fitted(values: Mapping) -> str:
     """The slope of some trials with its interval as text."""
     try:
-        return interval(ap_limits.slope(values))
+        return with_interval(ap_limits.slope(values))
     except BadInput:
-        return "too many censored"
+        return with_interval(None)
 
 
 def local(fit: Mapping) -> str:
@@ -252,13 +247,3 @@ def local(fit: Mapping) -> str:
 def constant(time: float, tokens: int, gamma: float = STANDARD.gamma) -> float:
     """(1 + gamma) eta T / P, which Lemma 3 has as Theta(1)."""
     return (1 + gamma) * time / tokens
-
-
-def plain_logs(axis: Axes, ticks: Sequence[float]) -> None:
-    """Log axes that print 8, 16, 32 instead of powers of ten."""
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-    axis.yaxis.set_minor_formatter(NullFormatter())

@@ -16,14 +16,14 @@ from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..progress import progress
-from ..studies import grids, statistics
-from ..studies.sweeps import FACTORS, Bench, Lab, Run
-from ..training.recipe import Recipe, load_recipe
+from ..studies import evidence, grids, statistics
+from ..studies.casting import cast_for
+from ..studies.sweeps import Lab, LabSettings, Run
+from . import recipe_table
 from .parameters import ChapterParameters
 
 FULL = "Full fine-tuning"  # as studies.yaml names it
 QUICK_TASK = "position"  # where the methods differ most
-RATES = " / ".join(f"{factor:g}" for factor in FACTORS)  # tried in every search, times the recipe's
 PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}  # part of studies.yaml -> as printed
 
 
@@ -43,8 +43,8 @@ class Chapter:
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         paper = page.name.partition("_")[0]
         recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
-        self.lab = Lab(Bench(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
-        self.cast = grids.cast(p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.cast = cast_for(recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
         self.lenient = p.profile == "paper"  # shows what there is the data for
         self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
         self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
@@ -137,33 +137,51 @@ class Chapter:
         guessed = [f"{task} on {backbone}" for task, backbone in grids.near_chance(frame)]
         return f"{told} Near chance, so without a say: {', '.join(guessed)}." if guessed else told
 
-    def command(self, **parameters) -> str:
-        """The command that runs this chapter on the papers' backbones and data."""
-        shown = {name: f"[{', '.join(value)}]" if isinstance(value, list) else value for name, value in parameters.items()}
-        words = "".join(f" -p {name} '{value}'" for name, value in shown.items())
-        return f'make notebook NAME={self.page.name} PROFILE=paper ARGS="-p data_dir FOLDER{words}"'
+    def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
+        """What some runs are evidence of, and in the paper profile a sentence that says why it is only a trend."""
+        paper, p = self.page.name.partition("_")[0], self.p
+        if p.profile != "paper" or paper not in ("davpt", "ivpt", "spt"):
+            return "trend", ""
+        given = {name for name in ("backbone", "tasks", "methods", "studies", "epochs") if getattr(p, name) is not None}
+        narrowed = f"its list of runs was narrowed ({', '.join(sorted(given))})" if given else ""
+        narrowed = narrowed or ("a part of its runs is not possible here" if self.left_out else "")
+        word, why = evidence.of_records(records, paper, narrowed)
+        return word, f"Not the paper's own setting: {why}." if why else ""
 
-    def end(self, artifact: str, why: str, *studies: str, **more) -> None:
-        """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing was shown.
+    def end(self, artifact: str, why: str) -> None:
+        """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing was shown."""
+        if self.p.profile == "quick" or not self.page.artifacts[artifact]["shows"]:
+            self.page.not_run(artifact, why=why)
+
+    def show_recipe(self, frame: pd.DataFrame, more: Sequence[tuple] = ()) -> None:
+        """What the runs of some rows used, by their records, beside the recipe of the page's paper and its sources.
 
         Args:
-            studies: those that would have to be run; none: all of the page.
-            more: parameters of a second command.
+            more: rows (name, here, paper) of what is no field of a recipe.
         """
-        if self.p.profile == "quick" or not self.page.artifacts[artifact]["shows"]:
-            commands = [self.command(**({"studies": list(studies)} if studies else {}))]
-            commands += [self.command(**more)] if more else []
-            self.page.not_run(artifact, why=why, command="\n".join(commands))
-
-    def recipe(self, slug: str) -> Recipe:
-        """The recipe of a method in this profile, with the notebook's epochs."""
-        return load_recipe(self.lab.bench.recipe, slug, True, **self.lab.bench.changes)
-
-    def show_recipe(self, rows: Sequence[tuple], how: str) -> None:
-        """The recipe here beside the paper's; a row is (name, here, paper)."""
-        table = pd.DataFrame(rows, columns=["", "here", "in the paper"])
+        used = list({record.id: record for record in frame.record}.values())
+        if not used:
+            return
+        paper = self.page.name.partition("_")[0]
+        rows = recipe_table.rows(used, paper)
+        rows.append(("what chose the rates", self.searched(frame), "on val; see the page on recipes"))
+        table = pd.DataFrame([*rows, *more], columns=["", "here", "in the paper, or its code"])
+        how = f"Recipe {self.lab.bench.recipe}, read off the records of these runs, beside recipe {paper} and its sources."
         caption = "How the runs are made, here and in the paper."
-        self.page.present(table, evidence="derived", how=how, caption=caption, cell="recipe")
+        self.page.present(table, evidence="trend", how=how, records=used, caption=caption, cell="recipe")
+
+    def searched(self, frame: pd.DataFrame) -> str:
+        """What chose the rates of some rows, and for how many of their cells all of it was run."""
+        cells = {repr(cell): cell for run in frame.run for cell in [replace(run, seed=0, rate=None, changes={})]}
+        whole = 0
+        for cell in cells.values():
+            look = lambda run: grids.looked_up(lambda: self.lab.do(run, compute=False), run, self.lab)[0]
+            whole += all(look(run) is not None for run in self.lab.trials(cell))
+        if not whole:
+            return "none: the recipe's own rate"
+        tries = self.lab.protocol.budget[self.lab.bench.search]
+        rest = "; the recipe's rate elsewhere" * (whole < len(cells))
+        return f"best of {tries} on val, seed 0, for {whole} of {len(cells)} cells{rest}"
 
     def show_rates(self, frame: pd.DataFrame) -> None:
         """The learning rates of some runs, by backbone, variant and task."""
@@ -172,7 +190,7 @@ class Chapter:
             rates = rates.map(lambda rate: "–" if rate != rate else f"{rate:g}").rename_axis(None, axis=1).reset_index()
             self.page.present(
                 rates,
-                evidence="trend",
+                evidence=self.evidence([*frame.record])[0],
                 how="The rate of each record; the recipe's where its search is not whole.",
                 records=[*frame.record],
                 caption="Learning rates of the prompts, by task.",
@@ -183,7 +201,8 @@ class Chapter:
         """Show a figure or a table that is made of the rows of `frame`."""
         how = f"{self.how(frame)} {note}".strip()
         used = list({record.id: record for record in frame.record}.values())
-        self.page.show(artifact, thing, evidence="trend", how=how, records=used, caption=caption, alt=alt)
+        word, why = self.evidence(used)
+        self.page.show(artifact, thing, evidence=word, how=f"{how} {why}".strip(), records=used, caption=caption, alt=alt)
 
     def answers(
         self, claim: str, frame: pd.DataFrame, variants: Sequence[str], on: str | Sequence[str], parts: Sequence[str] = ()
@@ -219,6 +238,10 @@ class Chapter:
         every = pd.concat([frame[[*keys, "variant", "test"]] for frame in self.frames.values() if len(frame)])
         return grids.wins_everywhere(every[[cell in cells for cell in zip(*(every[key] for key in keys))]], FULL)
 
+    def of_study(self, name: str) -> list[str]:
+        """The tasks of a study in this profile, which are what a claim that it tests speaks of."""
+        return grids.tasks_of(name, replace(self.cast, foreign=()))
+
     def of_group(self, group: str, part: str = "vtab") -> list[str]:
         """The tasks of a part that are in one of VTAB's groups."""
         return [task for task in self.cast.tasks[part] if group_of(task) == group]
@@ -244,7 +267,10 @@ class Chapter:
         told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
         told = f"{told}. {self.reach(claim, found)} {note}"
         self.page.judge(
-            claim, found.mean, found.low, found.high, evidence="trend", records=found.records, note=" ".join(told.split())
+            *(claim, found.mean, found.low, found.high),
+            evidence=self.evidence(found.records)[0],
+            records=found.records,
+            note=" ".join(told.split()),
         )
 
     def reach(self, claim: str, found: statistics.Gain) -> str:
@@ -276,7 +302,7 @@ class Chapter:
                 found = statistics.interval(values)
                 told += f", on these {tasks} tasks alone" if tasks > 1 else ""
             told = f"{note} {told}. {self.without(claim)}".strip()
-            self.page.judge(claim, *found, evidence="trend", records=used, note=told)
+            self.page.judge(claim, *found, evidence=self.evidence(used)[0], records=used, note=told)
 
     def judge_least(
         self, claim: str, leads: dict[str, tuple], on: str | Sequence[str], parts: Sequence[str] = (), note: str = ""
@@ -296,11 +322,12 @@ class Chapter:
         if gains:
             name, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
             told = f"Least certain of {len(gains)} leads: {name}" if len(gains) > 1 else name
+            used = [record for one in gains.values() for record in one.records]
             self.page.judge(
                 claim,
                 *(least.mean, least.low, least.high),
-                evidence="trend",
-                records=[record for one in gains.values() for record in one.records],
+                evidence=self.evidence(used)[0],
+                records=used,
                 note=" ".join(f"{told}; {least.seeds} seeds. {self.reach(claim, least)} {note}".split()),
             )
 

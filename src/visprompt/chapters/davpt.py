@@ -164,7 +164,7 @@ def judge_even_more(chapter: Chapter, part: str, supervised: pd.DataFrame) -> No
     keys = ["seed", "task"]
     by_variant = [rows.set_index([*keys, "variant"]).test.unstack()[pair] for rows in sides]
     here, there = (table["DA-VPT+"] - table["VPT-Deep"] for table in by_variant)
-    more = (here - there).unstack().dropna()
+    more = (here - there).dropna().unstack().dropna()
     note = f"{here.mean():.1f} points here, {there.mean():.1f} supervised; {more.shape[1]} tasks, {len(more)} seeds."
     found = statistics.over_tasks(more)
     used = [record for rows in sides for record in rows.record]

@@ -28,8 +28,9 @@ PAIR = ["VPT-Deep", "iVPT"]
 STEPS = ["VPT-Deep", "CDC", "CDC + DA", "iVPT"]
 STRUCTURES = ["VPT-Deep", "ProVP", "EXPRESS", "Vanilla CDC", "CDC"]
 PLACES = {"CDC + DA": "none", "iVPT, AR on all tokens": "all", "iVPT": "top-k"}  # variant -> where AR acts
-SIZES = {"smaller": "smaller", "supervised": "as elsewhere", "larger": "larger"}
+SIZES = {"smaller": "smaller", "supervised": "as elsewhere", "larger": "larger", "huge": "ViT-H/14", "swin": "Swin-B"}
 PRETRAININGS = {"supervised": "supervised", "mocov3": "MoCo-v3", "mae": "MAE"}
+WITHOUT_AR = "iVPT without AR"
 BY_GROUP = "Test accuracy in % by group, mean ± standard deviation over seeds."
 FROM_CELLS = "From the printed cells."
 SCALE = "VTAB-1k's 19 data sets with a ViT-B/16 pretrained on ImageNet-21k need the published weights and the data."
@@ -105,8 +106,8 @@ def by_part(chapter: Chapter, parts: dict[str, str], variants, names: Sequence[s
 
 
 def of_sizes(chapter: Chapter) -> dict[str, pd.DataFrame]:
-    """VPT-Deep and iVPT by size of the backbone."""
-    return by_part(chapter, SIZES, PAIR, ["benchmark", "sizes"], "sizes")
+    """VPT-Deep and iVPT by size of the backbone; on a Swin without AR."""
+    return by_part(chapter, SIZES, [*PAIR, WITHOUT_AR], ["benchmark", "sizes", "sizes-swin"], "sizes")
 
 
 def of_pretrainings(chapter: Chapter) -> dict[str, pd.DataFrame]:

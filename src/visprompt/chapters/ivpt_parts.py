@@ -109,7 +109,7 @@ def judge_tokens(chapter: Chapter, frame: pd.DataFrame) -> None:
     of_k = frame[frame.N == 10].assign(variant=[f"k = {k}" for k in frame[frame.N == 10].k])
     leads = {f"{name} over none": (of_k, name, "k = 0") for name in dict.fromkeys(of_k.variant) if name != "k = 0"}
     if "k = 0" in set(of_k.variant):
-        chapter.judge_least("ivpt.figure-5.k-over-none", leads, on="ablation")
+        chapter.judge_least("ivpt.figure-5.k-over-none", leads, on=chapter.of_study("ivpt-tokens"))
     rows, claim = frame[frame.k == 0], "ivpt.figure-5.range-over-n"
     if rows.N.nunique() > 1:
         rows = chapter.answers(claim, rows, [*rows.variant.unique()], "ablation")

@@ -46,6 +46,7 @@ def real_images(chapter: Chapter) -> None:
                 "data": best[0].data,
                 "weights": best[0].weights,
                 "rate": rate,
+                "rates tried": len({record.settings["recipe"][field] for record in tried}),
                 "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
                 "seeds": len(best),
             }

@@ -5,10 +5,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ..pages.plots import log_axes
 from ..records import Record, recorded
 from ..theory import shallow_measures, shallow_training, shallow_vit
 from .shallow_model import PRINTED
-from .shallow_runs import BLUE, COUNTS, GREEN, ORANGE, RED, Job, Runs, TrialParameters, log_axes, scan, size
+from .shallow_runs import BLUE, COUNTS, GREEN, ORANGE, RED, Job, Runs, TrialParameters, scan, size
 
 ROOT = {"start": "root", "step": 0.01}
 MAP = {"samples": 200, "run_on": True, "max_steps": 400, "keep": ["step", "attention", "from_relevant", "from_rest"]}

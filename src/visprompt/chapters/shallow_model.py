@@ -97,6 +97,11 @@ def success(values: Mapping[float, Sequence], grid: np.ndarray) -> tuple[np.ndar
     return hit.mean(2), hit.mean(0).T
 
 
+def fine(grid: np.ndarray) -> np.ndarray:
+    """The range of a grid in steps so small that no two trials need be equal on it."""
+    return np.geomspace(grid[0], grid[-1], 1000)
+
+
 def heat(axis: plt.Axes, values: Mapping[float, Sequence], grid: np.ndarray, labels: Sequence[str]) -> None:
     """Success rates as a heat map, N upwards."""
     rate, _ = success(values, grid)
@@ -130,12 +135,12 @@ class Success:
 
     def more_relevant(self) -> np.ndarray:
         """Success at the largest alpha* minus that at the smallest, mean over N, points; one a seed."""
-        _, by_trial = success(self.one, self.grid)
+        _, by_trial = success(self.one, fine(self.grid))
         return 100 * (by_trial[:, int(np.argmax(self.shares))] - by_trial[:, int(np.argmin(self.shares))])
 
     def less_error(self) -> np.ndarray:
         """Success at the smallest sigma minus that at the largest, mean over N, points; one a seed."""
-        _, by_trial = success(self.sigma, self.grid_b)
+        _, by_trial = success(self.sigma, fine(self.grid_b))
         return 100 * (by_trial[:, 0] - by_trial[:, -1])
 
     def figure(self) -> Figure:

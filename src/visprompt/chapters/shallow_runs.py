@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import NullFormatter, NullLocator
 
 from ..errors import BadInput
 from ..pages import plots
@@ -13,6 +11,7 @@ from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..progress import progress
 from ..records import Record, recorded
+from ..studies import plan
 from ..studies.statistics import interval
 from ..theory import shallow_measures, shallow_training, shallow_vit
 
@@ -114,8 +113,16 @@ class Runs:
             large = {name: job(paper, run=False) for name, job in jobs.items()}
             if all(large.values()):
                 self.made |= large
+            else:
+                self.say_small()
         for name in progress([name for name in jobs if name not in self.made], "shallow ViT"):
             self.made[name] = jobs[name](p)
+
+    def say_small(self) -> None:
+        """Say of every artifact of the page that what is shown is below the paper's size."""
+        why = "The paper's 1000 neurons and 20 trials: not all records of them are kept, so what is shown is smaller."
+        for artifact in self.page.artifacts:
+            self.page.not_run(artifact, why=why, command=f"make notebook NAME={self.page.name} PROFILE=paper")
 
     @property
     def trials(self) -> int:
@@ -189,7 +196,7 @@ class Runs:
         self.page.not_run(
             artifact,
             why=f"{what}: no record of it is kept, and what is shown is smaller, so no claim is judged by it.",
-            command=f'make notebook NAME={self.page.name} ARGS="-p larger True"',
+            command=plan.command(artifact, "quick"),
         )
 
 
@@ -204,11 +211,6 @@ def fitted(values: Mapping[float, Sequence]) -> dict | None:
 def bounds(fit: dict) -> tuple[float, float, float]:
     """A fitted power with its interval."""
     return fit["slope"], fit["low"], fit["high"]
-
-
-def against(fit: dict | None) -> str:
-    """A fitted power as text."""
-    return "too many censored" if fit is None else f"{fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
 
 
 def paired_log(many, few, cap: float) -> tuple[float, float, float]:
@@ -229,13 +231,3 @@ def medians(values: Mapping[float, Sequence]) -> list[float]:
 def text(values: Mapping[float, Sequence]) -> str:
     """`medians` as text."""
     return ", ".join("over cap" if np.isinf(m) else f"{m:,.0f}" for m in medians(values))
-
-
-def log_axes(axis: plt.Axes, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
-    """Both axes in logarithms, with plain numbers at the ticks."""
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xticks(ticks, labels or [f"{t:g}" for t in ticks])
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    axis.yaxis.set_minor_formatter(NullFormatter())

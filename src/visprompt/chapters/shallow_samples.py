@@ -7,22 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ..pages.plots import log_axes, with_interval
 from ..theory import shallow_measures
-from .shallow_runs import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    RED,
-    SKY,
-    Job,
-    Runs,
-    against,
-    fitted,
-    inverse,
-    log_axes,
-    medians,
-    scan,
-)
+from .shallow_runs import BLUE, GREEN, ORANGE, RED, SKY, Job, Runs, fitted, inverse, medians, scan
 
 SHARES = [0.1, 0.14, 0.2, 0.28, 0.4]  # alpha*
 ALPHA = {"tokens": 50, "confusion": 0.02}  # the theorem's condition, Eq. 8, holds from alpha* = 0.1 on
@@ -98,7 +85,7 @@ class Curves:
         for name in names:
             colour, line = STYLES[name]
             values = [v if np.isfinite(v) else np.nan for v in medians(self.samples[name])]
-            axis.plot(keys, values, line, color=colour, label=f"{LABELS[name]}: {against(self.fits[name])}")
+            axis.plot(keys, values, line, color=colour, label=f"{LABELS[name]}: {with_interval(self.fits[name])}")
             for key, trials in self.samples[name].items():
                 axis.plot([key] * len(trials), [np.nan if n is None else n for n in trials], ".", color=colour, alpha=0.35)
         for (power, name), style in zip(ideal, (":", "-.")):
@@ -117,7 +104,7 @@ class Curves:
             colour, line = STYLES[name]
             mid = [shallow_measures.needed(self.runs.steps(f"alpha {name}", i)) for i in range(len(self.keys))]
             slope, start = np.polyfit(self.keys, mid, 1)
-            axis.plot(self.keys, mid, line[0], color=colour, label=f"{LABELS[name]}: power {against(self.fits[name])}")
+            axis.plot(self.keys, mid, line[0], color=colour, label=f"{LABELS[name]}: power {with_interval(self.fits[name])}")
             axis.plot([0, max(self.keys)], [start, start + slope * max(self.keys)], "--", color=colour, lw=1)
         axis.set(xlabel=r"$1/\alpha_*$", ylabel="iterations T", xlim=(0, None), ylim=(0, None))
         axis.legend()
@@ -174,7 +161,7 @@ def batch_table(runs: Runs) -> pd.DataFrame:
     rows = [
         (f"{a:g}", f"{b}", f"{t:,.0f}", f"{n:,.0f}") for (a, b), t, n in zip(GROWING.items(), medians(steps), medians(samples))
     ]
-    rows.append(("power of 1 / alpha*", "2", against(fitted(steps)), against(fitted(samples))))
+    rows.append(("power of 1 / alpha*", "2", with_interval(fitted(steps)), with_interval(fitted(samples))))
     return pd.DataFrame(rows, columns=["alpha*", "B", "iterations T", "samples N = B T"]).set_index("alpha*")
 
 

@@ -20,7 +20,7 @@ FGVC = ["CUB-200-2011", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford 
 
 def watched(chapter: Chapter) -> list[str]:
     """The tasks whose prompts are compared with patches."""
-    return [name for name in chapter.cast.tasks["pretraining"] if name in chapter.cast.tasks["four"]]
+    return [name for name in chapter.of_study("pretraining") if name in chapter.cast.tasks["four"]]
 
 
 def prompt_records(chapter: Chapter, study: str, part: str) -> pd.DataFrame:

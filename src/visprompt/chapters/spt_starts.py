@@ -8,6 +8,7 @@ import pandas as pd
 import seaborn as sns
 
 from ..pages import plots
+from ..studies import grids
 from .chapter import PARTS, Chapter
 from .spt import COLOURS, PAIR
 
@@ -48,7 +49,7 @@ def starts_table(chapter: Chapter, frame: pd.DataFrame, probes: pd.DataFrame) ->
 
 def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
     """The claims of Table 4: every sampled start over the uniform one, k-means over the other sampled ones."""
-    about = ("ablation", ["supervised", "mae"])
+    about = (chapter.of_study("spt-starts"), ["supervised", "mae"])
     for claim, tail in (("frozen", ", frozen"), ("learned", "")):
         leads = {STARTS[name]: (frame, name + tail, "uniform (VPT)" + tail) for name in SAMPLED}
         chapter.judge_least(f"spt.table-4.{claim}-over-uniform", leads, *about)
@@ -102,7 +103,7 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     frame = frame.assign(other=[run.prepared_on for run in frame.run] if len(frame) else [])
     if frame.other.nunique() < 2:
         return
-    tasks = [name for name in chapter.cast.playing("four") if name in set(frame.task) | set(frame.other)]
+    tasks = [name for name in grids.tasks_of("spt-other-task", chapter.cast) if name in set(frame.task) | set(frame.other)]
     means = frame.groupby(["other", "task"]).test.mean().unstack().reindex(index=tasks, columns=tasks)
     fig, ax = plt.subplots(figsize=(7, 3.2))
     shown = {"annot": True, "fmt": ".1f", "cmap": "viridis", "cbar_kws": {"label": "% of the best"}}
@@ -111,7 +112,7 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     ax.tick_params(axis="y", rotation=0)
     caption = f"({letter}) Prompts frozen as they started; each column is divided by its best."
     chapter.show(artifact, fig, frame, caption, "A matrix of relative accuracies, task of the prompts by task that is learned.")
-    four, claim = chapter.cast.tasks["four"], f"{artifact}.own-task-best"
+    four, claim = chapter.of_study("spt-other-task"), f"{artifact}.own-task-best"
     rows = chapter.answers(claim, frame.assign(variant=frame.other), four, four, [part])
     if len(rows):
         sides = (rows.other == rows.task, rows.other != rows.task)

@@ -44,6 +44,8 @@ class DataSet:
     torchvision: str = ""
     sizes: dict = field(default_factory=dict)
     layout: str = ""
+    masks: str = ""  # the raw form of a segmentation data set, of `segmentation.RAW`
+    ids: dict = field(default_factory=dict)  # class -> its number in the published masks
     made_of: Sequence[str] = ()
     listed: Sequence[dict] = ()
 

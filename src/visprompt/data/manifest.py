@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..manifests.schema import COUNT, TEXT, known, listed, mapping, named, one_of
+from ..manifests.schema import COUNT, DIGITS, TEXT, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
-from . import drawing, targets
+from . import drawing, scenes, segmentation, targets
 from .drawing import SIZE
 
 ACCESS = ("open", "registration", "by hand")
@@ -31,11 +31,12 @@ def datasets_schema() -> dict:
             "group": one_of(["natural", "specialized", "structured", "fine", "other"]),
             "classes": COUNT,
         },
-        {"splits": splits, "source": TEXT, "label": TEXT},
+        {"splits": splits, "source": TEXT, "label": TEXT, "lists": DIGITS},  # lists: as `layouts.digest_of_lists` gives them
     )
     entry = {name: TEXT for name in ("title", "about", "citation", "licence")}
     entry |= {"year": COUNT, "home": ADDRESS, "access": one_of(ACCESS), "tasks": named(task), "unverified": listed(TEXT, 0)}
     more = {"aliases": listed(TEXT), "steps": listed(TEXT), "torchvision": TEXT, "sizes": named(COUNT), "layout": TEXT}
+    more |= {"masks": one_of(segmentation.RAW), "ids": named(COUNT)}
     return mapping(entry, more | {"files": listed(file), "made_of": listed(TEXT)})
 
 
@@ -65,7 +66,9 @@ def tasks_schema() -> dict:
         "licence": TEXT,
         "purpose": TEXT,
     }
-    return mapping({"embedded": named(mapping(entry, {"pool": COUNT}))})
+    embedded = named(mapping(entry, {"pool": COUNT}))
+    masked = named(mapping({name: schema for name, schema in entry.items() if name != "group"}))
+    return mapping({"embedded": embedded, "segmentation": masked})
 
 
 def tasks_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -80,3 +83,7 @@ def tasks_faults(content: dict, file: Path) -> Iterable[Fault]:
         if name == "digits" and sum(entry["splits"]) != 1797:
             text = f"{sum(entry['splits'])} images are split; write three numbers that add up to 1797."
             yield Fault((*path, "splits"), text)
+    for name, entry in content["segmentation"].items():
+        yield from known(("segmentation",), "drawn segmentation task", name, scenes.CLASSES, name)
+        if tuple(entry["classes"]) != scenes.CLASSES.get(name, tuple(entry["classes"])):
+            yield Fault(("segmentation", name, "classes"), f"write those that are drawn: {', '.join(scenes.CLASSES[name])}.")

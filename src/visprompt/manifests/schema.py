@@ -4,6 +4,7 @@ import types
 import typing
 from collections.abc import Iterable
 
+from ..checks import RANGES
 from ..errors import BadInput
 from .wording import Fault, refusal
 
@@ -14,6 +15,7 @@ FLAG = {"type": "boolean"}
 
 
 COUNT = {"type": "integer", "minimum": 1}
+DIGITS = {"type": "string", "pattern": "^[0-9a-f]{12}$", "description": "twelve hex digits"}
 
 
 SHARE = {"type": "number", "minimum": 0, "maximum": 1}
@@ -57,10 +59,12 @@ def either(*kinds: dict) -> dict:
 
 
 def of_hint(hint: object) -> dict:
-    """The schema of an annotation: scalars, `X | None`, `tuple[X, ...]` and unions of these."""
+    """The schema of an annotation: scalars, words of `Literal`, `X | None`, `tuple[X, ...]` and unions of these."""
+    if typing.get_origin(hint) is typing.Literal:
+        return one_of(typing.get_args(hint))
     parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     lists = [typing.get_args(part)[0] for part in parts if typing.get_origin(part) is tuple]
-    kinds = [TYPES[part] for part in parts if part in TYPES] + ["array"] * bool(lists)
+    kinds = [TYPES.get(part) or "number" for part in parts if part in TYPES or part in RANGES] + ["array"] * bool(lists)
     return {"type": kinds if len(kinds) > 1 else kinds[0], **({"items": of_hint(lists[0])} if lists else {})}
 
 

@@ -29,8 +29,11 @@ OWNERS = {  # of each YAML file the room that reads it
     "preprocessing": "data",
     "backbones": "models",
     "recipes": "training",
+    "differences": "training",
+    "segmentation_recipes": "training",
     "studies": "studies",
     "plan": "studies",
+    "segmentation": "studies",
     "notebooks": "pages",
 }
 MOST, DEEPEST = 100_000, 50  # values of a file, and how deep they may be nested

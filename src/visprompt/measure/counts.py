@@ -5,7 +5,6 @@
 
 import math
 import re
-from functools import cache
 
 import pandas as pd
 
@@ -14,6 +13,7 @@ from ..methods import build_method
 from ..methods.parameters import count_parameters
 from ..models.backbones import Backbone, load_backbone
 from ..papers.rounding import stands_for
+from ..records import remember
 from .cost import count_flops
 
 # Whose class counts the head has, and how a reading names them; class counts are those of iVPT's Table 17.
@@ -155,7 +155,7 @@ def kept(entry: dict, *names: str) -> dict:
     return {**DEFAULTS, **{name: entry[name] for name in names if name in entry}}
 
 
-@cache
+@remember
 def count(backbone: str, slug: str, settings: tuple, operations: bool) -> int:
     """Trained parameters, or multiply-adds of one image, of a method on a backbone, without the head."""
     model = build_method(slug, meta(backbone), CLASSES, **dict(settings))
@@ -164,7 +164,7 @@ def count(backbone: str, slug: str, settings: tuple, operations: bool) -> int:
     return count_parameters(model)["method"]
 
 
-@cache
+@remember
 def meta(backbone: str) -> Backbone:
     """A backbone's shapes; its last block is whole, as the papers run it."""
     found = load_backbone(backbone, device="meta")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..manifests.schema import COUNT, FLAG, NUMBER, SHARE, TEXT, listed, mapping, named, one_of
+from ..manifests.schema import COUNT, DIGITS, FLAG, NUMBER, SHARE, TEXT, listed, mapping, named, one_of
 from ..manifests.wording import Fault
 
 
@@ -36,8 +36,9 @@ def backbones_schema() -> dict:
         for kind, schema in (("VisionTransformer", vit), ("ResNet", resnet))
     ]
     file = {"timm": TEXT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3)}
-    use = mapping({"use": TEXT})
-    return mapping({"embedded": named(whole), "files": named(mapping(file), 0), "published": named(use)})
+    known = {"fingerprint": DIGITS}  # of its tensors, as `fingerprint_weights` gives it
+    use = mapping({"use": TEXT}, {"pooling": one_of(["patches"])} | known)
+    return mapping({"embedded": named(whole), "files": named(mapping(file, known), 0), "published": named(use)})
 
 
 def backbones_faults(content: dict, file: Path) -> Iterable[Fault]:

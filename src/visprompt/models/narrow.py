@@ -13,6 +13,7 @@ from ..records import watching
 from . import embedded
 from .backbones import Backbone
 from .checkpoints import load_weights
+from .loading import STATISTICS, pool_patches
 
 WIDTHS = {"vit": 48, "swin": 32}  # entries of a token, whole numbers for 3, 6, 12 and 16 heads; of a Swin's first stage
 CHANNELS = (4, 8, 16, 32)  # of a ResNet's stages, a sixteenth of the published ones
@@ -46,8 +47,10 @@ def narrow_model(name: str) -> tuple[nn.Module, dict]:
         return timm.create_model(timm_name(name), pretrained=False, **changes), changes
 
 
-def narrow_backbone(name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu") -> Backbone:
-    """`load_backbone` of the narrow network: weights come from a file as `write_checkpoint` leaves it, or are random.
+def narrow_backbone(
+    name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu", statistics: str = "checkpoint"
+) -> Backbone:
+    """`loading.load_backbone` of the narrow network: weights come from a file as `write_checkpoint` leaves it, or are random.
 
     Raises:
         BadInput: as `load_backbone`; "pretrained", since nobody publishes weights of these.
@@ -59,9 +62,12 @@ def narrow_backbone(name: str, weights: str | Path | None = None, *, device: str
     if weights is not None:
         load_weights(model, Path(weights), name)
     with watching() as seen:
-        backbone = Backbone(model, name, narrowed(name)[1], entry["mean"], entry["std"])
+        mean, std = STATISTICS[choose("statistics", statistics, STATISTICS)] or (entry["mean"], entry["std"])
+        backbone = Backbone(model, name, narrowed(name)[1], mean, std)
+        if embedded.published().get(name, {}).get("pooling") == "patches":
+            pool_patches(backbone)
     backbone.made_by = seen
-    backbone.architecture = {"rehearsal": changes}  # so no run of it has the name of a real one's
+    backbone.architecture = {**backbone.architecture, "rehearsal": changes}  # so no run of it has the name of a real one's
     if weights is None:
         backbone.drawn = "random, seed 0", backbone.fingerprint
     return backbone.to(device)

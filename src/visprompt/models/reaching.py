@@ -8,12 +8,13 @@ import torch
 from .. import paths
 from ..errors import BadInput
 from ..records import write_whole
-from .backbones import Backbone, load_backbone
+from .backbones import Backbone
+from .loading import load_backbone
 
 RUN = "VISPROMPT_RUN"  # names a run of the book; the Snakefile sets it
 
 
-def backbone_once(name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu") -> Backbone:
+def backbone_once(name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu", **more) -> Backbone:
     """`load_backbone`, which is not tried again where this run of the book has already failed to fetch the weights.
 
     Raises:
@@ -25,7 +26,7 @@ def backbone_once(name: str, weights: str | Path | None = None, *, device: str |
         if asked == run:
             raise BadInput(why)
     try:
-        return load_backbone(name, weights, device=device)
+        return load_backbone(name, weights, device=device, **more)
     except BadInput as error:
         if run and weights == "pretrained" and "cannot be fetched" in str(error):
             write_whole(note, f"{run}\n{error}")

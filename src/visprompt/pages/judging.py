@@ -5,12 +5,14 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from .. import papers
+from .. import papers, paths
 from .. import records as run_records
 from ..data.tasks import embedded_tasks
 from ..errors import BadInput
 from ..models.embedded import networks
 from ..words import NOT_JUDGED, answers
+
+RED = "background: #b00020; color: #fff"  # also where no style sheet is
 
 THEORIES = ("shallow-", "ap-")  # how the kinds of record of the two theories begin
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
@@ -123,6 +125,14 @@ def texts(thing) -> Iterator[str]:
             yield from texts(part)
 
 
+def badge(word: str) -> str:
+    """A word of evidence or of an answer as HTML; on the stage of a rehearsal a red one follows it."""
+    told = f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
+    return (
+        f'{told} <span class="vp-badge vp-rehearsal" style="{RED}">rehearsed, means nothing</span>' if paths.REHEARSAL else told
+    )
+
+
 def rich(text: str) -> str:
     """A text as HTML; what stands between dollars is mathematics, as Sphinx hands it to MathJax."""
     parts = MATHEMATICS.split(text)
@@ -181,10 +191,7 @@ def found_text(claim: papers.Claim, found: dict) -> str:
 
 def claim_html(claim: papers.Claim, found: dict, above: str = "../") -> str:
     """A claim on a page: the paper's sentence, what was found, and how; `above` leads to the page of all claims."""
-    badges = " ".join(
-        f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
-        for word in filter(None, (found["verdict"], found["evidence"]))
-    )
+    badges = " ".join(map(badge, filter(None, (found["verdict"], found["evidence"]))))
     lead = f"<b>{html.escape(claim.where)}:</b> {rich(printed(claim))}"
     told = rich(sentence(claim.metric.strip().rstrip(".")).rstrip("."))
     if found["estimate"] is None:

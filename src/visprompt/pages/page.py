@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from .. import manifests, papers, paths
 from .. import records as run_records
 from ..errors import BadInput, choose
-from ..words import EVIDENCE
+from ..studies import plan
+from ..words import EVIDENCE, NOT_RUN
 from . import judging
 from .parameters import Parameters
 
@@ -79,13 +80,18 @@ class Page:
             )
         )
 
-    def not_run(self, artifact: str, *, command: str, why: str) -> None:
-        """Say that an artifact, or the part of it named in `why`, has not been run, and what would run it."""
+    def not_run(self, artifact: str, *, why: str, command: str = "") -> None:
+        """Say that an artifact, or the part of it named in `why`, has not been run, and what would run it.
+
+        Args:
+            command: for a part that the plan does not know; else it is the plan's.
+        """
         choose("artifact of this notebook", artifact, self.artifacts)
+        command = command or plan.command(artifact)
         self.artifacts[artifact]["not_run"] = {"command": command, "why": why}
         display(
             HTML(
-                f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(why)} '
+                f'<div class="vp-notrun">{judging.badge(NOT_RUN)} {html.escape(why)} '
                 f"This would run it:<pre>{html.escape(command)}</pre></div>"
             )
         )
@@ -108,6 +114,13 @@ class Page:
                 found = judging.repeated(earlier, found)
         self.claims[claim_id] = found
         display(HTML(judging.claim_html(claim, found)))
+
+    def judge_count(self, claim_id: str, count, *, records=(), note: str = "") -> None:
+        """Hold a row of `measure.counts.printed_counts` against a claim; not judged where its settings had to be fitted."""
+        if pd.isna(count.agrees):
+            self.not_judged(claim_id, f"the paper leaves open what it would take: {count.reading}")
+        else:
+            self.judge(claim_id, count.computed, evidence="derived", records=records, note=note or count.reading)
 
     def not_judged(self, claim_id: str, why: str) -> None:
         """Say that what was run cannot test a claim, and why."""
@@ -190,7 +203,7 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
         body = f'<div class="vp-table">{thing.to_html(border=0, escape=escape, index=named)}</div>'
     return (
         f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
-        f'<span class="vp-badge vp-{evidence}">{evidence}</span> <span class="vp-how">{html.escape(how)}</span> '
+        f'{judging.badge(evidence)} <span class="vp-how">{html.escape(how)}</span> '
         f"{links}</figcaption></figure>"
     )
 

@@ -1,10 +1,11 @@
 """The look of the plots and of a mean with its deviation, once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
+from matplotlib.ticker import NullFormatter, NullLocator
 
 from ..methods import names
 
@@ -44,6 +45,11 @@ def spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else "")
 
 
+def with_interval(fit: Mapping | None) -> str:
+    """A slope with its interval as text; None stands for one that too few finished trials allow."""
+    return "too many censored" if fit is None else f"{fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
+
+
 def seeds_line(ax, frame, by: str, label: str | None = None, value: str = "test", **style) -> None:
     """Mean over seeds along a column, with the range of the seeds as bars."""
     by_seed = frame.assign(**{value: frame[value].astype(float)}).groupby([by, "seed"])[value].mean().unstack()
@@ -70,6 +76,16 @@ def plain_ticks(ax, values: Sequence[float]) -> None:
     ax.set_xscale("log")
     ax.set_xticks(sorted(values), [f"{value:g}" for value in sorted(values)])
     ax.minorticks_off()
+
+
+def log_axes(ax, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
+    """Both axes in logarithms, with plain numbers such as 8, 16 and 1,000 instead of powers of ten."""
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xticks(ticks, labels or [f"{tick:g}" for tick in ticks])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def heat_map(ax, values, title: str) -> None:

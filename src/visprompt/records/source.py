@@ -32,6 +32,8 @@ class Module:
     aliases: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # name -> (module or None, name there)
     bases: dict[str, list[ast.AST]] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)  # filled by `hash_of`
+    uses: dict[str, list[tuple[ast.AST, bool]]] = field(default_factory=dict)  # filled by `uses`
+    targets: dict[str, list[tuple["Module", str, bool]]] = field(default_factory=dict)  # by `targets`, till `forget`
 
     def resolve(self, name: str) -> tuple["Module", str] | None:
         """Where a name of this module is defined in the package, and as what; None for a foreign one."""
@@ -162,6 +164,25 @@ def foreign_to(node: ast.AST) -> list[ast.AST]:
     return [n for n, name in named if isinstance(name, ast.Name) and name.id not in own]
 
 
+def uses(at: Module, unit: str) -> list[tuple[ast.AST, bool]]:
+    """What a unit names without binding it, and whether it calls it; of a class, what its decorators and bases name."""
+    if unit not in at.uses:
+        at.uses[unit] = []
+        for node in at.units[unit]:
+            for part in [*node.decorator_list, *node.bases] if isinstance(node, ast.ClassDef) else [node]:
+                called = {id(n.func) for n in walk(part) if isinstance(n, ast.Call)}
+                at.uses[unit] += [(name, id(name) in called) for name in foreign_to(part)]
+    return at.uses[unit]
+
+
+def targets(at: Module, unit: str) -> list[tuple[Module, str, bool]]:
+    """Of what `uses` gives, what this package defines: module, unit, and whether it is called."""
+    if unit not in at.targets:
+        found = [(defined(name, at), called) for name, called in uses(at, unit)]
+        at.targets[unit] = [(*target, called) for target, called in found if target is not None]
+    return at.targets[unit]
+
+
 def is_silent_module(name: str) -> bool:
     """Whether what a module does decides no value."""
     return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-2:]
@@ -224,6 +245,8 @@ def forget(*names: str) -> None:
     """Read these modules, or all, again; for tests, which change them."""
     for name in names or list(MODULES):
         MODULES.pop(name, None)
+    for at in MODULES.values():
+        at.targets.clear()
     paths.cache_clear()
     homes.cache_clear()
 
@@ -277,21 +300,15 @@ def read_by(at: Module, unit: str) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def follow(at: Module, unit: str, whole: bool) -> None:
-        for node in at.units[unit]:
-            parts = [node.decorator_list, node.bases] if isinstance(node, ast.ClassDef) else [node]
-            for part in (p for each in parts for p in (each if isinstance(each, list) else [each])):
-                called = {id(n.func) for n in walk(part) if isinstance(n, ast.Call)}
-                for name in foreign_to(part):
-                    target = defined(name, at)
-                    if target is None or is_silent_module(target[0].name):
-                        continue
-                    there, original = target
-                    if there.name.startswith("notebooks.") and original in NOT_READ:
-                        continue
-                    place, constant = f"{there.name}:{original}", is_constant(there, original)
-                    if place not in found and (constant or (whole and id(name) in called)):
-                        found[place] = hash_of(there, original)
-                        follow(there, original, True)
+        for there, original, called in targets(at, unit):
+            if is_silent_module(there.name):
+                continue
+            if there.name.startswith("notebooks.") and original in NOT_READ:
+                continue
+            place, constant = f"{there.name}:{original}", is_constant(there, original)
+            if place not in found and (constant or (whole and called)):
+                found[place] = hash_of(there, original)
+                follow(there, original, True)
 
     follow(at, unit, False)
     return found
@@ -317,19 +334,30 @@ def stands(units: dict[str, str]) -> bool:
                 return False
         elif often(unit, wanted) < int(times or 1):
             return False
-    return all(said_then.endswith("~") or means_the_same(place, units) for place, said_then in units.items())
+    known = said_of(units)
+    return all(said_then.endswith("~") or means_the_same(place, known) for place, said_then in units.items())
 
 
-def means_the_same(place: str, units: dict[str, str]) -> bool:
-    """Whether what a unit calls or reads by name is what it called or read then, wherever that lives now."""
+def said_of(units: dict[str, str]) -> dict[str, set[str]]:
+    """Name of a unit -> the hashes under that name in a list of units."""
+    known: dict[str, set[str]] = {}
+    for place, value in units.items():
+        known.setdefault(place.split(":")[1], set()).add(value.rstrip("~").partition("*")[0])
+    return known
+
+
+def means_the_same(place: str, known: dict[str, set[str]]) -> bool:
+    """Whether what a unit calls or reads by name is what it called or read then, wherever that lives now.
+
+    Args:
+        known: `said_of` the list that the unit is in.
+    """
     at, unit = module(place.split(":")[0]), place.split(":")[1]
     if at is None or unit not in at.units:
         return True  # it moved; what it says still stands
-    known: dict[str, set] = {}
-    for other, value in units.items():
-        known.setdefault(other.split(":")[1], set()).add(value.rstrip("~").partition("*")[0])
-    for node in (n for top in at.units[unit] if not isinstance(top, ast.ClassDef) for n in foreign_to(top)):
-        target = defined(node, at)
-        if target is not None and target[1] in known and hash_of(*target) not in known[target[1]]:
+    if isinstance(at.units[unit][0], ast.ClassDef):
+        return True  # its bases are units of the list themselves
+    for there, original, _ in targets(at, unit):
+        if original in known and hash_of(there, original) not in known[original]:
             return False
     return True

@@ -51,8 +51,14 @@ class Seen:
             if "*" not in said and "~" not in said
         }
         found = {place: f"{said}*{times[place]}" if times.get(place, 1) > 1 else said for place, said in sorted(found.items())}
-        unsure = [place for place in found if not source.means_the_same(place, found)]
+        known = source.said_of(found)
+        unsure = [place for place in found if not source.means_the_same(place, known)]
         return found | {place: f"{found[place].rstrip('~')}~" for place in unsure}
+
+    def __deepcopy__(self, memo: dict) -> "Seen":
+        twin = Seen()
+        twin.add(self)
+        return twin  # in this process nothing need be looked up, as `__getstate__` does
 
     def __getstate__(self):
         return {"codes": {}, "classes": set(), "elsewhere": self.units()}  # code objects cannot go to another process
@@ -128,16 +134,21 @@ def note(seen: Seen) -> None:
 
 
 def remember(function: Callable) -> Callable:
-    """Cache results like `functools.cache`; a result found again counts as computed, for the watch."""
+    """Cache results like `functools.cache`; a result found again counts as computed, for the watch.
+
+    Where no watch is on the function runs unwatched, which is faster, and once more when one needs its code.
+    """
     kept: dict = {}
 
     @functools.wraps(function)
     def wrapped(*args):
-        if args not in kept:
+        if STACK and (args not in kept or kept[args][1] is None):
             with watching() as seen:
                 kept[args] = function(*args), seen
-        else:
+        elif STACK:
             note(kept[args][1])
+        elif args not in kept:
+            kept[args] = function(*args), None
         return kept[args][0]
 
     wrapped.cache_clear = kept.clear

@@ -18,12 +18,14 @@ import nbformat
 
 from .. import paths
 from ..errors import BadInput, choose
-from . import number_pages, tables
+from ..pages import judging
+from ..words import REHEARSED
+from . import number_pages, recipe_pages, tables
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MAKERS = {**tables.MAKERS, **number_pages.MAKERS}
+MAKERS = {**tables.MAKERS, **number_pages.MAKERS, **recipe_pages.MAKERS}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
@@ -42,7 +44,7 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     # Not as `_static`: Jupyter Book would load every script it finds there, MathJax twice.
     shutil.copytree(root / "book" / "_static", pages / "static")
     for page in pages.glob("*.md"):
-        text = page.read_text(encoding="utf-8")
+        text = warned(page.read_text(encoding="utf-8"), profile)
         page.write_text(MARKER.sub(lambda match: make(match[1], results, root), text), encoding="utf-8")
     for folder in ("notebooks", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
@@ -78,8 +80,16 @@ def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
         f'<a href="../downloads/{name}.ipynb" download>executed notebook ({name}.ipynb)</a>.</p>'
     )
-    title.source = re.sub(r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{line}\n", title.source, count=1)
+    title.source = warned(re.sub(r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{line}\n", title.source, count=1), profile)
     nbformat.write(notebook, pages / "notebooks" / f"{name}.ipynb")
+
+
+def warned(text: str, profile: str) -> str:
+    """The text of a page; of a rehearsal with a red line below its title."""
+    if profile != "rehearsal":
+        return text
+    line = f'<p class="vp-rehearsal" style="{judging.RED}; padding: .5em">{REHEARSED}</p>'
+    return re.sub(r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{line}\n", text, count=1)
 
 
 def build(profile: str, root: Path | None = None) -> Path:

@@ -17,7 +17,10 @@ from .. import papers, paths
 from ..chapters.ap_runs import BACKBONES, LAYER_TASKS, NINETEEN
 from ..data.rehearsed import write_tasks
 from ..errors import BadInput, choose
+from ..manifests import load_yaml
 from ..models.narrow import write_checkpoint
+from ..studies import plan
+from ..studies.casting import cast_for
 from ..studies.grids import cast
 from ..words import REHEARSED
 from .results import notebooks, read_notebook
@@ -55,7 +58,9 @@ def write_data(folder: Path) -> None:
 
 def write_weights(folder: Path) -> None:
     """Write a checkpoint for every backbone of the paper profile."""
-    for name in dict.fromkeys([*cast("paper").backbones.values(), *BACKBONES["paper"]]):
+    recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
+    played = [name for recipe in recipes for name in cast_for(recipe, "paper").backbones.values()]
+    for name in dict.fromkeys([*played, *BACKBONES["paper"]]):
         write_checkpoint(name, folder)
 
 
@@ -64,15 +69,22 @@ def weights(stage: Path) -> list[str]:
     return [f"{path.stem}={path}" for path in sorted((stage / "weights").iterdir())]
 
 
+def planned() -> int:
+    """How many runs the plan of all artifacts has with one rate and one seed."""
+    actors = cast("rehearsal")
+    cells = [cell for id in plan.artifacts() for cell in plan.cells_of(id, "rehearsal", actors)]
+    return len({(cell.recipe, repr(cell.run)) for cell in cells})
+
+
 def report(stage: Path) -> tuple[pd.DataFrame, list[str]]:
-    """(a row a kind of run: done and failed; what is open: artifacts and notebooks, each with the reason).
+    """(a row a kind of run: planned, where the plan says so, done and failed; what is open: artifacts and notebooks, each with the reason).
 
     Only what ran on this stage counts as run; an artifact is filled where its page shows something.
     """
     here = stage / "build" / "records"
     done = {kind: len(list((here / kind).rglob("*.json"))) for kind in RUNS}
     failed = {kind: len(list((here / "failed" / kind).rglob("*.json"))) for kind in RUNS}
-    table = pd.DataFrame({"planned": {k: done[k] + failed[k] for k in RUNS}, "done": done, "failed": failed})
+    table = pd.DataFrame({"planned": {"tune": planned()}, "done": done, "failed": failed}, index=RUNS).fillna(0)
     open_, filled = [], 0
     for name in notebooks(paths.ROOT):
         try:

@@ -18,7 +18,8 @@ from ..data import catalogue
 from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
 from ..data.tasks import SPLITS, load_task
-from ..models.backbones import load_backbone
+from ..models.loading import load_backbone
+from ..pages.judging import badge as shown_badge
 from ..pages.judging import condition, found_text, printed, rich, sentence
 from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 
@@ -61,8 +62,7 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
 
 def badge(word: str | None) -> str:
     """One evidence or verdict word, coloured; the word itself carries the meaning."""
-    word = html.escape(word or NOT_RUN)
-    return f'<span class="vp-badge {css(word)}">{word}</span>'
+    return shown_badge(word or NOT_RUN)
 
 
 def css(word: str) -> str:

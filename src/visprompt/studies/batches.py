@@ -18,9 +18,10 @@ from ..errors import BadInput, choose
 from ..records import run_all
 from ..records.store import write_whole
 from .budget import there
+from .doing import ready
 from .grids import cast
-from .plan import Planned, artifacts, cells_of, ready, runs_of
-from .sweeps import Bench, Lab, Run, row_of
+from .plan import Planned, artifacts, cells_of, runs_of
+from .sweeps import Lab, LabSettings, Run, row_of
 
 SETUP_MINUTES = 0.25  # interpreter, imports, one checkpoint and one data set: what a job costs before its first run
 NOTEBOOK = "batch"
@@ -49,7 +50,7 @@ def run_id(run: Planned) -> str:
 
 def cell_of(run: Planned) -> tuple[str, str]:
     """The recipe and cell whose search a run belongs to, or waits for."""
-    return run.recipe, repr(run.like or replace(run.run, seed=0, rate=None))
+    return run.recipe, repr(run.like or replace(run.run, seed=0, rate=None, changes={}, trial=False))
 
 
 def batches(runs: Iterable[Planned], minutes: Callable[[Planned], float], bound: float = 30.0) -> list[Job]:
@@ -166,7 +167,7 @@ def do(runs: Sequence[Planned], **bench) -> pd.DataFrame:
     """Do runs of one profile, each that has no record yet; one that fails does not stop the others.
 
     Args:
-        bench: fields of `sweeps.Bench` beside the recipe.
+        bench: fields of `sweeps.LabSettings` beside the recipe.
 
     Returns:
         A row a run, as of `sweeps.sweep`, with the run's id.
@@ -174,7 +175,7 @@ def do(runs: Sequence[Planned], **bench) -> pd.DataFrame:
     Raises:
         BadInput: after the last run, when any failed.
     """
-    labs = {recipe: Lab(Bench(recipe, **bench)) for recipe in {run.recipe for run in runs}}
+    labs = {recipe: Lab(LabSettings(recipe, **bench)) for recipe in {run.recipe for run in runs}}
     named = [(run.run.label, lambda run=run: labs[run.recipe].do(at_rate(run, labs[run.recipe]))) for run in runs]
     records = run_all(named, "batch")
     return pd.DataFrame([{**row_of(run.run, record), "id": run_id(run)} for run, record in zip(runs, records, strict=True)])

@@ -13,9 +13,10 @@ from ..errors import BadInput
 from ..methods import settings_of as method_settings
 from ..records import is_current, stores
 from ..records import store as records
+from ..training.recipe import Recipe
 from .forecast import Fetch, checkpoint_files, data_files, speed_of
-from .grids import Cast, cast, family_of
-from .plan import Planned, artifact, artifacts, cells_of, command, groups, recipe_of, runs_of, told
+from .grids import Cast, cast
+from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, runs_of, told
 from .sweeps import rate_name
 
 ALL = "all"  # the row of all artifacts together
@@ -157,13 +158,13 @@ def recorded(runs: Iterable[Planned]) -> set[tuple]:
 def fits(run: Planned, settings: dict, weights: str) -> bool:
     """Whether a record's settings are those of a planned run."""
     one = run.run
-    recipe = asdict(recipe_of(run.recipe, family_of(one.backbone), one.method, groups().get(one.task)))
-    field, said = rate_name(one.method), dict(settings["recipe"])
-    if run.like is None:
-        recipe |= {} if one.rate is None else {field: one.rate}
-    else:
-        said[field] = recipe[field]
-    chosen = json.loads(json.dumps(asdict(method_settings(one.method, **one.settings))))
+    lab = lab_of(run.recipe)
+    recipe, said = asdict(lab.recipe(one)), dict(settings["recipe"])
+    if run.like is not None:
+        searched = {rate_name(one.method), *(name for tried in lab.trials(run.like) for name in tried.changes)}
+        said |= {name: recipe[name] for name in searched}
+    said = asdict(Recipe()) | said  # a field that is newer than the record
+    chosen = json.loads(json.dumps(asdict(method_settings(one.method, **lab.chosen(one)))))
     same = settings["method_settings"] == chosen and settings.get("prepared_on") == one.prepared_on
     sized = one.train_size is None or settings["train_size"] == one.train_size
     return same and sized and said == recipe and one.scratch == weights.startswith("random")

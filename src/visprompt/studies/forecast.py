@@ -20,7 +20,7 @@ from ..models import embedded
 from ..models.backbones import load_backbone
 from ..models.blocks import Hooks
 from ..records import all_records, recorded
-from .plan import Planned, family_of, groups, recipe_of
+from .plan import Planned, family_of, lab_of
 
 TRAINED_BACKWARD = 2  # operations of a backward pass over those of the forward one, where all weights are trained
 FROZEN_BACKWARD = 1  # where gradients only pass through
@@ -95,13 +95,14 @@ def operations(run: Planned) -> float | None:
     every step. A backward pass counts as much as the forward one, and twice as much where all weights are trained.
     None where the number of images is not known.
     """
-    one, r = run.run, recipe_of(run.recipe, family_of(run.run.backbone), run.run.method, groups().get(run.run.task))
-    train, val, test = sizes(one.task)
+    one, lab = run.run, lab_of(run.recipe)
+    r, settings, (train, val, test) = lab.recipe(one), lab.chosen(one), sizes(one.task)
     train = one.train_size or train
     if None in (train, val, test):
         return None
+    train += val * lab.joins(one)
     net, start = network(one.backbone), first_trained(one)
-    extra = one.settings.get("prompt_tokens", 0) if one.method != "ap" else 0
+    extra = settings.get("prompt_tokens", 0) if one.method != "ap" else 0
     above, whole = net.part(start, extra), net.part(-1, extra)
     backward = TRAINED_BACKWARD if method_class(one.method).trains_backbone else FROZEN_BACKWARD
     step, once = above * (1 + backward), whole - above
@@ -134,8 +135,8 @@ class Speed:
 
     def hours(self, run: Planned) -> float | None:
         """Hours of a run; None where no manifest says how many images there are."""
-        recipe, found = recipe_of(run.recipe, family_of(run.run.backbone), run.run.method, None), operations(run)
-        return None if found is None else found / self.by_precision[recipe.precision] / 3600
+        found = operations(run)
+        return None if found is None else found / self.by_precision[lab_of(run.recipe).recipe(run.run).precision] / 3600
 
 
 def speed_of(device: str | None) -> Speed:

@@ -256,14 +256,14 @@ def with_rates(
     if compute:
         at_best_rates([run for run in searched.values() if not unable(run, lab)], lab, True, f"search of {name}")
 
-    def searched_rate(run: Run) -> float | None:
+    def searched_rate(run: Run) -> tuple[float | None, dict]:
         best, _ = looked_up(lambda: at_best_rates([run], lab, False)[0], run, lab)
-        return run.rate if best is None else best.rate
+        return (run.rate, run.changes) if best is None else (best.rate, best.changes)
 
     rates = {}
 
-    def rate_like(run: Run, variant: str) -> float | None:
-        """The rate of a variant of the benchmark on the run's backbone and task, else on the nearest backbone."""
+    def rate_like(run: Run, variant: str) -> tuple[float | None, dict]:
+        """What the search chose for a variant of the benchmark on the run's backbone and task, else on the nearest backbone."""
         parts = {name: part for part, name in cast.backbones.items()}
         near = "mae" if "mae" in parts[run.backbone] else "supervised"
         for backbone in dict.fromkeys([run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]):
@@ -273,16 +273,18 @@ def with_rates(
             like = Run(backbone, run.task, method, settings=given)
             if repr(like) not in rates:
                 rates[repr(like)] = searched_rate(like)
-            if rates[repr(like)] is not None:
+            if rates[repr(like)][0] is not None:
                 return rates[repr(like)]
-        return None
+        return None, {}
 
     result = []
     for i, (variant, run, rate_of) in enumerate(found):
         if rate_of not in (None, "none"):
-            run = replace(run, rate=rate_like(run, rate_of))
+            rate, changes = rate_like(run, rate_of)
+            run = replace(run, rate=rate, changes=changes)
         elif i in searched:
-            run = replace(run, rate=searched_rate(run))
+            rate, changes = searched_rate(run)
+            run = replace(run, rate=rate, changes=changes)
         result.append((variant, run))
     return result
 

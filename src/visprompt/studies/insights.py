@@ -14,6 +14,7 @@ from ..data.tasks import normalise
 from ..measure.attention import prompt_attention
 from ..measure.similarity import linear_cka, normalised_mutual_information
 from ..records import Record, recorded
+from ..training import as_asked
 from ..training.loop import accuracy, data_of, fit, run_settings
 from .sweeps import Lab, Run
 
@@ -26,13 +27,19 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     return recorded(
         kind,
         settings,
-        partial(measure, ready),
+        partial(measure_as_asked, measure, ready) if as_asked.asks(ready["recipe"]) else partial(measure, ready),
         data=data_of(task.fingerprint, other and other.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],
         about=lab.about(run),
         run=compute,
     )
+
+
+def measure_as_asked(measure, ready: dict) -> dict:
+    """A measurement on a run whose recipe asks something beside the plain loop; see `as_asked`."""
+    with as_asked.within(ready["model"], ready["task"], ready["recipe"], ready["seed"]):
+        return measure(ready)
 
 
 def under_noise(run: Run, lab: Lab, levels: Sequence[float] = (0.0, 0.05, 0.1, 0.2, 0.3), compute: bool = True):

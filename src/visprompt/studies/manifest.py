@@ -102,7 +102,7 @@ def plan_schema() -> dict:
         {"made": listed(one_of(WAYS, "way"), uniqueItems=True)},
         {"studies": named(what), "data": names, "networks": names, "command": TEXT, "note": TEXT},
     )
-    return mapping({"papers": named(paper), "artifacts": named(entry)})
+    return mapping({"papers": named(paper), "shown": names, "larger": names, "artifacts": named(entry)})
 
 
 def plan_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -131,3 +131,29 @@ def plan_faults(content: dict, file: Path) -> Iterable[Fault]:
             for key, allowed in {**parts, "variants": variants, "without": variants, "methods": METHODS}.items():
                 for given_name in what.get(key, ()):
                     yield from known((*path, "studies", name, key), key.rstrip("s"), given_name, allowed)
+
+
+def segmentation_schema() -> dict:
+    """`segmentation.yaml`; the settings of a variant are in `segmentation_faults`."""
+    seed = {"type": "integer", "minimum": 0}
+    profile = mapping(
+        {
+            "backbone": TEXT,
+            "tasks": named(TEXT),
+            "prompts": mapping({"few": COUNT, "many": COUNT}),
+            "factors": listed({"type": "number", "exclusiveMinimum": 0}, uniqueItems=True),
+            "seeds": listed(seed, uniqueItems=True),
+        }
+    )
+    variant = {"type": "object", "properties": {"method": method()}, "required": ["method"]}
+    return mapping({"profiles": mapping({name: profile for name in PLANS}), "variants": named(variant)})
+
+
+def segmentation_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Recipes exist, and settings are the methods'."""
+    recipes = load_yaml(file.parent / "segmentation_recipes.yaml")
+    for name, profile in content["profiles"].items():
+        for task, recipe in profile["tasks"].items():
+            yield from known(("profiles", name, "tasks"), "segmentation recipe", recipe, recipes, task)
+    for variant, given in content["variants"].items():
+        yield from method_settings(("variants", variant), given["method"], given, ("few", "many"), ("method",))

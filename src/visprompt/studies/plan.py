@@ -5,21 +5,20 @@
 
 import difflib
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-
-import numpy as np
-import pandas as pd
 
 from .. import paths
 from ..data import catalogue
 from ..data.tasks import embedded_tasks
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
+from ..models import embedded
 from ..training.recipe import Recipe
-from .grids import Cast, cast, cells, depth_of, family_of, form, share
-from .sweeps import FACTORS, Bench, Lab, Run, at_best_rates, rate_name, sweep
+from .casting import under
+from .grids import Cast, cast, cells, depth_of, family_of, form
+from .sweeps import Lab, LabSettings, Run
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
 SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"
@@ -54,7 +53,7 @@ class Cell:
     recipe: str  # of recipes.yaml
     profile: str
     seeds: tuple[int, ...]
-    grid: tuple[float, ...]  # factors of the recipe's rate that are tried with seed 0; none: the recipe's own is taken
+    grid: str  # which of the recipe's searches is done with seed 0; "": none, its own rate is taken
     like: Run | None  # the run whose search gives the rate, where it is not this cell's own
     selection: str
 
@@ -131,17 +130,26 @@ def notebooks() -> dict[str, str]:
     return {id: name for name, entry in pages.items() for id in entry["artifacts"]}
 
 
+BENCH = 'make bench ARGS="--device cuda"'
+
+
 def command(id: str, profile: str = "paper") -> str:
-    """The command that makes an artifact in a profile. FOLDER stands for the folder of the data sets."""
-    entry, name = artifact(id), notebooks()[id]
-    if entry.command and profile != "quick":
+    """The commands that make an artifact in a profile, one a line. FOLDER stands for the folder of the data sets."""
+    entry, name, quick = artifact(id), notebooks()[id], profile == "quick"
+    if entry.command and not quick:
         return entry.command
-    if profile == "quick":
-        return f"make notebook NAME={name}"
-    if "runs" in entry.made:
-        return f"visprompt study {id} --profile {profile} --data-dir FOLDER"
-    needs = ' ARGS="-p data_dir FOLDER"' if entry.data else ""
-    return f"make notebook NAME={name}" + (f" PROFILE={profile}{needs}" if {"theory", "weights"} & {*entry.made} else "")
+    whole = f'make notebook NAME={name} PROFILE={profile} ARGS="-p data_dir FOLDER'
+    if "runs" in entry.made and not quick:
+        files = sorted({cell.run.backbone for cell in cells_of(id)} & {*embedded.from_files()})  # that have no address
+        given = " ".join(f"{file}=FILE" for file in files)
+        lines = [f"visprompt study {id} --profile {profile} --data-dir FOLDER" + f" --weights {given}" * bool(given)]
+        if name.partition("_")[0] in written()["shown"]:
+            lines.append(whole + f" -p weights '[{given}]'" * bool(given) + " -p studies '[]'\"")
+        return "\n".join(lines + [BENCH] * ("measured" in entry.made))
+    if (entry.data or entry.networks) and not quick:
+        return f'{whole}"'
+    profiled = "" if quick or "theory" not in entry.made else f" PROFILE={profile}"
+    return f"make notebook NAME={name}{profiled}" + (' ARGS="-p larger True"' if name in written()["larger"] else "")
 
 
 def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> list[Cell]:
@@ -161,6 +169,7 @@ def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> lis
 def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
     """The cells of a study that `what`, an entry of plan.yaml, takes, with the recipe of a paper."""
     recipe, seeds = conditions(paper, actors.profile)
+    actors = under(recipe, actors)
     tasks = None if "tasks" not in what else {task for part in what["tasks"] for task in actors.playing(part)}
     only = set(what.get("only", ())) & {task for part in actors.tasks for task in actors.playing(part)}
     networks = None if "backbones" not in what else {actors.backbones.get(part) for part in what["backbones"]}
@@ -173,7 +182,7 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
         if variant not in what.get("variants", [variant]) or run.method not in what.get("methods", [run.method]):
             continue
         like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
-        grid, how = ((), GIVEN) if rate_of == NO_SEARCH else (FACTORS, SELECTION)
+        grid, how = (LabSettings().search, SELECTION) if rate_of is None or like else ("", GIVEN)
         found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
     return found
 
@@ -187,29 +196,56 @@ def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
     return chosen["recipe"], tuple(range(chosen["seeds"]))
 
 
-def nearest_search(run: Run, variant: str, actors: Cast) -> Run:
-    """The run whose search gives the rate of another: a variant of the benchmark, where it is searched.
+def nearest_search(run: Run, variant: str, actors: Cast) -> Run | None:
+    """The run whose search gives the rate of another: a variant of the benchmark on the nearest backbone that is searched.
 
-    It is searched on the backbones of `benchmark` and `pretraining`; a larger masked autoencoder takes the rate of the
-    smaller one, and every other backbone that of the supervised one, as `grids.with_rates` does.
+    As in `grids.with_rates`: a larger masked autoencoder takes the rate of the smaller one, other backbones that of the
+    supervised one. None where the task is not searched; then the recipe's rate is taken.
     """
     parts = {name: part for part, name in actors.backbones.items()}
-    searched = [actors.backbones[part] for part in ("supervised", "mae", "mocov3") if part in actors.backbones]
-    near = "mae" if "mae" in parts[run.backbone] else "supervised"
-    backbone = run.backbone if run.backbone in searched else actors.backbones.get(near, run.backbone)
     given = dict(study_form("benchmark", actors.profile)["variants"][variant])
     method = given.pop("method")
-    return Run(backbone, run.task, method, settings={key: actors.prompts.get(value, value) for key, value in given.items()})
+    given = {key: actors.prompts.get(value, value) for key, value in given.items()}
+    near = "mae" if "mae" in parts[run.backbone] else "supervised"
+    for backbone in (run.backbone, actors.backbones.get(near), actors.backbones.get("supervised")):
+        like = Run(backbone, run.task, method, settings=given)
+        if repr(like) in searched_runs(actors):
+            return like
+    return None
+
+
+@functools.cache
+def searched_runs(actors: Cast) -> set[str]:
+    """The runs of the benchmark, under every pre-training, that have a search of their own."""
+    actors = replace(actors, only_tasks=(), only_methods=())
+    every = [cell for name in ("benchmark", "pretraining") for cell in all_cells(name, actors)]
+    return {repr(run) for _, run, rate_of in every if rate_of is None}
 
 
 class Paper(Lab):
-    """A lab that knows of a backbone only its family and of a task only whether it is fine-grained, and loads nothing."""
+    """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe it reads once."""
+
+    def __init__(self, bench: LabSettings):
+        super().__init__(bench)
+        self.read: dict[tuple, Recipe] = {}
 
     def backbone(self, name: str, scratch: bool = False):
         return SimpleNamespace(family=family_of(name))
 
-    def special(self, task: str) -> dict:
-        return self.fine if groups().get(task) == "fine" else {}
+    def joins(self, run: Run) -> bool:
+        return not run.trial and run.train_size is None and self.protocol.joins(groups().get(run.task, "other"))
+
+    def recipe(self, run: Run) -> Recipe:
+        key = family_of(run.backbone), run.method, groups().get(run.task), run.rate, repr(run.changes)
+        if key not in self.read:
+            self.read[key] = super().recipe(run)
+        return self.read[key]
+
+
+@functools.cache
+def lab_of(recipe: str) -> Paper:
+    """The lab of a recipe that loads nothing."""
+    return Paper(LabSettings(recipe))
 
 
 @functools.cache
@@ -217,13 +253,6 @@ def groups() -> dict[str, str]:
     """The group of every task, of the papers and embedded."""
     found = {task: about["group"] for one in catalogue.datasets().values() for task, about in one.tasks.items()}
     return found | {task: about["group"] for task, about in embedded_tasks().items()}
-
-
-@functools.cache
-def recipe_of(recipe: str, family: str, method: str, group: str | None) -> Recipe:
-    """The recipe of a method, as `Lab.recipe` reads it; family and group stand for their backbones and tasks."""
-    task = next((task for task, one in groups().items() if one == group), "")
-    return Paper(Bench(recipe)).recipe(Run(family, task, method))  # its name says a backbone's family
 
 
 @functools.cache
@@ -239,14 +268,14 @@ whole_cast = functools.cache(cast)
 def runs_of(found: Iterable[Cell]) -> list[Planned]:
     """The trainings of cells, each once, a search before what needs its rate.
 
-    The best run of a search is the cell's run with seed 0.
+    The best run of a search is the cell's run with seed 0, but where final runs are trained on the validation images too.
     """
     runs = []
     for cell in found:
-        searched = cell.like or cell.run
+        searched, lab = cell.like or cell.run, lab_of(cell.recipe)
         if cell.grid:
-            runs += [planned(cell, tried, "search") for tried in trials(searched, cell.recipe, cell.grid)]
-        own = cell.grid and cell.like is None  # whose seed 0 is one of the search
+            runs += [planned(cell, tried, "search") for tried in lab.trials(searched)]
+        own = cell.grid and cell.like is None and not lab.joins(cell.run)  # whose seed 0 is one of the search
         for seed in cell.seeds[1:] if own else cell.seeds:
             runs.append(planned(cell, replace(cell.run, seed=seed), "final", searched if cell.grid else None))
     return list({run.key: run for run in runs}.values())
@@ -255,60 +284,3 @@ def runs_of(found: Iterable[Cell]) -> list[Planned]:
 def planned(cell: Cell, run: Run, stage: str, like: Run | None = None) -> Planned:
     """A training of a cell."""
     return Planned(cell.study, cell.variant, run, cell.recipe, cell.profile, stage, like)
-
-
-def trials(run: Run, recipe: str, grid: Sequence[float]) -> list[Run]:
-    """The runs of a search, the one at the recipe's own rate first; see `sweeps.at_best_rates`."""
-    found = recipe_of(recipe, family_of(run.backbone), run.method, groups().get(run.task))
-    rate = getattr(found, rate_name(run.method)) or found.learning_rate
-    return [replace(run, rate=rate * factor) for factor in sorted(grid, key=lambda factor: abs(np.log(factor)))]
-
-
-def ready(run: Planned, lab: Lab) -> Run:
-    """A planned run as `Lab.do` takes it, at the rate that its search gave; the recipe's where the search is not whole."""
-    return at_rate_of(run.run, run.like, lab)
-
-
-def at_rate_of(run: Run, like: Run | None, lab: Lab) -> Run:
-    """A run at the rate that the search of another gave; as it is where there is none."""
-    if like is None:
-        return run
-    (best,) = at_best_rates([like], lab, compute=False)
-    return replace(run, rate=best.rate)
-
-
-def do(found: Sequence[Cell], lab: Lab, label: str) -> pd.DataFrame:
-    """Do the runs of cells that have no record yet, searches first, and return a row for every cell and seed.
-
-    Returns:
-        The columns of `sweeps.sweep`, "variant" and "group".
-
-    Raises:
-        BadInput: runs failed.
-    """
-    searched = {repr(cell.like or cell.run): cell.like or cell.run for cell in found if cell.grid}
-    at_best_rates(list(searched.values()), lab, True, f"search of {label}")
-    rated = [(cell, at_rate_of(cell.run, (cell.like or cell.run) if cell.grid else None, lab)) for cell in found]
-    wanted = [(cell.variant, replace(run, seed=seed)) for cell, run in rated for seed in cell.seeds]
-    frame = sweep([run for _, run in wanted], lab, label)
-    return frame.assign(variant=[variant for variant, _ in wanted], group=frame.task.map(groups()))
-
-
-def of_artifact(id: str, actors: Cast, lab: Callable[[str], Lab], *, seeds: Sequence[int] | None, part: str) -> pd.DataFrame:
-    """Do the runs of an artifact; see `do`.
-
-    Args:
-        lab: gives the lab of a recipe.
-        seeds: in place of those of its paper.
-        part: "2/3" takes the second of every three cells.
-
-    Raises:
-        BadInput: unknown artifact, one that no run makes, an impossible part, or runs that failed.
-    """
-    number, parts = share(part)
-    found = cells_of(id, actors=actors)
-    if not found:
-        why = f"{actors.profile} has none of it" if artifact(id).studies else f"it is made by {told(artifact(id))}"
-        raise BadInput(f"nothing to run of {id}: {why}; give {command(id, actors.profile)}.")
-    mine = [cell if seeds is None else replace(cell, seeds=tuple(seeds)) for cell in found[number - 1 :: parts]]
-    return do(mine, lab(mine[0].recipe), id) if mine else pd.DataFrame()

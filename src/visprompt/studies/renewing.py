@@ -4,15 +4,18 @@ import random
 from collections.abc import Mapping
 
 from .. import records
+from ..data.joining import joined
 from ..data.tasks import Task, embedded_tasks, load_task
 from ..errors import BadInput, choose
 from ..measure.cost import measured_cost
 from ..measure.turns import speeds_in_turns
 from ..methods import build_method
-from ..models.backbones import Backbone, load_backbone
+from ..models.backbones import Backbone
+from ..models.loading import load_backbone
 from ..progress import progress
 from ..records.keeping import keep_record
-from ..training.loop import fit, tune
+from ..training import as_asked
+from ..training.loop import fit, fit_as_asked, tune
 from ..training.recipe import Recipe
 from .grids import share
 
@@ -28,6 +31,8 @@ def backbone_of(record: records.Record, weights: Mapping[str, str]) -> Backbone:
     name = record.settings["backbone"]
     chosen = None if record.weights.startswith("random") else weights.get(name, "pretrained")
     backbone = load_backbone(name, chosen)
+    normed = record.settings["normalisation"]  # a recipe may have had other statistics than the checkpoint's
+    backbone.mean, backbone.std = tuple(normed["mean"]), tuple(normed["std"])
     if backbone.fingerprint != record.weights:
         raise BadInput(
             f"record {record.id} was made with weights {record.weights} of {name}; here are {backbone.fingerprint}. "
@@ -50,7 +55,9 @@ def tasks_of(record: records.Record, data_dir: str | None) -> tuple[Task, Task |
         return load_task(name, folder, image_size=s["image_size"], resize=resize, **size)
 
     task = load(s["task"])
-    if len(task.train[1]) != s["train_size"]:
+    if "trained_on" in record.about:
+        task = joined(task)
+    elif len(task.train[1]) != s["train_size"]:
         task = load(s["task"], train_size=s["train_size"])
     other = load(s["prepared_on"]) if "prepared_on" in s else None
     if record.data.split(",")[0] != task.fingerprint:
@@ -124,7 +131,8 @@ def verify(count: int, seed: int = 0, weights: Mapping[str, str] = {}, data_dir:
         raise BadInput("no kept record of kind tune is current; renew some first: visprompt renew tune.")
     rows = []
     for record in progress(random.Random(seed).sample(kept, min(count, len(kept))), "verifying"):
-        now = fit(**ready(record, weights, data_dir))["test"]
+        made = ready(record, weights, data_dir)
+        now = (fit_as_asked if as_asked.asks(made["recipe"]) else fit)(**made)["test"]
         s, here = record.settings, {**records.hardware(), **records.versions()}
         other = {**record.hardware, **record.versions}
         notes = [

@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from .. import paths
-from ..data.layouts import task_folder
+from ..data.joining import JOINED, joined
+from ..data.layouts import digest_of_lists, task_folder
+from ..data.originals import WHOLE_CROPS, with_originals
 from ..data.tasks import embedded_tasks, group_of, load_task
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
@@ -19,6 +20,7 @@ from ..models.narrow import narrow_backbone
 from ..models.reaching import backbone_once
 from ..records import Record, forget_failure, is_current, record_failure, recorded, run_all
 from ..training.loop import SHARED, data_of, settings_of, tune
+from ..training.protocol import Protocol, protocol, tries
 from ..training.recipe import Recipe, load_recipe, settled
 
 
@@ -35,6 +37,8 @@ class Run:
     rate: float | None = None  # learning rate in place of the recipe's, such as one chosen for this block
     scratch: bool = False  # random weights in place of the pretrained ones
     prepared_on: str | None = None  # another task, whose images the method sees before the first step
+    changes: dict = field(default_factory=dict)  # more of the recipe, such as a decay that a search chose
+    trial: bool = False  # one of a search: trained on train alone, whatever the recipe's final runs are trained on
 
     @property
     def label(self) -> str:
@@ -43,8 +47,12 @@ class Run:
         return f"{self.method} on {self.task}, {self.backbone}{changes}, seed {self.seed}"
 
 
+class Usual(int):
+    """A profile's number of prompt tokens, in whose place a recipe may have the task's own."""
+
+
 @dataclass(frozen=True)
-class Bench:
+class LabSettings:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
@@ -53,6 +61,7 @@ class Bench:
     device: str = "cpu"
     changes: dict = field(default_factory=dict)  # fields of the recipe that a notebook parameter overrides
     profile: str = "quick"  # told in the records
+    search: str = "ours"  # which of the recipe's searches chooses a rate
 
 
 @dataclass(frozen=True)
@@ -91,16 +100,16 @@ def files_of(words: Sequence[str]) -> dict[str, str]:
 class Lab:
     """Does runs; every backbone and every task is loaded once, and a look-up draws no images and builds no model."""
 
-    def __init__(self, bench: Bench):
+    def __init__(self, bench: LabSettings):
         self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
         self.files = named_files(bench.weights)
         recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
         self.fine = recipes[choose("recipe", bench.recipe, recipes)].get("fine", {})
 
-    @property
-    def factors(self) -> tuple[float, ...]:
-        """What a search multiplies the recipe's rate with; a rehearsal tries that rate alone."""
-        return (1.0,) if self.bench.profile == "rehearsal" else FACTORS
+    @cached_property
+    def protocol(self) -> Protocol:
+        """What the recipe says beside its fields."""
+        return protocol(self.bench.recipe)
 
     def weights_of(self, name: str) -> str | None:
         """What `load_backbone` takes as weights of a backbone.
@@ -130,13 +139,14 @@ class Lab:
         if (name, scratch) in self.refused:
             raise BadInput(self.refused[name, scratch])
         if (name, scratch) not in self.backbones:
+            weights = None if scratch else self.weights_of(name)
+            load = narrow_backbone if self.bench.profile == "rehearsal" else backbone_once
             try:
-                weights = None if scratch else self.weights_of(name)
-                load = narrow_backbone if self.bench.profile == "rehearsal" else backbone_once
-                self.backbones[name, scratch] = load(name, weights, device=self.bench.device)
+                found = load(name, weights, device=self.bench.device, statistics=self.protocol.statistics)
             except BadInput as error:
                 self.refused[name, scratch] = str(error)
                 raise
+            self.backbones[name, scratch] = found
             self.prints[name, scratch] = self.backbones[name, scratch].fingerprint
         return self.backbones[name, scratch]
 
@@ -201,13 +211,52 @@ class Lab:
             SHARED.leave(self.tasks.pop(key).fingerprint)
 
     def special(self, task: str) -> dict:
-        """What the recipe has different for fine-grained tasks: fields of the recipe, and the resize rule."""
+        """What the recipe has different for fine-grained tasks; `images` knows the other groups too."""
         return self.fine if group_of(task) == "fine" else {}
+
+    def joins(self, run: Run) -> bool:
+        """Whether a run is a final one that the recipe trains on train and val together."""
+        return not run.trial and run.train_size is None and self.protocol.joins(group_of(run.task))
+
+    def images(self, run: Run):
+        """The task of a run, prepared as its recipe says; train and val are joined where `joins`."""
+        key = run.task, self.backbone(run.backbone, run.scratch).image_size, run.train_size
+        if key not in self.tasks and run.task not in embedded_tasks():
+            name, size, train_size = key
+            more = {"image_size": size, "resize": self.protocol.resize(group_of(name))}
+            self.tasks[key] = load_task(name, data_dir=self.bench.data_dir, train_size=train_size, **more)
+        how, both = self.recipe(run).augmentation, self.joins(run)
+        if not both and how not in WHOLE_CROPS:
+            return self.task(*key)
+        if (*key, both, how) not in self.tasks:
+            task = joined(self.task(*key)) if both else self.task(*key)
+            if how in WHOLE_CROPS:
+                task = with_originals(task, how, self.bench.data_dir, (0, 1) if both else (0,), run.train_size)
+            self.tasks[*key, both, how] = task
+        return self.tasks[*key, both, how]
+
+    def facts_of(self, run: Run) -> Facts:
+        """The facts of the task of a run."""
+        size = self.backbone(run.backbone, run.scratch).image_size
+        key = run.task, size, run.train_size, self.joins(run)
+        if run.task in embedded_tasks() and not key[-1]:
+            return self.facts(*key[:-1])
+        if key not in self.known:
+            task = self.images(run)
+            settings = {"task": run.task, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
+            self.known[key] = Facts(task.classes, task.fingerprint, settings)
+        return self.known[key]
+
+    def chosen(self, run: Run) -> dict:
+        """The settings of a run's method, with the task's own in the place of the profile's usual ones."""
+        if not isinstance(run.settings.get("prompt_tokens"), Usual):
+            return run.settings
+        return run.settings | self.protocol.per_task.get(run.method, {}).get(run.task, {})
 
     def recipe(self, run: Run) -> Recipe:
         """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing else."""
         family = self.backbone(run.backbone, run.scratch).family
-        changes = {key: value for key, value in self.special(run.task).items() if key != "resize"} | self.bench.changes
+        changes = self.protocol.of_group(group_of(run.task)) | self.bench.changes | run.changes
         if run.rate is not None:
             changes[rate_name(run.method)] = run.rate
         return settled(load_recipe(self.bench.recipe, run.method, family != "resnet", **changes), run.method, family)
@@ -219,30 +268,52 @@ class Lab:
             BadInput: a name or a file is wrong.
         """
         backbone = self.backbone(run.backbone, run.scratch)
-        task = self.task(run.task, backbone.image_size, run.train_size)
-        other = None if run.prepared_on is None else self.task(run.prepared_on, backbone.image_size)
-        model = build_method(run.method, backbone, task.classes, **run.settings)
+        task, other = self.images(run), None
+        if run.prepared_on is not None:
+            other = self.images(replace(run, task=run.prepared_on, train_size=None, trial=True))
+        model = build_method(run.method, backbone, task.classes, **self.chosen(run))
         return {"model": model, "task": task, "recipe": self.recipe(run), "seed": run.seed, "prepared_on": other}
+
+    def trials(self, cell: Run) -> list[Run]:
+        """What a search tries for a cell, which every method has as many of; of equals the first is taken."""
+        field = rate_name(cell.method)
+        found = tries(self.protocol.search(self.bench.search), self.recipe(cell), field)
+        found = found[:1] if self.bench.profile == "rehearsal" else found  # the recipe's own rate alone
+        more = [(change.pop(field), change) for change in found]
+        return [replace(cell, rate=rate, changes=cell.changes | change, trial=True) for rate, change in more]
 
     def about(self, run: Run) -> dict:
         """What a record of a run says beside what decided it."""
-        drawn = run.task in embedded_tasks()
-        return {
-            "profile": self.bench.profile,
-            "recipe": self.bench.recipe,
-            "data": "embedded" if drawn else str(self.bench.data_dir),
-            "evidence": "trend",
-            "images": "of this project" if drawn else "from a folder",
-        }
+        drawn, sources = run.task in embedded_tasks(), self.protocol.sources
+        given = "random" if run.scratch or self.bench.weights is None else self.weights_of(run.backbone)
+        return (
+            {
+                "profile": self.bench.profile,
+                "recipe": self.bench.recipe,
+                "data": "embedded" if drawn else str(self.bench.data_dir),
+                "weights": {"random": "random", "pretrained": "published"}.get(given, "from a file"),
+                "images": "of this project" if drawn else "from a folder",
+            }
+            | ({"trained_on": JOINED} if self.joins(run) else {})
+            | ({} if drawn else {"split": self.split(run)})
+            | ({"sources": sources} if sources else {})
+        )
+
+    def split(self, run: Run) -> dict:
+        """How many images the three splits of a folder have, and which lists name them; see `evidence`."""
+        task = self.task(run.task, self.backbone(run.backbone, run.scratch).image_size)
+        root = task_folder(self.bench.data_dir, run.task, embedded_tasks()).root
+        return {"counts": [len(part[1]) for part in (task.train, task.val, task.test)], "lists": digest_of_lists(root)}
 
     def find(self, run: Run) -> Record | None:
         """The record of a run, which other code may have made; None where there is none."""
         backbone = self.backbone(run.backbone, run.scratch)
-        facts = self.facts(run.task, backbone.image_size, run.train_size)
-        other = None if run.prepared_on is None else self.facts(run.prepared_on, backbone.image_size).fingerprint
+        facts, other = self.facts_of(run), None
+        if run.prepared_on is not None:
+            other = self.facts_of(replace(run, task=run.prepared_on, train_size=None, trial=True)).fingerprint
         settings = settings_of(
             run.method,
-            method_settings(run.method, **run.settings),
+            method_settings(run.method, **self.chosen(run)),
             backbone,
             facts.settings,
             self.recipe(run),
@@ -278,7 +349,7 @@ class Lab:
         return done
 
 
-def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
+def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
     """Do the runs that have no record yet and return one row a run.
 
     Args:
@@ -315,6 +386,8 @@ def sweep(runs: Sequence[Run], bench: Bench | Lab, label: str, kept: Sequence[Ru
 def row_of(run: Run, record: Record) -> dict:
     """A row of `sweep`."""
     values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
+    if "trained_on" in record.about:
+        values["val"] = float("nan")  # it was trained on
     return {
         "backbone": run.backbone,
         "task": run.task,
@@ -327,6 +400,7 @@ def row_of(run: Run, record: Record) -> dict:
         "record": record,
         "run": run,
         **run.settings,
+        **{name: record.settings["method_settings"][name] for name, n in run.settings.items() if isinstance(n, Usual)},
     }
 
 
@@ -335,11 +409,8 @@ def rate_name(method: str) -> str:
     return "head_rate" if method == "linear-probe" else "learning_rate"
 
 
-FACTORS = (0.2, 1.0, 5.0)  # of the recipe's rate: three rates a cell, the same budget for every method
-
-
 def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
-    """The runs at the learning rate that did best, of FACTORS, on validation with seed 0 for their own cell.
+    """The runs at what did best of the search's tries, on validation with seed 0 for their own cell.
 
     A cell is a backbone, a task and a method with its settings. Equals: the rate nearest to the recipe's wins.
     The test accuracy of the tried runs is not looked at.
@@ -348,11 +419,7 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
         compute: False takes only what is on disk; a cell whose search is not whole keeps the recipe's rate.
     """
     cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs}
-    tried = {}
-    for name, cell in cells.items():
-        recipe = lab.recipe(cell)
-        rate = getattr(recipe, rate_name(cell.method)) or recipe.learning_rate  # a head without a rate has the method's
-        tried[name] = [replace(cell, rate=rate * factor) for factor in sorted(lab.factors, key=lambda f: abs(np.log(f)))]
+    tried = {name: lab.trials(cell) for name, cell in cells.items()}
     if compute:
         every = [run for trials in tried.values() for run in trials]
         run_all([(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
@@ -360,8 +427,9 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
     for name, trials in tried.items():
         records = [lab.do(run, compute=False) for run in trials]
         if all(records):
-            best[name] = max(zip(trials, records), key=lambda pair: pair[1].values["val"])[0].rate
-    return [replace(run, rate=best.get(repr(replace(run, seed=0)), run.rate)) for run in runs]
+            best[name] = max(zip(trials, records), key=lambda pair: pair[1].values["val"])[0]
+    chosen = [(run, best.get(repr(replace(run, seed=0)), run)) for run in runs]
+    return [replace(run, rate=like.rate, changes=like.changes) for run, like in chosen]
 
 
 def ap_rates(recipe: str, part: str) -> dict:

@@ -14,13 +14,15 @@ from ..methods import TunedModel
 from ..methods.parameters import count_parameters
 from ..records import Record, recorded, watching
 from ..records.watch import note
+from . import as_asked
 from .recipe import Recipe, settled, with_own_rate
 
 
 def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
     """`fit`, at the method's own rate where the recipe names none; the model then knows its task's class names."""
     recipe = with_own_rate(recipe, model)
-    values = fit(model, task, recipe, seed, **{"cache": may_cache(model, task, recipe), **more})
+    fitting = fit_as_asked if as_asked.asks(recipe) else fit
+    values = fitting(model, task, recipe, seed, **{"cache": may_cache(model, task, recipe), **more})
     model.task = {"name": task.name, "class_names": list(task.class_names), "image_size": task.size, "resize": task.resize}
     return values
 
@@ -57,10 +59,11 @@ def tune(
         if not isinstance(value, kind) or isinstance(value, bool):
             raise BadInput(f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see its docstring.")
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
+    fitting = fit_as_asked if as_asked.asks(recipe) else fit
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),
-        partial(fit, model, task, recipe, seed, cache=may_cache(model, task, recipe), prepared_on=prepared_on),
+        partial(fitting, model, task, recipe, seed, cache=may_cache(model, task, recipe), prepared_on=prepared_on),
         data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],
@@ -72,6 +75,12 @@ def tune(
 def may_cache(model: TunedModel, task: Task, recipe: Recipe) -> bool:
     """Whether the activations of all splits, which `fit` keeps, stay within the recipe's `cache_gib` together."""
     return activation_gib(model, sum(len(labels) for _, labels in (task.train, task.val, task.test))) <= recipe.cache_gib
+
+
+def fit_as_asked(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
+    """`fit`, and what the recipe asks beside the plain loop; see `as_asked`."""
+    with as_asked.within(model, task, recipe, seed):
+        return fit(model, task, recipe, seed, **more)
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:
@@ -283,7 +292,10 @@ def autocast(recipe: Recipe, device: torch.device):
 
 
 def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time."""
+    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time; see `data.originals` too."""
+    own = getattr(images, "cropped", None)
+    if own is not None:
+        return own(generator).to(images.device)
     from torchvision.transforms import v2  # slow to import
 
     change = v2.Compose([v2.RandomResizedCrop(images.shape[-1], antialias=True), v2.RandomHorizontalFlip()])

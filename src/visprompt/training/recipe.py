@@ -3,9 +3,11 @@
 import math
 import typing
 from dataclasses import dataclass, fields, replace
+from typing import Literal
 
 from .. import paths
-from ..checks import require
+from ..checks import NotNegative, Share, require
+from ..data.originals import WHOLE_CROPS
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from ..methods import METHODS, TunedModel
@@ -29,11 +31,18 @@ class Recipe:
     epochs: int = 15  # 375 steps on 800 images
     batch_size: int = 32  # AP uses 128 on sets of thousands; 800 images want more steps an epoch
     warmup: float = 0.1  # share of the steps
-    augmentation: str = "none"  # as on VTAB; "crop and flip" on FGVC (SPT Sec. 4.1, DA-VPT Appendix B, iVPT Sec. 4.1)
+    augmentation: str = "none"  # as on VTAB; "crop and flip" of the stored images; of the originals, see `data.originals`
     standardise: bool = True  # the head sees features with the training set's mean and scale
     selection: str = "last epoch"  # never the best epoch on the test set
     precision: str = "float32"  # "bf16" computes in it where autocast does; weights and their updates stay float32
     cache_gib: float = 2.0  # larger activations are recomputed batch by batch
+    # What published recipes ask besides; `as_asked.within` does it, so that the plain loop stays as it is.
+    head_decay: NotNegative | None = None  # the head's own weight decay (SPT, DA-VPT); None: weight_decay
+    spared: Literal["nothing", "head bias", "one-dimensional"] = "nothing"  # what no weight decay falls on (VPT: head bias)
+    schedule: Literal["cosine", "warm-up, then cosine"] = "cosine"  # "cosine" runs below the warm-up too
+    dropout: Share = 0.0  # of prompts entering a block, of an adapter's bottleneck (VPT, Gate-VPT, AdaptFormer: 0.1)
+    drop_path: Share = 0.0  # of the last block's two branches, rising from 0 at the first (DA-VPT)
+    head_start: Literal["small", "truncated normal", "VPT's"] = "small"  # of deviation 0.01; 0.02 (SPT); He's, bias -4.6
 
     def __new__(cls, *args, **given):
         known = [f.name for f in fields(cls)]
@@ -53,7 +62,7 @@ class Recipe:
             raise BadInput(f"unknown optimizer {self.optimizer!r}. Write {HABITS[self.optimizer]!r}, which decays weights so.")
         choose("optimizer", self.optimizer, ["adam", "sgd"])
         choose("selection", self.selection, ["last epoch"])
-        choose("augmentation", self.augmentation, ["none", "crop and flip"])
+        choose("augmentation", self.augmentation, ["none", "crop and flip", *WHOLE_CROPS])
         choose("precision", self.precision, ["float32", "bf16"])
         for name in ("learning_rate", "head_rate", "epochs", "batch_size"):
             if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:

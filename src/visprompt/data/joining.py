@@ -1,0 +1,16 @@
+"""Training and validation images as one training split, for the runs that are reported once everything is chosen."""
+
+import torch
+
+from .tasks import Task
+
+JOINED = "train and val"  # what a record says such a run was trained on; "train" else
+
+
+def joined(task: Task) -> Task:
+    """The task with train and val as its training split: VTAB's train800val200.
+
+    Its val is the same as before and is trained on, so its accuracy chooses nothing: what is reported is the last epoch's.
+    """
+    images, labels = (torch.cat(parts) for parts in zip(task.train, task.val, strict=True))
+    return Task(task.name, task.class_names, (images, labels), task.val, task.test, task.resize)

@@ -1,0 +1,201 @@
+"""What published recipes ask beside the plain loop: decays apart, drops, another schedule, another start of the head.
+
+`loop.fit` knows none of it. `within` puts it around a fit: hooks on the optimiser and on the model, which end with it.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields
+
+import torch
+from timm.layers import drop_path
+from torch import nn
+from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from ..chance import stream
+from ..data.originals import WHOLE_CROPS, Known
+from ..data.tasks import Task
+from ..errors import BadInput
+from ..methods import TunedModel, prompts
+from ..methods.adapter import Bottleneck
+from .recipe import Recipe
+
+BESIDE = ("head_decay", "spared", "schedule", "dropout", "drop_path", "head_start")
+
+
+def asks(recipe: Recipe) -> bool:
+    """Whether a recipe asks anything that the plain loop does not do."""
+    beside = (getattr(recipe, field.name) != field.default for field in fields(recipe) if field.name in BESIDE)
+    return recipe.augmentation in WHOLE_CROPS or any(beside)
+
+
+@contextmanager
+def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator[None]:
+    """While it is open, `loop.fit` of this model does what the recipe asks beside the plain loop.
+
+    Drops take place above the first trained block alone: what is below it is computed once.
+
+    Raises:
+        BadInput: the method has nothing to drop, or its backbone's blocks cannot be opened.
+    """
+    check(model, task, recipe)
+    devices = [next(model.parameters()).device] if next(model.parameters()).is_cuda else []
+    with ExitStack() as stack:
+        stack.enter_context(torch.random.fork_rng(devices=devices))
+        torch.manual_seed(int(torch.randint(2**62, (), generator=stream(seed, "preparation"))))
+        steps = Steps(model, recipe, len(task.train[1]))
+        stack.callback(register_optimizer_step_pre_hook(steps).remove)
+        if recipe.head_start != "small":
+            stack.enter_context(wrapped(model, "reset", lambda reset: started(model, recipe.head_start, reset)))
+        for owner, name, wrap in drops(model, recipe):
+            stack.enter_context(wrapped(owner, name, wrap))
+        yield
+
+
+def check(model: TunedModel, task: Task, recipe: Recipe) -> None:
+    """Refuse what a method, a backbone or a task cannot do."""
+    if recipe.augmentation in WHOLE_CROPS and not isinstance(task.train[0], Known):
+        why = "crops originals, and the task has none; give it to data.originals.with_originals"
+        raise BadInput(f"augmentation {recipe.augmentation!r} {why}, or write 'crop and flip'.")
+    if recipe.dropout and not isinstance(model.method, (prompts.Deep, prompts.Shallow)) and not bottlenecks(model):
+        raise BadInput(f"dropout is of prompts and of adapters, and {model.slug} has neither; write dropout 0.")
+    if recipe.drop_path and not (model.source.is_vit and model.source.opened):
+        raise BadInput(f"drop_path is written for timm's standard ViT blocks; for {model.source.name} write 0.")
+
+
+@contextmanager
+def wrapped(owner: nn.Module, name: str, wrap) -> Iterator[None]:
+    """An attribute of one object, a method or a function, in other clothes for a while."""
+    own = name in vars(owner)
+    before = getattr(owner, name)
+    setattr(owner, name, wrap(before))
+    try:
+        yield
+    finally:
+        setattr(owner, name, before) if own else delattr(owner, name)
+
+
+class Steps:
+    """Called before each step of an optimiser: sets the schedule's rate, and decays each parameter by its own weight.
+
+    A decay is the optimiser's own: AdamW's p (1 - rate decay), SGD's gradient + decay p.
+    """
+
+    def __init__(self, model: TunedModel, recipe: Recipe, images: int):
+        self.model, self.recipe, self.of, self.step = model, recipe, None, 0
+        self.total = recipe.epochs * math.ceil(images / recipe.batch_size)
+        self.warm = max(1, round(recipe.warmup * self.total))
+
+    def factor(self, step: int) -> float:
+        """The rate at a step over the recipe's: up in a line, then down a whole cosine."""
+        if step < self.warm:
+            return (step + 1) / self.warm
+        return 0.5 * (1 + math.cos(math.pi * (step - self.warm) / max(1, self.total - self.warm)))
+
+    def decay(self, parameter: nn.Parameter) -> float:
+        """The weight decay of one parameter."""
+        head, recipe = self.model.head, self.recipe
+        one = recipe.spared == "one-dimensional" and parameter.ndim < 2
+        if one or (recipe.spared == "head bias" and parameter is head.bias):
+            return 0.0
+        in_head = parameter is head.weight or parameter is head.bias
+        return recipe.head_decay if in_head and recipe.head_decay is not None else recipe.weight_decay
+
+    @torch.no_grad()
+    def __call__(self, optimizer, args, kwargs) -> None:
+        if optimizer is not self.of:  # a method that prunes is trained twice
+            self.of, self.step = optimizer, 0
+        for group in optimizer.param_groups:
+            if self.recipe.schedule != "cosine":
+                group["lr"] = group["initial_lr"] * self.factor(self.step)
+            group["weight_decay"] = 0.0
+            for parameter in group["params"]:
+                decay = self.decay(parameter)
+                if decay and parameter.grad is not None and isinstance(optimizer, torch.optim.SGD):
+                    parameter.grad.add_(parameter, alpha=decay)
+                elif decay and parameter.grad is not None:
+                    parameter.mul_(1 - group["lr"] * decay)
+        self.step += 1
+
+
+def started(model: TunedModel, how: str, reset):
+    """`TunedModel.reset` with another start of the head."""
+
+    def start(seed: int = 0) -> None:
+        reset(seed)
+        weight, generator = torch.empty(model.head.weight.shape), stream(seed, "start")
+        if how == "truncated normal":
+            nn.init.trunc_normal_(weight, std=0.02, generator=generator)
+        else:
+            nn.init.kaiming_normal_(weight, mode="fan_out", generator=generator)
+        with torch.no_grad():
+            model.head.weight.copy_(weight)
+            model.head.bias.fill_(0.0 if how == "truncated normal" else -math.log(99))  # a class in a hundred
+
+    return start
+
+
+def bottlenecks(model: TunedModel) -> list[Bottleneck]:
+    """The bottlenecks of an adapter."""
+    return [part for part in model.method.modules() if isinstance(part, Bottleneck)]
+
+
+def drops(model: TunedModel, recipe: Recipe) -> Iterator[tuple]:
+    """What is dropped: (object, name of what it does, wrapper of that)."""
+    method, rate = model.method, recipe.dropout
+    if rate and isinstance(method, prompts.Shallow):
+        yield method, "before_block", lambda enter: behind_class_token(method, rate, enter)
+    if rate and isinstance(method, prompts.Deep) and method.form == "concatenate":
+        yield method, "around", lambda around: before_layer(method, rate, around)
+    if rate and isinstance(method, prompts.Deep):
+        # one mask a batch, since keys and values are made once for all of its images; "concatenate" has one an image
+        yield method, "extra", lambda extra: lambda index, project: extra(index, lambda p: project(dropped(method, rate, p)))
+    for part in bottlenecks(model) if rate else ():
+        yield part, "act", lambda act, part=part: lambda x: F.dropout(act(x), rate, part.training)
+    if recipe.drop_path:
+        yield method, "around", lambda around: stochastic_depth(model, recipe.drop_path, around)
+
+
+def dropped(method: nn.Module, rate: float, x: torch.Tensor) -> torch.Tensor:
+    """Dropout while the method is trained."""
+    return F.dropout(x, rate, method.training)
+
+
+def behind_class_token(method, rate: float, enter):
+    """`before_block` of prompts that enter at block 0: those are dropped, for each image others."""
+
+    def before_block(index, x):
+        y = enter(index, x)
+        if index or not method.training:
+            return y
+        before, tokens, patches = method.split(y)
+        return torch.cat([before, dropped(method, rate, tokens), patches], 1)
+
+    return before_block
+
+
+def before_layer(method, rate: float, around):
+    """`around` of prompts that are concatenated at each block: those are dropped, for each image others."""
+
+    def wrapper(index, name, layer, x):
+        def with_drops(y):
+            before, tokens, patches = y.tensor_split([method.prefix, method.prefix + y.shape[1] - x.shape[1]], 1)
+            return layer(torch.cat([before, dropped(method, rate, tokens), patches], 1))
+
+        return around(index, name, with_drops if name == "block" else layer, x)
+
+    return wrapper
+
+
+def stochastic_depth(model: TunedModel, rate: float, around):
+    """`around` with the two branches of each block left out for some images, more often the higher the block."""
+
+    def wrapper(index, name, layer, x):
+        y = around(index, name, layer, x)
+        if name not in ("attn", "mlp") or not model.method.training:
+            return y
+        return drop_path(y, rate * index / max(1, model.source.depth - 1), True)
+
+    return wrapper

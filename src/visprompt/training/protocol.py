@@ -1,0 +1,100 @@
+"""What a named recipe says beyond one fit: pictures, checkpoints, what is searched, numbers a task has of its own."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .. import paths
+from ..data.joining import JOINED
+from ..errors import choose
+from ..manifests import load_yaml
+from .recipe import Recipe
+
+GROUPS = ("natural", "specialized", "structured", "fine", "other")  # what `data.tasks.group_of` says of a task
+PICTURES = ("resize", "trained_on")  # fields of a group that are none of `Recipe`
+PARTS = ("statistics", "checkpoints", "searches", "per_task", "sources", "lacking")  # of a recipe, beside its groups
+FACTORS = (0.2, 1.0, 5.0)  # of the recipe's rate: the search "ours", which every recipe has
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A recipe of `recipes.yaml` without its fields of `Recipe`.
+
+    Attributes:
+        groups: group of a task -> fields of `Recipe` that differ there, `resize`, and `trained_on` of the final runs.
+        statistics: what the pixels are normalised with, see `models.loading`.
+        checkpoints: part of `studies.yaml` -> backbone.
+        searches: name -> field -> values; see `tries`.
+        per_task: method -> task -> settings that stand for "deep" and "shallow".
+        sources: field -> where it is said.
+        lacking: what the paper or its released code does and this project does not -> why.
+    """
+
+    name: str
+    groups: dict[str, dict] = field(default_factory=dict)
+    statistics: str = "checkpoint"
+    checkpoints: dict[str, str] = field(default_factory=dict)
+    searches: dict[str, dict] = field(default_factory=dict)
+    per_task: dict[str, dict] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    lacking: dict[str, str] = field(default_factory=dict)
+
+    def of_group(self, group: str) -> dict:
+        """The fields of `Recipe` that differ for a group of tasks."""
+        return {name: value for name, value in self.groups.get(group, {}).items() if name not in PICTURES}
+
+    def resize(self, group: str) -> str:
+        """How pictures of a group come to their size."""
+        return self.groups.get(group, {}).get("resize", "direct")
+
+    def joins(self, group: str) -> bool:
+        """Whether final runs are trained on train and val together."""
+        return self.groups.get(group, {}).get("trained_on") == JOINED
+
+    @cached_property
+    def budget(self) -> dict[str, int]:
+        """Search -> how many tries a cell has, whatever the method."""
+        return {name: math.prod(len(values) for values in grid.values()) for name, grid in self.searches.items()}
+
+    def search(self, name: str) -> dict:
+        """A search of the recipe.
+
+        Raises:
+            BadInput: the recipe has none of that name.
+        """
+        return self.searches[choose(f"search of recipe {self.name}", name, self.searches)]
+
+
+def protocol(name: str) -> Protocol:
+    """The protocol of a recipe.
+
+    Raises:
+        BadInput: unknown recipe.
+    """
+    recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
+    entry = recipes[choose("recipe", name, recipes)]
+    groups = {group: entry[group] for group in GROUPS if group in entry}
+    parts = {part: entry[part] for part in PARTS if part in entry}
+    parts["searches"] = {"ours": {"factors": list(FACTORS)}, **parts.get("searches", {})}
+    return Protocol(name, groups, **parts)
+
+
+def tries(grid: Mapping[str, list], recipe: Recipe, rate_field: str) -> list[dict]:
+    """The changes of a recipe that a search tries, the first of equals first.
+
+    Factors go with the recipe's rate, nearest to it first; rates as printed are those of 256 images a step where the grid
+    says so ("of_batch": 256), smallest first.
+
+    Args:
+        rate_field: the method's own rate: "learning_rate", or "head_rate" of a linear probe.
+    """
+    grid = dict(grid)
+    times = recipe.batch_size / grid.pop("of_batch")[0] if "of_batch" in grid else 1.0
+    if "factors" in grid:
+        base = getattr(recipe, rate_field) or recipe.learning_rate  # a head without a rate has the method's
+        rates = [base * factor for factor in sorted(grid.pop("factors"), key=lambda factor: abs(math.log(factor)))]
+    else:
+        rates = [rate * times for rate in sorted(grid.pop("learning_rate"))]
+    return [{rate_field: rate, **dict(zip(grid, values))} for rate, *values in itertools.product(rates, *grid.values())]

@@ -1,0 +1,124 @@
+"""Backbone, method and decoder as one model from pictures to logits of every pixel."""
+
+import torch
+from torch import nn
+
+from ..chance import stream
+from ..errors import BadInput
+from ..methods import build_method, da_vpt
+from ..methods.base import device_of
+from ..methods.dense import dense_loss, patch_labels
+from ..models.backbones import Backbone
+from ..models.intermediates import Leaving, as_map, grid
+from ..records import watching
+from .decoders import Decoder, build_decoder, reset_decoder
+from .overlap import pixel_loss
+from .windows import resize
+
+
+class Segmenter(nn.Module):
+    """Any method in the backbone, and a decoder that reads what leaves some of its blocks.
+
+    Attributes:
+        tuned: the method on its backbone; its own head is not used.
+        heads: the decoder's, the primary one last.
+        blocks: the blocks that the heads read, counted from 0.
+    """
+
+    def __init__(self, backbone: Backbone, slug: str, classes: int, decoder: Decoder = Decoder(), **settings):
+        super().__init__()
+        self.tuned = build_method(slug, backbone, classes, **settings)
+        self.decoder, self.classes, self.grid = decoder, classes, grid(backbone)
+        self.blocks = decoder.blocks(backbone.depth)
+        self.heads = build_decoder(decoder, backbone, classes).to(device_of(backbone))
+        if next(backbone.parameters()).dtype == torch.float64:
+            self.heads.double()
+
+    @property
+    def slug(self) -> str:
+        """The method's."""
+        return self.tuned.slug
+
+    @property
+    def method(self):
+        """The method itself."""
+        return self.tuned.method
+
+    @property
+    def guided(self) -> bool:
+        """Whether the method has losses of its own, DA-VPT's, that labels guide."""
+        return isinstance(self.method, da_vpt.Method)
+
+    @property
+    def source(self) -> Backbone:
+        """The frozen backbone."""
+        return self.tuned.source
+
+    @property
+    def size(self) -> int:
+        """Pixels of a side that it takes."""
+        return self.source.image_size
+
+    def reset(self, seed: int = 0) -> None:
+        """Back to the untrained state; with one seed the decoder starts the same for every method."""
+        self.tuned.reset(seed)
+        reset_decoder(self.heads, stream(seed, "start"))
+        self.eval()
+
+    def maps(self, pictures: torch.Tensor) -> list[torch.Tensor]:
+        """(B, 3, S, S) normalised -> what leaves each of `blocks`, (B, D, rows, columns)."""
+        backbone, method = self.tuned.backbone, self.method
+        leaving = Leaving(method, self.blocks)
+        x = backbone.stem(method.change_images(pictures), method)
+        last = self.blocks[-1] + 1
+        x = backbone.run(x, leaving, stop=None if last == backbone.depth else last)
+        found = [as_map(leaving.left[block], *self.grid) for block in self.blocks]
+        if self.decoder.kind == "linear":
+            found = [as_map(method.around(backbone.depth, "norm", backbone.model.norm, x), *self.grid)]
+        return found
+
+    def every(self, pictures: torch.Tensor) -> list[torch.Tensor]:
+        """Logits (B, C, S, S) of every head, the primary one last."""
+        return [resize(head(x), pictures.shape[-2:]) for head, x in zip(self.heads, self.maps(pictures), strict=True)]
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """(B, 3, S, S) normalised -> logits (B, C, S, S)."""
+        return resize(self.heads[-1](self.maps(pictures)[-1]), pictures.shape[-2:])
+
+    def training_loss(self, pictures: torch.Tensor, masks: torch.Tensor, ignored: int) -> torch.Tensor:
+        """Cross-entropy of every head against masks (B, S, S), and what the method adds to it."""
+        maps = self.maps(pictures)
+        *others, primary = (resize(head(x), masks.shape[-2:]) for head, x in zip(self.heads, maps, strict=True))
+        loss = pixel_loss(primary, masks, ignored)
+        for logits in others:
+            loss = loss + self.decoder.auxiliary * pixel_loss(logits, masks, ignored)
+        if self.guided:
+            labels = patch_labels(masks, *self.grid)
+            loss = loss + dense_loss(self.method, maps[-1].flatten(2).transpose(1, 2), labels, ignored)
+        return loss
+
+    def method_parameters(self) -> list[nn.Parameter]:
+        """What is trained besides the decoder."""
+        return self.tuned.method_parameters()
+
+
+def build_segmenter(slug: str, backbone: Backbone, classes: int, decoder: Decoder = Decoder(), **settings) -> Segmenter:
+    """Put a method and a fresh decoder on a ViT; see `methods.build_method`.
+
+    Raises:
+        BadInput: as `build_method`, a backbone that is no ViT, or layers that it lacks.
+    """
+    if not isinstance(decoder, Decoder):
+        raise BadInput(f"decoder must be a Decoder, not a {type(decoder).__name__}.")
+    with watching() as seen:
+        model = Segmenter(backbone, slug, classes, decoder, **settings)
+    seen.add(model.tuned.made_by)
+    model.made_by = seen
+    return model
+
+
+def count_trained(model: Segmenter) -> dict[str, int]:
+    """Trained parameters: {"method", "decoder", "total"}. The frozen backbone counts nothing."""
+    method = sum(parameter.numel() for parameter in model.method_parameters())
+    decoder = sum(parameter.numel() for parameter in model.heads.parameters())
+    return {"method": method, "decoder": decoder, "total": method + decoder}

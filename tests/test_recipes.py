@@ -1,0 +1,224 @@
+"""The papers' recipes: whole, sourced, one budget for all methods, and what they say of pictures and checkpoints."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import small_vit
+
+import visprompt as vp
+from visprompt import BadInput, manifests, papers, paths
+from visprompt.data.joining import JOINED, joined
+from visprompt.methods import METHODS, da_vpt, settings_of
+from visprompt.models import loading
+from visprompt.site import recipe_pages
+from visprompt.studies import casting, grids, sweeps
+from visprompt.studies.sweeps import Lab, LabSettings, Run
+from visprompt.training.protocol import FACTORS, protocol, tries
+from visprompt.training.recipe import Recipe, load_recipe
+
+RECIPES = manifests.load_yaml(paths.MANIFESTS / "recipes.yaml")
+PAPERS = [name for name in RECIPES if name != "quick"]
+SHORT = {  # where the table's name of a set begins otherwise than the task's
+    "smallnorb_azimuth": "norb",
+    "smallnorb_elevation": "norb",
+    "oxford_flowers": "flowers",
+    "stanford_dogs": "dogs",
+    "stanford_cars": "cars",
+}
+MICRO = "vit_micro_patch4_24"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("kind", ["vit", "resnet"])
+def test_a_recipe_loads_for_every_method_that_it_lists(name, kind):
+    listed = RECIPES[name].get(kind, {})
+    for slug in METHODS if "other" in listed else listed:
+        recipe = load_recipe(name, slug, kind == "vit")
+        assert recipe.learning_rate or recipe.head_rate
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_field_has_its_source(name):
+    entry, own = RECIPES[name], protocol(name)
+    named = [entry["common"], *own.groups.values(), *entry["vit"].values(), *entry.get("resnet", {}).values()]
+    assert {field for part in named for field in part} | {"selection", "seeds"} <= set(own.sources)
+    assert {"statistics", "checkpoints", "per_task"} & set(entry) <= set(own.sources)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_search_tries_as_much_for_every_method(name):
+    for search, budget in protocol(name).budget.items():
+        lab = Lab(LabSettings(recipe=name, search=search))
+        slugs = METHODS if "other" in RECIPES[name]["vit"] else RECIPES[name]["vit"]
+        for slug in slugs:
+            cells = lab.trials(Run(MICRO, "position", slug))
+            assert len({repr(cell) for cell in cells}) == len(cells) == budget
+            assert all(cell.trial and lab.recipe(cell) for cell in cells)
+
+
+def test_the_search_of_ours_is_three_rates_with_the_recipes_own_first():
+    recipe = Recipe(learning_rate=0.1, head_rate=None)
+    rates = [change["learning_rate"] for change in tries({"factors": list(FACTORS)}, recipe, "learning_rate")]
+    assert rates == [0.1, 0.1 * 0.2, 0.5]
+    assert tries({"factors": [1.0]}, recipe, "head_rate") == [{"head_rate": 0.1}]  # a head without a rate has the method's
+
+
+def test_vpts_grid_is_of_256_images_a_step_and_takes_the_smallest_of_equals():
+    grid, recipe = protocol("vpt").search("printed"), load_recipe("vpt", "vpt-deep", True)
+    found = tries(grid, recipe, "learning_rate")
+    assert len(found) == 40 and found[0] == {"learning_rate": 0.05 * 64 / 256, "weight_decay": 0.01}
+    assert {change["weight_decay"] for change in found} == {0.01, 0.001, 0.0001, 0.0}
+    assert max(change["learning_rate"] for change in found) == 50 * 64 / 256
+
+
+def test_the_tokens_of_a_task_are_those_that_ivpt_prints():
+    own, told = protocol("ivpt").per_task["ivpt"], []
+    for table in ("ivpt.table-16", "ivpt.table-15"):
+        n, k = (row for _, row in papers.published(table).drop(columns=["hyper_parameter", "doubt"]).iterrows())
+        told += [(name, int(n[name]), int(k[name])) for name in n.index]
+    assert [(given["prompt_tokens"], given["salient_tokens"]) for given in own.values()] == [(n, k) for _, n, k in told]
+    vtab = grids.cast("paper").tasks["vtab"]
+    assert set(own) == {*vtab, *grids.cast("paper").tasks["fine"]}
+    assert [name.lower()[:3] for name, _, _ in told] == [SHORT.get(task, task)[:3] for task in own]
+
+
+def test_a_profiles_number_of_tokens_gives_way_to_the_tasks_own_and_an_explicit_one_does_not():
+    lab, cast = Lab(LabSettings(recipe="ivpt")), casting.cast_for("ivpt", "paper")
+    usual = Run(MICRO, "svhn", "ivpt", settings={"prompt_tokens": cast.prompts["deep"]})
+    assert lab.chosen(usual) == {"prompt_tokens": 50, "salient_tokens": 20}
+    assert lab.chosen(replace(usual, settings={"prompt_tokens": 20})) == {"prompt_tokens": 20}
+    assert lab.chosen(replace(usual, method="vpt-deep")) == {"prompt_tokens": 20}
+    assert repr(usual) == repr(replace(usual, settings={"prompt_tokens": 20}))
+
+
+def test_checkpoints_are_the_papers_in_the_paper_profile_alone():
+    name = "vit_base_patch16_224"
+    assert casting.cast_for("spt", "paper").backbones["supervised"] == f"{name}.augreg_in21k"
+    assert casting.cast_for("ivpt", "paper").backbones["supervised"] == f"{name}.orig_in21k"
+    assert casting.cast_for("spt", "paper", backbone="resnet50").backbones == {"supervised": "resnet50"}
+    assert casting.cast_for("spt", "quick").backbones["supervised"] == MICRO
+
+
+def test_joined_splits_are_train_and_val_in_this_order():
+    task = vp.load_task("position")
+    both = joined(task)
+    assert len(both.train[1]) == 1000 and torch.equal(both.train[0][:800], task.train[0])
+    assert torch.equal(both.train[1][800:], task.val[1]) and torch.equal(both.val[0], task.val[0])
+    assert torch.equal(both.test[0], task.test[0]) and both.fingerprint != task.fingerprint
+
+
+def test_final_runs_are_trained_on_both_splits_and_tries_on_train(stores, monkeypatch):
+    lab = Lab(LabSettings(recipe="spt", changes={"epochs": 1}, profile="paper"))
+    run = Run(MICRO, "position", "linear-probe")
+    (best,) = sweeps.at_best_rates([run], lab, compute=True)
+    assert best.rate and not best.trial and lab.joins(best)
+    final = lab.do(best)
+    assert final.settings["train_size"] == 1000 and final.about["trained_on"] == JOINED
+    assert final.about["sources"]["trained_on"].startswith("SPT Table S1")
+    tried = [lab.do(trial, compute=False) for trial in lab.trials(run)]
+    assert {record.settings["train_size"] for record in tried} == {800} and not any("trained_on" in r.about for r in tried)
+    assert lab.do(best, compute=False) == final == lab.do(best)
+    row = sweeps.row_of(best, final)
+    assert row["val"] != row["val"] and row["train_size"] == 1000  # no accuracy on what was trained on
+    assert not lab.joins(Run(MICRO, "flowers", "linear-probe"))  # fine-grained sets keep their val apart
+    assert not lab.joins(replace(run, train_size=400)) and not Lab(LabSettings()).joins(run)
+
+
+def test_the_quick_profiles_records_hold_nothing_new(stores):
+    record = Lab(LabSettings(changes={"epochs": 1})).do(Run(MICRO, "position", "linear-probe"))
+    assert set(record.about) == {"profile", "recipe", "data", "evidence", "images"}
+    assert record.settings["train_size"] == 800
+
+
+def test_what_a_search_chose_beside_the_rate_goes_with_the_final_runs(stores, monkeypatch):
+    lab = Lab(LabSettings(recipe="spt", search="released", changes={"epochs": 1}))
+    real = lab.do
+
+    def do(run, compute=True):
+        record = real(run, compute)
+        if record is not None and run.trial:
+            record.values["val"] = 90.0 if run.changes["head_decay"] == 3.0 and run.rate == 0.001 else 10.0
+        return record
+
+    monkeypatch.setattr(lab, "do", do)
+    (best,) = sweeps.at_best_rates([Run(MICRO, "position", "linear-probe")], lab, compute=True)
+    assert (best.rate, best.changes) == (0.001, {"head_decay": 3.0}) and lab.recipe(best).head_decay == 3.0
+
+
+def test_structured_tasks_are_neither_cropped_nor_flipped():
+    for name in PAPERS:
+        lab = Lab(LabSettings(recipe=name))
+        assert lab.recipe(Run(MICRO, "position", "vpt-deep")).augmentation == "none"
+        assert protocol(name).resize("structured") == "direct"
+    assert (
+        Lab(LabSettings(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation
+        == "place in the original and flip"
+    )
+    assert protocol("ivpt").resize("natural") == protocol("spt").resize("fine") == "crop"
+
+
+@pytest.mark.parametrize("name, weights", [("vit_base_patch16_224.mae", "patches"), ("vit_large_patch16_224.mae", "patches")])
+def test_masked_autoencoders_pool_their_patches(name, weights):
+    backbone = vp.load_backbone(name, device="meta")
+    assert not backbone.pools_class_token and backbone.model.global_pool == "avg"
+    assert backbone.architecture == {"pooling": "mean of the patches"}
+    assert vp.load_backbone("vit_base_patch16_224", device="meta").pools_class_token
+
+
+def test_pooled_patches_are_their_mean_behind_the_norm():
+    backbone, x = small_vit(), torch.randn(2, 3, 16, 16)
+    tokens = backbone.model.norm(backbone.run(backbone.stem(x), stop=backbone.depth - 1))
+    loading.pool_patches(backbone)
+    whole = backbone.model.norm(backbone.run(backbone.stem(x)))
+    torch.testing.assert_close(backbone(x), whole[:, 1:].mean(1))
+    assert whole.shape == tokens.shape
+
+
+def test_statistics_are_the_recipes_but_for_embedded_networks():
+    name = "vit_tiny_patch16_224.augreg_in21k"
+    assert vp.load_backbone(name, device="meta").mean == (0.5, 0.5, 0.5)
+    assert vp.load_backbone(name, device="meta", statistics="imagenet").mean == (0.485, 0.456, 0.406)
+    assert vp.load_backbone(MICRO, "pretrained", statistics="imagenet").mean == (0.5, 0.5, 0.5)
+    with pytest.raises(BadInput, match="Did you mean 'imagenet'"):
+        vp.load_backbone(name, device="meta", statistics="imagenett")
+
+
+@pytest.mark.refused
+def test_an_unknown_recipe_or_search_names_the_nearest():
+    with pytest.raises(BadInput, match="unknown recipe 'sptt'. Did you mean 'spt'"):
+        protocol("sptt")
+    with pytest.raises(BadInput, match="unknown search of recipe vpt 'printd'. Did you mean 'printed'"):
+        protocol("vpt").search("printd")
+    with pytest.raises(BadInput, match="Allowed: ours"):
+        protocol("ivpt").search("printed")
+
+
+DIFFERENCES = [
+    (slug, entry) for slug, entries in manifests.load_yaml(paths.MANIFESTS / "differences.yaml").items() for entry in entries
+]
+
+
+@pytest.mark.parametrize("slug, entry", DIFFERENCES, ids=lambda part: part if isinstance(part, str) else part["what"])
+def test_an_option_that_is_named_exists_and_is_not_the_default(slug, entry):
+    option = dict(entry.get("option", {}))
+    recipe = option.pop("recipe", {})
+    assert (not option) or settings_of(slug, **option) != settings_of(slug)
+    assert (not recipe) or Recipe(**recipe) != Recipe()
+
+
+def test_longer_proxies_are_a_lower_temperature_and_margin():
+    similarity = torch.rand(4, 9, dtype=torch.float64) * 2 - 1
+    positive = torch.rand(4, 9) < 0.3
+    given = next(e["option"] for slug, e in DIFFERENCES if slug == "da-vpt" and "temperature" in e.get("option", {}))
+    code = da_vpt.proxy_anchor(5 * similarity, positive, 0.1, 1 / 32)
+    torch.testing.assert_close(da_vpt.proxy_anchor(similarity, positive, **given), code)
+
+
+def test_the_pages_are_made_from_the_manifests():
+    page = recipe_pages.recipes({}, paths.ROOT)
+    for name in PAPERS:
+        for text in [*protocol(name).sources.values(), *protocol(name).lacking]:
+            assert recipe_pages.html.escape(text) in page
+    shown = recipe_pages.differences({}, paths.ROOT)
+    assert all(recipe_pages.html.escape(entry["code"]) in shown for _, entry in DIFFERENCES)

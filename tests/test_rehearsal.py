@@ -1,0 +1,133 @@
+"""The rehearsal: its stand-ins are read as the real things are, and nothing of it enters another page."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import visprompt as vp
+from visprompt import paths, records
+from visprompt.chapters.parameters import ChapterParameters
+from visprompt.data import catalogue
+from visprompt.data.rehearsed import RAW, write_tasks
+from visprompt.errors import BadInput
+from visprompt.models import embedded, narrow
+from visprompt.pages.parameters import Parameters
+from visprompt.records.keeping import why_not
+from visprompt.site import rehearsal
+from visprompt.studies.sweeps import Lab, LabSettings, Run
+from visprompt.words import REHEARSED
+
+BASE = "vit_base_patch16_224"
+ONE_OF_EACH = ["vit_base_patch16_224.orig_in21k", f"{BASE}.mae", f"{BASE}.mocov3", "resnet101.tv_in1k"]
+
+
+@pytest.mark.parametrize("name", [*ONE_OF_EACH, "swin_base_patch4_window7_224.ms_in22k", "vit_huge_patch14_224.orig_in21k"])
+def test_a_stand_in_has_the_depth_pooling_and_pixels_of_the_real_one(name, tmp_path):
+    small = narrow.narrow_backbone(name, narrow.write_checkpoint(name, tmp_path))
+    real = vp.load_backbone(name, device="meta")
+    for what in ("name", "family", "depth", "prefix", "pools_class_token", "mean", "std"):
+        assert getattr(small, what) == getattr(real, what)
+    assert small.width < real.width and small.image_size < real.image_size
+    assert small.fingerprint != narrow.narrow_backbone(name).fingerprint == "random, seed 0"
+
+
+def test_checkpoints_have_the_forms_of_those_who_publish_them(tmp_path):
+    import torch
+
+    assert {"mask_token"} < set(torch.load(narrow.write_checkpoint(f"{BASE}.mae", tmp_path))["model"])
+    keys = torch.load(narrow.write_checkpoint(f"{BASE}.mocov3", tmp_path))["state_dict"]
+    assert {key.split(".")[1] for key in keys} == {"base_encoder", "momentum_encoder"}
+    with pytest.raises(BadInput, match="no file of weights is given for the stand-in"):
+        narrow.narrow_backbone(BASE, "pretrained")
+    with pytest.raises(BadInput, match="family of a backbone"):
+        narrow.narrow_backbone("beit_base_patch16_224")
+    assert set(embedded.published()) | set(embedded.from_files()) >= set(ONE_OF_EACH)
+
+
+RAW_TASKS = [next(iter(one.tasks)) for one in catalogue.datasets().values() if one.layout]
+
+
+@pytest.mark.parametrize("task", [*RAW_TASKS, "dtd", "cub_200_2011", "cifar10"])
+def test_a_miniature_is_read_as_the_data_set_is(task, tmp_path):
+    write_tasks([task], tmp_path)
+    found = vp.load_task(task, tmp_path, image_size=16)
+    about = catalogue.find(task).tasks[task]
+    assert found.classes == about["classes"]
+    assert all(len(labels) for _, labels in (found.train, found.val, found.test))
+    assert int(found.train[1].max()) == found.classes - 1 or task in RAW_TASKS
+    assert {one.layout for one in catalogue.datasets().values()} - {""} == set(RAW)
+
+
+@pytest.fixture
+def stage(monkeypatch, stores):
+    """This process runs on a stage."""
+    monkeypatch.setattr(records.store, "REHEARSAL", True)
+    monkeypatch.setattr(paths, "REHEARSAL", True)
+    return monkeypatch
+
+
+def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_path):
+    write_tasks(["svhn"], tmp_path / "data")
+    file = narrow.write_checkpoint(ONE_OF_EACH[0], tmp_path)
+    bench = LabSettings("spt", f"{ONE_OF_EACH[0]}={file}", str(tmp_path / "data"), "cpu", {"epochs": 1}, "rehearsal")
+    lab, run = Lab(bench), Run(ONE_OF_EACH[0], "svhn", "spt-deep", settings={"prompt_tokens": 4})
+    record = lab.do(run)
+    assert record.about["rehearsal"] == REHEARSED and why_not(record) == REHEARSED
+    assert record.settings["architecture"] == {"rehearsal": {"embed_dim": 48, "img_size": 64}}  # no real run has its name
+    assert len(lab.trials(run)) == 1
+    assert records.find_record(record.id) == record
+    stage.setattr(records.store, "REHEARSAL", False)  # the same file, met by a quick or paper page
+    for look in (lambda: records.find_record(record.id), lambda: records.all_records(), lambda: lab.find(run)):
+        with pytest.raises(BadInput, match="made in a rehearsal, whose numbers mean nothing"):
+            look()
+
+
+def test_its_badges_and_pages_say_so_in_red(stage):
+    from visprompt.pages import judging, page
+    from visprompt.site import build, tables
+
+    shown = page.figure_html(pd.DataFrame({"a": [1]}), "A table", "trend", "How.", "", None)
+    for text in (shown, judging.badge("trend"), tables.badge("seen here"), tables.badge(None)):
+        assert "#b00020" in text and "means nothing" in text
+    warned = build.warned("# A title\n\nText.\n", "rehearsal")
+    assert warned.startswith("# A title\n\n<p class") and "#b00020" in warned and REHEARSED in warned
+    stage.setattr(paths, "REHEARSAL", False)
+    assert "means nothing" not in judging.badge("trend") + tables.badge("seen here") + build.warned("# A title\n", "quick")
+
+
+def test_the_profile_runs_on_its_stage_alone_and_no_other_there(stage):
+    p = ChapterParameters(profile="rehearsal", data_dir="x")
+    assert (p.plan, p.seeds, p.epochs, p.search) == ("paper", [0], 1, True)
+    for profile in ("quick", "paper"):
+        with pytest.raises(BadInput, match="only the profile rehearsal runs"):
+            Parameters(profile=profile)
+    stage.setattr(paths, "REHEARSAL", False)
+    with pytest.raises(BadInput, match="make rehearsal"):
+        Parameters(profile="rehearsal")
+
+
+def test_a_folder_that_is_no_stage_is_left_alone(tmp_path):
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(BadInput, match="is no stage of a rehearsal"):
+        rehearsal.prepare(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_report_counts_what_ran_and_names_what_is_open(tmp_path):
+    for kind, names in {"tune": "ab", "failed/tune": "c", "noise": "d"}.items():
+        for name in names:
+            path = tmp_path / "build" / "records" / kind / f"{name}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("{}")
+    table, missing = rehearsal.report(tmp_path)
+    assert table.loc["tune", ["done", "failed"]].tolist() == [2, 1] and table.loc["noise", "done"] == 1
+    assert table.loc["tune", "planned"] > 1000
+    assert table.loc["artifacts", ["planned", "done"]].tolist() == [99, 0]
+    assert len(missing) == len(json.loads(json.dumps(rehearsal.notebooks(paths.ROOT))))
+    words = [sys.executable, "-m", "visprompt.site.rehearsal", "report", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, env={"PYTHONPATH": str(Path(paths.PACKAGE).parent)})
+    assert done.returncode == 1 and REHEARSED in done.stdout and "not filled:" in done.stderr
