@@ -22,7 +22,8 @@
 # under their printed names.
 #
 # All methods run on one loop over the blocks, and a test holds each against its plain definition, value and gradient.
-# Everything here follows from the code and the architecture, so the evidence is `derived`.
+# Everything here follows from the code and the architecture, so the evidence is `derived`. Where released code does
+# something else than its paper, and which option does the same here, is on [](../released-code.md).
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -62,7 +62,7 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 # ## How the runs were made
 #
 # Each run fits one method to one task with one seed and leaves a record; the table below is read off these records, and
-# [](recipes.md) has every field and its source. Every method has the same budget for its learning rate: three rates a cell,
+# [](../recipes.md) has every field and its source. Every method has the same budget for its learning rate: three rates a cell,
 # 0.2, 1 and 5 times the recipe's, judged on the validation images with seed 0; the best is kept for all seeds. In the paper
 # profile what was chosen on the 200 validation images is trained again on all 1,000 images of a task of VTAB-1k, as
 # Table S1 has it. A linear probe's rate is its head's; frozen prompts have none. Ablations take the rate of the

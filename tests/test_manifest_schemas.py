@@ -228,7 +228,7 @@ DAMAGE = [
         "studies.yaml",
         "{method: provp, prompt_tokens: deep}",
         "{method: provp, prompt_tokens: dep}",
-        "write a whole number or 'deep' or 'shallow'",
+        "write a whole number or 'deep', 'shallow' or 'place'",
     ),
     ("studies.yaml", "frozen: true, rate_of: none}", "frozen: 'yes', rate_of: none}", "'yes' is given; write true or false"),
     ("studies.yaml", "biases: [query]", "biases: query", "'query' is given; write a list"),

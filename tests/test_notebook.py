@@ -294,3 +294,11 @@ def test_every_artifact_has_one_notebook():
     assert len(listed) == len(set(listed)) and set(listed) <= set(papers.artifacts().index)
     missing = sorted(set(papers.artifacts().index) - set(listed))
     assert not missing, f"write {missing[0]} under the page that shows it in data_manifests/notebooks.yaml"
+
+
+def test_every_artifact_has_its_heading_and_its_cell():
+    for page, entry in manifests.load_yaml(paths.MANIFESTS / "notebooks.yaml").items():
+        text = (paths.ROOT / "notebooks" / f"{page}.py").read_text(encoding="utf-8")
+        for id in entry["artifacts"]:
+            assert f"({id})=\n" in text, f"notebooks/{page}.py lacks a heading with '({id})=' above it"
+            assert f'name="{id}"' in text, f'notebooks/{page}.py lacks a cell with name="{id}"'

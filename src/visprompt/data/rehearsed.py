@@ -29,11 +29,12 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
     for name in names:
         found = set_of(name)
         about = found.tasks.get(name) or next(iter(found.tasks.values()))
-        root = folder / (found.name if found.layout else name)
+        raw = RAW.get(found.layout)  # whole data sets have raw layouts, too, and are rehearsed in folders or by lists
+        root = folder / (found.name if raw else name)
         if root not in written:
             root.mkdir(parents=True, exist_ok=True)
             lists = name in found.tasks and about["benchmark"] != "full"
-            write = RAW[found.layout] if found.layout else write_lists if lists else write_split_folders
+            write = raw or (write_lists if lists else write_split_folders)
             write(root, found, about["classes"])
             written[root] = name
     return list(written)

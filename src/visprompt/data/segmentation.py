@@ -14,7 +14,8 @@ from PIL import Image
 from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
-from . import catalogue, layouts
+from . import catalogue
+from .folders import task_folder
 from .pictures import reason, shown
 from .raw_layouts import inside, needed
 from .scenes import IGNORED, scenes
@@ -115,7 +116,8 @@ def load_segmentation(name: str, data_dir: str | Path | None = None) -> Segmenta
     found = known[choose("segmentation task", name, [*drawn, *known])]
     if data_dir is None:
         raise BadInput(f"{name} lies in a folder; give data_dir, and see: visprompt data info {found.name}.")
-    root = layouts.task_folder(data_dir, name, drawn).root
+    own = next((other for other in (name, found.name, *found.aliases) if (Path(data_dir) / other).is_dir()), name)
+    root = task_folder(data_dir, own, drawn)
     raw = RAW[found.masks](root, found, name)
     names, read = raw.class_names(), raw.reader()
     train, test = (Files(rows, len(names), read, root) for rows in raw.splits())

@@ -34,6 +34,7 @@ OWNERS = {  # of each YAML file the room that reads it
     "studies": "studies",
     "plan": "studies",
     "segmentation": "studies",
+    "devices": "studies",
     "notebooks": "pages",
 }
 MOST, DEEPEST = 100_000, 50  # values of a file, and how deep they may be nested

@@ -14,6 +14,7 @@ from ..methods.parameters import count_parameters
 from ..models.backbones import Backbone, load_backbone
 from ..papers.rounding import stands_for
 from ..records import remember
+from ..training.decoders import Decoder, build_decoder
 from .cost import count_flops
 
 # Whose class counts the head has, and how a reading names them; class counts are those of iVPT's Table 17.
@@ -33,7 +34,7 @@ UNITS = {
     "together": "ratio",
 }
 DEFAULTS = {"tasks": "cifar-10", "head": True, "measure": "parameters", "settings": {}}
-SHARED = ("backbone", "tasks", "head", "measure")  # what "over" and "minus" take over from their entry
+SHARED = ("backbone", "tasks", "head", "measure", "decoder")  # what "over" and "minus" take over from their entry
 CLASSES = 1000  # of the models that are built; heads are added by arithmetic
 
 
@@ -119,7 +120,7 @@ def verdict(entry: dict, text: str, printed: float, unit: float, computed: float
         return None
     if "less than" in text:
         return computed < printed
-    if "plus" in entry:  # that cell is rounded as well
+    if "plus" in entry and "decoder" not in entry:  # that cell is rounded as well
         unit += number(plus_cell(entry))[1]
     return bool(stands_for(printed, unit, computed))
 
@@ -144,10 +145,13 @@ def amount(entry: dict) -> float:
     if entry["head"]:
         classes = class_counts(entry["tasks"])
         result += (meta(entry["backbone"]).width + (not operations)) * sum(classes) / len(classes)
+    if "decoder" in entry and not operations:
+        result += decoder_count(entry["backbone"], entry["decoder"])
     result /= 1e9 if operations else 1e6
     if "minus" in entry:
         result -= amount({**kept(entry, *SHARED), **entry["minus"]})
-    return result + (number(plus_cell(entry))[0] if "plus" in entry else 0)
+    plus = "plus" in entry and "decoder" not in entry
+    return result + (number(plus_cell(entry))[0] if plus else 0)
 
 
 def kept(entry: dict, *names: str) -> dict:
@@ -162,6 +166,12 @@ def count(backbone: str, slug: str, settings: tuple, operations: bool) -> int:
     if operations:
         return count_flops(model)["macs"] - meta(backbone).width * CLASSES
     return count_parameters(model)["method"]
+
+
+@remember
+def decoder_count(backbone: str, classes: int) -> int:
+    """Parameters of SETR-PUP with its three auxiliary heads."""
+    return sum(parameter.numel() for parameter in build_decoder(Decoder(), meta(backbone), classes).parameters())
 
 
 @remember
@@ -207,5 +217,6 @@ def reading(entry: dict) -> str:
         return note or "Not a method of this package."
     settings = "".join(f", {name.replace('_', ' ')} {v}" for name, v in entry["settings"].items())
     head = TASKS[entry["tasks"]] if entry["head"] else "no head"
+    head = f"SETR-PUP of {entry['decoder']} classes" if "decoder" in entry else head
     fitted = "; fitted, not stated" if entry.get("fitted") else ""
     return f"{entry['slug']}{settings}; {head}{fitted}. {note}".strip()

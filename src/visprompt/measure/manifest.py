@@ -5,7 +5,7 @@ from pathlib import Path
 
 from .. import papers
 from ..errors import BadInput
-from ..manifests.schema import FLAG, TEXT, known, listed, mapping, named, one_of, said
+from ..manifests.schema import COUNT, FLAG, TEXT, known, listed, mapping, named, one_of, said
 from ..manifests.wording import Fault
 from ..methods.manifest import method, method_settings
 from .counts import TASKS, UNITS, of_source, printed_cells
@@ -21,6 +21,7 @@ def counts_schema() -> dict:
         "head": {"enum": [True, False, "either"], "title": "head"},
         "measure": one_of(UNITS),
         "fitted": FLAG,
+        "decoder": COUNT,
         "decimals": {"type": "integer", "minimum": 0},
         "note": TEXT,
         "plus": mapping({"source": TEXT, "row": TEXT, "column": TEXT}),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from .. import papers, paths
 from .. import records as run_records
+from ..data.segmentation import drawn_tasks
 from ..data.tasks import embedded_tasks
 from ..errors import BadInput
 from ..models.embedded import networks
@@ -103,7 +104,7 @@ def repeated(earlier: str, found: dict) -> dict:
 def scene(records: Sequence[run_records.Record]) -> tuple[list[str], str]:
     """(the tasks behind some records, "on drawn images (letters) by small networks of this project")."""
     named = {text for record in records for text in texts(record.settings)}
-    known = embedded_tasks()
+    known = embedded_tasks() | drawn_tasks()
     others = {record.settings["task"] for record in records if isinstance(record.settings.get("task"), str)} - {*known}
     tasks = sorted({*known} & named) + sorted(others)
     if records and not tasks and all(record.kind.startswith(THEORIES) for record in records):

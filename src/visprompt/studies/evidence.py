@@ -26,7 +26,7 @@ def of_records(records: Sequence[Record], paper: str, narrowed: str = "") -> tup
         paper: its slug.
         narrowed: what of the paper's list of runs was left out, as a page knows it.
     """
-    if not records:
+    if not len(records):
         return "trend", "there is no run"
     reasons = dict.fromkeys(why for record in records for why in strays(record, paper))
     few = {} if reasons else too_few(records, conditions(paper, "paper")[1])

@@ -38,7 +38,7 @@ def studies_schema() -> dict:
         "blocks": method(),
         "each_block": listed(method(), uniqueItems=True),
         "prepared_on": either(TEXT, parts),
-        "train_sizes": mapping({}, {name: either(sizes, named(sizes)) for name in PLANS}),
+        "train_sizes": mapping({}, {"quick": sizes, "paper": named(sizes)}),
     }
     what = {"backbones": parts, "tasks": either(TEXT, parts), "variants": named(variant, 0)}
     study = mapping({"title": TEXT, **what}, {**more, "paper": mapping({}, what | more)})
@@ -91,6 +91,12 @@ def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
             path = ("profiles", name, kind)
             yield from (f for part in profile[kind] for f in known(path, "part that no study names,", part, times, part))
         yield from (f for path, part in named if times[part] > 1 for f in known(path, "part", part, played))
+
+
+def devices_schema() -> dict:
+    """`devices.yaml`."""
+    rate = {"type": "number", "exclusiveMinimum": 0}
+    return named(mapping({"title": TEXT, "float32": rate, "bf16": rate, "memory_gb": rate}))
 
 
 def plan_schema() -> dict:

@@ -214,16 +214,27 @@ class Lab:
         """What the recipe has different for fine-grained tasks; `images` knows the other groups too."""
         return self.fine if group_of(task) == "fine" else {}
 
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """Task -> its group; each look-up asks."""
+        return {}
+
+    def group(self, task: str) -> str:
+        """The group of a task, see `group_of`."""
+        if task not in self.groups:
+            self.groups[task] = group_of(task)
+        return self.groups[task]
+
     def joins(self, run: Run) -> bool:
         """Whether a run is a final one that the recipe trains on train and val together."""
-        return not run.trial and run.train_size is None and self.protocol.joins(group_of(run.task))
+        return not run.trial and run.train_size is None and self.protocol.joins(self.group(run.task))
 
     def images(self, run: Run):
         """The task of a run, prepared as its recipe says; train and val are joined where `joins`."""
         key = run.task, self.backbone(run.backbone, run.scratch).image_size, run.train_size
         if key not in self.tasks and run.task not in embedded_tasks():
             name, size, train_size = key
-            more = {"image_size": size, "resize": self.protocol.resize(group_of(name))}
+            more = {"image_size": size, "resize": self.protocol.resize(self.group(name))}
             self.tasks[key] = load_task(name, data_dir=self.bench.data_dir, train_size=train_size, **more)
         how, both = self.recipe(run).augmentation, self.joins(run)
         if not both and how not in WHOLE_CROPS:
@@ -256,7 +267,7 @@ class Lab:
     def recipe(self, run: Run) -> Recipe:
         """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing else."""
         family = self.backbone(run.backbone, run.scratch).family
-        changes = self.protocol.of_group(group_of(run.task)) | self.bench.changes | run.changes
+        changes = self.protocol.of_group(self.group(run.task)) | self.bench.changes | run.changes
         if run.rate is not None:
             changes[rate_name(run.method)] = run.rate
         return settled(load_recipe(self.bench.recipe, run.method, family != "resnet", **changes), run.method, family)
