@@ -11,7 +11,7 @@ import pytest
 import visprompt as vp
 from visprompt import paths, records
 from visprompt.chapters.parameters import ChapterParameters
-from visprompt.data import catalogue
+from visprompt.data import catalogue, raw_layouts
 from visprompt.data.rehearsed import RAW, write_tasks
 from visprompt.errors import BadInput
 from visprompt.models import embedded, narrow
@@ -61,7 +61,7 @@ def test_a_miniature_is_read_as_the_data_set_is(task, tmp_path):
     assert found.classes == about["classes"]
     assert all(len(labels) for _, labels in (found.train, found.val, found.test))
     assert int(found.train[1].max()) == found.classes - 1 or task in RAW_TASKS
-    assert set(RAW) <= {one.layout for one in catalogue.datasets().values()}
+    assert set(RAW) == set(raw_layouts.RAW)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""Whole data sets as their authors publish them: those of AP's Table A1, FGVC's, ImageNet and iNaturalist.
+"""Whole data sets as their authors publish them: those of AP's Table A1; FGVC's and larger ones are in `fine_layouts`.
 
 Each class knows one published form: names of the classes, and the pictures of train, of val where there is one, and of
-test. `shares` makes of them what a benchmark asks for. The counts of AP's Table A1 are those of the lists that came with
-CoOp (Zhou et al., 2022), `split_zhou_*.json`: where such a file lies in the folder, it decides.
+test. `published_parts.shares` makes of them what a benchmark asks for. The counts of AP's Table A1 are those of the lists
+that came with CoOp (Zhou et al., 2022), `split_zhou_*.json`: where such a file lies in the folder, it decides.
 """
 
 import csv
@@ -15,94 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import BadInput
-from . import catalogue
+from .fine_layouts import Birds, Cars, Dogs, ImageNet, INaturalist
 from .pictures import shown
-from .raw_layouts import TRAIN, VAL, Rows, Splits, few, inside, needed
+from .published_parts import Full, Pools, classes_of, drawn, fifths, folders_of, lines, matlab, pictures_of
+from .raw_layouts import Rows, inside, needed
 from .unpacking import unpack
-
-ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".webp", ".tif", ".tiff", ".gif")
-Pools = tuple[list[str], Rows, Rows | None, Rows]  # names, train, val if the authors have one, test
-
-
-def shares(task: str, train: Rows, val: Rows | None, test: Rows) -> list[Rows]:
-    """The pictures of train, val and test that a benchmark takes.
-
-    VTAB-1k draws 800 and 200, here not the ones that it drew; test is whole everywhere. Others take the authors' val,
-    or else hold out as large a share of train as the paper did, a tenth where it does not say.
-    """
-    found = next((found.tasks[task] for found in catalogue.datasets().values() if task in found.tasks), {})
-    few_images, counts = found.get("benchmark") == "vtab-1k", found.get("splits", {})
-    if few_images and val:
-        return [few(train, TRAIN), few(val, VAL), test]
-    if val:
-        return [train, val, test]
-    if few_images:
-        held, left = VAL, TRAIN
-        if len(train) < held + left:
-            held, left = max(1, len(train) // 5), None
-    else:
-        share = counts["val"] / (counts["train"] + counts["val"]) if "val" in counts else 0.1
-        held, left = max(1, round(share * len(train))), None
-    order = few(range(len(train)), len(train))
-    chosen = order[held:] if left is None else order[held : held + left]
-    rows = lambda numbers: [train[number] for number in sorted(numbers)]  # in the order of the files
-    return [rows(chosen), rows(order[:held]), test]
-
-
-class Full:
-    """A published form: `NAMES` are files or folders that show it, `pools` reads it."""
-
-    name, wants = "", ""
-    NAMES: tuple[tuple[str, ...], ...] = ()
-
-    @classmethod
-    def fits(cls, root: Path) -> bool:
-        """Whether a folder holds it."""
-        return all(inside(root, *parts) is not None for parts in cls.NAMES)
-
-    @classmethod
-    def splits(cls, root: Path, task: str) -> Splits:
-        """Names of the classes, and the pictures of train, val and test."""
-        names, train, val, test = cls.pools(root)
-        return names, shares(task, train, val, test)
-
-    @classmethod
-    def pools(cls, root: Path) -> Pools:
-        """What the authors publish."""
-        raise NotImplementedError
-
-
-def lines(path: Path) -> list[str]:
-    """The lines of a text file that are not blank."""
-    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-
-
-def matlab(path: Path) -> dict:
-    """A MATLAB file, its lists as arrays without needless dimensions."""
-    from scipy.io import loadmat
-
-    return loadmat(path, squeeze_me=True)
-
-
-def pictures_of(folder: Path) -> list[Path]:
-    """The pictures in a folder and below, in the order of their names."""
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
-
-
-def folders_of(folder: Path) -> list[Path]:
-    """The folders in a folder."""
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-
-
-def classes_of(folder: Path) -> tuple[list[str], Rows]:
-    """A folder a class: names, and all pictures."""
-    every = folders_of(folder)
-    return [path.name for path in every], [(file, label) for label, path in enumerate(every) for file in pictures_of(path)]
-
-
-def every_tenth(rows: Rows) -> tuple[Rows, Rows]:
-    """The other rows, and every tenth."""
-    return [row for number, row in enumerate(rows) if number % 10], rows[::10]
 
 
 class Listed(Full):
@@ -327,23 +244,6 @@ class Waterbirds(Full):
         return ["landbird", "waterbird"], *parts
 
 
-def fifths(count: int) -> tuple[int, int]:
-    """Of so many pictures of a class, where train and val end: a fifth is for test, a tenth for val."""
-    return count * 7 // 10, count * 8 // 10
-
-
-def drawn(names: list[str], every: Rows, cuts=fifths) -> Pools:
-    """Parts of a data set that has none, drawn class by class."""
-    parts, of_class = ([], [], []), [[] for _ in names]
-    for row in every:
-        of_class[row[1]].append(row)
-    for rows in of_class:
-        order, (first, second) = few(range(len(rows)), len(rows)), cuts(len(rows))
-        for part, numbers in zip(parts, (order[:first], order[first:second], order[second:])):
-            part += [rows[number] for number in sorted(numbers)]
-    return names, *parts
-
-
 class Folders(Full):
     """A folder a class and no parts."""
 
@@ -402,118 +302,6 @@ class Sun(Full):
         paths = ([line.lstrip("/") for line in lines(part)] for part in parts)
         train, test = ([(folder / path, label[path.rsplit("/", 1)[0]]) for path in part] for part in paths)
         return names, train, None, test
-
-
-class Cars(Full):
-    """Stanford Cars: the development kit names the cars; labels of test came later, in a file of their own."""
-
-    name, wants = "Stanford Cars", "cars_train_annos.mat and cars_test_annos_withlabels.mat"
-    NAMES = (("cars_train_annos.mat",), ("cars_test_annos_withlabels.mat",))
-
-    @classmethod
-    def pools(cls, root: Path) -> Pools:
-        def rows(split: str, file: str) -> Rows:
-            folder = needed(root, f"cars_{split}", "*.jpg").parent
-            found = np.atleast_1d(matlab(needed(root, file))["annotations"])
-            return [(folder / str(one["fname"]), int(one["class"]) - 1) for one in found]
-
-        train, test = (rows(split, parts[0]) for split, parts in zip(("train", "test"), cls.NAMES))
-        names = [str(name) for name in np.atleast_1d(matlab(needed(root, "cars_meta.mat"))["class_names"])]
-        return names, train, None, test
-
-
-class Birds(Full):
-    """CUB-200-2011 and NABirds: tables of pictures, labels and parts; classes that hold no picture are left out."""
-
-    name, wants = "CUB-200-2011 and NABirds", "images.txt, image_class_labels.txt and train_test_split.txt"
-    NAMES = (("images.txt",), ("image_class_labels.txt",), ("train_test_split.txt",))
-
-    @classmethod
-    def pools(cls, root: Path) -> Pools:
-        base = needed(root, "images.txt").parent
-        table = lambda name: dict(line.split(maxsplit=1) for line in lines(base / name))
-        files, labels, train = (table(parts[0]) for parts in cls.NAMES)
-        used = sorted(set(labels.values()), key=int)
-        names, place = table("classes.txt"), {label: number for number, label in enumerate(used)}
-        rows = lambda wanted: [(base / "images" / f, place[labels[key]]) for key, f in files.items() if train[key] == wanted]
-        return [names[label] for label in used], rows("1"), None, rows("0")
-
-
-class Dogs(Full):
-    """Stanford Dogs: lists in MATLAB files."""
-
-    name, wants = "Stanford Dogs", "train_list.mat and test_list.mat"
-    NAMES = (("train_list.mat",), ("test_list.mat",))
-
-    @classmethod
-    def pools(cls, root: Path) -> Pools:
-        images, names = needed(root, "Images"), {}
-
-        def rows(file: str) -> Rows:
-            found, content = [], matlab(needed(root, file))
-            for path, label in zip(np.atleast_1d(content["file_list"]), np.atleast_1d(content["labels"]), strict=True):
-                names[int(label) - 1] = str(path).split("/")[0]
-                found.append((images / str(path), int(label) - 1))
-            return found
-
-        train, test = (rows(parts[0]) for parts in cls.NAMES)
-        return [names.get(label, str(label)) for label in range(max(names) + 1)], train, None, test
-
-
-class ImageNet(Full):
-    """A folder a WordNet number; the published val is test, and every tenth picture of train is val.
-
-    Val is sorted into such folders, or lies flat, as published, with the labels of the development kit.
-    """
-
-    name, wants = "ImageNet", "train/n01440764/*.JPEG and val"
-    TRAIN, TEST = (("train",), ("ILSVRC2012_img_train",)), (("val",), ("ILSVRC2012_img_val",))
-
-    @classmethod
-    def fits(cls, root: Path) -> bool:
-        return all(any(inside(root, *parts) for parts in places) for places in (cls.TRAIN, cls.TEST))
-
-    @classmethod
-    def pools(cls, root: Path) -> Pools:
-        train, test = (next(filter(None, (inside(root, *parts) for parts in places))) for places in (cls.TRAIN, cls.TEST))
-        for archive in sorted(train.glob("n*.tar")):  # the published archive holds one a class
-            unpack(archive)
-        names, every = classes_of(train)
-        return names, *every_tenth(every), cls.tested(root, test, names)
-
-    @classmethod
-    def tested(cls, root: Path, folder: Path, names: list[str]) -> Rows:
-        """The pictures of the published val."""
-        if folders_of(folder):
-            return [(file, names.index(path.name)) for path in folders_of(folder) for file in pictures_of(path)]
-        synsets = np.atleast_1d(matlab(needed(root, "data", "meta.mat"))["synsets"])
-        number = {int(one["ILSVRC2012_ID"]): str(one["WNID"]) for one in synsets}
-        truth = lines(needed(root, "data", "ILSVRC2012_validation_ground_truth.txt"))
-        return [(path, names.index(number[int(label)])) for path, label in zip(pictures_of(folder), truth, strict=True)]
-
-
-class INaturalist(Full):
-    """iNaturalist 2018: the lists of its competition, whose val is test here; every tenth picture of train is val."""
-
-    name, wants = "iNaturalist 2018", "train2018.json and val2018.json"
-    NAMES = (("train2018.json",), ("val2018.json",))
-
-    @classmethod
-    def pools(cls, root: Path) -> Pools:
-        names: dict[int, str] = {}
-
-        def rows(parts: tuple[str, ...]) -> list[tuple[Path, int]]:
-            path = needed(root, *parts)
-            content = json.loads(path.read_text(encoding="utf-8"))
-            names.update({one["id"]: one["name"] for one in content["categories"]})
-            files = {one["id"]: one["file_name"] for one in content["images"]}
-            base = needed(root, "train_val2018").parent
-            return [(base / files[one["image_id"]], one["category_id"]) for one in content["annotations"]]
-
-        every, test = (rows(parts) for parts in cls.NAMES)
-        place = {label: number for number, label in enumerate(sorted(names))}
-        every, test = ([(path, place[label]) for path, label in part] for part in (every, test))
-        return [names[label] for label in sorted(names)], *every_tenth(every), test
 
 
 FULL = {

@@ -26,7 +26,7 @@ from PIL import __version__ as pillow
 
 from ..errors import BadInput
 from ..progress import progress
-from . import full_layouts, pictures, raw_layouts
+from . import fine_layouts, full_layouts, pictures, raw_layouts
 from .pictures import pixels, read_picture, reason, shown
 from .stored import Entry, Stored
 
@@ -92,7 +92,7 @@ def cache_folder() -> Path | None:
 @functools.cache
 def code() -> str:
     """What decodes: the modules that do, and Pillow's version."""
-    files = (Path(module.__file__).read_bytes() for module in (pictures, raw_layouts, full_layouts))
+    files = (Path(module.__file__).read_bytes() for module in (pictures, raw_layouts, full_layouts, fine_layouts))
     return hashlib.sha256(b"".join(files)).hexdigest() + pillow
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from ..errors import BadInput, choose
 from . import catalogue, folders
 from .folders import LISTS
-from .full_layouts import ENDINGS as PICTURES
 from .full_layouts import FULL, Listed
 from .image_cache import Item, Split, load_images
 from .pictures import kind, shown
+from .published_parts import ENDINGS as PICTURES
 from .raw_layouts import RAW, Rows, Splits
 
 

@@ -29,11 +29,12 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
     for name in names:
         found = set_of(name)
         about = found.tasks.get(name) or next(iter(found.tasks.values()))
-        lists = name in found.tasks and about["benchmark"] != "full"
-        write = RAW.get(found.layout) or (write_lists if lists else write_split_folders)
-        root = folder / (found.name if found.layout in RAW else name)
+        raw = RAW.get(found.layout)  # whole data sets have raw layouts, too, and are rehearsed in folders or by lists
+        root = folder / (found.name if raw else name)
         if root not in written:
             root.mkdir(parents=True, exist_ok=True)
+            lists = name in found.tasks and about["benchmark"] != "full"
+            write = raw or (write_lists if lists else write_split_folders)
             write(root, found, about["classes"])
             written[root] = name
     return list(written)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 WHOLE = 2**30  # bytes that may lie in memory, or on a device, in one piece
-RESIDENT = 2**28  # bytes of a file that a process holds mapped before it lets go of them; the system keeps its own copy
+RESIDENT = 2**25  # bytes of a file that a process holds mapped before it lets go of them; the system keeps its own copy
 
 
 @dataclass(frozen=True, eq=False)

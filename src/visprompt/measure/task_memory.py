@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from ..data import image_cache
 from ..data.tasks import Task
@@ -61,6 +62,7 @@ def measured(folder: str, splits: tuple[int, int, int], size: int) -> dict:
 
     os.environ["VISPROMPT_CACHE"] = folder
     image_cache.SMALL = 0
+    torch.manual_seed(0)
     network = VisionTransformer(img_size=size, patch_size=size // 4, embed_dim=32, depth=2, num_heads=2, num_classes=0)
     model = build_method("linear-probe", Backbone(network, "memory", size, (0.5,) * 3, (0.5,) * 3), CLASSES)
     found = {}
