@@ -153,7 +153,7 @@ chapter.end("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets
 #
 # The paper puts DA-VPT into SETR-PUP {cite}`zheng2021` on a ViT-Large and reports mIoU on ADE20K and PASCAL Context, near
 # full fine-tuning at 4.3 % of its trained parameters. The cells are lost. The share of parameters follows from the
-# architecture but for the number of prompts, which the text does not give: 10 a block are the reading here, and the
+# architecture but for the number of prompts, which the text does not give: 20 a block are the reading here, and the
 # range is that of 5 to 100. Other counts are on the page [](cost.ipynb).
 #
 # **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
@@ -170,7 +170,7 @@ page.show(
     how=f"Counted on ViT-Large/16's shapes. {reading}",
     caption="Trained parameters of DA-VPT+ with a segmentation decoder.",
 )
-note = "Estimate at 10 prompts a block, interval from 5 to 100."
+note = "Estimate at 20 prompts a block, interval from 5 to 100."
 page.judge("davpt.table-2.share", shares[0], min(shares), max(shares), evidence="derived", note=note)
 segmented = segmentation.found(chapter)
 segmentation.show(chapter, "davpt.table-2", segmented, segmentation.COMPARED)
