@@ -39,7 +39,16 @@ DISAGREE = {
     "ivpt.table-18.vit-l-16-supervised": 304.326632,
 }
 # Rows whose settings no paper states, by the end of their id: no integer gives the printed count.
-NO_INTEGER = ("adapter", "adapterformer", "lora", "lora-vtab", "adaptformer", "fewer-prompts", "vpt-operations")
+NO_INTEGER = (
+    "linear-probing",
+    "adapter",
+    "adapterformer",
+    "lora",
+    "lora-vtab",
+    "adaptformer",
+    "fewer-prompts",
+    "vpt-operations",
+)
 NUMBERS = ["parameters_m", "total_parameters", "params_m", "fgvc_params_m", "vtab_params_m", "workload_gflops"]
 
 
