@@ -160,6 +160,8 @@ chapter.end("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets
 # and a linear head reads the patches, since a hundred steps are too few for SETR-PUP's convolutions. Validation chooses
 # each method's rate from as many as any other's. The paper gives its two losses for one label an image; here a patch
 # has a class of its own, and a class token that of every object in the picture.
+#
+# A hundred steps of sixteen pictures are few: what a method adds may need more than that before it pays.
 
 # %% name="davpt.table-2" tags=["hide-input"]
 table, shares, reading = davpt.segmentation_shares()

@@ -187,6 +187,8 @@ chapter.end("ivpt.table-6", ivpt.PRE_WHY, "benchmark", "pretraining")
 # and a linear head reads the patches, since a hundred steps are too few for SETR-PUP's convolutions; "more prompts" are
 # thirty, of 36 patches. The column of parameters is counted with SETR-PUP as MMSegmentation builds it for ADE20K: 13.14M
 # where the table prints 13.18, and the differences between the rows as printed; [](cost.ipynb) has them one by one.
+#
+# A hundred steps of sixteen pictures are few: what a method adds may need more than that before it pays.
 
 # %% name="ivpt.table-7" tags=["hide-input"]
 LARGE = "vit_large_patch16_224"
