@@ -147,13 +147,15 @@ chapter.end("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets
 #
 # The paper puts DA-VPT into SETR-PUP {cite}`zheng2021` on a ViT-Large and reports mIoU on ADE20K and PASCAL Context, near
 # full fine-tuning at 4.3 % of its trained parameters. The cells are lost. The share of parameters follows from the
-# architecture but for the number of prompts, which the text does not give: 10 a block are the reading here, and the
+# architecture but for the number of prompts, which the text does not give: 20 a block are the reading here, and the
 # range is that of 5 to 100. Other counts are on the page [](cost.ipynb).
 #
 # **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
 # and a linear head reads the patches, since a hundred steps are too few for SETR-PUP's convolutions. Validation chooses
 # each method's rate from as many as any other's. The paper gives its two losses for one label an image; here a patch
 # has a class of its own, and a class token that of every object in the picture.
+#
+# A hundred steps of sixteen pictures are few: what a method adds may need more than that before it pays.
 
 # %% name="davpt.table-2" tags=["hide-input"]
 table, shares, reading = davpt.segmentation_shares()
@@ -164,7 +166,7 @@ page.show(
     how=f"Counted on ViT-Large/16's shapes. {reading}",
     caption="Trained parameters of DA-VPT+ with a segmentation decoder.",
 )
-note = "Estimate at 10 prompts a block, interval from 5 to 100."
+note = "Estimate at 20 prompts a block, interval from 5 to 100."
 page.judge("davpt.table-2.share", shares[0], min(shares), max(shares), evidence="derived", note=note)
 segmented = segmentation.found(chapter)
 segmentation.show(chapter, "davpt.table-2", segmented, segmentation.COMPARED)

@@ -188,8 +188,10 @@ chapter.end("ivpt.table-6", ivpt.PRE_WHY)
 #
 # **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
 # and a linear head reads the patches, since a hundred steps are too few for SETR-PUP's convolutions; "more prompts" are
-# thirty, of 36 patches. The column of parameters is counted with SETR-PUP as MMSegmentation builds it for ADE20K: 13.14M
-# where the table prints 13.18, and the differences between the rows as printed; [](cost.ipynb) has them one by one.
+# thirty, of 36 patches. The column of parameters is counted with SETR-PUP as MMSegmentation builds it for ADE20K: a
+# little less than printed in every row, and the same differences between the rows; [](cost.ipynb) has them one by one.
+#
+# A hundred steps of sixteen pictures are few: what a method adds may need more than that before it pays.
 
 # %% name="ivpt.table-7" tags=["hide-input"]
 LARGE = "vit_large_patch16_224"

@@ -135,8 +135,8 @@ def printed_counts(source: str, prompts: Sequence[int] = ()) -> list[dict]:
 
 
 def segmentation_shares() -> tuple[pd.DataFrame, list[float], str]:
-    """Table 2's trained share by prompts a block, the shares with 10 prompts first, and the reading behind them."""
-    numbers = (10, 5, 20, 50, 100)
+    """Table 2's trained share by prompts a block, the shares with 20 prompts first, and the reading behind them."""
+    numbers = (20, 5, 10, 50, 100)
     counted = printed_counts("davpt.table-2", numbers[1:])
     rows = sorted(zip(numbers, counted, strict=True), key=lambda pair: pair[0])
     columns = ["prompts a block", "trained, % of full fine-tuning", "printed"]

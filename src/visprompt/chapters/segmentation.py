@@ -163,7 +163,7 @@ def show(chapter: Chapter, artifact: str, shown: Found, variants: Sequence[str],
         if figure is not None:
             caption = f"{task}: the first test pictures, their masks, and what is predicted after training with seed 0."
             alt = "A row a picture: the picture, its true mask, then the predicted mask of each method, a colour a class; "
-            alt += "predicted outlines are rounder than the true ones."
+            alt += "the objects' places are found and their classes often mixed up."
             chapter.page.show(artifact, figure, evidence="trend", how=how(rows), records=used, caption=caption, alt=alt)
 
 
