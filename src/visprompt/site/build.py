@@ -18,12 +18,12 @@ import nbformat
 
 from .. import paths
 from ..errors import BadInput, choose
-from . import number_pages, tables
+from . import chapters, claims, front, number_pages, tables
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MAKERS = {**tables.MAKERS, **number_pages.MAKERS}
+MAKERS = {**tables.MAKERS, **number_pages.MAKERS, **claims.MAKERS, **front.MAKERS}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
@@ -47,7 +47,7 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     for folder in ("notebooks", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
     for name in notebooks(root):
-        add_notebook(name, profile, root, pages)
+        add_notebook(name, results, root, pages)
     for id, bundle in tables.bundles(results):
         (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, indent=1))
     number_pages.downloads(results, pages / "extra" / "downloads")
@@ -60,8 +60,9 @@ def make(part: str, results: dict, root: Path) -> str:
     return MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
 
 
-def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:
+def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
     """Put one executed notebook on the site: as a page, and as downloads of source and result."""
+    profile = found["profile"]
     executed = root / "build" / "executed" / profile / f"{name}.ipynb"
     notebook, results = read_notebook(executed, profile)
     downloads = pages / "extra" / "downloads"
@@ -73,12 +74,13 @@ def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:
     title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if title is None:
         raise BadInput(f"notebooks/{name}.py has no text; begin it with a markdown cell '# Title'.")
+    chapters.arrange(notebook, name, found, root)
     line = (
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit {tables.code(str(results["commit"]))}. '
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
         f'<a href="../downloads/{name}.ipynb" download>executed notebook ({name}.ipynb)</a>.</p>'
     )
-    title.source = re.sub(r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{line}\n", title.source, count=1)
+    notebook.cells.append(nbformat.v4.new_markdown_cell(line))
     nbformat.write(notebook, pages / "notebooks" / f"{name}.ipynb")
 
 

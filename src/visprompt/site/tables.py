@@ -19,8 +19,7 @@ from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
 from ..data.tasks import SPLITS, load_task
 from ..models.backbones import load_backbone
-from ..pages.judging import condition, found_text, rich, sentence
-from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
+from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS
 
 EVERY = (*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
 # Modules that only this site uses.
@@ -82,6 +81,7 @@ def table(
     choices: Sequence[str] = (),
     kind: str = "",
     widths: Sequence[int] = (),
+    address: bool = False,
 ) -> str:
     """An HTML table from finished cells, in a box that scrolls sideways where it must.
 
@@ -92,22 +92,26 @@ def table(
         choices: heads of the columns whose words can be picked from lists beside that field.
         kind: further CSS classes.
         widths: of the columns, percent: the table is then as wide as the page, and its texts wrap.
+        address: what is picked and typed stands in the page's address, and what stands there is picked.
     """
     kind = " ".join(filter(None, ["vp-table", "vp-filterable" * filterable, "vp-fixed" * bool(widths), kind]))
     picks = f' data-choices="{",".join(str(head.index(name)) for name in choices)}"' if choices else ""
+    picks += " data-address" * address
     columns = "".join(f'<col style="width: {width}%">' for width in widths)
     lines = [f'<div class="{kind}" tabindex="0"{picks}><table>{columns}', "<thead><tr>"]
     lines += [f'<th scope="col">{cell}</th>' for cell in head] + ["</tr></thead>", "<tbody>"]
+    heads = [re.sub("<[^>]*>", "", name) for name in head] if "vp-cards" in kind else [""] * len(head)
     for row in rows:
-        lines.append(f"<tr>{''.join(map(table_cell, row))}</tr>")
+        lines.append(f"<tr>{''.join(map(table_cell, row, heads))}</tr>")
     return re.sub(r"\n\s*\n", "\n", "\n".join([*lines, "</tbody></table></div>"]))
 
 
-def table_cell(content: str) -> str:
-    """One cell; a long text gets a wide column and a short one stays on a line."""
+def table_cell(content: str, head: str = "") -> str:
+    """One cell; a long text gets a wide column and a short one stays on a line; `head` is shown on narrow screens."""
     length = len(re.sub("<[^>]*>", "", content))
     kind = ' class="vp-wide"' if length > 60 else ' class="vp-short"' if length < 24 else ""
-    return f"<td{kind}>{content}</td>"
+    head = f' data-head="{html.escape(head)}"' if head else ""
+    return f"<td{kind}{head}>{content}</td>"
 
 
 def printed_name(row) -> str:
@@ -115,10 +119,10 @@ def printed_name(row) -> str:
     return f"{row['kind'].capitalize()} {row['number']}"
 
 
-def link(artifact: str, text: str, results: dict) -> str:
-    """A link to an artifact's section, or the plain text where no notebook has it yet."""
+def link(artifact: str, text: str, results: dict, above: str = "") -> str:
+    """A link to an artifact's section, or the plain text where no notebook has it yet; `above` leads to the front page."""
     notebook = results["artifacts"][artifact]["notebook"]
-    text, target = html.escape(text), html.escape(f"notebooks/{notebook}.html#{artifact}")
+    text, target = html.escape(text), html.escape(f"{above}notebooks/{notebook}.html#{artifact}")
     return f'<a href="{target}">{text}</a>' if notebook else text
 
 
@@ -126,43 +130,6 @@ def evidence(results: dict, root: Path) -> str:
     """Per paper: how many artifacts have which evidence."""
     found = {id: entry["evidence"] for id, entry in results["artifacts"].items()}
     return counts("Artifacts", (*EVIDENCE, NOT_RUN), found)
-
-
-def verdicts(results: dict, root: Path) -> str:
-    """Per paper: what the evidence that can decide says of its claims."""
-    return claim_counts("Judged", VERDICTS, results)
-
-
-def sightings(results: dict, root: Path) -> str:
-    """Per paper: what was seen of its claims at reduced scale, which decides none of them."""
-    return claim_counts("Looked at", SIGHTINGS, results)
-
-
-def unanswered(results: dict, root: Path) -> str:
-    """Per paper: the claims without either kind of answer."""
-    return claim_counts("Open", (NOT_JUDGED, NOT_RUN), results)
-
-
-def claim_counts(what: str, words: tuple[str, ...], results: dict) -> str:
-    """A table of how many claims of each paper have which of some words, core ones apart, with a bar."""
-    core = {claim.id for claim in papers.claims() if claim.weight == WEIGHTS[0]}
-    answers = {id: entry["verdict"] for id, entry in results["claims"].items() if entry["verdict"] in words}
-    rows = []
-    for slug, paper in [*papers.papers().items(), ("", {"short": "all", "title": "all papers"})]:
-        mine = {id: word for id, word in answers.items() if id.startswith(f"{slug}.") or not slug}
-        count, of_core = Counter(mine.values()), Counter(word for id, word in mine.items() if id in core)
-        cells = [
-            f"{count[word]}" + f' <span class="vp-how">({of_core[word]} core)</span>' * bool(of_core[word]) for word in words
-        ]
-        name = f'<span title="{html.escape(paper["title"])}">{html.escape(paper["short"])}</span>'
-        rows.append([name if slug else f"<strong>{name}</strong>", str(len(mine)), *cells, bar(words, count)])
-    return table(["Paper", what, *map(badge, words), "Share"], rows)
-
-
-def bar(words: Sequence[str], count: Counter) -> str:
-    """Counts stacked in one bar, hatched where they are of a trend; the numbers stand in the cells beside it."""
-    parts = [f'<span class="vp-part {css(word)}" style="flex: {count[word]}" title="{word}"></span>' for word in words]
-    return f'<span class="vp-bar">{"".join(part for part, word in zip(parts, words, strict=True) if count[word])}</span>'
 
 
 def counts(what: str, words: tuple[str, ...], found: dict[str, str]) -> str:
@@ -200,33 +167,6 @@ def artifacts(results: dict, root: Path) -> str:
         rows.append([short, f"{name}{record}<br>{code(id)}", html.escape(row["title"]), words, counted, how])
     head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How"]
     return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 17, 10, 12, 37))
-
-
-def claims(results: dict, root: Path, paper: str | None = None) -> str:
-    """Every claim of one paper, or of all: what the paper says, what was found, how; each row has its id for address."""
-    rows = []
-    for claim in papers.claims(paper):
-        found = results["claims"][claim.id]
-        record = f'<a href="records/{html.escape(claim.artifact)}.json">record</a>' if found["notebook"] else ""
-        if found["records"] and not found["notebook"]:  # the audit answered it
-            record = f'<a href="numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
-        short = html.escape(papers.papers()[claim.artifact.split(".")[0]]["short"])
-        where = link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results)
-        said = f"<strong>{rich(sentence(claim.printed or claim.metric))}</strong>"
-        asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {rich(claim.why)}"
-        estimate = found_text(claim, found)
-        on = f'<br><span class="vp-how">{html.escape(found["images"])}</span>' if found["images"] else ""
-        rows.append(
-            [
-                f'<span id="{html.escape(claim.id)}">{short}, {where}</span><br>{badge(claim.weight)}',
-                f'{said} <span class="vp-how">({html.escape(claim.where)})</span><br>'
-                f'<a class="vp-address" href="claims.html#{html.escape(claim.id)}">{code(claim.id)}</a>',
-                f"{badge(found['verdict'])} {badge(found['evidence']) if found['evidence'] else ''}<br>{estimate}{on}",
-                f'<span class="vp-how">{asked} {rich(found["note"])}</span> {record}',
-            ]
-        )
-    head = ["Where, weight", "The paper says", "Found", "What was asked, why, and how it was found"]
-    return table(head, rows, filterable=True, choices=("Found", "Where, weight"), widths=(13, 29, 20, 38))
 
 
 def notebooks(results: dict, root: Path) -> str:
@@ -388,11 +328,7 @@ def api(results: dict, root: Path) -> str:
 
 MAKERS = {
     "evidence": evidence,
-    "verdicts": verdicts,
-    "sightings": sightings,
-    "unanswered": unanswered,
     "artifacts": artifacts,
-    "claims": claims,
     "notebooks": notebooks,
     "data": data,
     "datasets": datasets,
