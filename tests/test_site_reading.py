@@ -15,7 +15,7 @@ WORST = {"claims": 0.12, "row": 60, "short": 900, "words": 120}
 @pytest.fixture(scope="module")
 def chapters(whole):  # noqa: F811
     """The first page of every chapter that the site has."""
-    found = [page for page in sorted((whole / "notebooks").glob("*.html")) if document(page).select(".vp-short")]
+    found = [page for page in sorted((whole / "notebooks").glob("*.html")) if document(page).select(".vp-in-short")]
     assert found
     return found
 
@@ -84,8 +84,8 @@ def test_the_first_screen_of_a_chapter_says_what_holds(chapters, tab):
     late = []
     for page in chapters:
         tab.goto(page.as_uri())
-        bottom = tab.locator(".vp-short").bounding_box()
-        said = " ".join(part.get_text(" ") for part in document(page).select(".vp-short > p:not(.vp-about)"))
+        bottom = tab.locator(".vp-in-short").bounding_box()
+        said = " ".join(part.get_text(" ") for part in document(page).select(".vp-in-short > p:not(.vp-about)"))
         words = len(re.findall(r"\S*\w\S*", said.removeprefix("In short")))
         if bottom["y"] + bottom["height"] > WORST["short"] or words > WORST["words"] + 5:
             late.append(f"{page.stem}: ends at {bottom['y'] + bottom['height']:.0f} px, {words} words")

@@ -18,7 +18,7 @@ import nbformat
 
 from .. import paths
 from ..errors import BadInput, choose
-from . import chapters, claims, front, number_pages, tables
+from . import chapters, claims, front, number_pages, places, tables
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
@@ -44,8 +44,11 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     for page in pages.glob("*.md"):
         text = page.read_text(encoding="utf-8")
         page.write_text(MARKER.sub(lambda match: make(match[1], results, root), text), encoding="utf-8")
-    for folder in ("notebooks", "extra/downloads", "extra/records"):
+    for folder in ("notebooks", "api", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
+    for room, text in tables.api_pages(root):
+        (pages / "api" / f"{room}.md").write_text(text, encoding="utf-8")
+    (pages / "static" / "places.js").write_text(places.script(results, root), encoding="utf-8")
     for name in notebooks(root):
         add_notebook(name, results, root, pages)
     for id, bundle in tables.bundles(results):

@@ -110,7 +110,7 @@ def in_short(name: str, results: dict, root: Path) -> str:
     asked = of_page(name, slug, paper, results)
     if asked:
         parts.append(first_table(asked, results))
-    return f'<div class="vp-short"><p class="vp-short-head">In short</p>{"".join(parts)}</div>\n'
+    return f'<div class="vp-in-short"><p class="vp-short-head">In short</p>{"".join(parts)}</div>\n'
 
 
 def paper_of(name: str, results: dict) -> str:

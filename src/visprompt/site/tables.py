@@ -2,6 +2,7 @@
 
 import base64
 import html
+import inspect
 import io
 import re
 from collections import Counter
@@ -13,7 +14,9 @@ import timm
 import torch
 from PIL import Image
 
-from .. import manifests, papers, records
+import visprompt
+
+from .. import HOMES, RENAMED, manifests, papers, records
 from ..data import catalogue
 from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
@@ -208,7 +211,7 @@ def datasets(results: dict, root: Path) -> str:
         pinned = sum(bool(file.checksum) for file in found.files)
         rows.append(
             [
-                f'<a href="{html.escape(found.home)}">{html.escape(found.title)}</a><br>{code(name)} '
+                f'<a id="data-{name}" href="{html.escape(found.home)}">{html.escape(found.title)}</a><br>{code(name)} '
                 + " ".join(map(code, found.aliases)),
                 "<br>".join(filter(None, (task_row(task, about) for task, about in found.tasks.items()))),
                 found.access,
@@ -315,15 +318,36 @@ def contributing(results: dict, root: Path) -> str:
 
 
 def api(results: dict, root: Path) -> str:
-    """One section a module of the package, filled in by autodoc from the docstrings."""
-    package = root / "src" / "visprompt"
-    paths = sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path))
-    names = [".".join(path.relative_to(package).with_suffix("").parts) for path in paths]
-    parts = []
-    for name in names:
-        if not HIDDEN & set(name.split(".")):
-            parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}\n```\n")
-    return "\n".join(parts)
+    """What `import visprompt as vp` offers, each name with its first line, then the rooms of the package."""
+    rows = []
+    for name, module in HOMES.items():
+        thing = getattr(visprompt, name)
+        said = (inspect.getdoc(thing) or "").split("\n")[0] if callable(thing) else "All methods, by slug."
+        address = f"api/{module.partition('.')[0]}.html#visprompt.{module}.{RENAMED.get(name, name)}"
+        rows.append([f'<a href="{address}">{code(f"vp.{name}")}</a>', html.escape(said)])
+    rooms = [[f'<a href="api/{room}.html">{code(room)}</a>', str(len(modules))] for room, modules in rooms_of(root).items()]
+    return table(["Name", "What it is"], sorted(rows)) + "\n\n## By room\n\n" + table(["Room", "Modules"], rooms)
+
+
+def rooms_of(root: Path) -> dict[str, list[str]]:
+    """Room of the package -> its modules; a module beside the rooms is one of its own."""
+    package, found = root / "src" / "visprompt", {}
+    for path in sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path)):
+        parts = path.relative_to(package).with_suffix("").parts
+        if parts == ("__init__",) or "__main__" in parts:
+            continue
+        name = ".".join(part for part in parts if part != "__init__")
+        if not HIDDEN & set(parts) - {"__init__"}:
+            found.setdefault(parts[0], []).append(name)
+    return found
+
+
+def api_pages(root: Path) -> Iterator[tuple[str, str]]:
+    """A page a room: (room, its text), filled in by autodoc from the docstrings."""
+    for room, modules in rooms_of(root).items():
+        parts = [f"# `{room}`\n"]
+        parts += [f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}\n```\n" for name in modules]
+        yield room, "\n".join(parts)
 
 
 MAKERS = {
