@@ -54,6 +54,7 @@ def test_each_piece_of_a_bar_leads_to_its_claims(whole, tab):  # noqa: F811
     for piece in document(whole / "index.html").select(".vp-card")[0].select(".vp-legend a"):
         tab.goto((whole / "index.html").as_uri())
         tab.click(f'.vp-legend a[href="{piece["href"]}"] >> nth=0')
+        tab.wait_for_selector(".vp-filter select")
         assert tab.locator(".vp-filterable tbody tr:visible").count() == int(piece.get_text().split()[0])
 
 

@@ -1,5 +1,7 @@
 // Above each .vp-filterable table: a text field, and a list for each column that data-choices names by its number.
 // Only rows with every typed word and every picked one stay. Without this the table is whole.
+const plain = (text) => text.toLowerCase().replace(/²/g, "2");
+
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".vp-filterable").forEach((box, number) => {
     const rows = [...box.querySelectorAll("tbody tr")];
@@ -39,10 +41,10 @@ document.addEventListener("DOMContentLoaded", () => {
       history.replaceState(null, "", `#?${new URLSearchParams(set)}`);
     };
     const apply = () => {
-      const typed = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const typed = plain(input.value).split(/\s+/).filter(Boolean);
       let left = 0;
       for (const row of rows) {
-        const text = row.textContent.toLowerCase();
+        const text = plain(row.textContent);
         row.hidden = !typed.every((word) => text.includes(word)) ||
           !picks.every(({select, words}) => !select.value || words(row).includes(select.value));
         left += !row.hidden;

@@ -18,7 +18,7 @@ import nbformat
 
 from .. import paths
 from ..errors import BadInput, choose
-from . import chapters, claims, front, number_pages, places, tables
+from . import chapters, claims, front, number_pages, pictures, places, tables
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
@@ -43,7 +43,8 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     shutil.copytree(root / "book" / "_static", pages / "static")
     for page in pages.glob("*.md"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(MARKER.sub(lambda match: make(match[1], results, root), text), encoding="utf-8")
+        text = MARKER.sub(lambda match: make(match[1], results, root), text)
+        page.write_text(spelled(text), encoding="utf-8")
     for folder in ("notebooks", "api", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
     for room, text in tables.api_pages(root):
@@ -52,9 +53,14 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     for name in notebooks(root):
         add_notebook(name, results, root, pages)
     for id, bundle in tables.bundles(results):
-        (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, indent=1))
+        (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, separators=(",", ":")))
     number_pages.downloads(results, pages / "extra" / "downloads")
     return pages
+
+
+def spelled(text: str) -> str:
+    """A text for readers: a method's name as its authors write it, which no file or column name could hold."""
+    return text.replace("E2VPT", "E²VPT")
 
 
 def make(part: str, results: dict, root: Path) -> str:
@@ -69,7 +75,7 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
     executed = root / "build" / "executed" / profile / f"{name}.ipynb"
     notebook, results = read_notebook(executed, profile)
     downloads = pages / "extra" / "downloads"
-    shutil.copy(executed, downloads / f"{name}.ipynb")
+    (downloads / f"{name}.ipynb").write_text(pictures.smaller(executed.read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copy(root / "notebooks" / f"{name}.py", downloads / f"{name}.py")
     for cell in notebook.cells:
         if cell.cell_type == "code":  # the results are for this program; a page has no way to show them
@@ -78,6 +84,13 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
     if title is None:
         raise BadInput(f"notebooks/{name}.py has no text; begin it with a markdown cell '# Title'.")
     chapters.arrange(notebook, name, found, root)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = spelled(cell.source)
+        for output in cell.get("outputs", []):
+            if "text/html" in output.get("data", {}):
+                shown = pictures.smaller("".join(output["data"]["text/html"]))
+                output["data"]["text/html"] = spelled(shown).replace("<th></th>", "<td></td>")  # the head of an index
     line = (
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit {tables.code(str(results["commit"]))}. '
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
@@ -106,11 +119,19 @@ def build(profile: str, root: Path | None = None) -> Path:
         done = subprocess.run([*command, "-W", "-n", "--keep-going"])
         if done.returncode:
             raise BadInput("the website was not built: mend the warnings above, which count as errors.")
+        lighten(out / "_build" / "html")
         replace(site, out / "_build" / "html")
     except OSError as error:
         raise BadInput(f"the website was not built: {told(error)}. Free space or mend that, and run again.") from error
     shutil.rmtree(work, ignore_errors=True)
     return site
+
+
+def lighten(site: Path) -> None:
+    """Remove what no browser asks for: source maps, and the font files that have a smaller twin."""
+    for path in [*site.rglob("_static/**/*.map"), *site.rglob("_static/**/*.ttf")]:
+        if path.suffix == ".map" or path.with_suffix(".woff2").exists():
+            path.unlink()
 
 
 def told(error: OSError) -> str:

@@ -109,6 +109,12 @@ def about(paper: Paper) -> str:
     )
 
 
+def version(results: dict, root: Path, paper: str) -> str:
+    """Whose paper it is and which version of it is audited, as a line."""
+    entries = told(root)
+    return f'<p class="vp-how vp-about">{about(entries[paper])}</p>' if paper in entries else ""
+
+
 def cards(results: dict, root: Path) -> str:
     """A card a paper: what it proposes, what holds, what does not, what was only seen in small, and its claims as a bar."""
     parts = []
@@ -151,4 +157,4 @@ def citation(results: dict, root: Path) -> str:
     )
 
 
-MAKERS = {"cards": cards, "minutes": minutes, "citation": citation}
+MAKERS = {"cards": cards, "version": version, "minutes": minutes, "citation": citation}

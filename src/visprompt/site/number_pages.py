@@ -239,7 +239,7 @@ def downloads(results: dict, folder: Path) -> None:
     everything = {"artifacts": of_artifacts, "claims": of_claims, "findings": results["findings"], "cells": cells}
     for name, rows in everything.items():
         pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
-    (folder / "everything.json").write_text(json.dumps(everything, indent=1))
+    (folder / "everything.json").write_text(json.dumps(everything, separators=(",", ":")))
 
 
 MAKERS = {
