@@ -1,10 +1,11 @@
 """What a reader meets, in a headless Chromium: the front page, a chapter's first screen, claims, phone and paper."""
 
 import csv
+import json
 import re
 
 import pytest
-from test_site import browser, document, pages, small  # noqa: F401
+from test_site import browser, document, ids, pages, small  # noqa: F401
 from test_site_axe import whole  # noqa: F401
 
 from visprompt import papers
@@ -161,3 +162,62 @@ def test_paper_shows_what_is_folded_and_every_column(whole, chapters, browser): 
         tab.wait_for_function("(n) => document.querySelectorAll('.bd-article details:not([open])').length === n", arg=folded)
     context.close()
     assert not lost, "\n".join(lost[:20])
+
+
+ASKED = {
+    "Table A3": "ap.table-a3",
+    "ivpt.table-9": "ivpt.table-9",
+    "VPT-Deep": "method-vpt-deep",
+    "NORM-TUNE": "method-norm-tune",
+    "linear probe": "method-linear-probe",
+    "E²VPT": "method-e2vpt",
+    "licence": "the-papers-data-sets-access-licence-size",
+    "build_method": "visprompt.methods.build_method",
+    "cub_200_2011": "data-cub_200_2011",
+    "visprompt claims": "the-papers-numbers-without-running-anything",
+    "spt.table-2.largest-gain": "spt.table-2.largest-gain",
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):  # noqa: F811
+    tab.goto((whole / "search.html").as_uri() + f"?q={asked}")
+    first = tab.locator(".vp-places a").first
+    first.wait_for()
+    path, _, name = first.get_attribute("href").partition("#")
+    assert name == ASKED[asked] or path.endswith("status.html")  # the small site has no page for most artifacts
+    assert len(first.inner_text()) > len(asked)  # a few words beside the name
+
+
+def test_the_jump_box_goes_there_by_keyboard(whole, tab):  # noqa: F811
+    tab.goto((whole / "index.html").as_uri())
+    tab.locator(".bd-article .vp-jump-here input").focus()
+    tab.keyboard.type("spt.table-2.largest-gain")
+    tab.locator(".bd-article [role=option][aria-selected=true]").wait_for()
+    for key in ("ArrowDown", "ArrowUp", "Enter"):
+        tab.keyboard.press(key)
+    tab.wait_for_url("**/claims.html#spt.table-2.largest-gain")
+    tab.wait_for_function("document.getElementById('spt.table-2.largest-gain').closest('tr').querySelector('details').open")
+
+
+def test_every_place_is_there(whole):  # noqa: F811
+    text = (whole / "_static" / "places.js").read_text()
+    places = json.loads(text.removeprefix("window.vpPlaces = ").removesuffix(";\n"))
+    assert {id for kind, _, id, _, _ in places if kind == "claim"} == {claim.id for claim in papers.claims()}
+    assert {id for kind, _, id, _, _ in places if kind == "artifact"} == set(papers.artifacts().index)
+    lost = []
+    for kind, name, _, address, _ in places:
+        path, _, anchor = address.partition("#")
+        page = whole / path
+        if (whole / "notebooks" / "spt.html").exists() or not path.startswith("notebooks/"):
+            if not page.exists() or (anchor and anchor not in ids(page)):
+                lost.append(f"{kind} {name}: {address}")
+    assert not lost
+
+
+def test_the_site_is_light(whole):  # noqa: F811
+    """In bytes; the pictures inside a page do not count as its text."""
+    assert sum(path.stat().st_size for path in whole.rglob("*") if path.is_file()) < 30e6
+    picture = re.compile(r'src="data:[^"]*"')
+    heavy = {page.name: len(picture.sub("", page.read_text())) for page in pages(whole)}
+    assert not {name: size for name, size in heavy.items() if size > 1e6}

@@ -49,7 +49,7 @@ def assemble(profile: str, root: Path | None = None) -> Path:
         (pages / folder).mkdir(parents=True)
     for room, text in tables.api_pages(root):
         (pages / "api" / f"{room}.md").write_text(text, encoding="utf-8")
-    (pages / "static" / "places.js").write_text(places.script(results, root), encoding="utf-8")
+    (pages / "static" / "places.js").write_text(spelled(places.script(results, root)), encoding="utf-8")
     for name in notebooks(root):
         add_notebook(name, results, root, pages)
     for id, bundle in tables.bundles(results):

@@ -14,6 +14,7 @@ from ..chapters.methods import by_idea
 from ..data import catalogue
 from ..methods import method_class
 from ..pages.judging import MATHEMATICS
+from .claims import is_value
 from .tables import printed_name
 
 COMMAND = re.compile(r"(?m)^\$ ([^#\n\\]+?) *(?:# *(.*))?$")
@@ -38,7 +39,7 @@ def artifacts(results: dict, root: Path) -> Iterator[tuple]:
 def claims(results: dict, root: Path) -> Iterator[tuple]:
     """Every claim, at its row."""
     for claim in papers.claims():
-        said = MATHEMATICS.sub(lambda match: match[1], claim.printed or claim.metric)
+        said = MATHEMATICS.sub(lambda match: match[1], claim.metric if is_value(claim) else claim.printed or claim.metric)
         yield "claim", said[:120], claim.id, f"claims.html#{claim.id}", results["claims"][claim.id]["verdict"]
 
 
