@@ -17,6 +17,8 @@ LABEL = re.compile(r"(?m)^\(([a-z]+\.[a-z0-9-]+)\)=$")
 TITLE = re.compile(r"(?m)^# .*$")
 CLAIM = re.compile(r'claims\.html#([a-z0-9.-]+)"')
 PRINTED = re.compile(r"Table ([A-Z]?\d+)(?: \([a-z]\))? as printed")
+HEAD = re.compile(r"(?m)^##? ")
+RUNS = ("## How the runs were made", "## The runs")
 WORDS = 120  # of "In short", at most
 ROWS = 8  # of its table
 
@@ -25,6 +27,7 @@ def arrange(notebook: nbformat.NotebookNode, name: str, results: dict, root: Pat
     """Rearrange what a notebook shows for readers of the site; the notebook itself is offered as it ran."""
     gather_claims(notebook, results)
     open_printed(notebook, results)
+    runs_last(notebook)
     title = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
     short = in_short(name, results, root)
     title.source = TITLE.sub(lambda match: f"{match[0]}\n\n{short}", title.source, count=1)
@@ -39,7 +42,7 @@ def gather_claims(notebook: nbformat.NotebookNode, results: dict) -> None:
     """Put the claims of a section, which stand one by one where they were judged, into one table at its end."""
     found, last = [], None
     for cell in [*notebook.cells, None]:
-        if cell is None or (cell.cell_type == "markdown" and re.search(r"(?m)^##? ", cell.source)):
+        if cell is None or (cell.cell_type == "markdown" and HEAD.search(cell.source)):
             if found:
                 shown = claims.compact(found, results)
                 last.outputs.append(nbformat.v4.new_output("display_data", data={"text/html": shown}))
@@ -76,6 +79,16 @@ def open_printed(notebook: nbformat.NotebookNode, results: dict) -> None:
                 f'<div class="vp-printed"><p class="vp-printed-head"><b>{caption}</b> · {numbers}</p>'
                 f"{number_pages.marked(id, papers.published(id), marks, '../')}</div>"
             )
+
+
+def runs_last(notebook: nbformat.NotebookNode) -> None:
+    """Put the section on how the runs were made, with recipe and rates, behind what the page is about."""
+    kept, moved, moving = [], [], False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and HEAD.search(cell.source):
+            moving = cell.source.lstrip().startswith(RUNS)
+        (moved if moving else kept).append(cell)
+    notebook.cells = kept + moved
 
 
 def in_short(name: str, results: dict, root: Path) -> str:
