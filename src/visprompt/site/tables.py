@@ -346,7 +346,9 @@ def api_pages(root: Path) -> Iterator[tuple[str, str]]:
     """A page a room: (room, its text), filled in by autodoc from the docstrings."""
     for room, modules in rooms_of(root).items():
         parts = [f"# `{room}`\n"]
-        parts += [f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}\n```\n" for name in modules]
+        for name in modules:  # a room's own module says what it defines, not what it hands on
+            only = "\n   :ignore-module-all:" * (name == room)
+            parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}{only}\n```\n")
         yield room, "\n".join(parts)
 
 
