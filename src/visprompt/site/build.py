@@ -128,7 +128,8 @@ def build(profile: str, root: Path | None = None) -> Path:
 
 
 def lighten(site: Path) -> None:
-    """Remove what no browser asks for: source maps, and the font files that have a smaller twin."""
+    """Remove what no browser asks for: source maps, words in other languages, font files that have a smaller twin."""
+    shutil.rmtree(site / "_static" / "locales", ignore_errors=True)
     for path in [*site.rglob("_static/**/*.map"), *site.rglob("_static/**/*.ttf")]:
         if path.suffix == ".map" or path.with_suffix(".woff2").exists():
             path.unlink()

@@ -38,8 +38,16 @@ def bundles(results: dict) -> Iterator[tuple[str, dict]]:
     shown = {id: entry for id, entry in results["artifacts"].items() if entry["notebook"]}
     parts = [show for entry in shown.values() for show in entry["shows"]] + [*results["claims"].values()]
     found = records.find_records(id for part in parts for id in part["records"])
+    held = {}  # a record stands in full in one file, and is named with that file in the others
     for artifact in shown:
-        yield artifact, bundle(artifact, results, found)
+        whole = bundle(artifact, results, found)
+        whole["records"] = [
+            record
+            if held.setdefault(record["id"], artifact) == artifact
+            else {"id": record["id"], "in": f"{held[record['id']]}.json"}
+            for record in whole["records"]
+        ]
+        yield artifact, whole
 
 
 def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> dict:
