@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from .. import papers
 from ..pages.judging import condition, found_text, number, rich, sentence
-from ..words import NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS
+from ..words import NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 from .tables import badge, code, css, link, printed_name, table
 
 # What stands side by side in a bar: first what can judge a paper, worst in the middle, then what a trend saw, then the rest.
@@ -57,12 +57,18 @@ def folded(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
 
 
 def compact(ids: Iterable[str], results: dict, above: str = "../") -> str:
-    """Some claims as a table of four columns, details folded."""
-    rows = []
+    """Some claims as a table of four columns, details folded; those about printed digits are folded as a whole."""
+    rows, digits = [], []
     for claim in map(papers.claim, ids):
         found = results["claims"][claim.id]
-        rows.append([folded(claim, found, results, above), printed(claim), found_text(claim, found), badge(found["verdict"])])
-    return table(["What the paper says", "Printed", "Ours", "Verdict"], rows, kind="vp-claims vp-cards")
+        row = [folded(claim, found, results, above), printed(claim), found_text(claim, found), badge(found["verdict"])]
+        (digits if claim.weight == WEIGHTS[-1] else rows).append(row)
+    head, kind = ["What the paper says", "Printed", "Ours", "Verdict"], "vp-claims vp-cards"
+    shown = table(head, rows, kind=kind) if rows else ""
+    if digits:
+        summary = f"{len(digits)} more, on printed digits" if rows else f"{len(digits)} on printed digits"
+        shown += f"<details><summary>{summary}</summary>{table(head, digits, kind=kind)}</details>"
+    return shown
 
 
 def explorer(results: dict, root: Path, paper: str | None = None) -> str:
