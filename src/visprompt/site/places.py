@@ -9,13 +9,13 @@ from pathlib import Path
 
 from docutils.nodes import make_id
 
-from .. import HOMES, RENAMED, papers
+from .. import HOMES, papers
 from ..chapters.methods import by_idea
 from ..data import catalogue
 from ..methods import method_class
 from ..pages.judging import MATHEMATICS
 from .claims import is_value
-from .tables import printed_name
+from .tables import home, printed_name
 
 COMMAND = re.compile(r"(?m)^\$ ([^#\n\\]+?) *(?:# *(.*))?$")
 HEADING = re.compile(r"(?m)^#{1,3} (.+)$")
@@ -73,9 +73,7 @@ def datasets(results: dict, root: Path) -> Iterator[tuple]:
 def names(results: dict, root: Path) -> Iterator[tuple]:
     """What `import visprompt as vp` offers."""
     for name, module in HOMES.items():
-        room = module.partition(".")[0]
-        address = f"api/{room}.html#visprompt.{module}.{RENAMED.get(name, name)}"
-        yield "package", f"vp.{name}", name, address, f"visprompt.{module}"
+        yield "package", f"vp.{name}", name, home(name), f"visprompt.{module}"
 
 
 def commands(results: dict, root: Path) -> Iterator[tuple]:

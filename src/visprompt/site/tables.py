@@ -328,13 +328,18 @@ def contributing(results: dict, root: Path) -> str:
 def api(results: dict, root: Path) -> str:
     """What `import visprompt as vp` offers, each name with its first line, then the rooms of the package."""
     rows = []
-    for name, module in HOMES.items():
+    for name in HOMES:
         thing = getattr(visprompt, name)
         said = (inspect.getdoc(thing) or "").split("\n")[0] if callable(thing) else "All methods, by slug."
-        address = f"api/{module.partition('.')[0]}.html#visprompt.{module}.{RENAMED.get(name, name)}"
-        rows.append([f'<a href="{address}">{code(f"vp.{name}")}</a>', html.escape(said)])
+        rows.append([f'<a href="{home(name)}">{code(f"vp.{name}")}</a>', html.escape(said)])
     rooms = [[f'<a href="api/{room}.html">{code(room)}</a>', str(len(modules))] for room, modules in rooms_of(root).items()]
     return table(["Name", "What it is"], sorted(rows)) + "\n\n## By room\n\n" + table(["Room", "Modules"], rooms)
+
+
+def home(name: str) -> str:
+    """The address of what `import visprompt as vp` offers under a name; a constant has none of its own."""
+    room = f"api/{HOMES[name].partition('.')[0]}.html"
+    return f"{room}#visprompt.{HOMES[name]}.{RENAMED.get(name, name)}" if callable(getattr(visprompt, name)) else room
 
 
 def rooms_of(root: Path) -> dict[str, list[str]]:
