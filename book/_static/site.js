@@ -1,5 +1,7 @@
 // Above each .vp-filterable table: a text field, and a list for each column that data-choices names by its number.
 // Only rows with every typed word and every picked one stay. Without this the table is whole.
+const plain = (text) => text.toLowerCase().replace(/²/g, "2");
+
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".vp-filterable").forEach((box, number) => {
     const rows = [...box.querySelectorAll("tbody tr")];
@@ -16,6 +18,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const select = document.createElement("select");
       const head = box.querySelectorAll("thead th")[column].textContent;
       select.setAttribute("aria-label", head);
+      select.name = head.toLowerCase();
       select.append(new Option(`${head}: all`, ""), ...found.map((word) => new Option(word, word)));
       form.append(select);
       return {select, words};
@@ -24,19 +27,37 @@ document.addEventListener("DOMContentLoaded", () => {
     count.setAttribute("role", "status");
     form.append(count);
     const input = form.querySelector("input");
+    input.name = "words";
+    const fields = [input, ...picks.map(({select}) => select)];
+    const keeps = "address" in box.dataset;
+    // The selection is read from ?paper=AP&verdict=agrees, or from behind #? where it is written: a page that was opened
+    // from a folder may not change more of its address.
+    const read = () => {
+      const kept = new URLSearchParams(location.hash.startsWith("#?") ? location.hash.slice(2) : location.search);
+      fields.forEach((field) => { field.value = kept.get(field.name) || ""; });
+    };
+    const write = () => {
+      const set = fields.filter((field) => field.value).map((field) => [field.name, field.value]);
+      history.replaceState(null, "", `#?${new URLSearchParams(set)}`);
+    };
     const apply = () => {
-      const typed = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const typed = plain(input.value).split(/\s+/).filter(Boolean);
       let left = 0;
       for (const row of rows) {
-        const text = row.textContent.toLowerCase();
+        const text = plain(row.textContent);
         row.hidden = !typed.every((word) => text.includes(word)) ||
           !picks.every(({select, words}) => !select.value || words(row).includes(select.value));
         left += !row.hidden;
       }
       count.textContent = `${left} of ${rows.length}`;
     };
-    [input, ...picks.map(({select}) => select)].forEach((field) => field.addEventListener("input", apply));
+    fields.forEach((field) => field.addEventListener("input", () => { apply(); if (keeps) write(); }));
     box.before(form);
+    if (keeps) {
+      read();
+      window.addEventListener("pageshow", () => { if (location.hash.startsWith("#?")) { read(); apply(); } });
+      form.append(csvOf(box, rows));
+    }
     apply();
     window.addEventListener("hashchange", () => {  // a link may lead to a row that is filtered away
       const row = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("tr");
@@ -89,11 +110,48 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
-// A link to a source cell opens the cell when it is folded.
+// A button that hands over the rows that are left, as CSV, each with the id that is its address.
+const csvOf = (box, rows) => {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "vp-button";
+  button.textContent = "CSV of these";
+  button.addEventListener("click", () => {
+    const heads = [...box.querySelectorAll("thead th")].map((head) => head.textContent);
+    const cell = (td) => (td.querySelector("summary") || td).textContent.trim();
+    const lines = rows.filter((row) => !row.hidden)
+      .map((row) => [row.querySelector("[id]").id, ...[...row.cells].map(cell)]);
+    const text = [["id", ...heads], ...lines]
+      .map((line) => line.map((word) => `"${word.replace(/"/g, '""')}"`).join(",")).join("\r\n");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
+    link.download = "claims.csv";
+    link.click();
+  });
+  return button;
+};
+
+// A link to a source cell, or to a row, opens what is folded there.
 const unfold = () => {
-  const cell = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  const fold = cell && cell.classList.contains("cell") && cell.querySelector("details");
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place) return;
+  const fold = (place.classList.contains("cell") ? place : place.closest("tr"))?.querySelector("details");
+  for (let around = place.closest("details"); around; around = around.parentElement.closest("details")) around.open = true;
   if (fold) fold.open = true;
 };
 window.addEventListener("hashchange", unfold);
 document.addEventListener("DOMContentLoaded", unfold);
+
+// Paper shows everything: what is folded opens before printing and closes again behind it, and a table that is wider
+// than a sheet (about 640 px) is made smaller.
+const opened = [];
+window.matchMedia("print").addEventListener("change", (print) => {
+  const tables = [...document.querySelectorAll(".vp-table table")];
+  if (print.matches) {
+    document.querySelectorAll(".bd-article details:not([open])").forEach((fold) => { fold.open = true; opened.push(fold); });
+    tables.forEach((table) => { table.style.zoom = Math.min(1, 640 / table.scrollWidth); });
+  } else {
+    opened.splice(0).forEach((fold) => { fold.open = false; });
+    tables.forEach((table) => { table.style.zoom = ""; });
+  }
+});

@@ -20,12 +20,12 @@ from .. import paths
 from ..errors import BadInput, choose
 from ..pages import judging
 from ..words import REHEARSED
-from . import number_pages, recipe_pages, tables
+from . import chapters, claims, front, number_pages, pictures, places, recipe_pages, tables
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MAKERS = {**tables.MAKERS, **number_pages.MAKERS, **recipe_pages.MAKERS}
+MAKERS = {**tables.MAKERS, **number_pages.MAKERS, **recipe_pages.MAKERS, **claims.MAKERS, **front.MAKERS}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
@@ -45,15 +45,24 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     shutil.copytree(root / "book" / "_static", pages / "static")
     for page in pages.glob("*.md"):
         text = warned(page.read_text(encoding="utf-8"), profile)
-        page.write_text(MARKER.sub(lambda match: make(match[1], results, root), text), encoding="utf-8")
-    for folder in ("notebooks", "extra/downloads", "extra/records"):
+        text = MARKER.sub(lambda match: make(match[1], results, root), text)
+        page.write_text(spelled(text), encoding="utf-8")
+    for folder in ("notebooks", "api", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
+    for room, text in tables.api_pages(root):
+        (pages / "api" / f"{room}.md").write_text(text, encoding="utf-8")
+    (pages / "static" / "places.js").write_text(spelled(places.script(results, root)), encoding="utf-8")
     for name in notebooks(root):
-        add_notebook(name, profile, root, pages)
+        add_notebook(name, results, root, pages)
     for id, bundle in tables.bundles(results):
-        (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, indent=1))
+        (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, separators=(",", ":")))
     number_pages.downloads(results, pages / "extra" / "downloads")
     return pages
+
+
+def spelled(text: str) -> str:
+    """A text for readers: a method's name as its authors write it, which no file or column name could hold."""
+    return text.replace("E2VPT", "E²VPT")
 
 
 def make(part: str, results: dict, root: Path) -> str:
@@ -62,12 +71,13 @@ def make(part: str, results: dict, root: Path) -> str:
     return MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
 
 
-def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:
+def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
     """Put one executed notebook on the site: as a page, and as downloads of source and result."""
+    profile = found["profile"]
     executed = root / "build" / "executed" / profile / f"{name}.ipynb"
     notebook, results = read_notebook(executed, profile)
     downloads = pages / "extra" / "downloads"
-    shutil.copy(executed, downloads / f"{name}.ipynb")
+    (downloads / f"{name}.ipynb").write_text(pictures.smaller(executed.read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copy(root / "notebooks" / f"{name}.py", downloads / f"{name}.py")
     for cell in notebook.cells:
         if cell.cell_type == "code":  # the results are for this program; a page has no way to show them
@@ -75,12 +85,21 @@ def add_notebook(name: str, profile: str, root: Path, pages: Path) -> None:
     title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if title is None:
         raise BadInput(f"notebooks/{name}.py has no text; begin it with a markdown cell '# Title'.")
+    chapters.arrange(notebook, name, found, root)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = spelled(cell.source)
+        for output in cell.get("outputs", []):
+            if "text/html" in output.get("data", {}):
+                shown = pictures.smaller("".join(output["data"]["text/html"]))
+                output["data"]["text/html"] = spelled(shown).replace("<th></th>", "<td></td>")  # the head of an index
     line = (
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit {tables.code(str(results["commit"]))}. '
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
         f'<a href="../downloads/{name}.ipynb" download>executed notebook ({name}.ipynb)</a>.</p>'
     )
-    title.source = warned(re.sub(r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{line}\n", title.source, count=1), profile)
+    title.source = warned(title.source, results["profile"])
+    notebook.cells.append(nbformat.v4.new_markdown_cell(line))
     nbformat.write(notebook, pages / "notebooks" / f"{name}.ipynb")
 
 
@@ -111,11 +130,20 @@ def build(profile: str, root: Path | None = None) -> Path:
         done = subprocess.run([*command, "-W", "-n", "--keep-going"])
         if done.returncode:
             raise BadInput("the website was not built: mend the warnings above, which count as errors.")
+        lighten(out / "_build" / "html")
         replace(site, out / "_build" / "html")
     except OSError as error:
         raise BadInput(f"the website was not built: {told(error)}. Free space or mend that, and run again.") from error
     shutil.rmtree(work, ignore_errors=True)
     return site
+
+
+def lighten(site: Path) -> None:
+    """Remove what no browser asks for: source maps, words in other languages, font files that have a smaller twin."""
+    shutil.rmtree(site / "_static" / "locales", ignore_errors=True)
+    for path in [*site.rglob("_static/**/*.map"), *site.rglob("_static/**/*.ttf")]:
+        if path.suffix == ".map" or path.with_suffix(".woff2").exists():
+            path.unlink()
 
 
 def told(error: OSError) -> str:

@@ -14,7 +14,7 @@ from ..auditing.cells import cells_of, numbers
 from ..auditing.findings import row_name, table_name
 from ..errors import BadInput
 from ..words import WORST_FIRST
-from .tables import badge, claims, code, link, table
+from .tables import badge, code, link, table
 
 SIGNS = {"agrees": "", "disagrees": "✗", "inconclusive": "?"}
 UNITS = {
@@ -104,23 +104,30 @@ def finding_table(found: list[dict], results: dict) -> str:
 
 def tables(results: dict, root: Path, paper: str) -> str:
     """The tables of a paper as it prints them, cells that were audited marked; lost ones with the reason."""
-    marks = defaultdict(list)
-    for finding in results["findings"]:
-        for cell in finding["marks"]:
-            marks[tuple(cell)].append(finding)
-    parts = []
+    marked_cells, parts = marks(results), []
     for id, row in papers.artifacts(paper).iterrows():
         if row["kind"] != "table":
             continue
+        back = link(id, "its section, with what was run", results)
         parts.append(f"### {table_name(id)}: {html.escape(row['title'])}\n")
+        parts.append(f'<p id="n-{id}">{code(id)} · {back}</p>\n')
         try:
-            parts.append(marked(id, papers.published(id), marks))
+            parts.append(marked(id, papers.published(id), marked_cells))
         except BadInput as lost:
             parts.append(html.escape(str(lost).split(": ", 1)[-1]))
     return "\n\n".join(parts)
 
 
-def marked(id: str, frame: pd.DataFrame, marks: dict) -> str:
+def marks(results: dict) -> dict[tuple, list[dict]]:
+    """(artifact, row, column) -> the findings that mark the cell."""
+    found = defaultdict(list)
+    for finding in results["findings"]:
+        for cell in finding["marks"]:
+            found[tuple(cell)].append(finding)
+    return found
+
+
+def marked(id: str, frame: pd.DataFrame, marks: dict, above: str = "") -> str:
     """One table; a cell that was audited says on hovering what was found, and one that is off leads there."""
     names = [column for column in frame.columns if column not in ("doubt", "bold")]
     doubts = defaultdict(list)
@@ -130,7 +137,8 @@ def marked(id: str, frame: pd.DataFrame, marks: dict) -> str:
     rows = []
     for number in range(len(frame)):
         bold = frame.iloc[number].get("bold", "").split("; ")
-        rows.append([marked_cell(frame.iloc[number][name], marks[id, number, name], name in bold) for name in names])
+        cells = [(frame.iloc[number][name], marks.get((id, number, name), []), name in bold) for name in names]
+        rows.append([marked_cell(*cell, above) for cell in cells])
     told = "".join(
         f"<li>{html.escape('all rows' if len(where) == len(frame) else ', '.join(where))}: {html.escape(text)}</li>"
         for text, where in doubts.items()
@@ -147,8 +155,8 @@ def head(column: str) -> str:
     return html.escape(column.replace("_", " "))
 
 
-def marked_cell(text: str, found: list[dict], bold: bool) -> str:
-    """One cell with its marks."""
+def marked_cell(text: str, found: list[dict], bold: bool, above: str = "") -> str:
+    """One cell with its marks; `above` leads to the front page."""
     body = f"<strong>{html.escape(text)}</strong>" if bold else html.escape(text)
     if not found:
         return body
@@ -159,7 +167,7 @@ def marked_cell(text: str, found: list[dict], bold: bool) -> str:
     body = f'<span class="vp-audited vp-audit-{worst["verdict"]}" title="{told}">{body}{sign}</span>'
     if worst["verdict"] == "agrees":
         return body
-    return f'<a href="numbers-{worst["paper"]}.html#{anchor(worst["id"])}">{body}</a>'
+    return f'<a href="{above}numbers-{worst["paper"]}.html#{anchor(worst["id"])}">{body}</a>'
 
 
 def quotations(results: dict, root: Path) -> str:
@@ -231,7 +239,7 @@ def downloads(results: dict, folder: Path) -> None:
     everything = {"artifacts": of_artifacts, "claims": of_claims, "findings": results["findings"], "cells": cells}
     for name, rows in everything.items():
         pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
-    (folder / "everything.json").write_text(json.dumps(everything, indent=1))
+    (folder / "everything.json").write_text(json.dumps(everything, separators=(",", ":")))
 
 
 MAKERS = {
@@ -239,7 +247,6 @@ MAKERS = {
     "disagreements": disagreements,
     "every-finding": every,
     "tables": tables,
-    "claims-of": claims,
     "quotations": quotations,
     "quotation-counts": quotation_counts,
 }

@@ -81,6 +81,7 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     found = {
         "profile": profile,
         "notebooks": {},
+        "titles": {name: entry["title"] for name, entry in notebooks(root).items()},
         "artifacts": {id: dict(nothing) for id in papers.artifacts().index},
         "claims": {claim.id: dict(unasked) for claim in papers.claims()},
         "findings": audited(),

@@ -2,6 +2,7 @@
 
 import base64
 import html
+import inspect
 import io
 import re
 from collections import Counter
@@ -13,15 +14,16 @@ import timm
 import torch
 from PIL import Image
 
-from .. import manifests, papers, records
+import visprompt
+
+from .. import HOMES, RENAMED, manifests, papers, records
 from ..data import catalogue
 from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
 from ..data.tasks import SPLITS, load_task
 from ..models.loading import load_backbone
 from ..pages.judging import badge as shown_badge
-from ..pages.judging import condition, found_text, printed, rich, sentence
-from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
+from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS
 
 EVERY = (*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
 # Modules that only this site uses.
@@ -37,8 +39,16 @@ def bundles(results: dict) -> Iterator[tuple[str, dict]]:
     shown = {id: entry for id, entry in results["artifacts"].items() if entry["notebook"]}
     parts = [show for entry in shown.values() for show in entry["shows"]] + [*results["claims"].values()]
     found = records.find_records(id for part in parts for id in part["records"])
+    held = {}  # a record stands in full in one file, and is named with that file in the others
     for artifact in shown:
-        yield artifact, bundle(artifact, results, found)
+        whole = bundle(artifact, results, found)
+        whole["records"] = [
+            record
+            if held.setdefault(record["id"], artifact) == artifact
+            else {"id": record["id"], "in": f"{held[record['id']]}.json"}
+            for record in whole["records"]
+        ]
+        yield artifact, whole
 
 
 def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> dict:
@@ -82,6 +92,7 @@ def table(
     choices: Sequence[str] = (),
     kind: str = "",
     widths: Sequence[int] = (),
+    address: bool = False,
 ) -> str:
     """An HTML table from finished cells, in a box that scrolls sideways where it must.
 
@@ -92,22 +103,26 @@ def table(
         choices: heads of the columns whose words can be picked from lists beside that field.
         kind: further CSS classes.
         widths: of the columns, percent: the table is then as wide as the page, and its texts wrap.
+        address: what is picked and typed stands in the page's address, and what stands there is picked.
     """
     kind = " ".join(filter(None, ["vp-table", "vp-filterable" * filterable, "vp-fixed" * bool(widths), kind]))
     picks = f' data-choices="{",".join(str(head.index(name)) for name in choices)}"' if choices else ""
+    picks += " data-address" * address
     columns = "".join(f'<col style="width: {width}%">' for width in widths)
     lines = [f'<div class="{kind}" tabindex="0"{picks}><table>{columns}', "<thead><tr>"]
     lines += [f'<th scope="col">{cell}</th>' for cell in head] + ["</tr></thead>", "<tbody>"]
+    heads = [re.sub("<[^>]*>", "", name) for name in head] if "vp-cards" in kind else [""] * len(head)
     for row in rows:
-        lines.append(f"<tr>{''.join(map(table_cell, row))}</tr>")
+        lines.append(f"<tr>{''.join(map(table_cell, row, heads))}</tr>")
     return re.sub(r"\n\s*\n", "\n", "\n".join([*lines, "</tbody></table></div>"]))
 
 
-def table_cell(content: str) -> str:
-    """One cell; a long text gets a wide column and a short one stays on a line."""
+def table_cell(content: str, head: str = "") -> str:
+    """One cell; a long text gets a wide column and a short one stays on a line; `head` is shown on narrow screens."""
     length = len(re.sub("<[^>]*>", "", content))
     kind = ' class="vp-wide"' if length > 60 else ' class="vp-short"' if length < 24 else ""
-    return f"<td{kind}>{content}</td>"
+    head = f' data-head="{html.escape(head)}"' if head else ""
+    return f"<td{kind}{head}>{content}</td>"
 
 
 def printed_name(row) -> str:
@@ -115,10 +130,10 @@ def printed_name(row) -> str:
     return f"{row['kind'].capitalize()} {row['number']}"
 
 
-def link(artifact: str, text: str, results: dict) -> str:
-    """A link to an artifact's section, or the plain text where no notebook has it yet."""
+def link(artifact: str, text: str, results: dict, above: str = "") -> str:
+    """A link to an artifact's section, or the plain text where no notebook has it yet; `above` leads to the front page."""
     notebook = results["artifacts"][artifact]["notebook"]
-    text, target = html.escape(text), html.escape(f"notebooks/{notebook}.html#{artifact}")
+    text, target = html.escape(text), html.escape(f"{above}notebooks/{notebook}.html#{artifact}")
     return f'<a href="{target}">{text}</a>' if notebook else text
 
 
@@ -126,43 +141,6 @@ def evidence(results: dict, root: Path) -> str:
     """Per paper: how many artifacts have which evidence."""
     found = {id: entry["evidence"] for id, entry in results["artifacts"].items()}
     return counts("Artifacts", (*EVIDENCE, NOT_RUN), found)
-
-
-def verdicts(results: dict, root: Path) -> str:
-    """Per paper: what the evidence that can decide says of its claims."""
-    return claim_counts("Judged", VERDICTS, results)
-
-
-def sightings(results: dict, root: Path) -> str:
-    """Per paper: what was seen of its claims at reduced scale, which decides none of them."""
-    return claim_counts("Looked at", SIGHTINGS, results)
-
-
-def unanswered(results: dict, root: Path) -> str:
-    """Per paper: the claims without either kind of answer."""
-    return claim_counts("Open", (NOT_JUDGED, NOT_RUN), results)
-
-
-def claim_counts(what: str, words: tuple[str, ...], results: dict) -> str:
-    """A table of how many claims of each paper have which of some words, core ones apart, with a bar."""
-    core = {claim.id for claim in papers.claims() if claim.weight == WEIGHTS[0]}
-    answers = {id: entry["verdict"] for id, entry in results["claims"].items() if entry["verdict"] in words}
-    rows = []
-    for slug, paper in [*papers.papers().items(), ("", {"short": "all", "title": "all papers"})]:
-        mine = {id: word for id, word in answers.items() if id.startswith(f"{slug}.") or not slug}
-        count, of_core = Counter(mine.values()), Counter(word for id, word in mine.items() if id in core)
-        cells = [
-            f"{count[word]}" + f' <span class="vp-how">({of_core[word]} core)</span>' * bool(of_core[word]) for word in words
-        ]
-        name = f'<span title="{html.escape(paper["title"])}">{html.escape(paper["short"])}</span>'
-        rows.append([name if slug else f"<strong>{name}</strong>", str(len(mine)), *cells, bar(words, count)])
-    return table(["Paper", what, *map(badge, words), "Share"], rows)
-
-
-def bar(words: Sequence[str], count: Counter) -> str:
-    """Counts stacked in one bar, hatched where they are of a trend; the numbers stand in the cells beside it."""
-    parts = [f'<span class="vp-part {css(word)}" style="flex: {count[word]}" title="{word}"></span>' for word in words]
-    return f'<span class="vp-bar">{"".join(part for part, word in zip(parts, words, strict=True) if count[word])}</span>'
 
 
 def counts(what: str, words: tuple[str, ...], found: dict[str, str]) -> str:
@@ -200,33 +178,6 @@ def artifacts(results: dict, root: Path) -> str:
         rows.append([short, f"{name}{record}<br>{code(id)}", html.escape(row["title"]), words, counted, how])
     head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How"]
     return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 17, 10, 12, 37))
-
-
-def claims(results: dict, root: Path, paper: str | None = None) -> str:
-    """Every claim of one paper, or of all: what the paper says, what was found, how; each row has its id for address."""
-    rows = []
-    for claim in papers.claims(paper):
-        found = results["claims"][claim.id]
-        record = f'<a href="records/{html.escape(claim.artifact)}.json">record</a>' if found["notebook"] else ""
-        if found["records"] and not found["notebook"]:  # the audit answered it
-            record = f'<a href="numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
-        short = html.escape(papers.papers()[claim.artifact.split(".")[0]]["short"])
-        where = link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results)
-        said = f"<strong>{rich(printed(claim))}</strong>"
-        asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {rich(claim.why)}"
-        estimate = found_text(claim, found)
-        on = f'<br><span class="vp-how">{html.escape(found["images"])}</span>' if found["images"] else ""
-        rows.append(
-            [
-                f'<span id="{html.escape(claim.id)}">{short}, {where}</span><br>{badge(claim.weight)}',
-                f'{said} <span class="vp-how">({html.escape(claim.where)})</span><br>'
-                f'<a class="vp-address" href="claims.html#{html.escape(claim.id)}">{code(claim.id)}</a>',
-                f"{badge(found['verdict'])} {badge(found['evidence']) if found['evidence'] else ''}<br>{estimate}{on}",
-                f'<span class="vp-how">{asked} {rich(found["note"])}</span> {record}',
-            ]
-        )
-    head = ["Where, weight", "The paper says", "Found", "What was asked, why, and how it was found"]
-    return table(head, rows, filterable=True, choices=("Found", "Where, weight"), widths=(13, 29, 20, 38))
 
 
 def notebooks(results: dict, root: Path) -> str:
@@ -268,7 +219,7 @@ def datasets(results: dict, root: Path) -> str:
         pinned = sum(bool(file.checksum) for file in found.files)
         rows.append(
             [
-                f'<a href="{html.escape(found.home)}">{html.escape(found.title)}</a><br>{code(name)} '
+                f'<a id="data-{name}" href="{html.escape(found.home)}">{html.escape(found.title)}</a><br>{code(name)} '
                 + " ".join(map(code, found.aliases)),
                 "<br>".join(filter(None, (task_row(task, about) for task, about in found.tasks.items()))),
                 found.access,
@@ -375,24 +326,48 @@ def contributing(results: dict, root: Path) -> str:
 
 
 def api(results: dict, root: Path) -> str:
-    """One section a module of the package, filled in by autodoc from the docstrings."""
-    package = root / "src" / "visprompt"
-    paths = sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path))
-    names = [".".join(path.relative_to(package).with_suffix("").parts) for path in paths]
-    parts = []
-    for name in names:
-        if not HIDDEN & set(name.split(".")):
-            parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}\n```\n")
-    return "\n".join(parts)
+    """What `import visprompt as vp` offers, each name with its first line, then the rooms of the package."""
+    rows = []
+    for name in HOMES:
+        thing = getattr(visprompt, name)
+        said = (inspect.getdoc(thing) or "").split("\n")[0] if callable(thing) else "All methods, by slug."
+        rows.append([f'<a href="{home(name)}">{code(f"vp.{name}")}</a>', html.escape(said)])
+    rooms = [[f'<a href="api/{room}.html">{code(room)}</a>', str(len(modules))] for room, modules in rooms_of(root).items()]
+    return table(["Name", "What it is"], sorted(rows)) + "\n\n## By room\n\n" + table(["Room", "Modules"], rooms)
+
+
+def home(name: str) -> str:
+    """The address of what `import visprompt as vp` offers under a name; a constant has none of its own."""
+    room = f"api/{HOMES[name].partition('.')[0]}.html"
+    return f"{room}#visprompt.{HOMES[name]}.{RENAMED.get(name, name)}" if callable(getattr(visprompt, name)) else room
+
+
+def rooms_of(root: Path) -> dict[str, list[str]]:
+    """Room of the package -> its modules; a module beside the rooms is one of its own."""
+    package, found = root / "src" / "visprompt", {}
+    for path in sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path)):
+        parts = path.relative_to(package).with_suffix("").parts
+        if parts == ("__init__",) or "__main__" in parts:
+            continue
+        name = ".".join(part for part in parts if part != "__init__")
+        if not HIDDEN & set(parts) - {"__init__"}:
+            found.setdefault(parts[0], []).append(name)
+    return found
+
+
+def api_pages(root: Path) -> Iterator[tuple[str, str]]:
+    """A page a room: (room, its text), filled in by autodoc from the docstrings."""
+    for room, modules in rooms_of(root).items():
+        parts = [f"# `{room}`\n"]
+        for name in modules:  # a room's own module says what it defines, not what it hands on
+            only = "\n   :ignore-module-all:" * (name == room)
+            parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: visprompt.{name}{only}\n```\n")
+        yield room, "\n".join(parts)
 
 
 MAKERS = {
     "evidence": evidence,
-    "verdicts": verdicts,
-    "sightings": sightings,
-    "unanswered": unanswered,
     "artifacts": artifacts,
-    "claims": claims,
     "notebooks": notebooks,
     "data": data,
     "datasets": datasets,

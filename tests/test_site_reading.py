@@ -1,0 +1,224 @@
+"""What a reader meets, in a headless Chromium: the front page, a chapter's first screen, claims, phone and paper."""
+
+import csv
+import json
+import re
+
+import pytest
+from test_site import browser, document, ids, pages, small  # noqa: F401
+from test_site_axe import whole  # noqa: F401
+
+from visprompt import papers
+
+WORST = {"claims": 0.12, "row": 60, "short": 900, "words": 120}
+
+
+@pytest.fixture(scope="module")
+def chapters(whole):  # noqa: F811
+    """The first page of every chapter that the site has."""
+    found = [page for page in sorted((whole / "notebooks").glob("*.html")) if document(page).select(".vp-in-short")]
+    assert found
+    return found
+
+
+@pytest.fixture
+def tab(browser):  # noqa: F811
+    """A window of 1280 x 900."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    tab = context.new_page()
+    tab.set_default_timeout(120_000)
+    yield tab
+    context.close()
+
+
+def test_a_card_a_paper_with_a_bar_that_adds_up(whole):  # noqa: F811
+    cards = document(whole / "index.html").select(".vp-card")
+    assert len(cards) == len(papers.papers())
+    for card, (slug, paper) in zip(cards, papers.papers().items(), strict=True):
+        assert paper["title"] in card.get_text()
+        assert [name.get_text() for name in card.select("dt")] == ["Holds", "Does not", "Only seen in small"]
+        parts = [int(part.get_text().split()[0]) for part in card.select(".vp-legend a")]
+        assert sum(parts) == len(papers.claims(slug))
+        assert [a["href"] for a in card.select(".vp-bar a")] == [a["href"] for a in card.select(".vp-legend a")]
+        assert "version may differ" in card.get_text()
+
+
+def test_no_sentence_waits_for_new_words(whole):  # noqa: F811
+    """Only of the real site: in the small one nothing has run."""
+    if not (whole / "notebooks" / "spt.html").exists():
+        pytest.skip("the real site is not there; make book builds it")
+    waiting = [f"{page.name}: {part.get_text()}" for page in pages(whole) for part in document(page).select(".vp-stale")]
+    assert not waiting
+
+
+def test_each_piece_of_a_bar_leads_to_its_claims(whole, tab):  # noqa: F811
+    for piece in document(whole / "index.html").select(".vp-card")[0].select(".vp-legend a"):
+        tab.goto((whole / "index.html").as_uri())
+        tab.click(f'.vp-legend a[href="{piece["href"]}"] >> nth=0')
+        tab.wait_for_selector(".vp-filter select")
+        assert tab.locator(".vp-filterable tbody tr:visible").count() == int(piece.get_text().split()[0])
+
+
+def test_a_selection_of_claims_stays_in_the_address_and_can_be_taken_home(whole, tab):  # noqa: F811
+    address = (whole / "claims.html").as_uri()
+    tab.goto(address)
+    tab.select_option('select[aria-label="Paper"]', "SPT")
+    tab.select_option('select[aria-label="Weight"]', "core")
+    tab.fill(".vp-filter input", "fine-tuning")
+    rows = tab.locator(".vp-filterable tbody tr:visible")
+    left, chosen = rows.count(), tab.url
+    assert 0 < left < 8
+    with tab.expect_download() as download:
+        tab.click("text=CSV of these")
+    with open(download.value.path(), newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == left and all(papers.claim(line["id"]).weight == "core" == line["Weight"] for line in lines)
+    tab.goto((whole / "index.html").as_uri())
+    tab.go_back()
+    tab.wait_for_function("document.querySelector('.vp-filter [role=status]')")
+    assert tab.url == chosen and rows.count() == left
+    tab.goto("about:blank")
+    tab.goto(chosen)
+    assert rows.count() == left and tab.locator('select[aria-label="Paper"]').input_value() == "SPT"
+
+
+def test_the_first_screen_of_a_chapter_says_what_holds(chapters, tab):
+    late = []
+    for page in chapters:
+        tab.goto(page.as_uri())
+        bottom = tab.locator(".vp-in-short").bounding_box()
+        said = " ".join(part.get_text(" ") for part in document(page).select(".vp-in-short > p:not(.vp-about)"))
+        words = len(re.findall(r"\S*\w\S*", said.removeprefix("In short")))
+        if bottom["y"] + bottom["height"] > WORST["short"] or words > WORST["words"] + 5:
+            late.append(f"{page.stem}: ends at {bottom['y'] + bottom['height']:.0f} px, {words} words")
+        assert document(page).select_one(".vp-about").get_text().count("Audited here") == 1
+    assert not late
+
+
+CLAIMS = """() => {
+  const high = (list) => [...list].reduce((sum, item) => sum + item.getBoundingClientRect().height, 0);
+  return high(document.querySelectorAll(".bd-article .vp-claims")) / document.querySelector(".bd-article").scrollHeight;
+}"""
+ROWS = """(most) => [...document.querySelectorAll(".bd-article .vp-claims tr, .bd-article .vp-core-claims tr, .vp-printed tr")]
+  .filter((row) => row.getBoundingClientRect().height > most).map((row) => row.textContent.trim().slice(0, 60))"""
+
+
+def test_claims_take_little_of_a_chapter_and_no_row_is_high(chapters, tab):
+    much = []
+    for page in chapters:
+        tab.goto(page.as_uri())
+        tab.wait_for_function(
+            "document.querySelectorAll('mjx-container svg').length >= document.querySelectorAll('.bd-article .math').length"
+        )
+        share = tab.evaluate(CLAIMS)
+        if share > WORST["claims"]:
+            much.append(f"{page.stem}: {share:.0%} of it are claims")
+        much += [f"{page.stem}: high: {row}" for row in tab.evaluate(ROWS, WORST["row"])]
+    assert not much, "\n".join(much)
+
+
+def test_printed_tables_stand_open_and_lead_to_the_numbers(whole, chapters):  # noqa: F811
+    for page in chapters:
+        assert not [fold for fold in document(page).select(".vp-printed summary") if "as printed" in fold.get_text()]
+        for printed in document(page).select(".vp-printed:has(.vp-printed-head)"):
+            assert printed.select("table tbody tr") and not printed.select("details")
+            path, _, name = printed.select_one(".vp-printed-head a")["href"].partition("#")
+            assert document((page.parent / path).resolve()).find(id=name)
+
+
+SEEN = """() => [...document.querySelectorAll(".vp-cards tbody tr")].filter((row) => row.offsetParent).filter((row) => {
+  const badge = row.querySelector(".vp-badge").getBoundingClientRect();
+  return badge.left < 0 || badge.right > innerWidth || row.closest(".vp-table").scrollWidth > innerWidth;
+}).map((row) => row.textContent.trim().slice(0, 60))"""
+
+
+def test_a_phone_shows_verdicts_without_scrolling_sideways(whole, chapters, browser):  # noqa: F811
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    tab = context.new_page()
+    hidden = []
+    for page in (whole / "claims.html", *chapters):
+        tab.goto(page.as_uri())
+        hidden += [f"{page.stem}: {row}" for row in tab.evaluate(SEEN)]
+    context.close()
+    assert not hidden, "\n".join(hidden[:20])
+
+
+CUT = """() => [...document.querySelectorAll(".bd-article .vp-table")].filter((box) => box.offsetParent)
+  .filter((box) => box.querySelector("table").getBoundingClientRect().right > innerWidth + 1)
+  .map((box) => box.textContent.trim().slice(0, 60))"""
+
+
+def test_paper_shows_what_is_folded_and_every_column(whole, chapters, browser):  # noqa: F811
+    context = browser.new_context(viewport={"width": 720, "height": 1000})
+    tab = context.new_page()
+    lost = []
+    for page in (whole / "claims.html", *chapters):
+        tab.emulate_media(media="screen")
+        tab.goto(page.as_uri())
+        folded = tab.locator(".bd-article details:not([open])").count()
+        tab.emulate_media(media="print")
+        tab.wait_for_function("!document.querySelector('.bd-article details:not([open])')")
+        lost += [f"{page.stem}: {text}" for text in tab.evaluate(CUT)]
+        tab.emulate_media(media="screen")
+        tab.wait_for_function("(n) => document.querySelectorAll('.bd-article details:not([open])').length === n", arg=folded)
+    context.close()
+    assert not lost, "\n".join(lost[:20])
+
+
+ASKED = {
+    "Table A3": "ap.table-a3",
+    "ivpt.table-9": "ivpt.table-9",
+    "VPT-Deep": "method-vpt-deep",
+    "NORM-TUNE": "method-norm-tune",
+    "linear probe": "method-linear-probe",
+    "E²VPT": "method-e2vpt",
+    "licence": "the-papers-data-sets-access-licence-size",
+    "build_method": "visprompt.methods.build_method",
+    "cub_200_2011": "data-cub_200_2011",
+    "visprompt claims": "the-papers-numbers-without-running-anything",
+    "spt.table-2.largest-gain": "spt.table-2.largest-gain",
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):  # noqa: F811
+    tab.goto((whole / "search.html").as_uri() + f"?q={asked}")
+    first = tab.locator(".vp-places a").first
+    first.wait_for()
+    path, _, name = first.get_attribute("href").partition("#")
+    assert name == ASKED[asked] or path.endswith("status.html")  # the small site has no page for most artifacts
+    assert len(first.inner_text()) > len(asked)  # a few words beside the name
+
+
+def test_the_jump_box_goes_there_by_keyboard(whole, tab):  # noqa: F811
+    tab.goto((whole / "index.html").as_uri())
+    tab.locator(".bd-article .vp-jump-here input").focus()
+    tab.keyboard.type("spt.table-2.largest-gain")
+    tab.locator(".bd-article [role=option][aria-selected=true]").wait_for()
+    for key in ("ArrowDown", "ArrowUp", "Enter"):
+        tab.keyboard.press(key)
+    tab.wait_for_url("**/claims.html#spt.table-2.largest-gain")
+    tab.wait_for_function("document.getElementById('spt.table-2.largest-gain').closest('tr').querySelector('details').open")
+
+
+def test_every_place_is_there(whole):  # noqa: F811
+    text = (whole / "_static" / "places.js").read_text()
+    places = json.loads(text.removeprefix("window.vpPlaces = ").removesuffix(";\n"))
+    assert {id for kind, _, id, _, _ in places if kind == "claim"} == {claim.id for claim in papers.claims()}
+    assert {id for kind, _, id, _, _ in places if kind == "artifact"} == set(papers.artifacts().index)
+    lost = []
+    for kind, name, _, address, _ in places:
+        path, _, anchor = address.partition("#")
+        page = whole / path
+        if (whole / "notebooks" / "spt.html").exists() or not path.startswith("notebooks/"):
+            if not page.exists() or (anchor and anchor not in ids(page)):
+                lost.append(f"{kind} {name}: {address}")
+    assert not lost
+
+
+def test_the_site_is_light(whole):  # noqa: F811
+    """In bytes; the pictures inside a page do not count as its text."""
+    assert sum(path.stat().st_size for path in whole.rglob("*") if path.is_file()) < 30e6
+    picture = re.compile(r'src="data:[^"]*"')
+    heavy = {page.name: len(picture.sub("", page.read_text())) for page in pages(whole)}
+    assert not {name: size for name, size in heavy.items() if size > 1e6}
