@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,19 @@ def sweep(root: Path, **config) -> subprocess.Popen:
     return subprocess.Popen(command, cwd=root, env=environment, stdout=log, stderr=log)
 
 
+@contextmanager
+def started(folder: Path, **more):
+    """A Slurm; where it does not come up, the test is skipped and says why."""
+    try:
+        cluster = slurm.Slurm(folder, **more).__enter__()
+    except RuntimeError as error:
+        pytest.skip(f"no Slurm could be started: {error}")
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
 def ended(root: Path) -> list[dict]:
     """What the jobs that came to their end have left."""
     path = root / "ended"
@@ -117,7 +131,7 @@ def check(root: Path) -> None:
 def test_a_sweep_outlives_a_drained_node_a_killed_job_and_a_new_controller(project, tmp_path):
     longest = max(range(JOBS), key=lambda i: 1 + i % 7)  # so it starts first
     (project / f"hold{longest}").touch()
-    with slurm.Slurm(tmp_path / "slurm", nodes=3) as cluster:
+    with started(tmp_path / "slurm", nodes=3) as cluster:
         run = sweep(project)
         wait(project, run, JOBS // 5)
         slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
@@ -134,7 +148,7 @@ def test_a_sweep_outlives_a_drained_node_a_killed_job_and_a_new_controller(proje
 
 
 def test_every_job_has_a_card_of_its_own(project, tmp_path):
-    with slurm.Slurm(tmp_path / "slurm", nodes=2, cards=2):
+    with started(tmp_path / "slurm", nodes=2, cards=2):
         run = sweep(project, device="cuda", gpus=4)
         assert run.wait(3600) == 0, (project / "log").read_text()[-3000:]
         lines = sorted(ended(project), key=lambda line: line["start"])
@@ -151,7 +165,7 @@ def test_a_poisoned_job_and_a_queue_that_takes_nothing_cost_themselves_alone(pro
     text = NOTEBOOK.replace("start = time.time()", "assert isinstance(job, int)\nstart = time.time()", 1)
     (project / "notebooks" / "one.py").write_text(text)
     (project / "sweep.json").write_text(json.dumps({"jobs": jobs}))
-    with slurm.Slurm(tmp_path / "slurm", nodes=2):
+    with started(tmp_path / "slurm", nodes=2):
         assert sweep(project).wait(600) != 0
         assert sorted(line["job"] for line in ended(project)) == [0, 2, 3] == values(project)
         slurm.run("scontrol", "update", "PartitionName=work", "State=INACTIVE")
