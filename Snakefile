@@ -91,8 +91,19 @@ def ids(store: str) -> set:
 # The kept records as one word, since a list of them would bury the message of a run that fails.
 KEPT = sha256(repr(sorted(ids("book/records"))).encode()).hexdigest()
 
+
+
+def digest(*paths: list[str]) -> str:
+    """What files hold, as one word. As inputs they would be looked at for every job, each time that one is chosen."""
+    found = sha256()
+    for path in sorted(set().union(*paths)):
+        found.update(path.encode() + sha256(Path(path).read_bytes()).digest())
+    return found.hexdigest()
+
+
 SHOWN = [module for module in MODULES if module not in SITE_ONLY]
-RUN = [module for module in SHOWN if module not in LOOKS_ONLY]
+RUN = digest([module for module in SHOWN if module not in LOOKS_ONLY], SETTINGS, WEIGHTS)
+SHOWN = digest(SHOWN, WEIGHTS, MANIFESTS)
 
 # Puts the notebook's name before every line; a progress bar rewrites its line with \r, which ends one here.
 # The kernel's remark on sockets of this machine is left out.
@@ -203,15 +214,13 @@ rule slice:
     input:
         notebook="build/ipynb/{name}.ipynb",
         after=lambda wildcards: AFTER[wildcards.name],
-        code=RUN,
-        settings=SETTINGS,
-        weights=WEIGHTS,
     output:
         f"build/slices/{PROFILE}/{{name}}/{{piece}}.ipynb",
     message:
         "run the slice {wildcards.piece} of {wildcards.name} ({params.given})"
     params:
         given=lambda wildcards: parameters(wildcards.name, wildcards.piece),
+        code=RUN,
     priority: 1  # slices are the longest runs, so they start first
     resources:
         gpu=GPUS,
@@ -234,15 +243,13 @@ rule job:
     input:
         notebook=lambda wildcards: f"build/ipynb/{JOBS[wildcards.job]['notebook']}.ipynb",
         after=lambda wildcards: [ancient(f"{FOLDER}/{name}.ipynb") for name in JOBS[wildcards.job].get("after", ())],
-        code=RUN,
-        settings=SETTINGS,
-        weights=WEIGHTS,
     output:
         f"{FOLDER}/{{job}}.ipynb",
     message:
         "run the job {wildcards.job} ({params.given})"
     params:
         given=lambda wildcards: job_parameters(wildcards.job),
+        code=RUN,
     priority: lambda wildcards: JOBS[wildcards.job]["minutes"]
     resources:
         gpu=GPUS,
@@ -261,9 +268,6 @@ rule execute:
         slices=lambda wildcards: [
             f"build/slices/{PROFILE}/{wildcards.name}/{piece}.ipynb" for piece in SLICES[wildcards.name]
         ],
-        code=SHOWN,
-        weights=WEIGHTS,
-        manifests=MANIFESTS,
     output:
         f"build/executed/{PROFILE}/{{name}}.ipynb",
     message:
@@ -271,6 +275,7 @@ rule execute:
     params:
         given=lambda wildcards: parameters(wildcards.name),
         kept=KEPT,
+        code=SHOWN,
     resources:
         gpu=GPUS,
     shell:
