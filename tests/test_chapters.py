@@ -24,7 +24,6 @@ from visprompt.studies.sweeps import Run
         ({"studies": ["benchmrk"]}, "Did you mean 'benchmark'"),
         ({"tasks": []}, "parameter tasks is an empty list; leave it out"),
         ({"seeds": []}, "parameter seeds is an empty list"),
-        ({"profile": "paper"}, "give -p data_dir FOLDER"),
         ({"profile": "papers"}, "profile"),
     ],
 )
@@ -194,7 +193,7 @@ def frame_of(tasks, backbones=("vit_micro_patch4_24",), variants=("SPT-Deep", "V
 class Kept:
     """Stands for a record that is current."""
 
-    id, fingerprints = "0" * 12, {"code": {}}
+    id, fingerprints, about = "0" * 12, {"code": {}}, {}
 
     def __init__(self, task, backbone):
         self.settings = {"task": task, "backbone": backbone}

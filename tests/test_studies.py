@@ -308,14 +308,15 @@ def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
     assert [f"pretraining, {MICRO}.{name}: test accuracy" in told for name in ("mae", "mocov3")] == [True, True]
 
 
-def test_what_is_looked_up_need_not_be_possible_and_what_is_run_must(lab, stores):
+def test_what_is_looked_up_need_not_be_possible_and_what_is_run_must(lab, stores, monkeypatch):
     """The two that stopped the paper profile: more images than there are, and more guided prompts than classes."""
     cast = grids.cast("quick", backbone=MICRO, tasks=["digits"], methods=["da-vpt-plus"])
     cast = grids.replace(cast, tasks={**cast.tasks, "ablation": ["digits"], "amount": ["digits"]}, profile="paper")
     found = grids.study("davpt-weights", cast, lab, kept_seeds=[0, 1])
     ((why, variants),) = found.attrs["left_out"].items()
     assert not len(found) and "guided_tokens must be 1 to" in why and variants == ["guided prompts = 16"]
-    cast = grids.replace(cast, only_methods=("vpt-deep",))
+    cast, form = grids.replace(cast, only_methods=("vpt-deep",)), grids.form
+    monkeypatch.setattr(grids, "form", lambda *of: form(*of) | {"train_sizes": {"paper": [1281167]}})
     found = grids.study("spt-amount", cast, lab, kept_seeds=[0, 1])
     assert "vpt-deep on digits" in [*found.attrs["left_out"]][0] and "not 1281167" in [*found.attrs["left_out"]][0]
     with pytest.raises(BadInput, match="1 of 1 runs failed.*vpt-deep on digits.*not 1281167"):
