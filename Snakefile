@@ -78,7 +78,7 @@ JOBS = {}
 if SWEEP:
     with open(SWEEP, encoding="utf-8") as file:
         JOBS = {job["name"]: job for job in json.load(file)["jobs"]}
-FOLDER = f"build/jobs/{Path(SWEEP).stem}"
+FOLDER = f"build/jobs/{Path(SWEEP).stem or None}"
 
 STORES = ("build/records", "book/records")
 RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visprompt.pages.page leaves them
