@@ -4,6 +4,7 @@ import os
 
 import pytest
 import torch
+from sites import browser, site, small, whole  # noqa: F401 (fixtures that several files share)
 
 from visprompt import records
 from visprompt.data import tasks

@@ -5,131 +5,18 @@ that runs in seconds; the real site is examined too when `make book` has built o
 """
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 import types
-from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 import yaml
+from sites import call, document, ids, pages
 
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
 from visprompt.site import build, tables
-
-ROOT = Path(__file__).parents[1]
-REAL = ROOT / "build" / "site"
-CHROMIUM = os.environ.get("VISPROMPT_CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
-
-
-def small_root(folder: Path) -> Path:
-    """A repository with one small notebook, beside the real prose, manifests and settings."""
-    for name in ("book", "data_manifests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("weights"))
-    for name in ("_config.yml", "CONTRIBUTING.md"):
-        if (ROOT / name).exists():
-            shutil.copy(ROOT / name, folder / name)
-    (folder / "src").symlink_to(ROOT / "src")
-    (folder / "notebooks").mkdir()
-    shutil.copy(Path(__file__).parent / "small_notebook.py", folder / "notebooks" / "ap_theory.py")
-    (folder / "data_manifests" / "notebooks.yaml").write_text(
-        "ap_theory: {title: A small notebook, artifacts: [ap.lemma-1, ap.theorem-1], slices: {quick: {}}}\n"
-    )
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    there = ("notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md")))
-    for part in contents["parts"]:
-        part["chapters"] = [
-            {"file": chapter["file"], **({"sections": chapter["sections"]} if chapter["file"] == "api" else {})}
-            for chapter in part["chapters"]
-            if chapter["file"] in there
-        ]
-    contents["parts"] = [part for part in contents["parts"] if part["chapters"]]
-    (folder / "_toc.yml").write_text(yaml.safe_dump(contents))
-    return folder
-
-
-def call(*command, root: Path) -> subprocess.CompletedProcess:
-    """Run a program on a small repository."""
-    settings = {"VISPROMPT_ROOT": str(root), "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *map(str, command)]
-    return subprocess.run(command, cwd=root, env={**os.environ, **settings}, capture_output=True, text=True)
-
-
-@pytest.fixture(scope="session")
-def small(tmp_path_factory) -> Path:
-    """The small repository with its notebook run and its site built."""
-    root = small_root(tmp_path_factory.mktemp("small"))
-    ipynb, done = root / "build" / "ipynb" / "ap_theory.ipynb", root / "build" / "executed" / "quick"
-    ipynb.parent.mkdir(parents=True)
-    done.mkdir(parents=True)
-    for command in (
-        ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, "notebooks/ap_theory.py"],
-        ["-m", "papermill", "--no-progress-bar", ipynb, done / "ap_theory.ipynb", "-p", "profile", "quick"],
-        ["-m", "visprompt.site.build", "quick"],
-    ):
-        ran = call(*command, root=root)
-        assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
-    return root
-
-
-@pytest.fixture(scope="session", params=["small", "real"])
-def site(request) -> Path:
-    """The small site, and the real one where it has been built."""
-    if request.param == "small":
-        return request.getfixturevalue("small") / "build" / "site"
-    if not (REAL / "index.html").exists():
-        pytest.skip("build/site is not there; make book builds it")
-    if newer := stale():
-        pytest.skip(f"build/site is older than {newer.relative_to(ROOT)}; make book renews it")
-    return REAL
-
-
-def stale() -> Path | None:
-    """The newest source, where the real site is older than it."""
-    sources = [*(ROOT / "book").glob("*.*"), *(ROOT / "data_manifests").rglob("*.*")]
-    newest = max([*sources, *ROOT.glob("notebooks/*.py")], key=lambda path: path.stat().st_mtime)
-    return newest if newest.stat().st_mtime > (REAL / "index.html").stat().st_mtime else None
-
-
-@pytest.fixture(scope="session")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium found; install one or set VISPROMPT_CHROMIUM to its path")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@cache
-def document(path: Path):
-    """A page's parse tree."""
-    from bs4 import BeautifulSoup
-
-    return BeautifulSoup(path.read_text(), "html.parser")
-
-
-@cache
-def ids(path: Path) -> set[str]:
-    """All ids of a page, which many links ask for."""
-    return {tag["id"] for tag in document(path).find_all(id=True)}
-
-
-def pages(site: Path) -> list[Path]:
-    found = sorted(site.rglob("*.html"))
-    return [page for page in found if "_static" not in page.relative_to(site).parts]
 
 
 def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):

@@ -6,7 +6,7 @@ import subprocess
 import tarfile
 
 import pytest
-from test_site import REAL, ROOT, browser, pages, small, stale  # noqa: F401
+from sites import ROOT, pages
 
 AXE = ("axe-core@4.14.1", "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c")
 # What the theme itself does, by rule and a piece of the element's HTML.
@@ -55,16 +55,8 @@ def axe() -> str:
     return script.decode()
 
 
-@pytest.fixture(scope="session")
-def whole(request):
-    """The real site where it has been built from today's sources, else the small one."""
-    if (REAL / "index.html").exists() and not stale():
-        return REAL
-    return request.getfixturevalue("small") / "build" / "site"
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(whole, browser, axe, scheme):  # noqa: F811
+def test_axe_finds_nothing(whole, browser, axe, scheme):
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
     tab = context.new_page()
     tab.set_default_timeout(120_000)

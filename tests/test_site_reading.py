@@ -5,8 +5,7 @@ import json
 import re
 
 import pytest
-from test_site import browser, document, ids, pages, small  # noqa: F401
-from test_site_axe import whole  # noqa: F401
+from sites import document, ids, pages
 
 from visprompt import papers
 
@@ -14,7 +13,7 @@ WORST = {"claims": 0.12, "row": 60, "short": 900, "words": 120}
 
 
 @pytest.fixture(scope="module")
-def chapters(whole):  # noqa: F811
+def chapters(whole):
     """The first page of every chapter that the site has."""
     found = [page for page in sorted((whole / "notebooks").glob("*.html")) if document(page).select(".vp-in-short")]
     assert found
@@ -22,7 +21,7 @@ def chapters(whole):  # noqa: F811
 
 
 @pytest.fixture
-def tab(browser):  # noqa: F811
+def tab(browser):
     """A window of 1280 x 900."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     tab = context.new_page()
@@ -31,7 +30,7 @@ def tab(browser):  # noqa: F811
     context.close()
 
 
-def test_a_card_a_paper_with_a_bar_that_adds_up(whole):  # noqa: F811
+def test_a_card_a_paper_with_a_bar_that_adds_up(whole):
     cards = document(whole / "index.html").select(".vp-card")
     assert len(cards) == len(papers.papers())
     for card, (slug, paper) in zip(cards, papers.papers().items(), strict=True):
@@ -43,7 +42,7 @@ def test_a_card_a_paper_with_a_bar_that_adds_up(whole):  # noqa: F811
         assert "version may differ" in card.get_text()
 
 
-def test_no_sentence_waits_for_new_words(whole):  # noqa: F811
+def test_no_sentence_waits_for_new_words(whole):
     """Only of the real site: in the small one nothing has run."""
     if not (whole / "notebooks" / "spt.html").exists():
         pytest.skip("the real site is not there; make book builds it")
@@ -51,7 +50,7 @@ def test_no_sentence_waits_for_new_words(whole):  # noqa: F811
     assert not waiting
 
 
-def test_each_piece_of_a_bar_leads_to_its_claims(whole, tab):  # noqa: F811
+def test_each_piece_of_a_bar_leads_to_its_claims(whole, tab):
     for piece in document(whole / "index.html").select(".vp-card")[0].select(".vp-legend a"):
         tab.goto((whole / "index.html").as_uri())
         tab.click(f'.vp-legend a[href="{piece["href"]}"] >> nth=0')
@@ -59,7 +58,7 @@ def test_each_piece_of_a_bar_leads_to_its_claims(whole, tab):  # noqa: F811
         assert tab.locator(".vp-filterable tbody tr:visible").count() == int(piece.get_text().split()[0])
 
 
-def test_a_selection_of_claims_stays_in_the_address_and_can_be_taken_home(whole, tab):  # noqa: F811
+def test_a_selection_of_claims_stays_in_the_address_and_can_be_taken_home(whole, tab):
     address = (whole / "claims.html").as_uri()
     tab.goto(address)
     tab.select_option('select[aria-label="Paper"]', "SPT")
@@ -117,7 +116,7 @@ def test_claims_take_little_of_a_chapter_and_no_row_is_high(chapters, tab):
     assert not much, "\n".join(much)
 
 
-def test_printed_tables_stand_open_and_lead_to_the_numbers(whole, chapters):  # noqa: F811
+def test_printed_tables_stand_open_and_lead_to_the_numbers(whole, chapters):
     for page in chapters:
         assert not [fold for fold in document(page).select(".vp-printed summary") if "as printed" in fold.get_text()]
         for printed in document(page).select(".vp-printed:has(.vp-printed-head)"):
@@ -132,7 +131,7 @@ SEEN = """() => [...document.querySelectorAll(".vp-cards tbody tr")].filter((row
 }).map((row) => row.textContent.trim().slice(0, 60))"""
 
 
-def test_a_phone_shows_verdicts_without_scrolling_sideways(whole, chapters, browser):  # noqa: F811
+def test_a_phone_shows_verdicts_without_scrolling_sideways(whole, chapters, browser):
     context = browser.new_context(viewport={"width": 390, "height": 844})
     tab = context.new_page()
     hidden = []
@@ -148,7 +147,7 @@ CUT = """() => [...document.querySelectorAll(".bd-article .vp-table")].filter((b
   .map((box) => box.textContent.trim().slice(0, 60))"""
 
 
-def test_paper_shows_what_is_folded_and_every_column(whole, chapters, browser):  # noqa: F811
+def test_paper_shows_what_is_folded_and_every_column(whole, chapters, browser):
     context = browser.new_context(viewport={"width": 720, "height": 1000})
     tab = context.new_page()
     lost = []
@@ -181,7 +180,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):  # noqa: F811
+def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):
     tab.goto((whole / "search.html").as_uri() + f"?q={asked}")
     first = tab.locator(".vp-places a").first
     first.wait_for()
@@ -190,7 +189,7 @@ def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):  # no
     assert len(first.inner_text()) > len(asked)  # a few words beside the name
 
 
-def test_the_jump_box_goes_there_by_keyboard(whole, tab):  # noqa: F811
+def test_the_jump_box_goes_there_by_keyboard(whole, tab):
     tab.goto((whole / "index.html").as_uri())
     tab.locator(".bd-article .vp-jump-here input").focus()
     tab.keyboard.type("spt.table-2.largest-gain")
@@ -201,7 +200,7 @@ def test_the_jump_box_goes_there_by_keyboard(whole, tab):  # noqa: F811
     tab.wait_for_function("document.getElementById('spt.table-2.largest-gain').closest('tr').querySelector('details').open")
 
 
-def test_every_place_is_there(whole):  # noqa: F811
+def test_every_place_is_there(whole):
     text = (whole / "_static" / "places.js").read_text()
     places = json.loads(text.removeprefix("window.vpPlaces = ").removesuffix(";\n"))
     assert {id for kind, _, id, _, _ in places if kind == "claim"} == {claim.id for claim in papers.claims()}
@@ -216,7 +215,7 @@ def test_every_place_is_there(whole):  # noqa: F811
     assert not lost
 
 
-def test_the_site_is_light(whole):  # noqa: F811
+def test_the_site_is_light(whole):
     """In bytes; the pictures inside a page do not count as its text."""
     assert sum(path.stat().st_size for path in whole.rglob("*") if path.is_file()) < 30e6
     picture = re.compile(r'src="data:[^"]*"')

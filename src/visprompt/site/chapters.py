@@ -117,8 +117,7 @@ def in_short(name: str, results: dict, root: Path) -> str:
                 f"book/summaries.yaml: what is said of {slug} has {words} words; a chapter's first screen holds {WORDS}."
             )
         parts.append(f"<p>{' '.join(texts)}</p>")
-    else:
-        whole = results["titles"][paper.chapters[0]]
+    elif whole := results["titles"].get(paper.chapters[0]):
         parts.append(f'<p>A part of <a href="{paper.chapters[0]}.html">{html.escape(whole)}</a>.</p>')
     asked = of_page(name, slug, paper, results)
     if asked:

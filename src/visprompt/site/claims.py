@@ -15,6 +15,8 @@ from .tables import badge, code, css, link, printed_name, table
 IN_A_BAR = (VERDICTS[0], VERDICTS[2], VERDICTS[1], SIGHTINGS[0], SIGHTINGS[2], SIGHTINGS[1], NOT_JUDGED, NOT_RUN)
 WORD = re.compile(r"[A-Za-z]{3,}")
 
+OPEN = 5  # claims of an artifact that stand open, the weightiest
+
 
 def is_value(claim: papers.Claim) -> bool:
     """Whether what is printed is a value or two, "80.45 against 76.03", and no statement."""
@@ -53,21 +55,24 @@ def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
 
 def folded(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
     """A claim that unfolds."""
-    return f"<details><summary>{statement(claim)}</summary>{details(claim, found, results, above)}</details>"
+    said = f'<summary><span class="vp-clamp">{statement(claim)}</span></summary>'
+    return f"<details>{said}{details(claim, found, results, above)}</details>"
 
 
 def compact(ids: Iterable[str], results: dict, above: str = "../") -> str:
-    """Some claims as a table of four columns, details folded; those about printed digits are folded as a whole."""
+    """Some claims as a table of four columns, details folded; beyond OPEN of them, and on printed digits, all is folded."""
     rows, digits = [], []
-    for claim in map(papers.claim, ids):
+    for claim in sorted(map(papers.claim, ids), key=lambda claim: WEIGHTS.index(claim.weight)):
         found = results["claims"][claim.id]
-        row = [folded(claim, found, results, above), printed(claim), found_text(claim, found), badge(found["verdict"])]
+        value = f'<span class="vp-clamp">{printed(claim)}</span>'
+        row = [folded(claim, found, results, above), value, found_text(claim, found), badge(found["verdict"])]
         (digits if claim.weight == WEIGHTS[-1] else rows).append(row)
     head, kind = ["What the paper says", "Printed", "Ours", "Verdict"], "vp-claims vp-cards"
-    shown = table(head, rows, kind=kind) if rows else ""
-    if digits:
-        summary = f"{len(digits)} more, on printed digits" if rows else f"{len(digits)} on printed digits"
-        shown += f"<details><summary>{summary}</summary>{table(head, digits, kind=kind)}</details>"
+    shown = table(head, rows[:OPEN], kind=kind) if rows else ""
+    for more, what in ((rows[OPEN:], ""), (digits, "on printed digits")):
+        if more:
+            summary = ", ".join(filter(None, [f"{len(more)} more" if rows else f"{len(more)}", what]))
+            shown += f"<details><summary>{summary}</summary>{table(head, more, kind=kind)}</details>"
     return shown
 
 

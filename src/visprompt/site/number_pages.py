@@ -208,7 +208,10 @@ def quotation_counts(results: dict, root: Path) -> str:
 
 
 def downloads(results: dict, folder: Path) -> None:
-    """Everything as files: artifacts.csv, claims.csv, findings.csv, cells.csv, and all of it in everything.json."""
+    """Everything as files: artifacts.csv, claims.csv, findings.csv, cells.csv, and all of it in everything.json.
+
+    There each has "columns" and "rows", since the names of columns in every row would be half of the file.
+    """
     cells = []
     for id, row in papers.artifacts().iterrows():
         try:
@@ -239,6 +242,8 @@ def downloads(results: dict, folder: Path) -> None:
     everything = {"artifacts": of_artifacts, "claims": of_claims, "findings": results["findings"], "cells": cells}
     for name, rows in everything.items():
         pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        everything[name] = {"columns": columns, "rows": [[row.get(column) for column in columns] for row in rows]}
     (folder / "everything.json").write_text(json.dumps(everything, separators=(",", ":")))
 
 

@@ -26,8 +26,8 @@ from ..pages.judging import badge as shown_badge
 from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS
 
 EVERY = (*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
-# Modules that only this site uses.
-HIDDEN = {"__init__", "__main__", "manifest", "sphinx_anchors", "build", "tables"}
+# Modules and rooms that only this site and its pages use.
+HIDDEN = {"__init__", "__main__", "manifest", "chapters", "site"}
 
 
 def bundles(results: dict) -> Iterator[tuple[str, dict]]:
@@ -72,7 +72,7 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
 
 def badge(word: str | None) -> str:
     """One evidence or verdict word, coloured; the word itself carries the meaning."""
-    return shown_badge(word or NOT_RUN)
+    return shown_badge(html.escape(word or NOT_RUN))
 
 
 def css(word: str) -> str:
