@@ -144,8 +144,8 @@ if "larger" in sizes:
 ivpt.audit(chapter, "ivpt.table-5")
 ivpt.derive(chapter, "ivpt.table-5.gains-everywhere", len(ivpt.not_above_vpt()))
 if {"ViT-H/14", "Swin-B"} <= set(sizes):
-    methods = {"ViT-H/14": ("iVPT", "VPT-Deep"), "Swin-B": (ivpt.WITHOUT_AR, "VPT-Deep")}
-    leads = {name: (sizes[name], *pair) for name, pair in methods.items()}
+    compared = {"ViT-H/14": ("iVPT", "VPT-Deep"), "Swin-B": (ivpt.WITHOUT_AR, "VPT-Deep")}
+    leads = {name: (sizes[name], *pair) for name, pair in compared.items()}
     chapter.judge_least("ivpt.table-5.ivpt-over-vpt-huge", leads, "sizes", note="Rates of ViT-B/16.")
 elif chapter.p.profile == "quick":
     why = "no small network plays a ViT-H/14 or a Swin-B; the sizes that are played are judged above"

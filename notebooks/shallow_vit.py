@@ -51,6 +51,7 @@ profile = "quick"
 device = "cpu"
 seeds = None  # list of trial seeds; None: those of the profile
 neurons = None  # m; None: that of the profile
+larger = False  # in the paper profile: as many trials and neurons as the paper has, hours
 
 # %% tags=["hide-input", "remove-output"]
 from visprompt.chapters import shallow_model

@@ -27,7 +27,6 @@ def layers_of_ap(**given):
     [
         ({"methods": ["app"]}, "Did you mean 'ap'"),
         ({"tasks": []}, "parameter tasks is an empty list; leave it out"),
-        ({"profile": "paper"}, "give -p data_dir FOLDER"),
     ],
 )
 def test_impossible_parameters_say_what_to_write(given, message):

@@ -216,7 +216,6 @@ def test_plain_papermill_refuses_a_bad_parameter(converted, tmp_path):
         ({"methods": '["app"]'}, "unknown method 'app'. Did you mean 'ap'"),
         ({"tasks": '["positon"]'}, "Did you mean 'position'"),
         ({"weights": "/nowhere/file.safetensors"}, "/nowhere/file.safetensors does not exist"),
-        ({"profile": "paper"}, "give -p data_dir FOLDER"),
     ],
 )
 def test_a_chapter_refuses_what_papermill_passes_on(converted, stores, shell, given, message):  # noqa: F811

@@ -105,7 +105,7 @@ def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):
 def test_weights_that_cannot_be_reached_are_asked_for_once_a_run(tmp_path, monkeypatch):
     asked = []
 
-    def load(name, weights, device):
+    def load(name, weights, device, **more):
         asked.append(name)
         raise BadInput(REFUSED)
 

@@ -122,7 +122,12 @@ def test_one_cell_of_every_study_is_rehearsed(study, stage, stores, props):
     _, run, _ = min(every, key=lambda cell: classes.get(cell[1].task, 1000))
     lab = Lab(
         LabSettings(
-            "spt", [weights_of(run.backbone)], data_of(run.task, run.prepared_on or run.task), "cpu", {"epochs": 1}, "rehearsal"
+            "paper" if study.startswith("ap-") else "spt",
+            [weights_of(run.backbone)],
+            data_of(run.task, run.prepared_on or run.task),
+            "cpu",
+            {"epochs": 1},
+            "rehearsal",
         )
     )
     (best,) = at_best_rates([run], lab, True)

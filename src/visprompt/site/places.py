@@ -9,7 +9,9 @@ from pathlib import Path
 
 from docutils.nodes import make_id
 
-from .. import HOMES, papers
+import visprompt
+
+from .. import papers
 from ..chapters.methods import by_idea
 from ..data import catalogue
 from ..methods import method_class
@@ -72,7 +74,7 @@ def datasets(results: dict, root: Path) -> Iterator[tuple]:
 
 def names(results: dict, root: Path) -> Iterator[tuple]:
     """What `import visprompt as vp` offers."""
-    for name, module in HOMES.items():
+    for name, module in visprompt.HOMES.items():
         yield "package", f"vp.{name}", name, home(name), f"visprompt.{module}"
 
 

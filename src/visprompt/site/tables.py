@@ -16,7 +16,7 @@ from PIL import Image
 
 import visprompt
 
-from .. import HOMES, RENAMED, manifests, papers, records
+from .. import manifests, papers, records
 from ..data import catalogue
 from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
@@ -328,7 +328,7 @@ def contributing(results: dict, root: Path) -> str:
 def api(results: dict, root: Path) -> str:
     """What `import visprompt as vp` offers, each name with its first line, then the rooms of the package."""
     rows = []
-    for name in HOMES:
+    for name in visprompt.HOMES:
         thing = getattr(visprompt, name)
         said = (inspect.getdoc(thing) or "").split("\n")[0] if callable(thing) else "All methods, by slug."
         rows.append([f'<a href="{home(name)}">{code(f"vp.{name}")}</a>', html.escape(said)])
@@ -338,8 +338,12 @@ def api(results: dict, root: Path) -> str:
 
 def home(name: str) -> str:
     """The address of what `import visprompt as vp` offers under a name; a constant has none of its own."""
-    room = f"api/{HOMES[name].partition('.')[0]}.html"
-    return f"{room}#visprompt.{HOMES[name]}.{RENAMED.get(name, name)}" if callable(getattr(visprompt, name)) else room
+    room = f"api/{visprompt.HOMES[name].partition('.')[0]}.html"
+    return (
+        f"{room}#visprompt.{visprompt.HOMES[name]}.{visprompt.RENAMED.get(name, name)}"
+        if callable(getattr(visprompt, name))
+        else room
+    )
 
 
 def rooms_of(root: Path) -> dict[str, list[str]]:
