@@ -51,13 +51,13 @@ book: $(READY)  ## run what changed, build the website in build/site (PROFILE=pa
 	@$(CHECK); $(SNAKEMAKE) build/site.done
 	@echo "Open build/site/index.html in a browser."
 
-# A stage of its own, where all that is large is small and all numbers mean nothing; ends with a table of what was filled.
 sweep: MORE = sweep=build/sweep.json
 sweep: $(READY)  ## run a plan as jobs of MINUTES=30, as in ARTIFACTS="spt.table-3" PROFILE=paper (DATA= DEVICE= GPUS= CORES=)
 	@$(CHECK); $(BIN)/python -m visprompt batches $(ARTIFACTS) --profile "$$PROFILE" --minutes $(or $(MINUTES),30) \
 	  $${DATA:+--data "$$DATA"} --out build/sweep.json
 	@$(SNAKEMAKE) sweep
 
+# A stage of its own, where all that is large is small and all numbers mean nothing; ends with a table of what was filled.
 rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, in build/rehearsal (CORES=)
 	@$(CHECK); mkdir -p build; $(BIN)/python -m visprompt.site.rehearsal prepare build/rehearsal
 	@cd build/rehearsal && export VISPROMPT_ROOT="$$PWD" PROFILE=rehearsal DATA="$$PWD/data" && \

@@ -7,9 +7,11 @@ that runs in seconds; the real site is examined too when `make book` has built o
 import json
 import shutil
 import types
+import zipfile
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+import nbformat
 import pytest
 import yaml
 from sites import call, document, ids, pages
@@ -113,13 +115,18 @@ def test_a_marked_cell_leads_to_its_finding(site, browser):
 
 
 def test_everything_can_be_downloaded(site):
-    whole = json.loads((site / "downloads" / "everything.json").read_text())
-    assert {row["id"] for row in whole["artifacts"]} == set(papers.artifacts().index)
-    assert {row["id"] for row in whole["claims"]} == {claim.id for claim in papers.claims()}
-    cells = [row["printed"] for row in whole["cells"] if row["artifact"] == "ap.table-1" and row["row"] == "ResNet-101 AP"]
-    assert cells[:2] == ["ResNet-101", "AP"] and "69.42" in cells
-    for name, rows in whole.items():
-        assert len(manifests.read_table(site / "downloads" / f"{name}.csv")) == len(rows) > 0
+    folder = site / "downloads"
+    artifacts, claims, cells = (manifests.read_table(folder / f"{name}.csv") for name in ("artifacts", "claims", "cells"))
+    assert set(artifacts["id"]) == set(papers.artifacts().index)
+    assert set(claims["id"]) == {claim.id for claim in papers.claims()}
+    printed = list(cells["printed"][(cells["artifact"] == "ap.table-1") & (cells["row"] == "ResNet-101 AP")])
+    assert printed[:2] == ["ResNet-101", "AP"] and "69.42" in printed
+    with zipfile.ZipFile(folder / "everything.zip") as whole:
+        for name in whole.namelist():
+            assert whole.read(name) == (folder / name).read_bytes()
+        assert set(whole.namelist()) == {path.name for path in folder.glob("*.csv")}
+    for path in folder.glob("*.ipynb"):
+        nbformat.validate(nbformat.read(path, as_version=4))
 
 
 def test_source_link_unfolds_its_cell(small, browser):

@@ -95,7 +95,8 @@ def test_the_first_screen_of_a_chapter_says_what_holds(chapters, tab):
 
 
 CLAIMS = """() => {
-  const high = (list) => [...list].reduce((sum, item) => sum + item.getBoundingClientRect().height, 0);
+  const shown = (list) => [...list].filter((item) => item.checkVisibility());  // what is folded takes no room
+  const high = (list) => shown(list).reduce((sum, item) => sum + item.getBoundingClientRect().height, 0);
   return high(document.querySelectorAll(".bd-article .vp-claims")) / document.querySelector(".bd-article").scrollHeight;
 }"""
 ROWS = """(most) => [...document.querySelectorAll(".bd-article .vp-claims tr, .bd-article .vp-core-claims tr, .vp-printed tr")]

@@ -17,7 +17,7 @@ from ..methods import build_method
 from ..models.backbones import Backbone
 from ..models.embedded import networks
 from ..pages import plots
-from ..pages.page import Page
+from ..pages.page import Page, boxed
 from ..records import Record
 from ..studies.grids import cast
 from ..studies.statistics import difference
@@ -169,10 +169,8 @@ class TableRuns(ApRuns):
         if not rows:
             return ""
         shown = pd.DataFrame(rows).fillna("–").to_html(index=False, border=0)
-        return (
-            '<div class="vp-table"><table><caption>Rate: validation accuracy in %, the rate taken in brackets.</caption>'
-            f"{shown[shown.index('<thead') :]}</div>"
-        )
+        said = "<table><caption>Rate: validation accuracy in %, the rate taken in brackets.</caption>"
+        return boxed(said + shown[shown.index("<thead") :])
 
 
 def about(profile: str, artifact: str) -> list[str]:

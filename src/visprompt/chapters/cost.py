@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ..measure.pairs import Side
 from ..pages import plots
-from ..pages.page import Page
+from ..pages.page import Page, boxed
 from ..pages.parameters import Parameters
 from ..progress import progress
 from ..records import Record
@@ -60,7 +60,7 @@ class CostPage(Page):
 
     def folded(self, summary: str, table: pd.DataFrame, note: str = "") -> None:
         """A table behind its summary."""
-        body = f'<div class="vp-table">{table.to_html(border=0, index=False)}</div>{note}'
+        body = boxed(table.to_html(border=0, index=False)) + note
         display(HTML(f'<div class="vp-printed"><details><summary>{summary}</summary>{body}</details></div>'))
 
     def show_bench(self, machine: str) -> None:

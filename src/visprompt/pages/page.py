@@ -71,7 +71,7 @@ class Page:
         table = papers.published(artifact)
         doubts = [f"row {row + 1}: {doubt}" for row, doubt in enumerate(table["doubt"]) if doubt]
         table = table.drop(columns="doubt").set_axis(range(1, len(table) + 1))
-        body = f'<div class="vp-table">{table.to_html(border=0, escape=True)}</div>'
+        body = boxed(table.to_html(border=0, escape=True))
         note = f" Doubtful in the text: {'; '.join(dict.fromkeys(doubts))}." if doubts else ""
         display(
             HTML(
@@ -184,6 +184,11 @@ def public(version: str) -> str:
     return version.split("+")[0]
 
 
+def boxed(table: str) -> str:
+    """A table's HTML in a box that scrolls sideways, by keyboard too."""
+    return f'<div class="vp-table" tabindex="0">{table}</div>'
+
+
 def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
     """A figure or a table with caption, evidence and links.
 
@@ -200,7 +205,7 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
             body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
     else:
         named = not isinstance(thing.index, pd.RangeIndex)
-        body = f'<div class="vp-table">{thing.to_html(border=0, escape=escape, index=named)}</div>'
+        body = boxed(thing.to_html(border=0, escape=escape, index=named))
     return (
         f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
         f'{judging.badge(evidence)} <span class="vp-how">{html.escape(how)}</span> '

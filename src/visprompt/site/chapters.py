@@ -146,6 +146,6 @@ def first_table(asked: list[papers.Claim], results: dict) -> str:
     rows = []
     for claim in asked:
         found = results["claims"][claim.id]
-        where = f'<a href="../claims.html#{html.escape(claim.id)}">{claims.statement(claim)}</a>'
+        where = f'<a href="../claims.html#{html.escape(claim.id)}"><span class="vp-clamp">{claims.statement(claim)}</span></a>'
         rows.append([where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])])
     return table(["What the paper says", "Printed", "Ours", "Verdict"], rows, kind="vp-core-claims vp-cards")

@@ -119,7 +119,8 @@ def cards(results: dict, root: Path) -> str:
     """A card a paper: what it proposes, what holds, what does not, what was only seen in small, and its claims as a bar."""
     parts = []
     for slug, paper in told(root).items():
-        entry, chapter = papers.papers()[slug], f"notebooks/{paper.chapters[0]}.html"
+        entry, name = papers.papers()[slug], paper.chapters[0]
+        chapter = f"notebooks/{name}.html" if name in results["titles"] else "status.html"
         lines = [("Holds", paper.holds), ("Does not", paper.fails), ("Only seen in small", paper.small)]
         said = "".join(f"<dt>{name}</dt><dd>{say(sentences, results)}</dd>" for name, sentences in lines)
         parts.append(

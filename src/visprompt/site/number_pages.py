@@ -1,8 +1,8 @@
 """The pages on the papers' own numbers: findings of the audit, marked tables, quotations, and everything as files."""
 
 import html
-import json
 import re
+import zipfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -208,10 +208,7 @@ def quotation_counts(results: dict, root: Path) -> str:
 
 
 def downloads(results: dict, folder: Path) -> None:
-    """Everything as files: artifacts.csv, claims.csv, findings.csv, cells.csv, and all of it in everything.json.
-
-    There each has "columns" and "rows", since the names of columns in every row would be half of the file.
-    """
+    """Everything as files: artifacts.csv, claims.csv, findings.csv, cells.csv, and all four in everything.zip."""
     cells = []
     for id, row in papers.artifacts().iterrows():
         try:
@@ -240,11 +237,10 @@ def downloads(results: dict, folder: Path) -> None:
         for id, row in papers.artifacts().iterrows()
     ]
     everything = {"artifacts": of_artifacts, "claims": of_claims, "findings": results["findings"], "cells": cells}
-    for name, rows in everything.items():
-        pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
-        columns = list(dict.fromkeys(column for row in rows for column in row))
-        everything[name] = {"columns": columns, "rows": [[row.get(column) for column in columns] for row in rows]}
-    (folder / "everything.json").write_text(json.dumps(everything, separators=(",", ":")))
+    with zipfile.ZipFile(folder / "everything.zip", "w", zipfile.ZIP_DEFLATED) as whole:
+        for name, rows in everything.items():
+            pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
+            whole.write(folder / f"{name}.csv", f"{name}.csv")
 
 
 MAKERS = {

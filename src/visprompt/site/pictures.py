@@ -7,7 +7,7 @@ import re
 
 from PIL import Image
 
-PICTURE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\\n]+)")
+PICTURE = re.compile(r"data:image/png;base64,((?:[A-Za-z0-9+/=]|\\n)+)")  # in JSON a line ends in \n, and an attribute in \"
 
 
 def smaller(text: str) -> str:

@@ -27,7 +27,7 @@ from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS
 
 EVERY = (*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
 # Modules and rooms that only this site and its pages use.
-HIDDEN = {"__init__", "__main__", "manifest", "chapters", "site"}
+HIDDEN = {"__init__", "__main__", "manifest", "chapters", "site"}  # but for what `import visprompt` offers
 
 
 def bundles(results: dict) -> Iterator[tuple[str, dict]]:
@@ -354,7 +354,7 @@ def rooms_of(root: Path) -> dict[str, list[str]]:
         if parts == ("__init__",) or "__main__" in parts:
             continue
         name = ".".join(part for part in parts if part != "__init__")
-        if not HIDDEN & set(parts) - {"__init__"}:
+        if name in visprompt.HOMES.values() or not HIDDEN & set(parts) - {"__init__"}:
             found.setdefault(parts[0], []).append(name)
     return found
 
