@@ -110,6 +110,11 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
+// A formula wider than the page scrolls, by keyboard too.
+window.addEventListener("load", () => window.MathJax?.startup?.promise.then(() => {
+  document.querySelectorAll("mjx-container").forEach((box) => { if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; });
+}));
+
 // A button that hands over the rows that are left, as CSV, each with the id that is its address.
 const csvOf = (box, rows) => {
   const button = document.createElement("button");
