@@ -58,6 +58,7 @@ sweep: $(READY)  ## run a plan as jobs of MINUTES=30, as in ARTIFACTS="spt.table
 	@$(SNAKEMAKE) sweep
 
 # A stage of its own, where all that is large is small and all numbers mean nothing; ends with a table of what was filled.
+rehearsal: MORE = weights="['$$WEIGHTS']"
 rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, in build/rehearsal (CORES=)
 	@$(CHECK); mkdir -p build; $(BIN)/python -m visprompt.site.rehearsal prepare build/rehearsal
 	@cd build/rehearsal && export VISPROMPT_ROOT="$$PWD" PROFILE=rehearsal DATA="$$PWD/data" && \

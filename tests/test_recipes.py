@@ -18,7 +18,7 @@ from visprompt.training.protocol import FACTORS, protocol, tries
 from visprompt.training.recipe import Recipe, load_recipe
 
 RECIPES = manifests.load_yaml(paths.MANIFESTS / "recipes.yaml")
-PAPERS = [name for name in RECIPES if name != "quick"]
+PAPERS = [name for name in RECIPES if name not in ("quick", "real")]
 SHORT = {  # where the table's name of a set begins otherwise than the task's
     "smallnorb_azimuth": "norb",
     "smallnorb_elevation": "norb",
@@ -182,6 +182,40 @@ def test_statistics_are_the_recipes_but_for_embedded_networks():
     assert vp.load_backbone(MICRO, "pretrained", statistics="imagenet").mean == (0.5, 0.5, 0.5)
     with pytest.raises(BadInput, match="Did you mean 'imagenet'"):
         vp.load_backbone(name, device="meta", statistics="imagenett")
+
+
+def test_positions_of_another_size_keep_their_name_until_weights_change():
+    name = "vit_tiny_patch16_224.augreg_in21k"
+    whole, small = vp.load_backbone(name), vp.load_backbone(name, image_size=112)
+    assert small.image_size == 112 and small.fingerprint == whole.fingerprint
+    assert small.shapes()[0] == (1 + 7 * 7, 192) and small(torch.zeros(1, 3, 112, 112)).shape == (1, 192)
+    torch.testing.assert_close(small.model.pos_embed[:, :1], whole.model.pos_embed[:, :1])  # the class token's is its own
+    middle = whole.model.pos_embed[:, 1:].mean(1)
+    torch.testing.assert_close(small.model.pos_embed[:, 1:].mean(1), middle, atol=0.02, rtol=0)
+    with torch.no_grad():
+        small.model.pos_embed[0, 0, 0] += 1
+    assert small.fingerprint != whole.fingerprint
+    assert vp.load_backbone(name, device="meta", image_size=224).image_size == 224
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("name", "size", "said"),
+    [
+        ("vit_tiny_patch16_224", 100, "patches of 16 pixels do not fill images of 100; give 96"),
+        ("resnet18", 64, "leave the image size out"),
+    ],
+)
+def test_an_image_size_that_a_backbone_cannot_take(name, size, said):
+    with pytest.raises(BadInput, match=said):
+        vp.load_backbone(name, device="meta", image_size=size)
+
+
+def test_real_photographs_have_a_cast_and_a_recipe_of_their_own():
+    actors = casting.cast_for("real", "real")
+    runs = [run for _, run, _ in grids.cells("real", actors)]
+    assert len(runs) == 18 * 5 and len({run.method for run in runs}) == 18
+    assert protocol("real").pixels == 112 and not grids.cells("real", casting.cast_for("quick", "quick"))
 
 
 @pytest.mark.refused

@@ -304,6 +304,7 @@ def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
     found = statistics.tables(frame)
     assert list(found) == ["b", "c, 80 training images", "c, 200 training images, prompts of letters"]
     assert [table["mean"][0] for table in found.values()] == ["55.0 ± 7.1", "56.0 ± 7.1", "57.0 ± 7.1"]
+    assert list(statistics.tables(frame[:1])) == ["b"]
     assert main(["study", "pretraining", "--tasks", "position", "--methods", "linear-probe", "--epochs", "1"]) == 0
     told = capsys.readouterr().out
     assert [f"pretraining, {MICRO}.{name}: test accuracy" in told for name in ("mae", "mocov3")] == [True, True]

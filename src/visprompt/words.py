@@ -1,6 +1,7 @@
 """The words of profiles, evidence and verdicts, written once."""
 
 PLANS = ("quick", "paper")  # that have lists of runs of their own
+REAL = "real"  # has lists of runs too, on photographs of one's own, and no book
 PROFILES = (*PLANS, "rehearsal")
 REHEARSED = "rehearsal: the numbers mean nothing"  # said by every record, page and badge of the profile rehearsal
 EVIDENCE = ("derived", "measured", "trend", "replicated")

@@ -67,10 +67,7 @@ def real_images(chapter: Chapter) -> None:
             how=f"{REAL}, pixels of {'; '.join(pixels)}. Data by the records: {chapter.data(used)}; {whose}.",
             caption="Kept runs on real images: mean and standard deviation over seeds.",
         )
-    command = (
-        f'make notebook NAME={chapter.page.name} PROFILE=paper ARGS="-p data_dir FOLDER -p weights FILE\n'
-        f"  -p backbone {REAL} -p tasks '[dtd10]' -p studies '[benchmark]'\""
-    )
+    command = f"visprompt study real --profile real --data-dir FOLDER --weights {REAL}=FILE --search --seeds 0 1 2"
     told = "More of this" if rows else "No such run is kept yet. This"
     display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
 

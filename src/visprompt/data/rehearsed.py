@@ -1,7 +1,8 @@
 """Data sets of the papers in miniature, for a rehearsal: made-up pictures of every class, in the form of the real ones.
 
 A data set whose labels are derived from its raw files (RAW) is written as its authors publish it; another task of VTAB-1k
-or of fine-grained classes as the field's lists, and any other as folders of its splits, which are read before raw files.
+or of fine-grained classes, or of more than ten, as the field's lists, and any other as folders of its splits, which are
+read before raw files.
 """
 
 import csv
@@ -20,7 +21,7 @@ from .raw_layouts import DSprites, SmallNorb
 
 LEAST = 8  # training images of a task with few classes
 PIXELS = 16  # of a side
-MANY = 150  # classes, of which one training image each is enough
+MOST = 20  # classes that have images, the first ones and the last; as many as DA-VPT has guided prompts
 
 
 def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
@@ -33,7 +34,7 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
         root = folder / (found.name if raw else name)
         if root not in written:
             root.mkdir(parents=True, exist_ok=True)
-            lists = name in found.tasks and about["benchmark"] != "full"
+            lists = (name in found.tasks and about["benchmark"] != "full") or about["classes"] > 10
             write = raw or (write_lists if lists else write_split_folders)
             write(root, found, about["classes"])
             written[root] = name
@@ -52,11 +53,11 @@ def save(path: Path, label: int, number: int) -> None:
     Image.fromarray(picture(label, number)).save(path)
 
 
-def splits_of(classes: int, *names: str) -> Iterable[tuple[str, int, int]]:
+def splits_of(classes: int, *names: str, most: int = MOST) -> Iterable[tuple[str, int, int]]:
     """(split, label, number) of every picture; no number stands twice."""
-    number = 0
-    for split, each in zip(names, (max(-(-LEAST // classes), 1 if classes > MANY else 2), 1, 1), strict=True):
-        for label in [label for label in range(classes) for _ in range(each)]:
+    number, shown = 0, sorted({*range(min(classes, most) - 1), classes - 1})
+    for split, each in zip(names, (max(-(-LEAST // classes), 1), 1, 1), strict=True):
+        for label in [label for label in shown for _ in range(each)]:
             yield split, label, number
             number += 1
 
@@ -75,8 +76,8 @@ def write_lists(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_split_folders(root: Path, found: DataSet, classes: int) -> None:
-    """SPLIT/CLASS/picture."""
-    for split, label, number in splits_of(classes, "train", "val", "test"):
+    """SPLIT/CLASS/picture; here the folders name the classes, so each has pictures."""
+    for split, label, number in splits_of(classes, "train", "val", "test", most=classes):
         save(root / split / f"class_{label:04d}" / f"{number}.jpg", label, number)
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import torch
 
-from ..errors import choose
+from ..errors import BadInput, choose
 from ..records import watching
 from . import backbones, embedded
-from .backbones import Backbone
+from .backbones import Backbone, fingerprint_weights
 
 STATISTICS = {  # mean and standard deviation of the channels; "checkpoint": those that timm has for the weights
     "checkpoint": None,
@@ -22,6 +22,7 @@ def load_backbone(
     *,
     device: str | torch.device = "cpu",
     statistics: str = "checkpoint",
+    image_size: int | None = None,
 ) -> Backbone:
     """Load a frozen backbone; see `backbones.load_backbone`.
 
@@ -30,9 +31,10 @@ def load_backbone(
 
     Args:
         statistics: "checkpoint", "imagenet" or "half"; an embedded network keeps its own.
+        image_size: pixels of an image's side, where they are not the checkpoint's own; see `resize_positions`.
 
     Raises:
-        BadInput: as there, or unknown statistics.
+        BadInput: as there, unknown statistics, or an image size that the backbone cannot take.
     """
     chosen = STATISTICS[choose("statistics", statistics, STATISTICS)]
     backbone = backbones.load_backbone(name, weights, device=device)
@@ -42,7 +44,32 @@ def load_backbone(
         with watching() as seen:
             pool_patches(backbone)
         backbone.made_by.add(seen)
+    if image_size not in (None, backbone.image_size):
+        with watching() as seen:
+            resize_positions(backbone, image_size)
+        backbone.made_by.add(seen)
     return backbone
+
+
+def resize_positions(backbone: Backbone, image_size: int) -> None:
+    """Let a ViT take images of another size: timm interpolates its position embedding (bicubic).
+
+    It keeps its fingerprint until its weights change, since the size is told apart from the weights, and interpolated
+    bits differ between processors.
+
+    Raises:
+        BadInput: no ViT, or patches do not fill the size.
+    """
+    if not backbone.is_vit:
+        raise BadInput(f"{backbone.name} takes images of {backbone.image_size} pixels only; leave the image size out.")
+    patch = backbone.model.patch_embed.patch_size[0]
+    if image_size < patch or image_size % patch:
+        near = max(1, round(image_size / patch)) * patch
+        raise BadInput(f"patches of {patch} pixels do not fill images of {image_size}; give {near}.")
+    known = backbone.fingerprint
+    backbone.model.set_input_size(img_size=image_size)
+    backbone.image_size, backbone.found_shapes = image_size, None
+    backbone.drawn = known, fingerprint_weights(backbone)
 
 
 def pool_patches(backbone: Backbone) -> None:

@@ -12,6 +12,7 @@ from .tables import code, table
 
 TITLES = {
     "quick": "quick: this project's small world",
+    "real": "real: photographs through a published ViT, in a short fit of this project's",
     "paper": "paper: AP",
     "vpt": "vpt: VPT, which the others follow",
     "spt": "spt: SPT",

@@ -9,7 +9,7 @@ from ..manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping
 from ..manifests.wording import Fault
 from ..methods import METHODS
 from ..methods.manifest import method, method_settings
-from ..words import PLANS
+from ..words import PLANS, REAL
 from .plan import WAYS
 
 WORDS = ("deep", "shallow", "place")  # in the place of a number that the profile has
@@ -43,7 +43,7 @@ def studies_schema() -> dict:
     what = {"backbones": parts, "tasks": either(TEXT, parts), "variants": named(variant, 0)}
     study = mapping({"title": TEXT, **what}, {**more, "paper": mapping({}, what | more)})
     return mapping(
-        {"profiles": mapping({name: profile for name in PLANS}), "studies": named(study) | {"required": ["benchmark"]}}
+        {"profiles": mapping({name: profile for name in (*PLANS, REAL)}), "studies": named(study) | {"required": ["benchmark"]}}
     )
 
 

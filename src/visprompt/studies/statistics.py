@@ -100,7 +100,7 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         images = run.train_size and f"{run.train_size} training images"
         prompts = run.prepared_on and f"prompts of {run.prepared_on}"
         titles.append(", ".join(filter(None, [run.backbone, images, prompts])))
-    return {title: group_table(rows) for title, rows in frame.groupby(titles, sort=False)}
+    return {title: group_table(rows) for title, rows in frame.groupby(pd.Index(titles), sort=False)}
 
 
 def group_table(

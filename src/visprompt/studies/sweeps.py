@@ -141,8 +141,9 @@ class Lab:
         if (name, scratch) not in self.backbones:
             weights = None if scratch else self.weights_of(name)
             load = narrow_backbone if self.bench.profile == "rehearsal" else backbone_once
+            more = {"image_size": self.protocol.pixels} if self.protocol.pixels else {}
             try:
-                found = load(name, weights, device=self.bench.device, statistics=self.protocol.statistics)
+                found = load(name, weights, device=self.bench.device, statistics=self.protocol.statistics, **more)
             except BadInput as error:
                 self.refused[name, scratch] = str(error)
                 raise

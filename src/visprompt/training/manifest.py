@@ -7,11 +7,12 @@ from pathlib import Path
 from .. import manifests
 from ..data.joining import JOINED
 from ..data.tasks import RESIZES
-from ..manifests.schema import TEXT, listed, mapping, named, of_hint, one_of, said
+from ..manifests.schema import COUNT, TEXT, listed, mapping, named, of_hint, one_of, said
 from ..manifests.wording import Fault
 from ..methods import METHODS
 from ..methods.manifest import method_settings
 from ..models.loading import STATISTICS
+from ..words import REAL
 from .decoders import Decoder
 from .protocol import GROUPS, PARTS, PICTURES
 from .recipe import Recipe
@@ -25,7 +26,7 @@ RANGES = {  # of the fields of a recipe that Recipe does not check itself
 }
 
 
-SAID = [f.name for f in fields(Recipe)] + [*PICTURES, "statistics", "checkpoints", "searches", "per_task", "seeds"]
+SAID = [f.name for f in fields(Recipe)] + [*PICTURES, "statistics", "pixels", "checkpoints", "searches", "per_task", "seeds"]
 
 
 def recipes_schema() -> dict:
@@ -38,6 +39,7 @@ def recipes_schema() -> dict:
     search = mapping({}, {name: listed(schema) for name, schema in (every | {"factors": rates, "of_batch": rates}).items()})
     more = {
         "statistics": one_of(STATISTICS),
+        "pixels": COUNT,
         "checkpoints": named(TEXT),
         "searches": named(search),
         "per_task": mapping({}, {slug: named({"type": "object"}) for slug in METHODS}),
@@ -100,9 +102,9 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
     """Each field of a paper's recipe has its source."""
-    if name == "quick":  # this project's own, searched as the file says
+    if name in ("quick", REAL):  # this project's own, searched as the file says
         return
-    wanted = {*used, "selection", "seeds", *(part for part in PARTS[:4] if part in recipe)}
+    wanted = {*used, "selection", "seeds", *(part for part in PARTS[:5] if part in recipe)}
     for field in sorted(wanted - {*recipe.get("sources", {})}):
         yield Fault(
             (name, "sources") if "sources" in recipe else (name,),

@@ -14,7 +14,7 @@ from .recipe import Recipe
 
 GROUPS = ("natural", "specialized", "structured", "fine", "other")  # what `data.tasks.group_of` says of a task
 PICTURES = ("resize", "trained_on")  # fields of a group that are none of `Recipe`
-PARTS = ("statistics", "checkpoints", "searches", "per_task", "sources", "lacking")  # of a recipe, beside its groups
+PARTS = ("statistics", "pixels", "checkpoints", "searches", "per_task", "sources", "lacking")  # of a recipe, beside its groups
 FACTORS = (0.2, 1.0, 5.0)  # of the recipe's rate: the search "ours", which every recipe has
 
 
@@ -25,6 +25,7 @@ class Protocol:
     Attributes:
         groups: group of a task -> fields of `Recipe` that differ there, `resize`, and `trained_on` of the final runs.
         statistics: what the pixels are normalised with, see `models.loading`.
+        pixels: of an image's side, to which a ViT's positions are interpolated; None: the checkpoint's own.
         checkpoints: part of `studies.yaml` -> backbone.
         searches: name -> field -> values; see `tries`.
         per_task: method -> task -> settings that stand for "deep" and "shallow".
@@ -35,6 +36,7 @@ class Protocol:
     name: str
     groups: dict[str, dict] = field(default_factory=dict)
     statistics: str = "checkpoint"
+    pixels: int | None = None
     checkpoints: dict[str, str] = field(default_factory=dict)
     searches: dict[str, dict] = field(default_factory=dict)
     per_task: dict[str, dict] = field(default_factory=dict)
