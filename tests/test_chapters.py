@@ -119,6 +119,7 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
         "normalisation": {"mean": [0.5] * 3, "std": [0.5] * 3},
         "train_size": 100,
         "resize": "direct",
+        "image_size": 112,
         "seed": 0,
         "recipe": {"learning_rate": 0.01, "batch_size": 32, "epochs": 4},
     }

@@ -17,44 +17,13 @@ REAL = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"  # a published ViT small enou
 
 
 def real_images(chapter: Chapter) -> None:
-    """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more.
-
-    A row is a mean over seeds of runs that agree in everything else.
-    """
-    alike, rows, used = {}, [], []
-    kept = kept_rows("tune", backbone=REAL)
-    order = {slug: place for place, slug in enumerate(METHODS)}
-    for record in sorted(kept, key=lambda r: (r.settings["task"], order[r.settings["method"]], r.settings["seed"])):
-        searched = {rate_name(record.settings["method"]): None}
-        same = {**record.settings, "recipe": {**record.settings["recipe"], **searched}, "seed": None}
-        alike.setdefault(json.dumps([same, record.data, record.weights], sort_keys=True), []).append(record)
-    for part in alike.values():
-        field = rate_name(part[0].settings["method"])
-        tried = [record for record in part if record.settings["seed"] == part[0].settings["seed"]]
-        rate = max(tried, key=lambda record: record.values["val"]).settings["recipe"][field]
-        best = [record for record in part if record.settings["recipe"][field] == rate]
-        s, test = best[0].settings, pd.Series([record.values["test"] for record in best])
-        used += best
-        rows.append(
-            {
-                "task": s["task"],
-                "method": NAMES[s["method"]],
-                "settings": ", ".join(f"{k} {v}" for k, v in s["method_settings"].items() if v is not None),
-                "epochs": s["recipe"]["epochs"],
-                "batch": s["recipe"]["batch_size"],
-                "training images": s["train_size"],
-                "data": best[0].data,
-                "weights": best[0].weights,
-                "rate": rate,
-                "rates tried": len({record.settings["recipe"][field] for record in tried}),
-                "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
-                "seeds": len(best),
-            }
-        )
-    if rows:
-        table = pd.DataFrame(rows)
+    """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more."""
+    best = [at_best_rate(part) for part in alike(kept_rows("tune", backbone=REAL))]
+    if best:
+        table = pd.DataFrame([row(*found) for found in best])
         cells = table.groupby(["task", "method"])
         plain = [name for name in ("settings", "batch", "data", "weights") if cells[name].nunique().max() == 1]
+        used = [record for records_, _ in best for record in records_]
         norms = [record.settings["normalisation"] for record in used]
         pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
         known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
@@ -68,8 +37,47 @@ def real_images(chapter: Chapter) -> None:
             caption="Kept runs on real images: mean and standard deviation over seeds.",
         )
     command = f"visprompt study real --profile real --data-dir FOLDER --weights {REAL}=FILE --search --seeds 0 1 2"
-    told = "More of this" if rows else "No such run is kept yet. This"
+    told = "More of this" if best else "No such run is kept yet. This"
     display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
+
+
+def alike(kept: list[records.Record]) -> list[list[records.Record]]:
+    """Runs that agree in everything but the searched rate and the seed, by task and method."""
+    found, order = {}, {slug: place for place, slug in enumerate(METHODS)}
+    for record in sorted(kept, key=lambda r: (r.settings["task"], order[r.settings["method"]], r.settings["seed"])):
+        searched = {rate_name(record.settings["method"]): None}
+        same = {**record.settings, "recipe": {**record.settings["recipe"], **searched}, "seed": None}
+        found.setdefault(json.dumps([same, record.data, record.weights], sort_keys=True), []).append(record)
+    return list(found.values())
+
+
+def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], int]:
+    """(those with the rate that did best on validation with the first seed, how many rates were tried)."""
+    field = rate_name(part[0].settings["method"])
+    tried = [record for record in part if record.settings["seed"] == part[0].settings["seed"]]
+    rate = max(tried, key=lambda record: record.values["val"]).settings["recipe"][field]
+    best = [record for record in part if record.settings["recipe"][field] == rate]
+    return best, len({record.settings["recipe"][field] for record in tried})
+
+
+def row(best: list[records.Record], tried: int) -> dict:
+    """A row of the table: the seeds of one method's settings on one task."""
+    s, test = best[0].settings, pd.Series([record.values["test"] for record in best])
+    return {
+        "task": s["task"],
+        "method": NAMES[s["method"]],
+        "settings": ", ".join(f"{k} {v}" for k, v in s["method_settings"].items() if v is not None),
+        "pixels": s["image_size"],
+        "epochs": s["recipe"]["epochs"],
+        "batch": s["recipe"]["batch_size"],
+        "training images": s["train_size"],
+        "data": best[0].data,
+        "weights": best[0].weights,
+        "rate": s["recipe"][rate_name(s["method"])],
+        "rates tried": tried,
+        "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
+        "seeds": len(best),
+    }
 
 
 def kept_rows(kind: str, **settings) -> list[records.Record]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from ..errors import BadInput
-from .grids import Cast, share
+from .grids import Cast, at_searched_rate, share
 from .plan import Cell, Planned, artifact, cells_of, command, groups, told
 from .sweeps import Lab, Run, at_best_rates, sweep
 
@@ -18,10 +18,7 @@ def ready(run: Planned, lab: Lab) -> Run:
 
 def at_rate_of(run: Run, like: Run | None, lab: Lab) -> Run:
     """A run at the rate that the search of another gave; as it is where there is none."""
-    if like is None:
-        return run
-    (best,) = at_best_rates([like], lab, compute=False)
-    return replace(run, rate=best.rate, changes=best.changes)
+    return run if like is None else at_searched_rate(run, like, lab)
 
 
 def do(found: Sequence[Cell], lab: Lab, label: str) -> pd.DataFrame:

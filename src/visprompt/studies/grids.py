@@ -256,37 +256,42 @@ def with_rates(
     if compute:
         at_best_rates([run for run in searched.values() if not unable(run, lab)], lab, True, f"search of {name}")
 
-    def searched_rate(run: Run) -> tuple[float | None, dict]:
-        best, _ = looked_up(lambda: at_best_rates([run], lab, False)[0], run, lab)
-        return (run.rate, run.changes) if best is None else (best.rate, best.changes)
-
-    rates = {}
-
-    def rate_like(run: Run, variant: str) -> tuple[float | None, dict]:
-        """What the search chose for a variant of the benchmark on the run's backbone and task, else on the nearest backbone."""
-        parts = {name: part for part, name in cast.backbones.items()}
-        near = "mae" if "mae" in parts[run.backbone] else "supervised"
-        for backbone in dict.fromkeys([run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]):
-            given = {**studies()["benchmark"]["variants"][variant]}
-            method = given.pop("method")
-            given = {key: cast.prompts.get(value, value) for key, value in given.items()}
-            like = Run(backbone, run.task, method, settings=given)
-            if repr(like) not in rates:
-                rates[repr(like)] = searched_rate(like)
-            if rates[repr(like)][0] is not None:
-                return rates[repr(like)]
-        return None, {}
-
-    result = []
+    result, known = [], {}
     for i, (variant, run, rate_of) in enumerate(found):
         if rate_of not in (None, "none"):
-            rate, changes = rate_like(run, rate_of)
-            run = replace(run, rate=rate, changes=changes)
+            run = at_rate_of_benchmark(run, rate_of, cast, lab, known)
         elif i in searched:
-            rate, changes = searched_rate(run)
-            run = replace(run, rate=rate, changes=changes)
+            run = at_searched_rate(run, run, lab)
         result.append((variant, run))
     return result
+
+
+def at_searched_rate(run: Run, like: Run, lab: Lab) -> Run:
+    """A run at what the search of another, or its own, gave; as it is where that search is not whole."""
+    best, _ = looked_up(lambda: at_best_rates([like], lab, False)[0], like, lab)
+    best = best or like
+    return replace(run, rate=best.rate, changes=best.changes)
+
+
+def at_rate_of_benchmark(run: Run, variant: str, cast: Cast, lab: Lab, known: dict[str, Run]) -> Run:
+    """A run at the search's choice for a variant of the benchmark on its backbone and task, else on the nearest backbone.
+
+    Args:
+        known: takes up what was looked up.
+    """
+    parts = {name: part for part, name in cast.backbones.items()}
+    near = "mae" if "mae" in parts[run.backbone] else "supervised"
+    given = {**studies()["benchmark"]["variants"][variant]}
+    method = given.pop("method")
+    given = {key: cast.prompts.get(value, value) for key, value in given.items()}
+    for backbone in dict.fromkeys([run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]):
+        like = Run(backbone, run.task, method, settings=given)
+        if repr(like) not in known:
+            known[repr(like)] = at_searched_rate(like, like, lab)
+        best = known[repr(like)]
+        if best.rate is not None:
+            return replace(run, rate=best.rate, changes=best.changes)
+    return replace(run, rate=None, changes={})
 
 
 def study(
