@@ -30,7 +30,7 @@ profile = "quick"
 device = "cpu"
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import methods
+from visprompt.chapters import method_explorer, methods
 from visprompt.pages.parameters import Parameters, read_parameters
 from visprompt.progress import progress
 from visprompt.studies import rates
@@ -76,6 +76,18 @@ page.table(
     "All methods with their default settings.",
     list(costs.values()),
 )
+
+# %% [markdown]
+# (method-explorer)=
+# ## What a method costs at any size
+#
+# Choose a backbone, how many prompts and how many classes: the table is counted anew, and below it stands the line that
+# builds the picked method. Parameters are a line in the number of prompts, operations and memory a parabola, so three
+# counted numbers give all others exactly. Memory is what a training step must hold at once in float32 with Adam; a
+# framework's workspace comes on top. Everything else is as the method's default settings have it.
+
+# %% name="explorer" tags=["hide-input"]
+method_explorer.show(method_explorer.all_counts())
 
 # %% [markdown]
 # ## All settings and their reasons

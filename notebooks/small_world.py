@@ -37,7 +37,7 @@ epochs = None
 from visprompt.chapters import small_world
 from visprompt.chapters.chapter import Chapter
 
-chapter = Chapter.opened("small_world", globals(), ["tasks", "benchmark"], ["linear-probe"])
+chapter = Chapter.opened("small_world", globals(), ["tasks", "benchmark"], ["linear-probe"], no_paper=True)
 page = chapter.page
 
 # %% [markdown]

@@ -12,7 +12,7 @@ from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
 from visprompt.pages.page import Page
-from visprompt.studies import plan
+from visprompt.studies import grids, plan
 from visprompt.studies.sweeps import Run
 
 
@@ -298,3 +298,20 @@ def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, 
     p = chapters.replace(p, studies=own[1:])
     with pytest.raises(BadInput, match=f"runs failed.*{why}"):
         Chapter(Page(name, p), p, own, []).frames  # noqa: B018
+
+
+def test_a_page_of_no_paper_runs_nothing_of_the_papers_unasked(stores, monkeypatch):
+    monkeypatch.setattr(chapters, "read_parameters", lambda settings, namespace: settings(profile="paper", **namespace))
+    asked = {}
+
+    def pretended(name, cast, lab, *, seeds, **more):
+        asked[name] = seeds
+        frame = pd.DataFrame()
+        frame.attrs["left_out"] = {}
+        return frame
+
+    monkeypatch.setattr(grids, "study", pretended)
+    assert not len(chapters.Chapter.opened("small_world", {}, ["tasks"], no_paper=True).frames["tasks"]) and not asked
+    named = {"studies": ["tasks"], "seeds": [3]}
+    assert not len(chapters.Chapter.opened("small_world", named, ["tasks"], no_paper=True).frames["tasks"])
+    assert asked == {"tasks": [3]}

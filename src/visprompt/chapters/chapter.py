@@ -24,6 +24,7 @@ from .parameters import ChapterParameters
 
 FULL = "Full fine-tuning"  # as studies.yaml names it
 QUICK_TASK = "position"  # where the methods differ most
+COLUMNS = ["variant", "task", "seed", "group", "backbone", "test", "record", "train_size"]  # of runs, at the least
 PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}  # part of studies.yaml -> as printed
 
 
@@ -51,10 +52,18 @@ class Chapter:
         grids.check_foreign(self.cast, p.data_dir)
 
     @classmethod
-    def opened(cls, name: str, namespace: dict, own: Sequence[str], quick_methods: Sequence[str] = ()) -> "Chapter":
-        """The chapter of a notebook, from the parameters among its variables (`globals()`). Runs nothing yet."""
+    def opened(
+        cls, name: str, namespace: dict, own: Sequence[str], quick_methods: Sequence[str] = (), *, no_paper: bool = False
+    ) -> "Chapter":
+        """The chapter of a notebook, from the parameters among its variables (`globals()`). Runs nothing yet.
+
+        Args:
+            no_paper: it stands for no paper, so outside of the quick profile it runs what is asked for alone.
+        """
         plots.style()
         p = read_parameters(ChapterParameters, namespace)
+        if no_paper and p.profile != "quick" and not namespace.get("studies"):
+            p = replace(p, studies=[], kept_seeds=[])
         return cls(Page(name, p), p, own, quick_methods)
 
     @cached_property
@@ -70,9 +79,12 @@ class Chapter:
         """One study's runs, each once, or an empty frame with the columns variant, task, seed and group."""
         run = self.p.studies is None or name in self.p.studies
         kept = [seed for seed in self.p.kept_seeds if not run or seed not in self.p.seeds]
+        seeds, nothing = self.p.seeds if run else (), pd.DataFrame(columns=COLUMNS)
+        if not (kept or seeds):
+            return nothing
         found = grids.study(
             *(name, self.cast, self.lab),
-            seeds=self.p.seeds if run else (),
+            seeds=seeds,
             kept_seeds=kept,
             search=bool(run and self.p.search),
             lenient=self.lenient,
@@ -80,7 +92,7 @@ class Chapter:
         for why, variants in found.attrs["left_out"].items():
             self.left_out.setdefault(why, []).extend(variants)
         if not len(found):
-            return pd.DataFrame(columns=["variant", "task", "seed", "group", "backbone", "test", "record", "train_size"])
+            return nothing
         return found.loc[~(found.variant + found.run.map(repr)).duplicated()]
 
     def look(self, measurement: Callable, run: Run, compute: bool) -> records.Record | None:

@@ -113,11 +113,11 @@ def write_kitti(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
-    """Every place at every fourth turn, as one file."""
+    """Every place and every turn, as one file."""
     import h5py
 
-    columns = np.zeros((320, 6), np.int64)
-    columns[:, 4], columns[:, 3] = np.arange(320) % 32, np.arange(320) // 32 * 4
+    columns = np.zeros((80, 6), np.int64)
+    columns[:, 4], columns[:, 3] = np.arange(80) % 32, np.arange(80) * 7 % 40
     images = np.stack([picture(0, number)[..., 0] > 127 for number in range(len(columns))]).astype(np.uint8)
     with h5py.File(root / DSprites.wants.replace("*", "ndarray_co1sh3sc6or40x32y32_64x64"), "w") as file:
         file["imgs"], file["latents/classes"] = images, columns
