@@ -3,11 +3,20 @@
 import csv
 import json
 import re
+import shlex
 
 import pytest
+import yaml
 from sites import document, ids, pages
 
+import visprompt as vp
 from visprompt import papers
+from visprompt.__main__ import parse
+from visprompt.chapters import method_explorer
+from visprompt.chapters.parameters import ChapterParameters
+from visprompt.methods import METHODS
+from visprompt.studies import grids
+from visprompt.studies.casting import cast_for
 
 WORST = {"claims": 0.12, "row": 60, "short": 900, "words": 120}
 
@@ -222,3 +231,61 @@ def test_the_site_is_light(whole):
     picture = re.compile(r'src="data:[^"]*"')
     heavy = {page.name: len(picture.sub("", page.read_text())) for page in pages(whole)}
     assert not {name: size for name, size in heavy.items() if size > 1e6}
+
+
+def test_the_method_explorer_counts_as_python_does(whole, tab):
+    page = whole / "notebooks" / "methods.html"
+    if not page.exists():
+        pytest.skip("the real site is not there; make book builds it")
+    tab.goto(page.as_uri())
+    tab.fill('.vp-explorer input[name="prompts"]', "7")
+    tab.fill('.vp-explorer input[name="classes"]', "37")
+    tab.select_option('.vp-explorer select[name="method"]', "ivpt")
+    for slug in METHODS:
+        row = tab.locator(f'.vp-explorer tr:has(th[data-slug="{slug}"]) td').all_inner_texts()
+        cost = method_explorer.cost_at(method_explorer.counts(slug, "vit_base_patch16_224"), 7, 37)
+        wanted = [f"{cost['method']:,}", f"{cost['total']:,}", f"{cost['flops'] / 1e9:.2f}", f"{cost['memory'] / 2**30:.2f}"]
+        assert row == wanted, slug
+    line = tab.locator(".vp-explorer pre").inner_text()
+    model = eval(line.replace('"pretrained"', 'None, device="meta"'), {"vp": vp})
+    assert model.slug == "ivpt" and "?backbone=vit_base_patch16_224&prompts=7&classes=37&method=ivpt" in tab.url
+    tab.goto(tab.url)
+    assert tab.locator('.vp-explorer input[name="prompts"]').input_value() == "7"
+
+
+def test_without_scripts_the_method_explorer_is_a_table(whole, browser):
+    page = whole / "notebooks" / "methods.html"
+    if not page.exists():
+        pytest.skip("the real site is not there; make book builds it")
+    assert len(document(page).select(".vp-explorer tbody tr")) == len(METHODS)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"study": "spt-starts", "paper": "spt", "seeds": "1"},
+        {"study": "pretraining", "profile": "paper", "task": "dtd", "method": "ivpt", "paper": "ivpt", "device": "cuda"},
+        {"study": "ap-full", "task": "cifar10", "method": "vp"},
+    ],
+)
+def test_a_built_command_can_be_run(whole, tab, chosen, monkeypatch):
+    tab.goto((whole / "read-and-rerun.html").as_uri())
+    for name, value in chosen.items():
+        control = tab.locator(f'.vp-builder [name="{name}"]')
+        if not control.locator(f'option[value="{value}"]').count() and name != "seeds":
+            pytest.skip(f"only the real site has {name} {value}; make book builds it")
+        control.fill(value) if name == "seeds" else control.select_option(value)
+    study, make, papermill = (line for line in tab.locator(".vp-builder pre").inner_text().split("\n") if line[0] != "#")
+    given = parse(shlex.split(study)[1:])
+    actors = cast_for(given.recipe or given.profile, given.profile, tasks=given.tasks, methods=given.methods)
+    grids.check_cells(given.names, actors)
+    assert len(given.seeds) == int(chosen.get("seeds", 3)) and (given.data_dir == "FOLDER") == (given.profile == "paper")
+    words = dict(word.split("=", 1) for word in shlex.split(make)[2:])
+    assert re.fullmatch(r"build/ipynb/(\w+)\.ipynb", shlex.split(papermill)[1])[1] == words["PAPERS"]
+    assert set(words) <= {"PROFILE", "PAPERS", "SEEDS", "TASKS", "METHODS", "DATA", "DEVICE", "GPUS"}
+    options = shlex.split(papermill)[3:]
+    asked = {name: yaml.safe_load(value) for name, value in zip(options[1::3], options[2::3], strict=True)}
+    assert asked["profile"] == given.profile and asked["studies"] == given.names
+    if given.profile == "quick":
+        ChapterParameters(**asked)
