@@ -422,7 +422,7 @@ def rate_name(method: str) -> str:
 
 
 def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
-    """The runs at what did best of the search's tries, on validation with seed 0 for their own cell.
+    """The runs at what did best of the search's tries, on validation with seed 0 for their own cell; one try wins unrun.
 
     A cell is a backbone, a task and a method with its settings. Equals: the rate nearest to the recipe's wins.
     The test accuracy of the tried runs is not looked at.
@@ -432,10 +432,11 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
     """
     cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs}
     tried = {name: lab.trials(cell) for name, cell in cells.items()}
+    best = {name: trials[0] for name, trials in tried.items() if len(trials) == 1}  # nothing to choose
+    tried = {name: trials for name, trials in tried.items() if name not in best}
     if compute:
         every = [run for trials in tried.values() for run in trials]
         run_all([(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
-    best = {}
     for name, trials in tried.items():
         records = [lab.do(run, compute=False) for run in trials]
         if all(records):
