@@ -1,5 +1,5 @@
 // The command builder: a study, a profile, tasks, methods and seeds as lines for a shell.
-document.querySelectorAll(".vp-builder").forEach((box, number) => {
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-builder").forEach((box, number) => {
   const {studies, papers} = JSON.parse(box.querySelector("script").textContent);
   const out = box.querySelector("pre"), controls = document.createElement("div");
   controls.className = "vp-filter";
@@ -54,4 +54,4 @@ document.querySelectorAll(".vp-builder").forEach((box, number) => {
   box.prepend(controls);
   controls.addEventListener("input", show);
   show();
-});
+}));

@@ -1,6 +1,6 @@
 // The method explorer: a table of costs that is counted anew for a backbone, a number of prompts and of classes, and the
 // line of code of the row that was picked. What is chosen stands in the page's address.
-document.querySelectorAll(".vp-explorer").forEach((box, number) => {
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-explorer").forEach((box, number) => {
   const {backbones, tokens: known, classes: counted, usual, counts} = JSON.parse(box.querySelector("script").textContent);
   const asked = new URLSearchParams(location.search);
   const controls = document.createElement("div");
@@ -53,4 +53,4 @@ document.querySelectorAll(".vp-explorer").forEach((box, number) => {
   };
   controls.addEventListener("input", () => show(true));
   show(false);
-});
+}));
