@@ -15,7 +15,7 @@ from visprompt.errors import BadInput
 from visprompt.models import embedded
 from visprompt.paths import PACKAGE, ROOT
 from visprompt.studies import grids, plan, statistics, sweeps
-from visprompt.studies.sweeps import Lab, LabSettings, Run
+from visprompt.studies.sweeps import Lab, LabSettings, Run, sweep
 
 MICRO = "vit_micro_patch4_24"
 
@@ -368,3 +368,14 @@ def test_moco_has_a_name_that_weights_can_be_given_to(tmp_path):
     assert plain.mean == (0.485, 0.456, 0.406) and vp.load_backbone("vit_base_patch16_224", device="meta").mean == (0.5,) * 3
     with pytest.raises(BadInput, match=f"no address; give their file: weights {name}=FILE"):
         vp.load_backbone(name, "pretrained")
+
+
+@pytest.mark.parametrize("process", [0, 1, 2])
+def test_a_sweep_that_begins_elsewhere_gives_the_same_rows(monkeypatch, stores, process):
+    monkeypatch.setattr("os.getpid", lambda: process)
+    done, runs = [], [Run(MICRO, "position", "linear-probe", seed) for seed in range(3)]
+    lab = Lab(LabSettings(changes={"epochs": 1}))
+    do = lab.do
+    monkeypatch.setattr(lab, "do", lambda run, **more: done.append(run.seed) or do(run, **more))
+    assert list(sweep(runs, lab, "test").seed) == [0, 1, 2]
+    assert sorted(done) == [0, 1, 2] and done[0] == process * 37 % 3

@@ -5,7 +5,6 @@ code that ran, found by watching it (`watch`), as today's source says it (`sourc
 """
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -180,20 +179,16 @@ def record_failure(kind: str, settings: dict, error: Exception, key: str = "", s
 
 
 def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> list[Record]:
-    """Run named jobs with a progress bar and return what they left, in their order.
-
-    A failed one does not stop the others, a full disk does. Two processes with the same jobs begin at different ones, so
-    that each finds what the other has done.
+    """Run named jobs in turn with a progress bar; a failed one does not stop the others, a full disk does.
 
     Raises:
         BadInput: after the last job, when any failed; each failure is named.
         CannotWrite: at the first result that cannot be kept.
     """
-    jobs, done, failures = list(enumerate(jobs)), {}, {}
-    first = os.getpid() * 37 % len(jobs) if jobs else 0
-    for place, (name, job) in progress(jobs[first:] + jobs[:first], label):
+    jobs, done, failures = list(jobs), [], {}
+    for name, job in progress(jobs, label):
         try:
-            done[place] = job()
+            done.append(job())
         except CannotWrite:
             raise
         except Exception as error:
@@ -203,4 +198,4 @@ def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> lis
         count = sum(map(len, failures.values()))
         told = [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {why}" for why, names in failures.items()]
         raise BadInput(f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(told))
-    return [done[place] for place, _ in jobs]
+    return done

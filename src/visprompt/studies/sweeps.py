@@ -1,5 +1,6 @@
 """Many runs as one table, and what may be said of it."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -376,7 +377,8 @@ def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Seque
         BadInput: no run was asked for, or, after all runs, some failed.
     """
     lab = bench if isinstance(bench, Lab) else Lab(bench)
-    last = {name: number for number, run in enumerate(runs) for name in (run.task, run.prepared_on)}
+    turns = begun_elsewhere(list(enumerate(runs)))
+    last = {name: number for number, run in turns for name in (run.task, run.prepared_on)}
 
     def do(number: int, run: Run) -> Record:
         try:
@@ -386,13 +388,19 @@ def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Seque
                 if last[name] == number:
                     lab.leave(name)
 
-    jobs = [(run.label, lambda number=number, run=run: do(number, run)) for number, run in enumerate(runs)]
-    done = zip(runs, run_all(jobs, label), strict=True)
+    done = run_all([(run.label, lambda number=number, run=run: do(number, run)) for number, run in turns], label)
+    done = [(run, record) for (_, run), record in sorted(zip(turns, done, strict=True), key=lambda pair: pair[0][0])]
     found = [*done, *((run, lab.do(run, compute=False)) for run in kept)]
     rows = [row_of(run, record) for run, record in found if record is not None]
     if not rows:
         raise BadInput("no run was asked for: give at least one backbone, task, method and seed.")
     return pd.DataFrame(rows)
+
+
+def begun_elsewhere(runs: list) -> list:
+    """The same runs from another one on: of two processes with the same runs each then finds what the other has done."""
+    first = os.getpid() * 37 % max(1, len(runs))
+    return runs[first:] + runs[:first]
 
 
 def row_of(run: Run, record: Record) -> dict:
@@ -435,7 +443,7 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
     best = {name: trials[0] for name, trials in tried.items() if len(trials) == 1}  # nothing to choose
     tried = {name: trials for name, trials in tried.items() if name not in best}
     if compute:
-        every = [run for trials in tried.values() for run in trials]
+        every = begun_elsewhere([run for trials in tried.values() for run in trials])
         run_all([(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
     for name, trials in tried.items():
         records = [lab.do(run, compute=False) for run in trials]
