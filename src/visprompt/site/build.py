@@ -78,7 +78,8 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
     executed = root / "build" / "executed" / profile / f"{name}.ipynb"
     notebook, results = read_notebook(executed, profile)
     downloads = pages / "extra" / "downloads"
-    (downloads / f"{name}.ipynb").write_text(pictures.smaller(executed.read_text(encoding="utf-8")), encoding="utf-8")
+    whole = json.loads(pictures.smaller(executed.read_text(encoding="utf-8")))
+    (downloads / f"{name}.ipynb").write_text(json.dumps(whole, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
     shutil.copy(root / "notebooks" / f"{name}.py", downloads / f"{name}.py")
     for cell in notebook.cells:
         if cell.cell_type == "code":  # the results are for this program; a page has no way to show them
