@@ -83,8 +83,9 @@ page.table(
 #
 # Choose a backbone, how many prompts and how many classes: the table is counted anew, and below it stands the line that
 # builds the picked method. Parameters are a line in the number of prompts, operations and memory a parabola, so three
-# counted numbers give all others exactly. Memory is what a training step must hold at once in float32 with Adam; a
-# framework's workspace comes on top. Everything else is as the method's default settings have it.
+# counted numbers give all others exactly. Operations are those of one image alone, with nothing to share. Memory is
+# what a training step must hold at once in float32 with Adam; a framework's workspace comes on top. Everything else is
+# as the method's default settings have it.
 
 # %% name="explorer" tags=["hide-input"]
 method_explorer.show(method_explorer.all_counts())

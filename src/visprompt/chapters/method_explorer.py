@@ -100,7 +100,7 @@ def explorer(found: dict[str, dict[str, Record]]) -> str:
     }
     heads = "".join(
         f'<th scope="col">{head}</th>'
-        for head in ("Method", "Trained by it", "With the head", "GFLOPs an image", f"GiB, a step of {BATCH}")
+        for head in ("Method", "Trained by it", "With the head", "GFLOPs, one image alone", f"GiB, a step of {BATCH}")
     )
     said = f"{BACKBONES[backbone]}, {tokens} prompts where a method has them, {classes} classes"
     return (

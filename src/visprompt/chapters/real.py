@@ -11,9 +11,10 @@ from ..methods import METHODS
 from ..pages.plots import NAMES
 from ..studies import grids
 from ..studies.sweeps import rate_name
+from ..words import REAL as PROFILE
 from .chapter import Chapter
 
-REAL = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"  # a published ViT small enough for a processor
+REAL = grids.cast(PROFILE).backbones["real"]  # a published ViT small enough for a processor
 
 
 def real_images(chapter: Chapter) -> None:
@@ -36,7 +37,7 @@ def real_images(chapter: Chapter) -> None:
             how=f"{REAL}, pixels of {'; '.join(pixels)}. Data by the records: {chapter.data(used)}; {whose}.",
             caption="Kept runs on real images: mean and standard deviation over seeds.",
         )
-    command = f"visprompt study real --profile real --data-dir FOLDER --weights {REAL}=FILE --search --seeds 0 1 2"
+    command = f"visprompt study real --profile {PROFILE} --data-dir FOLDER --weights {REAL}=FILE --search --seeds 0 1 2"
     told = "More of this" if best else "No such run is kept yet. This"
     display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
 
