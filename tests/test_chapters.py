@@ -59,6 +59,13 @@ def test_what_is_run_is_shown():
     assert ChapterParameters(seeds=[7], kept_seeds=[1]).kept_seeds == [1]
 
 
+@pytest.mark.refused
+def test_a_study_that_a_page_does_not_show_is_refused():
+    p = ChapterParameters(studies=["spt-starts"])
+    with pytest.raises(BadInput, match="study of this page.*spt-starts.*benchmark"):
+        Chapter(Page("spt", p), p, ["benchmark"], [])
+
+
 def test_tasks_without_studies_leave_their_runs(stores):
     p = ChapterParameters(tasks=["position"], methods=["linear-probe"], epochs=1)
     frame = Chapter(Page("spt", p), p, ["benchmark"], ["vpt-deep"]).rows("benchmark")

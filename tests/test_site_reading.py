@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 import yaml
-from sites import document, ids, pages
+from sites import ROOT, document, ids, pages
 
 import visprompt as vp
 from visprompt import papers
@@ -15,6 +15,7 @@ from visprompt.__main__ import parse
 from visprompt.chapters import method_explorer
 from visprompt.chapters.parameters import ChapterParameters
 from visprompt.methods import METHODS
+from visprompt.site.results import read_notebook
 from visprompt.studies import grids
 from visprompt.studies.casting import cast_for
 
@@ -264,28 +265,40 @@ def test_without_scripts_the_method_explorer_is_a_table(whole, browser):
     "chosen",
     [
         {},
-        {"study": "spt-starts", "paper": "spt", "seeds": "1"},
-        {"study": "pretraining", "profile": "paper", "task": "dtd", "method": "ivpt", "paper": "ivpt", "device": "cuda"},
+        {"study": "spt-starts", "page": "spt_starts", "seeds": "1"},
+        {"study": "davpt-layers", "task": "position"},
+        {"study": "pretraining", "profile": "paper", "task": "dtd", "method": "ivpt", "page": "ivpt", "device": "cuda"},
         {"study": "ap-full", "task": "cifar10", "method": "vp"},
     ],
 )
-def test_a_built_command_can_be_run(whole, tab, chosen, monkeypatch):
+def test_a_built_command_can_be_run(whole, tab, chosen):
     tab.goto((whole / "read-and-rerun.html").as_uri())
     for name, value in chosen.items():
         control = tab.locator(f'.vp-builder [name="{name}"]')
         if not control.locator(f'option[value="{value}"]').count() and name != "seeds":
             pytest.skip(f"only the real site has {name} {value}; make book builds it")
         control.fill(value) if name == "seeds" else control.select_option(value)
-    study, make, papermill = (line for line in tab.locator(".vp-builder pre").inner_text().split("\n") if line[0] != "#")
-    given = parse(shlex.split(study)[1:])
+    built = tab.locator(".vp-builder pre").inner_text().split("\n")
+    study, *of_page = (shlex.split(line) for line in built if line[0] != "#")
+    given = parse(study[1:])
     actors = cast_for(given.recipe or given.profile, given.profile, tasks=given.tasks, methods=given.methods)
     grids.check_cells(given.names, actors)
     assert len(given.seeds) == int(chosen.get("seeds", 3)) and (given.data_dir == "FOLDER") == (given.profile == "paper")
-    words = dict(word.split("=", 1) for word in shlex.split(make)[2:])
-    assert re.fullmatch(r"build/ipynb/(\w+)\.ipynb", shlex.split(papermill)[1])[1] == words["PAPERS"]
-    assert set(words) <= {"PROFILE", "PAPERS", "SEEDS", "TASKS", "METHODS", "DATA", "DEVICE", "GPUS"}
-    options = shlex.split(papermill)[3:]
+    if not of_page:
+        assert given.names[0].startswith("ap-")
+        return
+    make, papermill = of_page
+    words = dict(word.split("=", 1) for word in make[2:])
+    page = re.fullmatch(r"build/ipynb/(\w+)\.ipynb", papermill[1])[1]
+    if given.profile == "quick":
+        assert make[1] == "notebook" and words["NAME"] == page and words["ARGS"] in " ".join(papermill[3:])
+    else:
+        assert make[1] == "book" and words["PAPERS"] == page.split("_")[0] == given.recipe
+        assert set(words) <= {"PROFILE", "PAPERS", "SEEDS", "TASKS", "METHODS", "DATA", "DEVICE", "GPUS"}
+    options = papermill[3:]
     asked = {name: yaml.safe_load(value) for name, value in zip(options[1::3], options[2::3], strict=True)}
     assert asked["profile"] == given.profile and asked["studies"] == given.names
+    _, results = read_notebook(ROOT / "build" / "executed" / "quick" / f"{page}.ipynb", "quick")
+    assert given.names[0] in results["studies"]
     if given.profile == "quick":
         ChapterParameters(**asked)

@@ -1,6 +1,6 @@
 // The command builder: a study, a profile, tasks, methods and seeds as lines for a shell.
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-builder").forEach((box, number) => {
-  const {studies, papers} = JSON.parse(box.querySelector("script").textContent);
+  const studies = JSON.parse(box.querySelector("script").textContent);
   const out = box.querySelector("pre"), controls = document.createElement("div");
   controls.className = "vp-filter";
   const field = (name, text, control) => {
@@ -19,37 +19,47 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
   const named = (words) => Object.fromEntries([["", "all"], ...words.map((word) => [word, word])]);
   const study = field("study", "Study", select()), profile = field("profile", "Profile", select());
   const task = field("task", "Task", select()), method = field("method", "Method", select());
-  const seeds = field("seeds", "Seeds", Object.assign(document.createElement("input"), {type: "number", min: 1, max: 9, value: 3}));
-  const paper = field("paper", "Chapter", select()), device = field("device", "Device", select());
+  const seeds = field("seeds", "Seeds", Object.assign(document.createElement("input"), {type: "number", min: 1, max: 5, value: 3}));
+  const page = field("page", "Chapter", select()), device = field("device", "Device", select());
   fill(study, Object.fromEntries(Object.keys(studies).map((name) => [name, name])), "benchmark");
-  fill(paper, papers);
   fill(device, {cpu: "CPU", cuda: "one GPU"});
   const list = (words) => `'[${words.join(", ")}]'`;
   const show = () => {
-    const entry = studies[study.value];
-    fill(profile, Object.fromEntries(Object.keys(entry).filter((name) => name !== "title").map((name) => [name, name])));
-    fill(task, named(entry[profile.value].tasks));
-    fill(method, named(entry[profile.value].methods));
+    const {title, pages, runs} = studies[study.value];
+    fill(profile, Object.fromEntries(Object.keys(runs).map((name) => [name, name])));
+    fill(task, named(runs[profile.value].tasks));
+    fill(method, named(runs[profile.value].methods));
+    fill(page, pages);
+    page.disabled = !page.options.length;
     if (!seeds.checkValidity()) return;
-    const numbers = [...Array(seeds.valueAsNumber).keys()], whole = profile.value === "paper";
+    const numbers = [...Array(seeds.valueAsNumber).keys()], whole = profile.value === "paper", paper = page.value.split("_")[0];
     const where = whole ? " --data-dir FOLDER" : "", on = device.value === "cuda" ? " --device cuda" : "";
-    const some = (name, control) => control.value ? ` ${name} ${control.value}` : "";
-    const recipe = whole && Object.hasOwn(papers, paper.value) ? ` --recipe ${paper.value}` : "";
-    const asked = [task.value && `TASKS=${task.value}`, method.value && `METHODS=${method.value}`].filter(Boolean);
-    const machine = `${whole ? " DATA=FOLDER" : ""}${device.value === "cuda" ? " DEVICE=cuda GPUS=1" : ""}`;
-    const pairs = [["profile", profile.value], ["device", device.value], ["studies", list([study.value])], ["seeds", list(numbers)]];
-    if (task.value) pairs.push(["tasks", list([task.value])]);
-    if (method.value) pairs.push(["methods", list([method.value])]);
-    if (whole) pairs.push(["data_dir", "FOLDER"]);
-    out.textContent = [
-      `# ${entry.title}`,
-      `visprompt study ${study.value} --profile ${profile.value}${recipe} --seeds ${numbers.join(" ")} --search` +
-        `${some("--tasks", task)}${some("--methods", method)}${where}${on}`,
-      "# the chapter with these runs, and the site",
-      ["make book", `PROFILE=${profile.value}`, `PAPERS=${paper.value}`, `SEEDS="${numbers.join(" ")}"`, ...asked].join(" ") + machine,
-      "# the notebook alone",
-      `papermill build/ipynb/${paper.value}.ipynb out.ipynb ${pairs.map(([name, value]) => `-p ${name} ${value}`).join(" ")}`,
-    ].join("\n");
+    const some = (name, value) => value ? [`${name} ${value}`] : [];
+    const recipe = whole ? some("--recipe", paper) : [];
+    const lines = [
+      `# ${title}`,
+      [`visprompt study ${study.value} --profile ${profile.value}`, ...recipe, `--seeds ${numbers.join(" ")} --search`,
+        ...some("--tasks", task.value), ...some("--methods", method.value)].join(" ") + where + on,
+    ];
+    if (!page.value) lines.push("# AP's pages and the small world's take no study, so there is no line for a notebook");
+    else {
+      const given = [["studies", list([study.value])], ["seeds", list(numbers)]];
+      if (task.value) given.push(["tasks", list([task.value])]);
+      if (method.value) given.push(["methods", list([method.value])]);
+      if (whole) given.push(["data_dir", "FOLDER"]);
+      const options = given.map(([name, value]) => `-p ${name} ${value}`).join(" ");
+      const asked = [task.value && `TASKS=${task.value}`, method.value && `METHODS=${method.value}`].filter(Boolean);
+      const machine = device.value === "cuda" ? " DEVICE=cuda GPUS=1" : "";
+      lines.push(
+        ...whole ? ["# the chapters of its paper with such runs of every study, and the site",
+          ["make book PROFILE=paper", `PAPERS=${paper}`, `SEEDS="${numbers.join(" ")}"`, ...asked, "DATA=FOLDER"].join(" ") + machine]
+          : ["# the notebook with these runs, in build/notebook",
+            `make notebook NAME=${page.value} ARGS="${options}"${device.value === "cuda" ? " DEVICE=cuda" : ""}`],
+        "# the same by papermill",
+        `papermill build/ipynb/${page.value}.ipynb out.ipynb -p profile ${profile.value} -p device ${device.value} ${options}`,
+      );
+    }
+    out.textContent = lines.join("\n");
   };
   box.prepend(controls);
   controls.addEventListener("input", show);

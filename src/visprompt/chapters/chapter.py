@@ -11,6 +11,7 @@ from IPython.display import HTML, display
 
 from .. import records
 from ..data.tasks import embedded_tasks, group_of
+from ..errors import choose
 from ..models.embedded import networks
 from ..pages import plots
 from ..pages.page import Page
@@ -40,7 +41,10 @@ class Chapter:
     """
 
     def __init__(self, page: Page, p: ChapterParameters, own: Sequence[str], quick_methods: Sequence[str]):
+        for name in p.studies or []:
+            choose("study of this page", name, own)
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
+        page.studies = self.own
         changes = {} if p.epochs is None else {"epochs": p.epochs}
         paper = page.name.partition("_")[0]
         recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan

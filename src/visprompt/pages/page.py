@@ -29,6 +29,7 @@ class Page:
         choose("notebook", name, self.notebooks)
         self.artifacts = {id: {"shows": [], "not_run": None} for id in self.notebooks[name]["artifacts"]}
         self.claims = {}
+        self.studies: list[str] = []  # those whose runs it shows; a chapter says which
 
     def show(self, artifact, thing, *, evidence, how, records=(), caption, alt=None) -> None:
         """Display a figure or a table with its evidence, its record and its source cell.
@@ -153,6 +154,7 @@ class Page:
             "commit": run_records.commit(),
             "artifacts": self.artifacts,
             "claims": self.claims,
+            "studies": self.studies,
         }
         display({RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
 

@@ -11,30 +11,28 @@ from ..words import PLANS
 CHAPTERS = ("davpt", "ivpt", "spt")  # papers whose chapters take tasks, methods and seeds
 
 
-def choices(root: Path) -> dict:
-    """Study -> {"title", profile: {"tasks", "methods"}}, of those that a profile has cells of."""
+def choices(results: dict) -> dict:
+    """Study -> {"title", "pages": {notebook that shows it: title}, "runs": {profile: {"tasks", "methods"}}}."""
     found = {}
     for name in studies():
-        entry = {"title": form(name, "quick")["title"]}
+        runs = {}
         for profile in PLANS:
-            runs = [run for _, run, _ in cells(name, cast_for(profile, profile), 1)]
-            if runs:
-                entry[profile] = {
-                    key: list(dict.fromkeys(getattr(run, key[:-1]) for run in runs)) for key in ("tasks", "methods")
+            if there := [run for _, run, _ in cells(name, cast_for(profile, profile), 1)]:
+                runs[profile] = {
+                    key: list(dict.fromkeys(getattr(run, key[:-1]) for run in there)) for key in ("tasks", "methods")
                 }
-        if len(entry) > 1:
-            found[name] = entry
+        shown = (page for page, own in results["studies"].items() if name in own and page.partition("_")[0] in CHAPTERS)
+        pages = {page: results["titles"][page] for page in shown}
+        if runs:
+            found[name] = {"title": form(name, "quick")["title"], "pages": pages, "runs": runs}
     return found
 
 
 def builder(results: dict, root: Path) -> str:
     """Where a reader chooses, as HTML; without scripts it is the line that does all of a study."""
-    given = {
-        "studies": choices(root),
-        "papers": {name: results["titles"][name] for name in CHAPTERS if name in results["titles"]},
-    }
     usual = html.escape("visprompt study benchmark --profile quick --seeds 0 --search")
-    return f'<div class="vp-builder"><script type="application/json">{json.dumps(given)}</script><pre>$ {usual}</pre></div>'
+    given = json.dumps(choices(results))
+    return f'<div class="vp-builder"><script type="application/json">{given}</script><pre>$ {usual}</pre></div>'
 
 
 MAKERS = {"command-builder": builder}

@@ -65,9 +65,9 @@ def first_line(source: str) -> str:
 def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     """Return what the executed notebooks of a profile found, for every artifact and every claim.
 
-    The result holds "profile", "notebooks" (name -> commit), "artifacts" (id -> "evidence", "shows",
-    "not_run", "notebook") and "claims" (id -> "verdict", "evidence", "estimate", "low", "high",
-    "images", "records", "note", "notebook") and "findings" (of the audit). What no notebook speaks of is there too, as
+    The result holds "profile", "notebooks" (name -> commit), "studies" (name -> those whose runs it shows), "artifacts"
+    (id -> "evidence", "shows", "not_run", "notebook") and "claims" (id -> "verdict", "evidence", "estimate", "low",
+    "high", "images", "records", "note", "notebook") and "findings" (of the audit). What no notebook speaks of is there too, as
     `not run`. A measurement that two claims ask the same of is judged once, by the one that weighs more.
 
     Raises:
@@ -81,6 +81,7 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     found = {
         "profile": profile,
         "notebooks": {},
+        "studies": {},
         "titles": {name: entry["title"] for name, entry in notebooks(root).items()},
         "artifacts": {id: dict(nothing) for id in papers.artifacts().index},
         "claims": {claim.id: dict(unasked) for claim in papers.claims()},
@@ -89,6 +90,7 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     for name in notebooks(root):
         _, results = read_notebook(root / "build" / "executed" / profile / f"{name}.ipynb", profile)
         found["notebooks"][name] = results["commit"]
+        found["studies"][name] = results.get("studies", [])
         for id, entry in results["artifacts"].items():
             choose(f"artifact in notebook {name}:", id, found["artifacts"])
             shown = {show["evidence"] for show in entry["shows"]}
