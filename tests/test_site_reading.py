@@ -302,3 +302,56 @@ def test_a_built_command_can_be_run(whole, tab, chosen):
     assert given.names[0] in results["studies"]
     if given.profile == "quick":
         ChapterParameters(**asked)
+
+
+@pytest.fixture
+def comparing(whole, tab):
+    """The page on which a result is compared, open."""
+    tab.goto((whole / "compare.html").as_uri())
+    return tab.locator(".vp-compare")
+
+
+def compared(box):
+    """Its rows as texts: network, accuracy, how far off, where."""
+    return [row.locator("td").all_inner_texts() for row in box.locator("tr:has(td)").all()]
+
+
+def test_a_typed_accuracy_stands_beside_the_printed_one(comparing):
+    comparing.locator('[name="data"]').select_option("Caltech101")
+    comparing.locator('[name="method"]').select_option("iVPT")
+    comparing.locator('[name="accuracy"]').fill("90")
+    printed = papers.published("ivpt.table-1").set_index("method").loc["iVPT", "Caltech101"]
+    row = next(row for row in compared(comparing) if row[0] == "ViT-B/16, supervised")
+    assert (row[1], row[2]) == (printed, f"−{float(printed) - 90:.1f}") and "iVPT, Table 1" in row[3]
+
+
+def test_a_pasted_record_stands_beside_the_kept_runs(comparing):
+    record = next(json.loads(path.read_text()) for path in (ROOT / "book/records/tune/linear-probe/digits").glob("*.json"))
+    comparing.locator("textarea").fill(json.dumps(record))
+    if comparing.locator('option[value="digits"]').count() == 0:
+        pytest.skip("only the real site has kept runs; make book builds it")
+    assert comparing.locator('[name="method"]').input_value() == "Linear probe"
+    ((network, accuracy, off, where),) = compared(comparing)
+    mean = float(accuracy.split(" ± ")[0])
+    assert network == record["settings"]["backbone"] and "kept runs, 3 seeds" in where
+    assert abs(abs(float(off.replace("−", "-"))) - abs(record["values"]["test"] - mean)) < 0.051
+
+
+@pytest.mark.parametrize(
+    "text", ["91.5", "{", "null", "[]", '{"kind": "bench"}', '{"kind": "tune", "settings": {"method": "<b>"}}']
+)
+def test_what_is_no_record_is_refused(comparing, text):
+    comparing.locator("textarea").fill(text)
+    assert re.search("no record|no accuracy", comparing.locator("[aria-live]").inner_text())
+    assert comparing.locator('[name="accuracy"]').input_value() == ""
+
+
+def test_a_record_of_an_unknown_task_asks_to_choose(comparing):
+    record = {
+        "kind": "tune",
+        "settings": {"method": "<img>", "task": "<b>", "backbone": "b", "seed": 0},
+        "values": {"test": 50},
+    }
+    comparing.locator("textarea").fill(json.dumps(record))
+    assert "choose what comes nearest" in comparing.locator("[aria-live]").inner_text()
+    assert not comparing.locator("b, img").count()

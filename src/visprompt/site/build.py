@@ -20,12 +20,12 @@ from .. import paths
 from ..errors import BadInput, choose
 from ..pages import judging
 from ..words import REHEARSED
-from . import chapters, claims, command_builder, front, number_pages, pictures, places, recipe_pages, tables
+from . import chapters, claims, command_builder, comparison, front, number_pages, pictures, places, recipe_pages, tables
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MADE_BY = (tables, number_pages, recipe_pages, claims, front, command_builder)
+MADE_BY = (tables, number_pages, recipe_pages, claims, front, command_builder, comparison)
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
