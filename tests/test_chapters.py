@@ -1,13 +1,17 @@
 """Chapters: their parameters are checked, narrowed and missing runs do not stop them, real images find their place."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 from PIL import Image
 
 from visprompt import records
 from visprompt.chapters import chapter as chapters
-from visprompt.chapters import real
+from visprompt.chapters import real, spt, spt_starts
 from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
@@ -322,3 +326,37 @@ def test_a_page_of_no_paper_runs_nothing_of_the_papers_unasked(stores, monkeypat
     named = {"studies": ["tasks"], "seeds": [3]}
     assert not len(chapters.Chapter.opened("small_world", named, ["tasks"], no_paper=True).frames["tasks"])
     assert asked == {"tasks": [3]}
+
+
+CELLS = st.tuples(st.sampled_from("xy"), st.sampled_from(["letters", "position"]), st.integers(0, 2))
+
+
+@drawn(st.lists(CELLS, max_size=12))
+def test_means_side_by_side_are_over_the_same_tasks(cells):
+    frame = pd.DataFrame(cells, columns=["variant", "task", "seed"])
+    found, every = grids.comparable(frame, ["variant"]), set(frame.task)
+    groups = {key: set(rows.task) for key, rows in frame.groupby(["variant", "seed"])}
+    assert {key: set(rows.task) for key, rows in found.groupby(["variant", "seed"])} == {
+        key: tasks for key, tasks in groups.items() if tasks == every
+    }
+
+
+def test_a_size_that_lacks_a_task_is_no_point_of_the_curve(chapter, monkeypatch):
+    parts = ["smaller", "supervised", "larger"]
+    names = [chapter.cast.backbones[part] for part in parts]
+    cells = [(v, b, t) for v in spt_starts.PAIR for b in names for t in ("letters", "position")]
+    cells.remove(("SPT-Deep", names[0], "letters"))
+    frame = pd.DataFrame([(*cell, 0, 50.0) for cell in cells], columns=["variant", "backbone", "task", "seed", "test"])
+    drawings = []
+    monkeypatch.setattr(chapter, "show", lambda artifact, figure, *rest: drawings.append(figure))
+    monkeypatch.setattr(chapter, "judge_least", lambda *rest: None)
+    spt_starts.size_plot(chapter, "spt.figure-s1", frame, parts, "c", "scaling")
+    lines = {bars.get_label(): len(bars.lines[0].get_xdata()) for bars in drawings[0].axes[0].containers}
+    assert lines == {"VPT-Deep": 3, "SPT-Deep": 2}
+
+
+def test_a_panel_without_a_run_says_so(chapter):
+    record = SimpleNamespace(values={"cka": [[1.0, 0.0], [0.0, 1.0]]})
+    rows = [("VPT-Deep", chapter.cast.backbones["supervised"], record)]
+    there, lacking = spt.cka_figure(chapter, pd.DataFrame(rows, columns=["variant", "backbone", "record"])).axes[:2]
+    assert there.axison and not lacking.axison and "not run" in lacking.get_title()

@@ -19,7 +19,7 @@ from ..models.embedded import networks
 from ..pages import plots
 from ..pages.page import Page, boxed
 from ..records import Record
-from ..studies.grids import cast
+from ..studies.grids import cast, comparable
 from ..studies.statistics import difference
 from ..studies.sweeps import Run, block_rates, rate_name
 from ..training.loop import tune
@@ -90,7 +90,8 @@ class TableRuns(ApRuns):
                 by_task = runs.groupby("task").test
                 row = {"backbone": name, "method": plots.NAMES[method]}
                 row |= {task: plots.spread(by_task.get_group(task)) for task in self.tasks if task in by_task.groups}
-                rows.append(row | {"mean": f"{by_task.mean().mean():.1f}"})
+                whole = len(by_task.groups) == len(self.tasks)  # fewer tasks are another mean
+                rows.append(row | ({"mean": f"{by_task.mean().mean():.1f}"} if whole else {}))
         return pd.DataFrame(rows).fillna("–"), used
 
     def judge_gains(self, artifact: str, size: int | None = None) -> None:
@@ -223,6 +224,7 @@ def vp_from_layer_0(backbone: Backbone) -> float:
 def share_figure(used: pd.DataFrame) -> Figure:
     """Figure A3: mean accuracy over the number of training images, a line a method."""
     fig, ax = plt.subplots(figsize=(7, 3))
+    used = comparable(used, ["method", "train_size"])
     for method in dict.fromkeys(used.method):
         line = used[used.method == method].groupby("train_size").test.mean()
         ax.plot(line.index, line, "o-", color=plots.PALETTE[method], label=plots.NAMES[method])

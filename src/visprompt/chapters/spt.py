@@ -107,10 +107,13 @@ def cka_figure(chapter: Chapter, frame: pd.DataFrame):
             mine = frame[(frame.variant == variant) & (frame.backbone == chapter.cast.backbones[part])]
             ax.set(title=f"{variant}, {PARTS[part]}", xlabel="patches that enter block", ylabel="prompts of block")
             ax.grid(False)
-            if len(mine):
-                mean = np.mean([record.values["cka"] for record in mine.record], 0)
-                fig.colorbar(ax.imshow(mean, cmap="viridis", vmin=0), ax=ax, label="CKA")
-                ax.plot(mean.argmax(1), range(len(mean)), "o", color="#d55e00", mec="white", ms=5)
+            if not len(mine):
+                ax.set_title(f"{variant}, {PARTS[part]}: not run")
+                ax.set_axis_off()  # an empty frame would look like a finding
+                continue
+            mean = np.mean([record.values["cka"] for record in mine.record], 0)
+            fig.colorbar(ax.imshow(mean, cmap="viridis", vmin=0), ax=ax, label="CKA")
+            ax.plot(mean.argmax(1), range(len(mean)), "o", color="#d55e00", mec="white", ms=5)
     return fig
 
 

@@ -36,6 +36,7 @@ def spread(rows: pd.DataFrame) -> str:
 
 def starts_table(chapter: Chapter, frame: pd.DataFrame, probes: pd.DataFrame) -> pd.DataFrame:
     """A row a start, a column a pre-training and kind; the probe has no prompts."""
+    frame, probes = (grids.comparable(part, ["backbone", "variant"]) for part in (frame, probes))
     rows = []
     for name in [None, *STARTS]:
         row = {"start": STARTS.get(name, "no prompts (linear probe)")}
@@ -62,6 +63,7 @@ def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
 
 def levels_table(chapter: Chapter, frame: pd.DataFrame, shallow: pd.DataFrame) -> pd.DataFrame:
     """A row a level that prompts start from; columns without a run are left out."""
+    frame, shallow = (grids.comparable(part, ["backbone", "variant"]) for part in (frame, shallow))
     rows, of_shallow = [], ["VPT-Shallow", "SPT-Shallow", None, "SPT-Shallow"]
     for (name, label), plain in zip(LEVELS.items(), of_shallow, strict=True):
         row = {"start": label}
@@ -127,7 +129,7 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     if not len(frame):
         return
     split = frame.variant.str.split(", ", expand=True)
-    frame = frame.assign(family=split[0], length=split[1].astype(int))
+    frame = grids.comparable(frame.assign(family=split[0], length=split[1].astype(int)), ["variant"])
     lengths = frame.length.unique()
     if len(lengths) < 2:
         return
@@ -157,7 +159,7 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
 def size_plot(chapter: Chapter, artifact: str, frame: pd.DataFrame, parts: Sequence[str], letter: str, on) -> None:
     """Accuracy of VPT-Deep and SPT-Deep by the size of the backbone, and the claim on a list of tasks."""
     names = [chapter.cast.backbones[part] for part in parts if part in chapter.cast.backbones]
-    frame = frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)]
+    frame = grids.comparable(frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)], ["backbone", "variant"])
     if frame.backbone.nunique() < 2:
         return
     frame = frame.assign(place=frame.backbone.map(names.index) + 0.05 * (frame.variant == "SPT-Deep"))

@@ -381,6 +381,11 @@ def whole(frame: pd.DataFrame, variants: Sequence[str], tasks: Sequence[str], ba
     return rows, "" if len(rows) else f"nothing tried learns it: {listed(rows.attrs['near_chance'])} is near chance"
 
 
+def comparable(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The rows whose means over tasks can stand side by side: a seed counts under `by` only with every task of the frame."""
+    return frame[frame.groupby([*by, "seed"]).task.transform("nunique") == frame.task.nunique()] if len(frame) else frame
+
+
 def near_chance(frame: pd.DataFrame) -> list[tuple[str, str]]:
     """(task, backbone) wherever even the best variant's mean is below twice that of guessing; embedded tasks only."""
     known, found = embedded_tasks(), frame[frame.task.isin(embedded_tasks())]
