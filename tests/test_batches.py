@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from visprompt.errors import BadInput
 from visprompt.studies import batches
+from visprompt.studies.lab import Run
 from visprompt.studies.plan import Planned
-from visprompt.studies.sweeps import Run
 
 
 def cell(task: str, method: str, finals: int, dependents: int = 0, recipe: str = "spt") -> list[Planned]:

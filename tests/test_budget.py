@@ -10,7 +10,7 @@ import visprompt as vp
 from visprompt.__main__ import main
 from visprompt.methods import settings_of as method_settings
 from visprompt.studies import budget, forecast, plan
-from visprompt.studies.sweeps import Run
+from visprompt.studies.lab import Run
 from visprompt.training.loop import settings_of
 
 MICRO = "vit_micro_patch4_24"

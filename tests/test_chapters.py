@@ -17,7 +17,7 @@ from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
 from visprompt.pages.page import Page
 from visprompt.studies import grids, plan
-from visprompt.studies.sweeps import Run
+from visprompt.studies.lab import Run
 
 
 @pytest.mark.refused

@@ -18,7 +18,8 @@ from visprompt.data.stored import Later, Stored, Streamed
 from visprompt.data.tasks import Task, normalise
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
-from visprompt.studies.sweeps import Lab, LabSettings, Run, sweep
+from visprompt.studies.lab import Lab, LabSettings, Run
+from visprompt.studies.sweeps import sweep
 from visprompt.training import loop
 from visprompt.training.loop import fit
 from visprompt.training.recipe import Recipe

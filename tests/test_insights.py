@@ -14,7 +14,7 @@ from visprompt.errors import BadInput
 from visprompt.measure.attention import prompt_attention
 from visprompt.measure.similarity import normalised_mutual_information
 from visprompt.studies import guidance, insights
-from visprompt.studies.sweeps import Lab, LabSettings, Run
+from visprompt.studies.lab import Lab, LabSettings, Run
 
 MICRO = "vit_micro_patch4_24"
 FEW = Run(MICRO, "digits", "vpt-deep", settings={"prompt_tokens": 3}, train_size=40)

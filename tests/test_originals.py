@@ -12,7 +12,7 @@ import visprompt as vp
 from visprompt import BadInput, Recipe
 from visprompt.data.joining import joined
 from visprompt.data.originals import PLACED, RESIZED, Known, Originals, Stack, cropped, with_originals
-from visprompt.studies.sweeps import Lab, LabSettings, Run
+from visprompt.studies.lab import Lab, LabSettings, Run
 from visprompt.training import loop
 
 
@@ -88,9 +88,9 @@ def test_a_training_step_sees_crops_of_the_original_and_measuring_does_not(folde
 
 
 def test_a_lab_gives_the_originals_that_its_recipe_crops(folder, stores, monkeypatch):
-    from visprompt.studies import sweeps
+    from visprompt.studies import lab as labs
 
-    monkeypatch.setattr(sweeps, "group_of", lambda task: "fine")
+    monkeypatch.setattr(labs, "group_of", lambda task: "fine")
     lab = Lab(LabSettings(recipe="spt", data_dir=str(folder)))
     images = lab.images(Run("vit_micro_patch4_24", "wide", "linear-probe"))
     assert isinstance(images.train[0].originals, Originals) and images.train[0].how == RESIZED and images.resize == "crop"

@@ -7,7 +7,8 @@ from visprompt import papers
 from visprompt.data import catalogue
 from visprompt.errors import BadInput
 from visprompt.studies import doing, grids, plan
-from visprompt.studies.sweeps import Lab, LabSettings, Run, at_best_rates
+from visprompt.studies.lab import Lab, LabSettings, Run
+from visprompt.studies.sweeps import at_best_rates
 from visprompt.training.protocol import FACTORS
 
 

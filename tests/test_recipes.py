@@ -13,7 +13,7 @@ from visprompt.methods import METHODS, da_vpt, settings_of
 from visprompt.models import loading
 from visprompt.site import recipe_pages
 from visprompt.studies import casting, grids, sweeps
-from visprompt.studies.sweeps import Lab, LabSettings, Run
+from visprompt.studies.lab import Lab, LabSettings, Run
 from visprompt.training.protocol import FACTORS, protocol, tries
 from visprompt.training.recipe import Recipe, load_recipe
 

@@ -18,8 +18,9 @@ import visprompt as vp
 from visprompt import records
 from visprompt.errors import BadInput, CannotWrite
 from visprompt.records import keeping, listing, store
-from visprompt.studies import renewing, sweeps
-from visprompt.studies.sweeps import Lab, LabSettings, Run
+from visprompt.studies import lab as labs
+from visprompt.studies import renewing
+from visprompt.studies.lab import Lab, LabSettings, Run
 
 NANO = "vit_nano_patch4_24"
 
@@ -102,7 +103,7 @@ def test_an_older_record_is_shown_and_said_to_be_older_but_not_taken_for_a_run(l
 def test_looking_up_draws_no_images_and_builds_no_model(lab, monkeypatch):
     record = lab.do(SMALL)
     for name in ("load_task", "build_method"):
-        monkeypatch.setattr(sweeps, name, lambda *args, **more: pytest.fail("not needed to find a record"))
+        monkeypatch.setattr(labs, name, lambda *args, **more: pytest.fail("not needed to find a record"))
     assert Lab(lab.bench).do(SMALL) == record == Lab(lab.bench).find(SMALL)
 
 
@@ -227,7 +228,7 @@ def test_a_failed_run_leaves_its_failure_and_the_others_go_on(stores):
 
 def test_a_failure_on_bad_input_goes_when_the_run_succeeds(lab, stores, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(sweeps, "build_method", lambda *args, **more: (_ for _ in ()).throw(BadInput("mend me")))
+        patch.setattr(labs, "build_method", lambda *args, **more: (_ for _ in ()).throw(BadInput("mend me")))
         with pytest.raises(BadInput, match="mend me"):
             lab.do(SMALL)
     assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1

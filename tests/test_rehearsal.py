@@ -20,7 +20,8 @@ from visprompt.records.keeping import why_not
 from visprompt.site import rehearsal
 from visprompt.studies import grids
 from visprompt.studies.casting import cast_for
-from visprompt.studies.sweeps import Lab, LabSettings, Run, at_best_rates
+from visprompt.studies.lab import Lab, LabSettings, Run
+from visprompt.studies.sweeps import at_best_rates
 from visprompt.words import REHEARSED
 
 BASE = "vit_base_patch16_224"

@@ -15,7 +15,8 @@ from visprompt.errors import BadInput
 from visprompt.models import embedded
 from visprompt.paths import PACKAGE, ROOT
 from visprompt.studies import grids, plan, statistics, sweeps
-from visprompt.studies.sweeps import Lab, LabSettings, Run, sweep
+from visprompt.studies.lab import Lab, LabSettings, Run
+from visprompt.studies.sweeps import sweep
 
 MICRO = "vit_micro_patch4_24"
 

@@ -12,8 +12,9 @@ from visprompt.errors import BadInput
 from visprompt.measure.attention import attention_distance, attention_weights
 from visprompt.measure.similarity import linear_cka
 from visprompt.records import store
+from visprompt.studies.lab import Facts, Lab, LabSettings, Run
 from visprompt.studies.statistics import interval
-from visprompt.studies.sweeps import Facts, Lab, LabSettings, Run, at_best_rates
+from visprompt.studies.sweeps import at_best_rates
 from visprompt.training.loop import fit, tune
 from visprompt.training.recipe import Recipe, load_recipe
 

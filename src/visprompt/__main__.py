@@ -79,8 +79,8 @@ def study(args) -> None:
     from .studies.casting import cast_for
     from .studies.doing import of_artifact
     from .studies.grids import check_cells, share, studies, study
+    from .studies.lab import Lab, LabSettings
     from .studies.statistics import tables
-    from .studies.sweeps import Lab, LabSettings
 
     try:
         seeds = None if args.seeds is None else [int(seed) for seed in args.seeds]
@@ -165,8 +165,8 @@ def segment(args) -> None:
 
 def rates(args) -> None:
     """Search a method's learning rate for the quick recipe; the validation split decides."""
+    from .studies.lab import rate_name
     from .studies.rates import search
-    from .studies.sweeps import rate_name
 
     accuracies = {rate: record.values["val"] for rate, record in search(args.method, args.rates).items()}
     for rate, accuracy in accuracies.items():
@@ -189,8 +189,8 @@ def keep(args) -> None:
 
 def renew(args) -> None:
     """Run kept records of a kind again that older code made; --part 1/2 and 2/2 side by side."""
+    from .studies.lab import files_of
     from .studies.renewing import renew
-    from .studies.sweeps import files_of
 
     print(f"{renew(args.kind, args.part, files_of(args.weights), args.data_dir)} records of kind {args.kind} renewed")
 
@@ -216,8 +216,8 @@ def verify(args) -> None:
     """Run a random few of the kept records of training again and say how far they are off."""
     import pandas as pd
 
+    from .studies.lab import files_of
     from .studies.renewing import verify
-    from .studies.sweeps import files_of
 
     rows = verify(args.count, args.seed, files_of(args.weights), args.data_dir)
     print(pd.DataFrame(rows).to_string(index=False))

@@ -20,8 +20,9 @@ from ..pages import plots
 from ..pages.page import Page, boxed
 from ..records import Record
 from ..studies.grids import cast, comparable
+from ..studies.lab import Run, rate_name
 from ..studies.statistics import difference
-from ..studies.sweeps import Run, block_rates, rate_name
+from ..studies.sweeps import block_rates
 from ..training.loop import tune
 from ..training.recipe import load_recipe
 from .ap_runs import EVIDENCE, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of

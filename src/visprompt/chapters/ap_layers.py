@@ -19,8 +19,8 @@ from ..methods.parameters import count_parameters
 from ..models.backbones import Backbone, load_backbone
 from ..pages import plots
 from ..records import Record, recorded
+from ..studies.lab import Run
 from ..studies.statistics import interval
-from ..studies.sweeps import Run
 from .ap_runs import LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
 
 

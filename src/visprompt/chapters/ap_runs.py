@@ -18,8 +18,9 @@ from ..pages.parameters import Parameters, read_parameters
 from ..records import Record
 from ..studies import evidence
 from ..studies.grids import whole
+from ..studies.lab import Lab, LabSettings, Run
 from ..studies.statistics import difference
-from ..studies.sweeps import Lab, LabSettings, Run, ap_rates, block_rates, sweep
+from ..studies.sweeps import ap_rates, block_rates, sweep
 
 BACKBONES = {
     "quick": ["vit_micro_patch4_24", "resnet_micro_24"],

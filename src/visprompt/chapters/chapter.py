@@ -19,7 +19,7 @@ from ..pages.parameters import read_parameters
 from ..progress import progress
 from ..studies import evidence, grids, statistics
 from ..studies.casting import cast_for
-from ..studies.sweeps import Lab, LabSettings, Run
+from ..studies.lab import Lab, LabSettings, Run
 from . import recipe_table
 from .parameters import ChapterParameters
 

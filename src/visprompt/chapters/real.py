@@ -10,7 +10,7 @@ from .. import records
 from ..methods import METHODS
 from ..pages.plots import NAMES
 from ..studies import grids
-from ..studies.sweeps import rate_name
+from ..studies.lab import rate_name
 from ..words import REAL as PROFILE
 from .chapter import Chapter
 

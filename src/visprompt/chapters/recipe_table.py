@@ -6,7 +6,7 @@ from .. import paths
 from ..manifests import load_yaml
 from ..pages.recipe_words import DEFAULTS, values, word
 from ..records import Record
-from ..studies.sweeps import rate_name
+from ..studies.lab import rate_name
 from ..training.protocol import protocol
 
 # what a reader asks of a recipe, and in which words; the other fields stand on the page on recipes

@@ -11,7 +11,7 @@ from ..auditing.quoted import named_cells
 from ..pages.plots import NAMES
 from ..studies import grids
 from ..studies.casting import cast_for
-from ..studies.sweeps import Lab, LabSettings
+from ..studies.lab import Lab, LabSettings
 from .tables import link, printed_name
 
 STUDIES, SEEDS = ("tasks", "benchmark", "pretraining"), range(5)  # in which a method has its usual settings

@@ -20,8 +20,9 @@ from ..records.store import write_whole
 from .budget import there
 from .doing import ready
 from .grids import cast
+from .lab import Lab, LabSettings, Run
 from .plan import Planned, artifacts, cells_of, runs_of
-from .sweeps import Lab, LabSettings, Run, row_of
+from .sweeps import row_of
 
 SETUP_MINUTES = 0.25  # interpreter, imports, one checkpoint and one data set: what a job costs before its first run
 NOTEBOOK = "batch"
@@ -167,7 +168,7 @@ def do(runs: Sequence[Planned], **bench) -> pd.DataFrame:
     """Do runs of one profile, each that has no record yet; one that fails does not stop the others.
 
     Args:
-        bench: fields of `sweeps.LabSettings` beside the recipe.
+        bench: fields of `lab.LabSettings` beside the recipe.
 
     Returns:
         A row a run, as of `sweeps.sweep`, with the run's id.

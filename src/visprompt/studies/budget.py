@@ -16,8 +16,8 @@ from ..records import store as records
 from ..training.recipe import Recipe
 from .forecast import Fetch, checkpoint_files, data_files, speed_of
 from .grids import Cast, cast
+from .lab import rate_name
 from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_runs, runs_of, told
-from .sweeps import rate_name
 
 ALL = "all"  # the row of all artifacts together
 

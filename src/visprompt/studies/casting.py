@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ..training.protocol import protocol
 from .grids import Cast, cast
-from .sweeps import Usual
+from .lab import Usual
 
 
 def cast_for(recipe: str, profile: str, **narrowed) -> Cast:

@@ -7,8 +7,9 @@ import pandas as pd
 
 from ..errors import BadInput
 from .grids import Cast, at_searched_rate, share
+from .lab import Lab, Run
 from .plan import Cell, Planned, artifact, cells_of, command, groups, told
-from .sweeps import Lab, Run, at_best_rates, sweep
+from .sweeps import at_best_rates, sweep
 
 
 def ready(run: Planned, lab: Lab) -> Run:

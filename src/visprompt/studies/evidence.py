@@ -12,8 +12,8 @@ from ..training.protocol import protocol
 from ..training.recipe import load_recipe, settled
 from .casting import cast_for
 from .grids import family_of
+from .lab import rate_name
 from .plan import conditions
-from .sweeps import rate_name
 
 LISTED = ("vtab-1k", "fgvc")  # benchmarks whose split only their lists name; of others the data set is split by its authors
 FREE = ("precision", "cache_gib")  # fields of a recipe that change how a run is computed, not which run it is

@@ -14,7 +14,8 @@ from ..manifests import load_yaml
 from ..methods import METHODS, method_class
 from ..models import embedded
 from ..models.backbones import load_backbone
-from .sweeps import Lab, Run, at_best_rates, row_of, sweep
+from .lab import Lab, Run
+from .sweeps import at_best_rates, row_of, sweep
 
 
 @dataclass(frozen=True, eq=False)

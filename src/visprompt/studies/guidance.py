@@ -10,7 +10,7 @@ from ..measure.attention import attention_weights
 from ..records import Record
 from ..training.loop import fit
 from .insights import measured
-from .sweeps import Lab, Run
+from .lab import Lab, Run
 
 
 def class_guidance(run: Run, lab: Lab, pool: int = 200, compute: bool = True) -> Record | None:

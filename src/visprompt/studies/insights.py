@@ -16,7 +16,7 @@ from ..measure.similarity import linear_cka, normalised_mutual_information
 from ..records import Record, recorded
 from ..training import as_asked
 from ..training.loop import accuracy, data_of, fit, run_settings
-from .sweeps import Lab, Run
+from .lab import Lab, Run
 
 
 def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool) -> Record | None:

@@ -19,7 +19,7 @@ from ..models import embedded
 from ..training.recipe import Recipe
 from .casting import under
 from .grids import Cast, cast, cells, depth_of, family_of, form
-from .sweeps import Lab, LabSettings, Run
+from .lab import Lab, LabSettings, Run
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
 SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"

@@ -13,7 +13,7 @@ from ..progress import progress
 from ..records import Record
 from ..training.loop import tune
 from ..training.recipe import Recipe
-from .sweeps import rate_name
+from .lab import rate_name
 
 NETWORK, TASK = "vit_micro_patch4_24", "position"  # where the methods differ most
 TRIED = {"weights": (0.001, 0.003, 0.01, 0.03, 0.1), "prompts": (0.01, 0.03, 0.1, 0.3, 1.0)}
