@@ -9,11 +9,12 @@ import shutil
 import socket
 import subprocess
 import time
+from itertools import count
 from pathlib import Path
 
 CONF, MARK = Path("/etc/slurm"), "# written by the tests of visprompt"
 NEEDED = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged")
-PORT = 17_000
+PORTS = count(17_000, 100)  # of one Slurm each: what an ended one still has to say is for nobody else
 
 
 def why_not() -> str | None:
@@ -40,7 +41,7 @@ class Slurm:
 
     def __init__(self, folder: Path, nodes: int = 3, cpus: int = 2, cards: int = 0):
         self.folder, self.cpus, self.cards = folder, cpus, cards
-        self.nodes = [f"n{i + 1}" for i in range(nodes)]
+        self.nodes, self.port = [f"n{i + 1}" for i in range(nodes)], next(PORTS)
         self.daemons: dict[str, subprocess.Popen] = {}
 
     def __enter__(self):
@@ -70,14 +71,14 @@ class Slurm:
                 run("mknod", str(card), "c", "1", "3")
         gres = f" Gres=gpu:{self.cards}" if self.cards else ""
         nodes = [
-            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={PORT + 1 + i} CPUs={self.cpus} RealMemory=4000{gres}"
+            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={self.port + 1 + i} CPUs={self.cpus} RealMemory=4000{gres}"
             for i, node in enumerate(self.nodes)
         ]
         lines = [
             MARK,
             "ClusterName=pretended",
             f"SlurmctldHost={host}(127.0.0.1)",
-            f"SlurmctldPort={PORT}",
+            f"SlurmctldPort={self.port}",
             "SlurmUser=root",
             "AuthType=auth/munge",
             "ProctrackType=proctrack/linuxproc",  # no cgroups, no systemd
