@@ -39,7 +39,7 @@ epochs = None
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
-from visprompt.chapters import davpt
+from visprompt.chapters import attention_viewer, davpt
 from visprompt.chapters import davpt_parts as parts
 from visprompt.chapters.chapter import PARTS, Chapter
 from visprompt.chapters.davpt_attention import Looks, guidance_table, lift
@@ -320,6 +320,15 @@ if "DA-VPT" in looks.attention:
     looks.judge("davpt.figure-6.own-prompt-on-object", [*mine.values()], lifts, note)
 chapter.end("davpt.figure-6", "Maps of CUB-200-2011 need its images and the published weights.")
 chapter.show_left_out()
+
+# %% [markdown]
+# ### Leaf through the maps
+#
+# All blocks and the first prompts of the kept test images, of both methods.
+
+# %% name="maps" tags=["hide-input"]
+if looks.attention:
+    attention_viewer.show(chapter, {f"{looks.task}, {name}": next(iter(r.values())) for name, r in looks.attention.items()})
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -40,7 +40,7 @@ epochs = None
 import pandas as pd
 
 from visprompt import papers
-from visprompt.chapters import ivpt
+from visprompt.chapters import attention_viewer, ivpt
 from visprompt.chapters import ivpt_parts as parts
 from visprompt.chapters.chapter import Chapter
 from visprompt.studies import insights, statistics
@@ -224,6 +224,15 @@ if len(maps):
 why = "Pets, Resisc45 and Clevr/count with a ViT-B/16 need the published weights and the data."
 chapter.end("ivpt.figure-7", why)
 chapter.show_left_out()
+
+# %% [markdown]
+# ### Leaf through the maps
+#
+# All blocks and the first prompts of the kept test images.
+
+# %% name="maps" tags=["hide-input"]
+if len(maps):
+    attention_viewer.show(chapter, {f"{row.task}, {row.variant}": row.record for _, row in first.iterrows()})
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

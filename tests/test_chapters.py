@@ -1,5 +1,6 @@
 """Chapters: their parameters are checked, narrowed and missing runs do not stop them, real images find their place."""
 
+import base64
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from visprompt import records
+from visprompt.chapters import attention_viewer, real, spt, spt_starts
 from visprompt.chapters import chapter as chapters
-from visprompt.chapters import real, spt, spt_starts
 from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
@@ -360,3 +361,14 @@ def test_a_panel_without_a_run_says_so(chapter):
     rows = [("VPT-Deep", chapter.cast.backbones["supervised"], record)]
     there, lacking = spt.cka_figure(chapter, pd.DataFrame(rows, columns=["variant", "backbone", "record"])).axes[:2]
     assert there.axison and not lacking.axison and "not run" in lacking.get_title()
+
+
+def test_the_viewers_bytes_are_the_maps(chapter):
+    weights = np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 3, 13))  # images, blocks, class token and 12 prompts
+    values = {"class": weights[:, :, 0].tolist(), "prompts": weights[:, :, 1:].reshape(2, 3, -1).tolist()}
+    values |= {"labels": [5, 1], "entropy": [0, 0, 0], "cluster": [0, 1, 2, 3, 4, 11]}
+    packed = attention_viewer.packed(SimpleNamespace(values=values))
+    assert packed["prompts"] == [*range(10), 11] and packed["own"] == [11, 1]
+    levels = np.frombuffer(base64.b64decode(packed["levels"]), np.uint8).reshape(packed["shape"])
+    shown = levels / 255 * np.array(packed["most"])[..., None]
+    assert np.abs(shown - weights[:, :, [0, *range(1, 11), 12]]).max() < 2e-3

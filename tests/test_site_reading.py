@@ -355,3 +355,21 @@ def test_a_record_of_an_unknown_task_asks_to_choose(comparing):
     comparing.locator("textarea").fill(json.dumps(record))
     assert "choose what comes nearest" in comparing.locator("[aria-live]").inner_text()
     assert not comparing.locator("b, img").count()
+
+
+def test_maps_are_leafed_through(whole, tab):
+    page = whole / "notebooks" / "davpt_parts.html"
+    if not page.exists():
+        pytest.skip("the real site is not there; make book builds it")
+    tab.goto(page.as_uri())
+    box = tab.locator(".vp-maps")
+    runs = json.loads(box.locator("script").text_content())
+    name, run = next(iter(runs.items()))
+    box.locator('[name="run"]').select_option(name)
+    box.locator('[name="image"]').select_option("1")
+    box.locator('[name="block"]').fill("3")
+    captions = box.locator("figcaption").all_inner_texts()
+    assert captions[1] == f"class token: {run['most'][1][3][0]:.3f}" and len(captions) == 2 + len(run["prompts"])
+    assert "block 3 of 0 to" in box.locator("output").inner_text()
+    shades = "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size"
+    assert box.locator("canvas").first.evaluate(shades) > 3
