@@ -1,6 +1,7 @@
 // Compare a result: a record or a number beside the accuracies that papers print and kept runs gave.
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-compare").forEach((box) => {
-  const {rows, methods} = JSON.parse(box.querySelector("script").textContent);
+  const {rows: short, words, methods} = JSON.parse(box.querySelector("script").textContent);
+  const rows = short.map((row) => row.map((cell, place) => place === 3 ? cell : words[cell]));
   const key = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, "");
   const controls = document.createElement("div"), said = document.createElement("p"), table = document.createElement("table");
   const scroll = document.createElement("div");

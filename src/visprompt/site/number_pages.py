@@ -236,7 +236,8 @@ def downloads(results: dict, folder: Path) -> None:
         }
         for id, row in papers.artifacts().iterrows()
     ]
-    everything = {"artifacts": of_artifacts, "claims": of_claims, "findings": results["findings"], "cells": cells}
+    findings = [{name: value for name, value in found.items() if name != "marks"} for found in results["findings"]]
+    everything = {"artifacts": of_artifacts, "claims": of_claims, "findings": findings, "cells": cells}
     with zipfile.ZipFile(folder / "everything.zip", "w", zipfile.ZIP_DEFLATED) as whole:
         for name, rows in everything.items():
             pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
