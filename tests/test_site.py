@@ -187,11 +187,11 @@ def test_every_shown_artifact_has_section_cell_and_record(site):
         for artifact in entry["artifacts"]:
             assert page.find("section", id=artifact), f"{name}: no section with the id {artifact}"
             assert page.find(id=f"cell-{artifact}"), f"{name}: no cell cell-{artifact}"
-            bundle = json.loads((site / "records" / f"{artifact}.json").read_text())
+            bundle = json.loads(document(site / "records" / f"{artifact}.html").find(id="bundle").string)
             named = {id for show in bundle["result"]["shows"] for id in show["records"]}
             assert named <= {record["id"] for record in bundle["records"]}
             figures = [{a["href"] for a in f.find_all("a", href=True)} for f in page.select("figure.vp-figure")]
-            figures = [links for links in figures if f"../records/{artifact}.json" in links]
+            figures = [links for links in figures if f"../records/{artifact}.html" in links]
             assert len(figures) == len(bundle["result"]["shows"])
             assert all(f"#cell-{artifact}" in links for links in figures)
 

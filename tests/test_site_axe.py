@@ -61,9 +61,10 @@ def test_axe_finds_nothing(whole, browser, axe, scheme):
     tab = context.new_page()
     tab.set_default_timeout(120_000)
     found = []
-    for page in pages(whole):
+    largest = max((whole / "records").glob("*.html"), key=lambda page: page.stat().st_size)  # they are all of one mould
+    for page in [largest, *pages(whole)]:
         tab.goto(page.as_uri(), wait_until="load")
-        assert tab.evaluate("document.documentElement.dataset.theme") == scheme
+        assert tab.evaluate("document.documentElement.dataset.theme") == (scheme if page != largest else None)
         tab.evaluate(axe)
         for rule, shown, why in tab.evaluate(RUN, scheme == "dark"):
             if not any(rule == known and piece in shown for known, piece in OF_THE_THEME):

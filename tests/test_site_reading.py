@@ -377,3 +377,24 @@ def test_maps_are_leafed_through(whole, tab):
     assert "block 3 of 0 to" in box.locator("output").inner_text()
     shades = "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size"
     assert box.locator("canvas").first.evaluate(shades) > 3
+
+
+def test_a_page_of_records_is_a_table_of_runs(whole, tab):
+    """Every run has a row that its id leads to, opens in full, and all are a file; what stands elsewhere is linked."""
+    bundles = {page: json.loads(document(page).find(id="bundle").string) for page in sorted((whole / "records").glob("*.html"))}
+    full = {page.name: [record for record in bundle["records"] if "kind" in record] for page, bundle in bundles.items()}
+    for bundle in bundles.values():
+        linked = [record for record in bundle["records"] if "in" in record]
+        assert all(record["id"] in {found["id"] for found in full[record["in"]]} for record in linked)
+    page = max(bundles, key=lambda page: len(full[page.name]))
+    bundle, here = bundles[page], full[page.name]
+    tab.goto(f"{page.as_uri()}#{here[-1]['id']}")
+    assert tab.locator("tbody tr").count() == len(here)
+    row = tab.locator("tr:target")
+    assert row.locator("summary").inner_text() == here[-1]["id"] and here[-1]["kind"] in row.inner_text()
+    row.locator("summary").click()
+    assert json.loads(row.locator("pre").inner_text()) == here[-1]
+    with tab.expect_download() as download:
+        tab.get_by_text("All of it as JSON").click()
+    assert json.loads(download.value.path().read_text()) == bundle
+    assert download.value.suggested_filename == f"{page.stem}.json"

@@ -48,7 +48,7 @@ class Page:
         """
         choose("artifact of this notebook", artifact, self.artifacts)
         how = with_age(how, records)
-        links = f'<a href="../records/{artifact}.json">record</a> · <a href="#cell-{artifact}">source cell</a>'
+        links = f'<a href="../records/{artifact}.html">record</a> · <a href="#cell-{artifact}">source cell</a>'
         display(HTML(figure_html(thing, caption, evidence, how, links, alt)))
         self.artifacts[artifact]["shows"].append(
             {"evidence": evidence, "how": how, "caption": caption, "cell": artifact, "records": ids(records)}

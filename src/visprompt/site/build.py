@@ -20,7 +20,19 @@ from .. import paths
 from ..errors import BadInput, choose
 from ..pages import judging
 from ..words import REHEARSED
-from . import chapters, claims, command_builder, comparison, front, number_pages, pictures, places, recipe_pages, tables
+from . import (
+    chapters,
+    claims,
+    command_builder,
+    comparison,
+    front,
+    number_pages,
+    pictures,
+    places,
+    recipe_pages,
+    record_pages,
+    tables,
+)
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
@@ -56,7 +68,8 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     for name in notebooks(root):
         add_notebook(name, results, root, pages)
     for id, bundle in tables.bundles(results):
-        (pages / "extra" / "records" / f"{id}.json").write_text(json.dumps(bundle, separators=(",", ":")))
+        text = record_pages.record_page(id, bundle)
+        (pages / "extra" / "records" / f"{id}.html").write_text(text, encoding="utf-8")
     number_pages.downloads(results, pages / "extra" / "downloads")
     return pages
 

@@ -39,7 +39,7 @@ def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
     """What folds out below a claim: where it stands, what was asked of which estimate, why, and how it was found."""
     where = link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results, above)
     if found["notebook"]:
-        source = f'<a href="{above}records/{html.escape(claim.artifact)}.json">runs</a>'
+        source = f'<a href="{above}records/{html.escape(claim.artifact)}.html">runs</a>'
     else:
         source = f'<a href="{above}numbers-{claim.artifact.split(".")[0]}.html">audit</a>' if found["records"] else ""
     asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {rich(claim.why)}"

@@ -45,7 +45,7 @@ def bundles(results: dict) -> Iterator[tuple[str, dict]]:
         whole["records"] = [
             record
             if held.setdefault(record["id"], artifact) == artifact
-            else {"id": record["id"], "in": f"{held[record['id']]}.json"}
+            else {"id": record["id"], "in": f"{held[record['id']]}.html"}
             for record in whole["records"]
         ]
         yield artifact, whole
@@ -66,7 +66,8 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
         "commit": results["notebooks"][entry["notebook"]],
         "result": entry,
         "claims": judged,
-        "records": [asdict(found[id]) for id in dict.fromkeys(wanted)],
+        "notebook": entry["notebook"],
+        "records": [{**asdict(found[id]), "current": records.is_current(found[id])} for id in dict.fromkeys(wanted)],
     }
 
 
@@ -171,7 +172,7 @@ def artifacts(results: dict, root: Path) -> str:
             how += code(" ".join(entry["not_run"]["command"].split()))
         if not entry["notebook"]:
             how = "No notebook speaks of it yet."
-        record = f' (<a href="records/{html.escape(id)}.json">record</a>)' if entry["notebook"] else ""
+        record = f' (<a href="records/{html.escape(id)}.html">record</a>)' if entry["notebook"] else ""
         short = html.escape(papers.papers()[row["paper"]]["short"])
         name = link(id, printed_name(row), results)
         counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in EVERY if (n := judged.get(id, {}).get(word)))

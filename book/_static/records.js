@@ -1,0 +1,47 @@
+// The records of an artifact: a row a run, found by its id in the address, in full when it is opened, and all as a file.
+document.addEventListener("DOMContentLoaded", () => {
+  const bundle = JSON.parse(document.getElementById("bundle").textContent), main = document.querySelector("main");
+  const make = (name, given = {}, ...parts) => {
+    const thing = Object.assign(document.createElement(name), given);
+    thing.append(...parts);
+    return thing;
+  };
+  const text = (value) => value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  const columns = {
+    id: (r) => r.id, kind: (r) => r.kind, method: (r) => r.settings.method, backbone: (r) => r.settings.backbone,
+    task: (r) => r.settings.task, seed: (r) => r.settings.seed,
+    rate: (r) => r.settings.recipe && (r.settings.method === "linear-probe" ? r.settings.recipe.head_rate : r.settings.recipe.learning_rate),
+    "val, %": (r) => r.kind === "tune" ? r.values.val : undefined, "test, %": (r) => r.kind === "tune" ? r.values.test : undefined,
+    code: (r) => r.current ? "today's" : "older", made: (r) => r.date, at: (r) => r.commit, seconds: (r) => r.seconds,
+    hardware: (r) => r.hardware.gpu || r.hardware.cpu,
+  };
+  const whole = bundle.records.filter((record) => record.kind), elsewhere = bundle.records.filter((record) => !record.kind);
+  const used = Object.entries(columns).filter(([, of]) => whole.some((record) => text(of(record)) !== ""));
+  const rows = whole.map((record) => {
+    const row = make("tr", {id: record.id});
+    used.forEach(([name, of]) => {
+      const value = of(record), cell = make("td", {className: typeof value === "number" ? "number" : ""});
+      if (name !== "id") cell.append(text(value));
+      else {
+        const opened = make("details", {}, make("summary", {textContent: record.id}));
+        opened.addEventListener("toggle", () => {
+          if (opened.open && opened.children.length < 2) opened.append(make("pre", {textContent: JSON.stringify(record, null, 1)}));
+        });
+        cell.append(opened);
+      }
+      row.append(cell);
+    });
+    return row;
+  });
+  if (rows.length) {
+    const head = make("tr", {}, ...used.map(([name]) => make("th", {scope: "col", textContent: name})));
+    main.append(make("div", {className: "runs", tabIndex: 0}, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))));
+  }
+  if (elsewhere.length) {
+    const links = elsewhere.map((record) => make("li", {}, make("a", {href: `${record.in}#${record.id}`, textContent: record.id})));
+    main.append(make("h2", {textContent: "On other pages, which show them too"}), make("ul", {}, ...links));
+  }
+  const file = URL.createObjectURL(new Blob([JSON.stringify(bundle, null, 1)], {type: "application/json"}));
+  main.append(make("p", {}, make("a", {href: file, download: `${bundle.artifact.id}.json`, textContent: "All of it as JSON"})));
+  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+});
