@@ -391,9 +391,11 @@ def test_a_page_of_records_is_a_table_of_runs(whole, tab):
     tab.goto(f"{page.as_uri()}#{here[-1]['id']}")
     assert tab.locator("tbody tr").count() == len(here)
     row = tab.locator("tr:target")
-    assert row.locator("summary").inner_text() == here[-1]["id"] and here[-1]["kind"] in row.inner_text()
-    row.locator("summary").click()
-    assert json.loads(row.locator("pre").inner_text()) == here[-1]
+    assert row.locator("button").inner_text() == here[-1]["id"] and here[-1]["kind"] in row.inner_text()
+    row.locator("button").click()
+    assert json.loads(tab.locator("tr:target + tr pre").inner_text()) == here[-1]
+    row.locator("button").click()
+    assert not tab.locator("tr pre").count()
     with tab.expect_download() as download:
         tab.get_by_text("All of it as JSON").click()
     assert json.loads(download.value.path().read_text()) == bundle

@@ -12,22 +12,33 @@ document.addEventListener("DOMContentLoaded", () => {
     task: (r) => r.settings.task, seed: (r) => r.settings.seed,
     rate: (r) => r.settings.recipe && (r.settings.method === "linear-probe" ? r.settings.recipe.head_rate : r.settings.recipe.learning_rate),
     "val, %": (r) => r.kind === "tune" ? r.values.val : undefined, "test, %": (r) => r.kind === "tune" ? r.values.test : undefined,
+    "what else differs": (r) => differing.filter((name) => others(r)[name] !== undefined).map((name) => `${name} ${others(r)[name]}`).join(", "),
     code: (r) => r.current ? "today's" : "older", made: (r) => r.date, at: (r) => r.commit, seconds: (r) => r.seconds,
     hardware: (r) => r.hardware.gpu || r.hardware.cpu,
   };
+  // What a run is beside its method, network and task: plain settings, and those of the method.
+  const shown = ["method", "backbone", "task", "seed"];
+  const others = ({settings}) => Object.fromEntries(Object.entries({...settings, ...settings.method_settings}).filter(
+    ([name, value]) => !shown.includes(name) && value !== null && typeof value !== "object"));
   const whole = bundle.records.filter((record) => record.kind), elsewhere = bundle.records.filter((record) => !record.kind);
+  const names = [...new Set(whole.flatMap((record) => Object.keys(others(record))))];
+  const differing = names.filter((name) => new Set(whole.map((record) => others(record)[name])).size > 1);
   const used = Object.entries(columns).filter(([, of]) => whole.some((record) => text(of(record)) !== ""));
   const rows = whole.map((record) => {
     const row = make("tr", {id: record.id});
     used.forEach(([name, of]) => {
-      const value = of(record), cell = make("td", {className: typeof value === "number" ? "number" : ""});
+      const value = of(record), cell = make("td", {className: typeof value === "number" ? "number" : text(value).length > 40 ? "wide" : ""});
       if (name !== "id") cell.append(text(value));
       else {
-        const opened = make("details", {}, make("summary", {textContent: record.id}));
-        opened.addEventListener("toggle", () => {
-          if (opened.open && opened.children.length < 2) opened.append(make("pre", {textContent: JSON.stringify(record, null, 1)}));
+        const button = make("button", {type: "button", textContent: record.id, ariaExpanded: "false"});
+        button.addEventListener("click", () => {
+          const closed = button.ariaExpanded === "false";
+          button.ariaExpanded = String(closed);
+          if (!closed) return row.nextSibling.remove();
+          const all = make("td", {colSpan: used.length}, make("pre", {textContent: JSON.stringify(record, null, 1)}));
+          row.after(make("tr", {}, all));
         });
-        cell.append(opened);
+        cell.append(button);
       }
       row.append(cell);
     });
