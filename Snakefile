@@ -56,9 +56,10 @@ os.environ["PATH"] = f"{workflow.basedir}/.venv/bin:{os.environ['PATH']}"  # on 
 with open("data_manifests/notebooks.yaml", encoding="utf-8") as file:
     NOTEBOOKS = yaml.safe_load(file)
 SLICES = {name: (entry["slices"] or {}).get(PROFILE) or {} for name, entry in NOTEBOOKS.items()}
+# Not as `ancient`, but for slices, which may be missed: what comes after a notebook that runs is then not asked whether
+# it has to run itself.
 AFTER = {
-    name: [ancient(f"build/executed/{PROFILE}/{other}.ipynb") for other in entry.get("after", ())]
-    for name, entry in NOTEBOOKS.items()
+    name: [f"build/executed/{PROFILE}/{other}.ipynb" for other in entry.get("after", ())] for name, entry in NOTEBOOKS.items()
 }
 GPUS = int(DEVICE.startswith("cuda"))
 CARDS = int(CARDS)
@@ -213,7 +214,7 @@ rule slice:
     """A narrower run of a notebook, for the records it leaves."""
     input:
         notebook="build/ipynb/{name}.ipynb",
-        after=lambda wildcards: AFTER[wildcards.name],
+        after=lambda wildcards: [ancient(path) for path in AFTER[wildcards.name]],
     output:
         f"build/slices/{PROFILE}/{{name}}/{{piece}}.ipynb",
     message:
@@ -242,7 +243,7 @@ rule job:
     """One job of a sweep, the longest first. A second start does only those that are not done."""
     input:
         notebook=lambda wildcards: f"build/ipynb/{JOBS[wildcards.job]['notebook']}.ipynb",
-        after=lambda wildcards: [ancient(f"{FOLDER}/{name}.ipynb") for name in JOBS[wildcards.job].get("after", ())],
+        after=lambda wildcards: [f"{FOLDER}/{name}.ipynb" for name in JOBS[wildcards.job].get("after", ())],
     output:
         f"{FOLDER}/{{job}}.ipynb",
     message:
