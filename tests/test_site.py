@@ -18,7 +18,7 @@ from sites import call, document, ids, pages
 
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
-from visprompt.site import build, tables
+from visprompt.site import build, record_pages, tables
 
 
 def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
@@ -401,3 +401,9 @@ def test_a_broken_reference_stops_the_site(small, tmp_path):
     ran = call("-m", "visprompt.site.build", "quick", root=root)
     told = ran.stdout + ran.stderr
     assert ran.returncode != 0 and "no-such-label" in told and told.count("WARNING:") == 1, told
+
+
+def test_the_page_of_a_record_counts_what_is_too_long_to_show():
+    maps, loss = [[[0.5] * 600] * 2] * 2, [0.1] * 40
+    assert record_pages.counted(maps) == "2,400 numbers, which the record's file in book/records has"
+    assert record_pages.counted(loss) == loss and record_pages.counted([]) == [] and record_pages.counted("word") == "word"

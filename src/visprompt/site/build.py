@@ -67,7 +67,7 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     (pages / "static" / "places.js").write_text(spelled(places.script(results, root)), encoding="utf-8")
     for name in notebooks(root):
         add_notebook(name, results, root, pages)
-    for id, bundle in tables.bundles(results):
+    for id, bundle in record_pages.bundles(results):
         text = record_pages.record_page(id, bundle)
         (pages / "extra" / "records" / f"{id}.html").write_text(text, encoding="utf-8")
     number_pages.downloads(results, pages / "extra" / "downloads")

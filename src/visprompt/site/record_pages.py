@@ -2,11 +2,14 @@
 
 import html
 import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from string import Template
 
-from .. import papers
+from .. import papers, records
 from .tables import code, printed_name
 
+MOST = 2000  # numbers of one value that the page of a record shows
 PAGE = Template(
     """<!DOCTYPE html>
 <html lang="en">
@@ -31,7 +34,7 @@ $commit. <noscript>Scripts are off, so they are here only in the source of this 
 
 
 def record_page(artifact: str, bundle: dict) -> str:
-    """An artifact's records as a page of its own, with all that `tables.bundle` says as JSON in it."""
+    """An artifact's records as a page of its own, with all that `bundle` says as JSON in it."""
     row, count = papers.artifact(artifact), len(bundle["records"])
     return PAGE.substitute(
         name=html.escape(f"{papers.papers()[row['paper']]['short']}, {printed_name(row)}"),
@@ -42,3 +45,61 @@ def record_page(artifact: str, bundle: dict) -> str:
         commit=code(str(bundle["commit"])),
         bundle=json.dumps(bundle, separators=(",", ":")).replace("<", r"\u003c"),
     )
+
+
+def bundles(results: dict) -> Iterator[tuple[str, dict]]:
+    """For each artifact that a notebook shows, everything behind it: see `bundle`.
+
+    Raises:
+        BadInput: as `records.find_records`, which goes through the records once for all artifacts.
+    """
+    shown = {id: entry for id, entry in results["artifacts"].items() if entry["notebook"]}
+    parts = [show for entry in shown.values() for show in entry["shows"]] + [*results["claims"].values()]
+    found = records.find_records(id for part in parts for id in part["records"])
+    held = {}  # a record stands in full in one file, and is named with that file in the others
+    for artifact in shown:
+        whole = bundle(artifact, results, found)
+        whole["records"] = [
+            record
+            if held.setdefault(record["id"], artifact) == artifact
+            else {"id": record["id"], "in": f"{held[record['id']]}.html"}
+            for record in whole["records"]
+        ]
+        yield artifact, whole
+
+
+def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> dict:
+    """What the paper shows of one artifact, what was shown, every record in full, claims."""
+    entry = results["artifacts"][artifact]
+    judged = {
+        claim.id: {**asdict(claim), **results["claims"][claim.id]}
+        for claim in papers.claims(artifact.split(".")[0])
+        if claim.artifact == artifact
+    }
+    wanted = [id for part in (*entry["shows"], *judged.values()) for id in part["records"]]
+    return {
+        "artifact": {"id": artifact, **papers.artifact(artifact).to_dict()},
+        "profile": results["profile"],
+        "commit": results["notebooks"][entry["notebook"]],
+        "result": entry,
+        "claims": judged,
+        "notebook": entry["notebook"],
+        "records": [told_of(found[id]) for id in dict.fromkeys(wanted)],
+    }
+
+
+def told_of(record: records.Record) -> dict:
+    """All that a record says but for its longest lists, and whether it is by today's code."""
+    values = {name: counted(value) for name, value in record.values.items()}
+    return {**asdict(record), "values": values, "current": records.is_current(record)}
+
+
+def counted(value):
+    """A value, or how many numbers it holds where that is more than MOST: maps of attention weigh more than all else."""
+    many = numbers(value)
+    return f"{many:,} numbers, which the record's file in book/records has" if many > MOST else value
+
+
+def numbers(value) -> int:
+    """How many numbers nested lists hold."""
+    return sum(map(numbers, value)) if isinstance(value, list) else 1

@@ -7,7 +7,6 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import timm
@@ -16,7 +15,7 @@ from PIL import Image
 
 import visprompt
 
-from .. import manifests, papers, records
+from .. import manifests, papers
 from ..data import catalogue
 from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
@@ -28,47 +27,6 @@ from ..words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS
 EVERY = (*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
 # Modules and rooms that only this site and its pages use.
 HIDDEN = {"__init__", "__main__", "manifest", "chapters", "site"}  # but for what `import visprompt` offers
-
-
-def bundles(results: dict) -> Iterator[tuple[str, dict]]:
-    """For each artifact that a notebook shows, everything behind it: see `bundle`.
-
-    Raises:
-        BadInput: as `records.find_records`, which goes through the records once for all artifacts.
-    """
-    shown = {id: entry for id, entry in results["artifacts"].items() if entry["notebook"]}
-    parts = [show for entry in shown.values() for show in entry["shows"]] + [*results["claims"].values()]
-    found = records.find_records(id for part in parts for id in part["records"])
-    held = {}  # a record stands in full in one file, and is named with that file in the others
-    for artifact in shown:
-        whole = bundle(artifact, results, found)
-        whole["records"] = [
-            record
-            if held.setdefault(record["id"], artifact) == artifact
-            else {"id": record["id"], "in": f"{held[record['id']]}.html"}
-            for record in whole["records"]
-        ]
-        yield artifact, whole
-
-
-def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> dict:
-    """What the paper shows of one artifact, what was shown, every record in full, claims."""
-    entry = results["artifacts"][artifact]
-    judged = {
-        claim.id: {**asdict(claim), **results["claims"][claim.id]}
-        for claim in papers.claims(artifact.split(".")[0])
-        if claim.artifact == artifact
-    }
-    wanted = [id for part in (*entry["shows"], *judged.values()) for id in part["records"]]
-    return {
-        "artifact": {"id": artifact, **papers.artifact(artifact).to_dict()},
-        "profile": results["profile"],
-        "commit": results["notebooks"][entry["notebook"]],
-        "result": entry,
-        "claims": judged,
-        "notebook": entry["notebook"],
-        "records": [{**asdict(found[id]), "current": records.is_current(found[id])} for id in dict.fromkeys(wanted)],
-    }
 
 
 def badge(word: str | None) -> str:
