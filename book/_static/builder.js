@@ -1,35 +1,21 @@
 // The command builder: a study, a profile, tasks, methods and seeds as lines for a shell.
-document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-builder").forEach((box, number) => {
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-builder").forEach((box) => {
   const studies = JSON.parse(box.querySelector("script").textContent);
-  const out = box.querySelector("pre"), controls = document.createElement("div");
-  controls.className = "vp-filter";
-  const field = (name, text, control) => {
-    const label = document.createElement("label");
-    label.textContent = `${text} `;
-    Object.assign(control, {name, id: `vp-builder-${number}-${name}`});
-    label.append(control);
-    controls.append(label);
-    return control;
-  };
-  const select = () => document.createElement("select");
-  const fill = (list, options, kept = list.value) => {
-    list.replaceChildren(...Object.entries(options).map(([value, text]) => new Option(text, value)));
-    if (Object.hasOwn(options, kept)) list.value = kept;
-  };
-  const named = (words) => Object.fromEntries([["", "all"], ...words.map((word) => [word, word])]);
-  const study = field("study", "Study", select()), profile = field("profile", "Profile", select());
-  const task = field("task", "Task", select()), method = field("method", "Method", select());
-  const seeds = field("seeds", "Seeds", Object.assign(document.createElement("input"), {type: "number", min: 1, max: 5, value: 3}));
-  const page = field("page", "Chapter", select()), device = field("device", "Device", select());
-  fill(study, Object.fromEntries(Object.keys(studies).map((name) => [name, name])), "benchmark");
-  fill(device, {cpu: "CPU", cuda: "one GPU"});
+  const out = box.querySelector("pre"), {bar: controls, field} = vp.bar();
+  const named = (words) => ({"": "all", ...vp.same(words)});
+  const study = field("study", "Study", vp.select()), profile = field("profile", "Profile", vp.select());
+  const task = field("task", "Task", vp.select()), method = field("method", "Method", vp.select());
+  const seeds = field("seeds", "Seeds", vp.number(3, 1, 5));
+  const page = field("page", "Chapter", vp.select()), device = field("device", "Device", vp.select());
+  vp.fill(study, vp.same(Object.keys(studies)), "benchmark");
+  vp.fill(device, {cpu: "CPU", cuda: "one GPU"});
   const list = (words) => `'[${words.join(", ")}]'`;
   const show = () => {
     const {title, pages, runs} = studies[study.value];
-    fill(profile, Object.fromEntries(Object.keys(runs).map((name) => [name, name])));
-    fill(task, named(runs[profile.value].tasks));
-    fill(method, named(runs[profile.value].methods));
-    fill(page, pages);
+    vp.fill(profile, vp.same(Object.keys(runs)));
+    vp.fill(task, named(runs[profile.value].tasks));
+    vp.fill(method, named(runs[profile.value].methods));
+    vp.fill(page, pages);
     page.disabled = !page.options.length;
     if (!seeds.checkValidity()) return;
     const numbers = [...Array(seeds.valueAsNumber).keys()], whole = profile.value === "paper", paper = page.value.split("_")[0];

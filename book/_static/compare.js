@@ -3,45 +3,21 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
   const {rows: short, words, methods} = JSON.parse(box.querySelector("script").textContent);
   const rows = short.map((row) => row.map((cell, place) => place === 3 ? cell : words[cell]));
   const key = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, "");
-  const controls = document.createElement("div"), said = document.createElement("p"), table = document.createElement("table");
-  const scroll = document.createElement("div");
-  controls.className = "vp-filter";
-  Object.assign(scroll, {className: "vp-table", tabIndex: 0});
+  const {bar: controls, field} = vp.bar(), table = vp.make("table"), said = vp.make("p");
   said.setAttribute("aria-live", "polite");
-  const field = (name, text, control) => {
-    const label = document.createElement("label");
-    label.textContent = `${text} `;
-    label.append(Object.assign(control, {name}));
-    controls.append(label);
-    return control;
-  };
-  const input = (given) => Object.assign(document.createElement("input"), given);
-  const pasted = field("record", "Record", Object.assign(document.createElement("textarea"), {rows: 2, placeholder: "{\"id\": …}"}));
-  const data = field("data", "Data set", document.createElement("select"));
-  const method = field("method", "Method", document.createElement("select"));
-  const accuracy = field("accuracy", "Accuracy, %", input({type: "number", min: 0, max: 100, step: "any"}));
-  const fill = (list, names) => {
-    const kept = list.value;
-    list.replaceChildren(...[...new Set(names)].map((name) => new Option(name, name)));
-    if (names.includes(kept)) list.value = kept;
-  };
-  const choose = () => fill(method, rows.filter((row) => row[0] === data.value).map((row) => row[1]));
-  const line = (cells, kind) => {
-    const row = document.createElement("tr");
-    cells.forEach(([text, markup]) => {
-      const cell = document.createElement(kind);
-      if (markup) cell.innerHTML = text; else cell.textContent = text;
-      row.append(cell);
-    });
-    return row;
-  };
+  const pasted = field("record", "Record", vp.make("textarea", {rows: 2, placeholder: "{\"id\": …}"}));
+  const data = field("data", "Data set", vp.select()), method = field("method", "Method", vp.select());
+  const accuracy = field("accuracy", "Accuracy, %", vp.make("input", {type: "number", min: 0, max: 100, step: "any"}));
+  const choose = () => vp.fill(method, vp.same(rows.filter((row) => row[0] === data.value).map((row) => row[1])));
+  const line = (kind, ...cells) => vp.make("tr", {}, ...cells.map((given) => vp.make(kind, given)));
   const show = () => {
     const found = rows.filter((row) => row[0] === data.value && row[1] === method.value);
     const own = accuracy.value !== "" && accuracy.checkValidity() ? accuracy.valueAsNumber : null;
-    const heads = ["Network", "Accuracy, %", "Yours is off by", "Where"].map((text) => [text]);
-    table.replaceChildren(line(heads, "th"), ...found.map(([, , network, percent, spread, where]) => {
+    const heads = ["Network", "Accuracy, %", "Yours is off by", "Where"].map((textContent) => ({textContent}));
+    table.replaceChildren(line("th", ...heads), ...found.map(([, , network, percent, spread, where]) => {
       const off = own === null ? "" : `${own < percent ? "−" : "+"}${Math.abs(own - percent).toFixed(1)}`;
-      return line([[network], [spread ? `${percent} ± ${spread}` : `${percent}`], [off], [where, true]], "td");
+      const texts = [network, spread ? `${percent} ± ${spread}` : `${percent}`, off].map((textContent) => ({textContent}));
+      return line("td", ...texts, {innerHTML: where});
     }));
   };
   const read = () => {
@@ -65,11 +41,10 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
       said.textContent = `${name} on ${settings.task}, ${settings.backbone}, seed ${settings.seed}: ${values.test} %.`;
     }
   };
-  fill(data, rows.map((row) => row[0]));
+  vp.fill(data, vp.same(rows.map((row) => row[0])));
   choose();
   box.querySelector("p").remove();
-  scroll.append(table);
-  box.append(controls, said, scroll);
+  box.append(controls, said, vp.make("div", {className: "vp-table", tabIndex: 0}, table));
   controls.addEventListener("input", (event) => {
     if (event.target === pasted) read();
     if (event.target === data) choose();

@@ -1,31 +1,15 @@
 // The method explorer: a table of costs that is counted anew for a backbone, a number of prompts and of classes, and the
 // line of code of the row that was picked. What is chosen stands in the page's address.
-document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-explorer").forEach((box, number) => {
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-explorer").forEach((box) => {
   const {backbones, tokens: known, classes: counted, usual, counts} = JSON.parse(box.querySelector("script").textContent);
   const asked = new URLSearchParams(location.search);
-  const controls = document.createElement("div");
-  controls.className = "vp-filter";
-  const field = (name, label, control) => {
-    const whole = document.createElement("label");
-    whole.textContent = `${label} `;
-    control.name = name;
-    control.id = `vp-explorer-${number}-${name}`;
-    control.value = asked.get(name) || control.value;
-    whole.append(control);
-    controls.append(whole);
-    return control;
-  };
-  const select = (options) => {
-    const list = document.createElement("select");
-    Object.entries(options).forEach(([value, text]) => list.add(new Option(text, value)));
-    return list;
-  };
-  const count = (value, min, max) => Object.assign(document.createElement("input"), {type: "number", min, max, value});
+  const {bar: controls, field: labelled} = vp.bar();
+  const field = (name, text, control) => Object.assign(labelled(name, text, control), {value: asked.get(name) || control.value});
   const names = Object.fromEntries([...box.querySelectorAll("th[data-slug]")].map((th) => [th.dataset.slug, th.textContent]));
-  const backbone = field("backbone", "Backbone", select(Object.fromEntries(Object.keys(counts).map((n) => [n, backbones[n]]))));
-  const prompts = field("prompts", "Prompts", count(usual[1], 1, 1000));
-  const classes = field("classes", "Classes", count(usual[2], 10, 100000));
-  const method = field("method", "Method", select(names));
+  const backbone = field("backbone", "Backbone", vp.select(Object.fromEntries(Object.keys(counts).map((n) => [n, backbones[n]]))));
+  const prompts = field("prompts", "Prompts", vp.number(usual[1], 1, 1000));
+  const classes = field("classes", "Classes", vp.number(usual[2], 10, 100000));
+  const method = field("method", "Method", vp.select(names));
   if (!asked.get("method")) method.value = "vpt-deep";
   const code = document.createElement("pre");
   box.prepend(controls);

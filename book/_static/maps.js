@@ -2,29 +2,13 @@
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-maps").forEach((box) => {
   const runs = JSON.parse(box.querySelector("script").textContent);
   const colours = [[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]];  // dark to light
-  const controls = document.createElement("div"), shown = document.createElement("div");
-  controls.className = "vp-filter";
-  shown.className = "vp-tiles";
-  const field = (name, text, control) => {
-    const label = document.createElement("label");
-    label.textContent = `${text} `;
-    label.append(Object.assign(control, {name}));
-    controls.append(label);
-    return control;
-  };
-  const run = field("run", "Run", document.createElement("select")), image = field("image", "Image", document.createElement("select"));
-  const block = field("block", "Block", Object.assign(document.createElement("input"), {type: "range", min: 0, value: 0}));
-  const told = document.createElement("output");
+  const {bar: controls, field} = vp.bar(), shown = vp.make("div", {className: "vp-tiles"}), told = vp.make("output");
+  const run = field("run", "Run", vp.select(vp.same(Object.keys(runs)))), image = field("image", "Image", vp.select());
+  const block = field("block", "Block", vp.make("input", {type: "range", min: 0, value: 0}));
   controls.append(told);
-  Object.keys(runs).forEach((name) => run.add(new Option(name, name)));
-  const tile = (thing, text) => {
-    const figure = document.createElement("figure"), caption = document.createElement("figcaption");
-    caption.textContent = text;
-    figure.append(thing, caption);
-    return figure;
-  };
+  const tile = (thing, text) => vp.make("figure", {}, thing, vp.make("figcaption", {textContent: text}));
   const map = (levels, side, text) => {
-    const canvas = Object.assign(document.createElement("canvas"), {width: side, height: side});
+    const canvas = vp.make("canvas", {width: side, height: side});
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `Attention of ${text}`);
     const pen = canvas.getContext("2d"), pixels = pen.createImageData(side, side);
@@ -37,15 +21,14 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
     return canvas;
   };
   const choose = () => {
-    const {shape, labels} = runs[run.value], kept = image.value;
-    image.replaceChildren(...labels.map((label, i) => new Option(`${i}, class ${label}`, i)));
-    image.value = kept && kept < labels.length ? kept : 0;
+    const {shape, labels} = runs[run.value];
+    vp.fill(image, Object.fromEntries(labels.map((label, i) => [i, `${i}, class ${label}`])));
     block.max = shape[1] - 1;
   };
   const show = () => {
     const {shape, levels, most, own, prompts, pictures} = runs[run.value], [, blocks, looks, patches] = shape;
     const bytes = Uint8Array.from(atob(levels), (letter) => letter.charCodeAt(0)), i = Number(image.value), b = block.valueAsNumber;
-    const picture = Object.assign(document.createElement("img"), {src: pictures[i], alt: `Test image ${i}`});
+    const picture = vp.make("img", {src: pictures[i], alt: `Test image ${i}`});
     told.textContent = `block ${b} of 0 to ${blocks - 1}`;
     shown.replaceChildren(tile(picture, "image"), ...[...Array(looks).keys()].map((look) => {
       const prompt = prompts[look - 1], mine = look && prompt === own[i] ? ", its class's" : "";

@@ -1,11 +1,6 @@
 // The records of an artifact: a row a run, found by its id in the address, in full when it is opened, and all as a file.
 document.addEventListener("DOMContentLoaded", () => {
-  const bundle = JSON.parse(document.getElementById("bundle").textContent), main = document.querySelector("main");
-  const make = (name, given = {}, ...parts) => {
-    const thing = Object.assign(document.createElement(name), given);
-    thing.append(...parts);
-    return thing;
-  };
+  const bundle = JSON.parse(document.getElementById("bundle").textContent), main = document.querySelector("main"), {make} = vp;
   const text = (value) => value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
   const columns = {
     id: (r) => r.id, kind: (r) => r.kind, method: (r) => r.settings.method, backbone: (r) => r.settings.backbone,

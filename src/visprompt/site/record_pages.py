@@ -18,6 +18,7 @@ PAGE = Template(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Records of $name</title>
 <link rel="stylesheet" href="../_static/records.css">
+<script src="../_static/controls.js" defer></script>
 <script src="../_static/records.js" defer></script>
 </head>
 <body>
