@@ -36,6 +36,8 @@ data_dir = None  # folder of the tasks that are not embedded
 epochs = None
 
 # %% tags=["hide-input", "remove-output"]
+import pandas as pd
+
 from visprompt.chapters import spt, spt_starts
 from visprompt.chapters.chapter import Chapter
 from visprompt.models.embedded import networks
@@ -60,12 +62,12 @@ page = chapter.page
 frame = chapter.rows("spt-starts")
 names = [*spt_starts.STARTS, *(f"{name}, frozen" for name in spt_starts.STARTS)]
 frame = frame[frame.variant.isin(names)]
-probes = chapter.rows("benchmark", "pretraining", variants=["Linear probe"])
-probes = probes[probes.task.isin(frame.task)]
 if len(frame):
+    probes = chapter.rows("benchmark", "pretraining", variants=[spt_starts.PROBE])
+    frame = pd.concat([frame, probes[probes.task.isin(frame.task)]])
     caption = f"SPT-Deep by the prompts' start, task {', '.join(frame.task.unique())}: test accuracy in %, mean ± standard "
     caption += "deviation over seeds."
-    chapter.show("spt.table-4", spt_starts.starts_table(chapter, frame, probes), frame, caption)
+    chapter.show("spt.table-4", spt_starts.starts_table(chapter, frame), frame, caption)
     spt_starts.judge_starts(chapter, frame)
 page.printed("spt.table-4", "Table 4 (a) as printed")
 chapter.end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k and of MAE.")
@@ -163,11 +165,12 @@ chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised
 
 # %% name="spt.table-s2" tags=["hide-input"]
 frame = chapter.rows("spt-starts", variants=[*spt_starts.LEVELS], tasks="ablation")
-shallow = chapter.rows("benchmark", "pretraining", variants=["VPT-Shallow", "SPT-Shallow"], tasks="ablation")
 if len(frame):
+    shallow = chapter.rows("benchmark", "pretraining", variants=spt_starts.SHALLOW, tasks="ablation")
+    frame = pd.concat([frame, shallow])
     caption = f"Task {', '.join(frame.task.unique())} by the level that prompts start from: test accuracy in %, mean ± "
     caption += "standard deviation over seeds."
-    chapter.show("spt.table-s2", spt_starts.levels_table(chapter, frame, shallow), frame, caption)
+    chapter.show("spt.table-s2", spt_starts.levels_table(chapter, frame), frame, caption)
     for claim, rival in zip(["uniform", "first", "last"], spt_starts.LEVELS):
         chapter.judge(f"spt.table-s2.over-{claim}", frame, "random", rival, on="ablation", parts=["supervised", "mae"])
 page.printed("spt.table-s2", "Table S2 as printed")

@@ -17,7 +17,7 @@ from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
 from visprompt.pages.page import Page
-from visprompt.studies import grids, plan
+from visprompt.studies import fair, grids, plan
 from visprompt.studies.lab import Run
 
 
@@ -179,7 +179,7 @@ def shown(monkeypatch, chapter, call=None):
 def test_a_task_that_no_variant_learned_is_named():
     rows = [("letters", "a", 7.0), ("letters", "a", 7.8), ("position", "a", 30.0), ("letters", "b", 7.8), ("dtd10", "a", 1.0)]
     frame = pd.DataFrame([{"task": t, "backbone": b, "variant": "VPT-Deep", "test": v} for t, b, v in rows])
-    assert chapters.grids.near_chance(frame) == [("letters", "a")]  # 26 classes: twice chance is 7.69
+    assert chapters.fair.near_chance(frame) == [("letters", "a")]  # 26 classes: twice chance is 7.69
 
 
 def frame_of(tasks, backbones=("vit_micro_patch4_24",), variants=("SPT-Deep", "VPT-Deep"), seeds=(0, 1, 2)):
@@ -335,7 +335,7 @@ CELLS = st.tuples(st.sampled_from("xy"), st.sampled_from(["letters", "position"]
 @drawn(st.lists(CELLS, max_size=12))
 def test_means_side_by_side_are_over_the_same_tasks(cells):
     frame = pd.DataFrame(cells, columns=["variant", "task", "seed"])
-    found, every = grids.comparable(frame, ["variant"]), set(frame.task)
+    found, every = fair.comparable(frame, ["variant"]), set(frame.task)
     groups = {key: set(rows.task) for key, rows in frame.groupby(["variant", "seed"])}
     assert {key: set(rows.task) for key, rows in found.groupby(["variant", "seed"])} == {
         key: tasks for key, tasks in groups.items() if tasks == every
@@ -354,6 +354,15 @@ def test_a_size_that_lacks_a_task_is_no_point_of_the_curve(chapter, monkeypatch)
     spt_starts.size_plot(chapter, "spt.figure-s1", frame, parts, "c", "scaling")
     lines = {bars.get_label(): len(bars.lines[0].get_xdata()) for bars in drawings[0].axes[0].containers}
     assert lines == {"VPT-Deep": 3, "SPT-Deep": 2}
+
+
+def test_a_probe_stands_beside_the_starts_only_with_all_their_tasks(chapter):
+    backbone, starts = chapter.cast.backbones["supervised"], ["random", "random, frozen"]
+    cells = [(v, backbone, t, 0, 50.0) for v in starts for t in ("letters", "position")]
+    cells += [(spt_starts.PROBE, backbone, "letters", 0, 30.0), (spt_starts.PROBE, backbone, "letters", 1, 30.0)]
+    frame = pd.DataFrame(cells, columns=["variant", "backbone", "task", "seed", "test"])
+    shown = spt_starts.starts_table(chapter, frame).set_index("start")["supervised, frozen"]
+    assert shown["random sample"] == "50.0" and shown["no prompts (linear probe)"] == "–"
 
 
 def test_a_panel_without_a_run_says_so(chapter):

@@ -18,7 +18,7 @@ from visprompt.pages import page as page_module
 from visprompt.pages.parameters import Parameters
 from visprompt.site import claims as site_claims
 from visprompt.site import results, tables
-from visprompt.studies import grids, statistics
+from visprompt.studies import fair, grids, statistics
 from visprompt.words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS, answers
 
 SOME = papers.Claim("spt.figure-s1.x", "spt.figure-s1", "Figure S1", "a difference", "greater", "why", EVIDENCE, margin=0.0)
@@ -183,12 +183,12 @@ def test_a_cell_near_chance_leaves_the_mean():
     }
     near = {key: f for key, f in values.items()}
     near["a", "letters"] = lambda s: 6.0
-    rows, why = grids.whole(frame(near, 3), ["a", "b"], ["letters", "position", "texture"])
+    rows, why = fair.whole(frame(near, 3), ["a", "b"], ["letters", "position", "texture"])
     assert why == "" and rows.attrs["near_chance"] == ["letters on b"] and set(rows.task) == {"position", "texture"}
     assert statistics.gain(rows, "a", "b").mean == pytest.approx(2.0)
-    rows, why = grids.whole(frame(values, 3), ["a", "b"], ["letters", "position", "texture"])
+    rows, why = fair.whole(frame(values, 3), ["a", "b"], ["letters", "position", "texture"])
     assert rows.attrs["near_chance"] == [] and statistics.gain(rows, "a", "b").mean == pytest.approx((9 + 2 + 2) / 3)
-    rows, why = grids.whole(frame(near, 3), ["a", "b"], ["letters"])
+    rows, why = fair.whole(frame(near, 3), ["a", "b"], ["letters"])
     assert not len(rows) and "near chance" in why and "letters on b" in why
 
 

@@ -14,7 +14,7 @@ from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.models import embedded
 from visprompt.paths import PACKAGE, ROOT
-from visprompt.studies import grids, plan, statistics, sweeps
+from visprompt.studies import fair, grids, plan, statistics, sweeps
 from visprompt.studies.lab import Lab, LabSettings, Run
 from visprompt.studies.sweeps import sweep
 
@@ -241,17 +241,17 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     values = {(variant, task): [50, 60] for variant in "ab" for task in ("position", "letters", "holidays")}
     values["a", "letters"] = [50]  # the second seed lacks a task
     frame = frame_of(values)
-    rows, why = grids.whole(frame, ["a", "b"], ["position", "letters"])
+    rows, why = fair.whole(frame, ["a", "b"], ["position", "letters"])
     assert why == "" and set(rows.task) == {"position", "letters"} and set(rows.seed) == {0} and len(rows) == 4
-    rows, why = grids.whole(frame, ["a", "b"], ["position", "texture"])
+    rows, why = fair.whole(frame, ["a", "b"], ["position", "texture"])
     assert not len(rows) and "about position and texture, and not texture was run" in why
-    rows, why = grids.whole(frame[frame.task == "holidays"], ["a", "b"], ["position"])
+    rows, why = fair.whole(frame[frame.task == "holidays"], ["a", "b"], ["position"])
     assert not len(rows) and "none of it was run" in why and "(there is holidays)" in why
     two = pd.concat([frame, frame[frame.task == "position"].assign(backbone="c")])
-    assert grids.whole(two, ["a", "b"], ["position"], ["b", "c"])[1] == ""
-    assert "on b and c, and not letters on c was run" in grids.whole(two, ["a", "b"], ["position", "letters"], ["b", "c"])[1]
+    assert fair.whole(two, ["a", "b"], ["position"], ["b", "c"])[1] == ""
+    assert "on b and c, and not letters on c was run" in fair.whole(two, ["a", "b"], ["position", "letters"], ["b", "c"])[1]
     late = frame_of({("a", "position"): [50], ("b", "position"): [50, 60]})
-    assert "no seed has all of it" in grids.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
+    assert "no seed has all of it" in fair.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
 
 
 @pytest.mark.refused

@@ -19,7 +19,8 @@ from ..models.embedded import networks
 from ..pages import plots
 from ..pages.page import Page, boxed
 from ..records import Record
-from ..studies.grids import cast, comparable
+from ..studies.fair import comparable
+from ..studies.grids import cast
 from ..studies.lab import Run, rate_name
 from ..studies.statistics import difference
 from ..studies.sweeps import block_rates

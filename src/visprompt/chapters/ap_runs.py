@@ -17,7 +17,7 @@ from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..records import Record
 from ..studies import evidence
-from ..studies.grids import whole
+from ..studies.fair import whole
 from ..studies.lab import Lab, LabSettings, Run
 from ..studies.statistics import difference
 from ..studies.sweeps import ap_rates, block_rates, sweep

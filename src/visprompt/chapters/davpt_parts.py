@@ -6,7 +6,7 @@ import pandas as pd
 
 from .. import records
 from ..pages import plots
-from ..studies import bench, grids
+from ..studies import bench, fair
 from .chapter import PARTS, Chapter
 from .davpt import BLUE, GREEN, ORANGE, POINTS, dots, over, printed_counts, prose
 
@@ -29,7 +29,7 @@ WEIGHTS = {  # panels of Figure 5 but those of the prompts' numbers: x -> varian
 
 def of(frame: pd.DataFrame, variant: str) -> pd.Series:
     """Test accuracies of a variant, meaned over all tasks of the frame, one a seed."""
-    frame = grids.comparable(frame, ["variant"])
+    frame = fair.comparable(frame, ["variant"])
     return frame[frame.variant == variant].groupby("seed").test.mean().astype(float)
 
 

@@ -9,7 +9,7 @@ from IPython.display import HTML, display
 from .. import records
 from ..methods import METHODS
 from ..pages.plots import NAMES
-from ..studies import grids
+from ..studies import fair, grids
 from ..studies.lab import rate_name
 from ..words import REAL as PROFILE
 from .chapter import Chapter
@@ -28,7 +28,7 @@ def real_images(chapter: Chapter) -> None:
         norms = [record.settings["normalisation"] for record in used]
         pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
         known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
-        whose = f"of {grids.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
+        whose = f"of {fair.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
         chapter.page.present(
             table.drop(columns=plain),
             evidence="trend",

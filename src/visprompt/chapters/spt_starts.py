@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 
 from ..pages import plots
-from ..studies import grids
+from ..studies import fair, grids
 from .chapter import PARTS, Chapter
 from .spt import COLOURS, PAIR
 
@@ -20,6 +20,7 @@ STARTS = {  # variant of studies.yaml -> as shown
     "random": "random sample",
 }
 SAMPLED = [name for name in STARTS if name != "uniform (VPT)"]
+PROBE, SHALLOW = "Linear probe", ("VPT-Shallow", "SPT-Shallow")  # as studies.yaml names them
 LEVELS = {
     "uniform (VPT)": "(a) random",
     "tokens of block 0": "(b) first",
@@ -34,15 +35,15 @@ def spread(rows: pd.DataFrame) -> str:
     return plots.spread(by_seed) if len(by_seed) else "–"
 
 
-def starts_table(chapter: Chapter, frame: pd.DataFrame, probes: pd.DataFrame) -> pd.DataFrame:
+def starts_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     """A row a start, a column a pre-training and kind; the probe has no prompts."""
-    frame, probes = (grids.comparable(part, ["backbone", "variant"]) for part in (frame, probes))
+    frame = fair.comparable(frame, ["backbone", "variant"])
     rows = []
     for name in [None, *STARTS]:
         row = {"start": STARTS.get(name, "no prompts (linear probe)")}
         for part in ("supervised", "mae"):
-            mine, probe = (t[t.backbone == chapter.cast.backbones.get(part)] for t in (frame, probes))
-            row[f"{PARTS[part]}, frozen"] = spread(probe if name is None else mine[mine.variant == f"{name}, frozen"])
+            mine = frame[frame.backbone == chapter.cast.backbones.get(part)]
+            row[f"{PARTS[part]}, frozen"] = spread(mine[mine.variant == (PROBE if name is None else f"{name}, frozen")])
             row[f"{PARTS[part]}, learned"] = "" if name is None else spread(mine[mine.variant == name])
         rows.append(row)
     return pd.DataFrame(rows)
@@ -61,16 +62,16 @@ def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
     chapter.judge_least("spt.table-4.frozen-k-means-best", leads, *about)
 
 
-def levels_table(chapter: Chapter, frame: pd.DataFrame, shallow: pd.DataFrame) -> pd.DataFrame:
+def levels_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     """A row a level that prompts start from; columns without a run are left out."""
-    frame, shallow = (grids.comparable(part, ["backbone", "variant"]) for part in (frame, shallow))
-    rows, of_shallow = [], ["VPT-Shallow", "SPT-Shallow", None, "SPT-Shallow"]
+    frame = fair.comparable(frame, ["backbone", "variant"])
+    rows, of_shallow = [], [*SHALLOW, None, SHALLOW[1]]
     for (name, label), plain in zip(LEVELS.items(), of_shallow, strict=True):
         row = {"start": label}
         for part in ("supervised", "mae"):
-            one, other = (t[t.backbone == chapter.cast.backbones.get(part)] for t in (shallow, frame))
-            row[f"{PARTS[part]}, shallow"] = spread(one[one.variant == plain])
-            row[f"{PARTS[part]}, deep"] = spread(other[other.variant == name])
+            mine = frame[frame.backbone == chapter.cast.backbones.get(part)]
+            row[f"{PARTS[part]}, shallow"] = spread(mine[mine.variant == plain])
+            row[f"{PARTS[part]}, deep"] = spread(mine[mine.variant == name])
         rows.append(row)
     table = pd.DataFrame(rows)
     return table.loc[:, (table != "–").any()]
@@ -129,7 +130,7 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     if not len(frame):
         return
     split = frame.variant.str.split(", ", expand=True)
-    frame = grids.comparable(frame.assign(family=split[0], length=split[1].astype(int)), ["variant"])
+    frame = fair.comparable(frame.assign(family=split[0], length=split[1].astype(int)), ["variant"])
     lengths = frame.length.unique()
     if len(lengths) < 2:
         return
@@ -159,7 +160,7 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
 def size_plot(chapter: Chapter, artifact: str, frame: pd.DataFrame, parts: Sequence[str], letter: str, on) -> None:
     """Accuracy of VPT-Deep and SPT-Deep by the size of the backbone, and the claim on a list of tasks."""
     names = [chapter.cast.backbones[part] for part in parts if part in chapter.cast.backbones]
-    frame = grids.comparable(frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)], ["backbone", "variant"])
+    frame = fair.comparable(frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)], ["backbone", "variant"])
     if frame.backbone.nunique() < 2:
         return
     frame = frame.assign(place=frame.backbone.map(names.index) + 0.05 * (frame.variant == "SPT-Deep"))
