@@ -88,7 +88,7 @@ page.table(
 # as the method's default settings have it.
 
 # %% name="explorer" tags=["hide-input"]
-method_explorer.show(method_explorer.all_counts())
+method_explorer.show(page, method_explorer.all_counts())
 
 # %% [markdown]
 # ## All settings and their reasons

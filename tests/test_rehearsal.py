@@ -139,13 +139,16 @@ def test_one_cell_of_every_study_is_rehearsed(study, stage, stores, props):
 
 def test_its_badges_and_pages_say_so_in_red(stage):
     from visprompt.pages import judging, page
-    from visprompt.site import build, tables
+    from visprompt.site import build, record_pages, tables
 
     shown = page.figure_html(pd.DataFrame({"a": [1]}), "A table", "trend", "How.", "", None)
     for text in (shown, judging.badge("trend"), tables.badge("seen here"), tables.badge(None)):
         assert "#b00020" in text and "means nothing" in text
     warned = build.warned("# A title\n\nText.\n", "rehearsal")
     assert warned.startswith("# A title\n\n<p class") and "#b00020" in warned and REHEARSED in warned
+    bundle = {"profile": "rehearsal", "commit": "0", "notebook": "ap", "records": []}
+    assert judging.warning() in record_pages.record_page("ap.table-1", bundle)
+    assert judging.RED not in record_pages.record_page("ap.table-1", bundle | {"profile": "quick"})
     stage.setattr(paths, "REHEARSAL", False)
     assert "means nothing" not in judging.badge("trend") + tables.badge("seen here") + build.warned("# A title\n", "quick")
 

@@ -7,10 +7,8 @@ import json
 from collections.abc import Mapping
 
 import numpy as np
-from IPython.display import HTML, display
 from PIL import Image
 
-from ..pages.judging import badge
 from ..records import Record
 from .chapter import Chapter
 from .davpt_attention import assigned, maps
@@ -61,7 +59,11 @@ def pictures(chapter: Chapter, record: Record) -> list[str]:
 
 def show(chapter: Chapter, kept: Mapping[str, Record]) -> None:
     """Display the viewer with its evidence."""
-    how = "Softmax weights meaned over heads; each map from 0 to its own largest weight, which stands below it."
-    ids = ", ".join(f"<code>{html.escape(record.id)}</code>" for record in kept.values())
-    told = f'<p class="vp-how">{badge("trend")} {how} <details><summary>records</summary>{ids}</details></p>'
-    display(HTML(viewer(chapter, kept) + told))
+    chapter.page.present(
+        viewer(chapter, kept),
+        evidence="trend",
+        how="Softmax weights meaned over heads.",
+        records=[*kept.values()],
+        caption="Attention to the patches, each map from 0 to its own largest weight, which stands below it.",
+        cell="maps",
+    )

@@ -3,13 +3,11 @@
 import html
 import json
 
-from IPython.display import HTML, display
-
 from ..measure.cost import count_flops, training_memory
 from ..methods import METHODS, build_method, settings_of
 from ..methods.parameters import count_parameters
 from ..models.backbones import load_backbone
-from ..pages.judging import badge
+from ..pages.page import Page
 from ..pages.plots import NAMES
 from ..progress import progress
 from ..records import Record, recorded
@@ -110,7 +108,13 @@ def explorer(found: dict[str, dict[str, Record]]) -> str:
     )
 
 
-def show(found: dict[str, dict[str, Record]]) -> None:
+def show(page: Page, found: dict[str, dict[str, Record]]) -> None:
     """Display the explorer with its evidence."""
-    how = f"Counted on shapes at {', '.join(map(str, TOKENS))} prompts and {CLASSES} classes, in between exact."
-    display(HTML(f'{explorer(found)}<p class="vp-how">{badge("derived")} {how}</p>'))
+    page.present(
+        explorer(found),
+        evidence="derived",
+        how=f"Counted on shapes at {', '.join(map(str, TOKENS))} prompts and {CLASSES} classes, in between exact.",
+        records=[record for rows in found.values() for record in rows.values()],
+        caption="What every method costs.",
+        cell="explorer",
+    )

@@ -11,7 +11,7 @@ from ..data.segmentation import drawn_tasks
 from ..data.tasks import embedded_tasks
 from ..errors import BadInput
 from ..models.embedded import networks
-from ..words import NOT_JUDGED, answers
+from ..words import NOT_JUDGED, REHEARSED, answers
 
 RED = "background: #b00020; color: #fff"  # also where no style sheet is
 
@@ -124,6 +124,11 @@ def texts(thing) -> Iterator[str]:
     elif isinstance(thing, (dict, list, tuple)):
         for part in thing.values() if isinstance(thing, dict) else thing:
             yield from texts(part)
+
+
+def warning() -> str:
+    """The red line at the head of a rehearsal's pages."""
+    return f'<p class="vp-rehearsal" style="{RED}; padding: .5em">{REHEARSED}</p>'
 
 
 def badge(word: str) -> str:

@@ -58,6 +58,7 @@ class Page:
         """Display what belongs to no artifact of a paper, with its evidence; the arguments are those of `show`.
 
         Args:
+            thing: or ready HTML, which is shown as it is.
             cell: name of the cell that makes it, for a link.
             escape: False lets HTML in a table's cells through.
         """
@@ -192,7 +193,7 @@ def boxed(table: str) -> str:
 
 
 def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
-    """A figure or a table with caption, evidence and links.
+    """A figure, a table or ready HTML with caption, evidence and links.
 
     Raises:
         BadInput: unknown evidence, or a figure without `alt`.
@@ -205,6 +206,8 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
             body = slider_html(thing, caption, alt)
         else:
             body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
+    elif isinstance(thing, str):
+        body = thing
     else:
         named = not isinstance(thing.index, pd.RangeIndex)
         body = boxed(thing.to_html(border=0, escape=escape, index=named))

@@ -19,12 +19,11 @@ import nbformat
 from .. import paths
 from ..errors import BadInput, choose
 from ..pages import judging
-from ..words import REHEARSED
 from . import (
     chapters,
     claims,
     command_builder,
-    comparison,
+    compare,
     front,
     number_pages,
     pictures,
@@ -37,7 +36,7 @@ from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MADE_BY = (tables, number_pages, recipe_pages, claims, front, command_builder, comparison)
+MADE_BY = (tables, number_pages, recipe_pages, claims, front, command_builder, compare)
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
@@ -122,8 +121,7 @@ def warned(text: str, profile: str) -> str:
     """The text of a page; of a rehearsal with a red line below its title."""
     if profile != "rehearsal":
         return text
-    line = f'<p class="vp-rehearsal" style="{judging.RED}; padding: .5em">{REHEARSED}</p>'
-    return re.sub(r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{line}\n", text, count=1)
+    return re.sub(r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{judging.warning()}\n", text, count=1)
 
 
 def build(profile: str, root: Path | None = None) -> Path:

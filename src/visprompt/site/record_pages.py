@@ -7,6 +7,7 @@ from dataclasses import asdict
 from string import Template
 
 from .. import papers, records
+from ..pages import judging
 from .tables import code, printed_name
 
 MOST = 2000  # numbers of one value that the page of a record shows
@@ -24,7 +25,7 @@ PAGE = Template(
 <body>
 <main>
 <h1>Records of $name</h1>
-<p>$count behind the tables, figures and claims of <a href="$section">$title</a>, made by profile $profile at commit
+$warning<p>$count behind the tables, figures and claims of <a href="$section">$title</a>, made by profile $profile at commit
 $commit. <noscript>Scripts are off, so they are here only in the source of this page, as JSON.</noscript></p>
 </main>
 <script type="application/json" id="bundle">$bundle</script>
@@ -44,6 +45,7 @@ def record_page(artifact: str, bundle: dict) -> str:
         section=html.escape(f"../notebooks/{bundle['notebook']}.html#{artifact}"),
         profile=html.escape(bundle["profile"]),
         commit=code(str(bundle["commit"])),
+        warning=f"{judging.warning()}\n" if bundle["profile"] == "rehearsal" else "",
         bundle=json.dumps(bundle, separators=(",", ":")).replace("<", r"\u003c"),
     )
 

@@ -50,7 +50,7 @@ def read_notebook(path: Path, profile: str) -> tuple[nbformat.NotebookNode, dict
             results = output.get("data", {}).get(RESULTS_MIME, results)
     if results is None:
         raise BadInput(f"notebook {path.stem} left no results; its last cell must be page.close(). {again}")
-    if not isinstance(results, dict) or not {"profile", "commit", "artifacts", "claims"} <= set(results):
+    if not isinstance(results, dict) or not {"profile", "commit", "artifacts", "claims", "studies"} <= set(results):
         raise BadInput(f"{path} holds results that page.close() did not write. Delete it. {again}")
     if results["profile"] != profile:
         raise BadInput(f"notebook {path.stem} ran with profile {results['profile']}, not {profile}. {again}")
@@ -90,7 +90,7 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     for name in notebooks(root):
         _, results = read_notebook(root / "build" / "executed" / profile / f"{name}.ipynb", profile)
         found["notebooks"][name] = results["commit"]
-        found["studies"][name] = results.get("studies", [])
+        found["studies"][name] = results["studies"]
         for id, entry in results["artifacts"].items():
             choose(f"artifact in notebook {name}:", id, found["artifacts"])
             shown = {show["evidence"] for show in entry["shows"]}

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from .. import papers
 from ..auditing.quoted import named_cells
+from ..pages.judging import badge
+from ..pages.page import with_age
 from ..pages.plots import NAMES
 from ..studies import grids
 from ..studies.casting import cast_for
@@ -54,17 +56,16 @@ def ours() -> list[list]:
         if len(frame):
             for (task, variant, backbone), group in frame.groupby(["task", "variant", "backbone"], sort=False):
                 spread = f"{group.test.std():.1f}" if len(group) > 1 else ""
-                where = f"kept runs, {len(group)} seed{'s' * (len(group) > 1)}"
+                how = f"Kept runs, {len(group)} seed{'s' * (len(group) > 1)}."
+                where = f"{badge('trend')} {html.escape(with_age(how, [*group.record]))}"
                 rows.append([task, variant, backbone, round(float(group.test.mean()), 1), spread, where])
     return [list(row) for row in dict.fromkeys(map(tuple, rows))]
 
 
-def comparison(results: dict, root: Path) -> str:
+def compare(results: dict, root: Path) -> str:
     """Where a reader pastes a record or types a number, as HTML; without scripts it says where the numbers are."""
-    rows = printed(results) + ours()
-    words = list(
-        dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, str))
-    )  # each once: a third of the bytes
+    rows = printed(results) + (ours() if results["profile"] == "quick" else [])  # other profiles make no kept runs
+    words = [*dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, str))]  # each once: a third of the bytes
     number = {word: place for place, word in enumerate(words)}
     short = [[cell if place == PERCENT else number[cell] for place, cell in enumerate(row)] for row in rows]
     given = json.dumps({"rows": short, "words": words, "methods": NAMES}, separators=(",", ":")).replace("<", r"\u003c")
@@ -72,4 +73,4 @@ def comparison(results: dict, root: Path) -> str:
     return f'<div class="vp-compare"><script type="application/json">{given}</script><p>{html.escape(told)}</p></div>'
 
 
-MAKERS = {"comparison": comparison}
+MAKERS = {"compare": compare}
