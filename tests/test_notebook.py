@@ -3,6 +3,7 @@
 import ast
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jupytext
 import matplotlib.pyplot as plt
@@ -17,9 +18,10 @@ from hypothesis import strategies as st
 
 from visprompt import manifests, papers, paths, records
 from visprompt.errors import BadInput
-from visprompt.pages import judging, plots
+from visprompt.pages import judging
 from visprompt.pages import page as page_module
 from visprompt.pages import parameters as parameters_module
+from visprompt.studies import statistics
 
 SMALL = Path(__file__).with_name("small_notebook.py")
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.py"))
@@ -194,9 +196,22 @@ def test_a_page_opens_again_with_all_its_parameters_and_runs_nothing(path, store
 
 
 def test_a_mean_has_a_deviation_from_two_values_on():
-    assert plots.spread(pd.Series([61.26])) == "61.3"
-    assert plots.spread([60.0, 62.0]) == "61.0 ± 1.4"
-    assert plots.spread(np.array([60.0, 62.0, 64.0])) == "62.0 ± 2.0"
+    assert statistics.spread(pd.Series([61.26])) == "61.3"
+    assert statistics.spread([60.0, 62.0]) == "61.0 ± 1.4"
+    assert statistics.spread(np.array([60.0, 62.0, 64.0])) == "62.0 ± 2.0"
+
+
+def test_a_mean_leads_to_its_runs_and_the_rest_of_its_table_is_text():
+    one, other = (SimpleNamespace(id=id) for id in ("1f2e", "3a4b"))
+    table = pd.DataFrame({"<method>": ["a < b", "c"], "mean": [statistics.spread([1, 3], [one, other]), "–"], "seeds": [2, 0]})
+    shown = page_module.linked(table, "ap.table-1", [one, other])
+    assert shown.to_dict("list") == {
+        "&lt;method&gt;": ["a &lt; b", "c"],
+        "mean": ['<a href="../records/ap.table-1.html?runs=1f2e,3a4b">2.0 ± 1.4</a>', "–"],
+        "seeds": [2, 0],
+    }
+    with pytest.raises(BadInput, match="over runs that records= lacks"):
+        page_module.linked(table, "ap.table-1", [one])
 
 
 def test_a_page_says_what_its_records_were_made_with(monkeypatch):

@@ -400,3 +400,22 @@ def test_a_page_of_records_is_a_table_of_runs(whole, tab):
         tab.get_by_text("All of it as JSON").click()
     assert json.loads(download.value.path().read_text()) == bundle
     assert download.value.suggested_filename == f"{page.stem}.json"
+
+
+def test_a_cell_of_a_results_table_leads_to_its_runs(whole, tab):
+    cells = [(page, a["href"]) for page in pages(whole) for a in document(page).select('td a[href*="?runs="]')]
+    if not cells:
+        pytest.skip("the real site is not there; make book builds it")
+    known = {
+        page.name: {one["id"] for one in json.loads(document(page).find(id="bundle").string)["records"]}
+        for page in (whole / "records").glob("*.html")
+    }
+    for page, address in cells:
+        there, _, runs = address.rpartition("?runs=")
+        assert {*runs.split(",")} <= known[there.rpartition("/")[2]], f"{page.name}: {address}"
+    page, address = max(cells, key=lambda cell: len(cell[1]))
+    runs = address.rpartition("=")[2].split(",")
+    tab.goto((page.parent / address.partition("?")[0]).resolve().as_uri() + f"?runs={','.join(runs)}")
+    assert tab.locator("tbody tr:visible, li:visible").count() == len(runs)
+    tab.get_by_text("Show all").click()
+    assert tab.locator("tbody tr:visible, li:visible").count() > len(runs)

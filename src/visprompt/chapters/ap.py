@@ -22,7 +22,7 @@ from ..records import Record
 from ..studies.fair import comparable
 from ..studies.grids import cast
 from ..studies.lab import Run, rate_name
-from ..studies.statistics import difference
+from ..studies.statistics import Cell, difference, spread
 from ..studies.sweeps import block_rates
 from ..training.loop import tune
 from ..training.recipe import load_recipe
@@ -89,12 +89,14 @@ class TableRuns(ApRuns):
                 if not len(runs):
                     continue
                 used += [*runs.record]
-                by_task = runs.groupby("task").test
+                by_task = dict([*runs.groupby("task")])
                 row = {"backbone": name, "method": plots.NAMES[method]}
-                row |= {task: plots.spread(by_task.get_group(task)) for task in self.tasks if task in by_task.groups}
-                whole = len(by_task.groups) == len(self.tasks)  # fewer tasks are another mean
-                rows.append(row | ({"mean": f"{by_task.mean().mean():.1f}"} if whole else {}))
-        return pd.DataFrame(rows).fillna("–"), used
+                row |= {task: spread(by_task[task].test, by_task[task].record) for task in self.tasks if task in by_task}
+                if len(by_task) == len(self.tasks):  # fewer tasks are another mean
+                    mean = np.mean([part.test.mean() for part in by_task.values()])
+                    row["mean"] = Cell(f"{mean:.1f}", runs.record)
+                rows.append(row)
+        return pd.DataFrame(rows, dtype=object).fillna("–"), used
 
     def judge_gains(self, artifact: str, size: int | None = None) -> None:
         """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand."""

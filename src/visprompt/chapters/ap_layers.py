@@ -20,7 +20,7 @@ from ..models.backbones import Backbone, load_backbone
 from ..pages import plots
 from ..records import Record, recorded
 from ..studies.lab import Run
-from ..studies.statistics import interval
+from ..studies.statistics import interval, spread
 from .ap_runs import LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
 
 
@@ -146,7 +146,7 @@ class LayerRuns(ApRuns):
                 {
                     "variant": label,
                     "entries": f"{runs.parameters.iloc[0]:,.0f}",
-                    "test accuracy, %": plots.spread(runs.groupby("seed").test.mean()),
+                    "test accuracy, %": spread(runs.groupby("seed").test.mean(), runs.record),
                 }
                 for label, runs in found.items()
                 if len(runs)

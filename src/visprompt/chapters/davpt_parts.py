@@ -7,6 +7,7 @@ import pandas as pd
 from .. import records
 from ..pages import plots
 from ..studies import bench, fair
+from ..studies.statistics import Cell
 from .chapter import PARTS, Chapter
 from .davpt import BLUE, GREEN, ORANGE, POINTS, dots, over, printed_counts, prose
 
@@ -47,7 +48,7 @@ def components_table(parts: pd.DataFrame) -> pd.DataFrame:
         values, gain, step = of(parts, variant), over(parts, variant, "VPT-Deep"), STEPS[variant]
         row = {
             "components": variant,
-            ", ".join(parts.task.unique()): f"{values.mean():.1f}",
+            ", ".join(parts.task.unique()): Cell(f"{values.mean():.1f}", parts.record[parts.variant == variant]),
             "over VPT-Deep": f"{gain.mean():+.1f}" if len(gain) else "–",
             "least and most": f"{gain.min():+.1f} to {gain.max():+.1f}" if len(gain) > 1 else "–",
         }

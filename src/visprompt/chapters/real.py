@@ -11,6 +11,7 @@ from ..methods import METHODS
 from ..pages.plots import NAMES
 from ..studies import fair, grids
 from ..studies.lab import rate_name
+from ..studies.statistics import spread
 from ..words import REAL as PROFILE
 from .chapter import Chapter
 
@@ -63,7 +64,7 @@ def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], int]
 
 def row(best: list[records.Record], tried: int) -> dict:
     """A row of the table: the seeds of one method's settings on one task."""
-    s, test = best[0].settings, pd.Series([record.values["test"] for record in best])
+    s = best[0].settings
     return {
         "task": s["task"],
         "method": NAMES[s["method"]],
@@ -76,7 +77,7 @@ def row(best: list[records.Record], tried: int) -> dict:
         "weights": best[0].weights,
         "rate": s["recipe"][rate_name(s["method"])],
         "rates tried": tried,
-        "test accuracy, %": f"{test.mean():.1f}" + (f" ± {test.std(ddof=1):.1f}" if len(best) > 1 else ""),
+        "test accuracy, %": spread([record.values["test"] for record in best]),
         "seeds": len(best),
     }
 

@@ -77,10 +77,6 @@ def how(rows: pd.DataFrame) -> str:
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """mIoU by variant and task, single- and multi-scale, mean and standard deviation over seeds, as text."""
-
-    def cell(values: pd.Series) -> str:
-        return f"{values.mean():.1f} ± {values.std(ddof=1):.1f}" if len(values) > 1 else f"{values.mean():.1f}"
-
     lines = []
     for variant in dict.fromkeys(rows.variant):
         mine = rows[rows.variant == variant]
@@ -88,7 +84,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
         for task in dict.fromkeys(rows.task):
             some = mine[mine.task == task]
             for column, name in (("test", "SS"), ("test_many", "MS")):
-                line[f"{task}, {name}"] = cell(some[column]) if len(some) else "–"
+                line[f"{task}, {name}"] = statistics.spread(some[column], some.record) if len(some) else "–"
         lines.append(line | {"trained": f"{mine.parameters.iloc[0]:,}", "rate": rates(mine)})
     return pd.DataFrame(lines)
 

@@ -8,8 +8,7 @@ import pandas as pd
 
 from ..data.tasks import embedded_tasks
 from ..models.embedded import networks, weights_file
-from ..pages import plots
-from ..studies import grids
+from ..studies import grids, statistics
 
 STAGES = {"masked": "masked autoencoding", "contrastive": "MoCo-v3", "supervised": "supervised"}
 MARKS = {"From scratch": ("x", "#7f7f7f"), "Linear probe": ("o", "#0072b2"), "Full fine-tuning": ("s", "#222222")}
@@ -67,7 +66,7 @@ def in_order(frame: pd.DataFrame) -> dict[str, int | None]:
 def tasks_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Accuracy by task and variant, with group and number of classes."""
     classes = in_order(frame)
-    spread = frame.groupby(["task", "variant"]).test.agg(plots.spread)
+    spread = frame.groupby(["task", "variant"]).test.agg(statistics.spread)
     table = spread.unstack().reindex([*classes]).fillna("–")
     table.insert(0, "group", [grids.group_of(name) for name in classes])
     table.insert(1, "classes", ["–" if count is None else f"{count}" for count in classes.values()])

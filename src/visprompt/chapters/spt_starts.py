@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 
 from ..pages import plots
-from ..studies import fair, grids
+from ..studies import fair, grids, statistics
 from .chapter import PARTS, Chapter
 from .spt import COLOURS, PAIR
 
@@ -32,7 +32,7 @@ LEVELS = {
 def spread(rows: pd.DataFrame) -> str:
     """Mean over tasks and seeds with the standard deviation over seeds, as text."""
     by_seed = rows.groupby("seed").test.mean()
-    return plots.spread(by_seed) if len(by_seed) else "–"
+    return statistics.spread(by_seed, statistics.runs(rows)) if len(by_seed) else "–"
 
 
 def starts_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from .. import manifests, papers, paths
 from .. import records as run_records
 from ..errors import BadInput, choose
 from ..studies import plan
+from ..studies.statistics import Cell
 from ..words import EVIDENCE, NOT_RUN
 from . import judging
 from .parameters import Parameters
@@ -44,12 +45,14 @@ class Page:
             alt: for figures: what there is to see, in a sentence.
 
         Raises:
-            BadInput: unknown artifact or evidence, or a figure without `alt`.
+            BadInput: unknown artifact or evidence, a figure without `alt`, or a table's mean over runs that `records` lacks.
         """
         choose("artifact of this notebook", artifact, self.artifacts)
         how = with_age(how, records)
+        leads = isinstance(thing, pd.DataFrame) and any(isinstance(cell, Cell) for cell in thing.to_numpy().flat)
+        thing = linked(thing, artifact, records) if leads else thing
         links = f'<a href="../records/{artifact}.html">record</a> · <a href="#cell-{artifact}">source cell</a>'
-        display(HTML(figure_html(thing, caption, evidence, how, links, alt)))
+        display(HTML(figure_html(thing, caption, evidence, how, links, alt, escape=not leads)))
         self.artifacts[artifact]["shows"].append(
             {"evidence": evidence, "how": how, "caption": caption, "cell": artifact, "records": ids(records)}
         )
@@ -216,6 +219,29 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
         f'{judging.badge(evidence)} <span class="vp-how">{html.escape(how)}</span> '
         f"{links}</figcaption></figure>"
     )
+
+
+def linked(table: pd.DataFrame, artifact: str, records: Sequence[run_records.Record]) -> pd.DataFrame:
+    """A table as HTML, in which every mean leads to its runs on the page of the artifact's records.
+
+    Raises:
+        BadInput: a mean is over runs that are not among the records.
+    """
+    known = {*ids(records)}
+
+    def shown(cell):
+        runs = ids(getattr(cell, "records", ()))
+        if not known.issuperset(runs):
+            raise BadInput(f"{artifact}: a table's {cell!r} is over runs that records= lacks; give it all that are shown.")
+        text = escaped(cell)
+        return f'<a href="../records/{artifact}.html?runs={",".join(runs)}">{text}</a>' if runs else text
+
+    return table.rename(index=escaped, columns=escaped).map(shown)
+
+
+def escaped(thing):
+    """A text as HTML; what is none as it is."""
+    return html.escape(thing) if isinstance(thing, str) else thing
 
 
 def slider_html(pictures: dict[str, Figure], caption: str, alt: str) -> str:

@@ -40,11 +40,6 @@ def style() -> None:
     plt.rcParams["savefig.facecolor"] = "white"
 
 
-def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation (n - 1) of some values, one decimal, as text; of one value there is no deviation."""
-    return f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else "")
-
-
 def with_interval(fit: Mapping | None) -> str:
     """A slope with its interval as text; None stands for one that too few finished trials allow."""
     return "too many censored" if fit is None else f"{fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"

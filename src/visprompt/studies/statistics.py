@@ -10,6 +10,20 @@ from scipy import stats
 from ..errors import BadInput
 
 
+class Cell(str):
+    """A mean as text, with the records of the runs that it is over, so that a page can lead to them."""
+
+    def __new__(cls, text: str, records: Sequence = ()):
+        cell = super().__new__(cls, text)
+        cell.records = list(records)
+        return cell
+
+
+def spread(values: Sequence[float], records: Sequence = ()) -> Cell:
+    """Mean and standard deviation (n - 1) of some values, one decimal; of one value there is no deviation."""
+    return Cell(f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""), records)
+
+
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
     """Mean of independent values with Student's t interval: (mean, low, high).
 
@@ -117,7 +131,7 @@ def group_table(
             return "–"
         seeds = rows.groupby(["seed", "task"]).test.mean().unstack().dropna().mean(axis=1)
         seeds = seeds if len(seeds) else rows.groupby("seed").test.mean()
-        return f"{seeds.mean():.1f} ± {seeds.std(ddof=1):.1f}" if len(seeds) > 1 else f"{seeds.mean():.1f}"
+        return spread(seeds, runs(rows[rows.seed.isin(seeds.index)]))
 
     groups = [group for group in groups if (frame.group == group).any()]
     rows = []
@@ -125,11 +139,18 @@ def group_table(
         mine = frame[frame.variant == variant]
         cells = {group: cell(mine[mine.group == group], frame.task[frame.group == group]) for group in groups}
         rows.append({"method": variant, **cells, "mean": cell(mine, frame.task), "seeds": mine.seed.nunique()})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, dtype=object)
 
 
 def task_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Mean accuracy by variant and task over the seeds, one decimal, as text."""
-    means = frame.groupby(["variant", "task"]).test.mean().unstack()
-    means = means.loc[list(dict.fromkeys(frame.variant)), list(dict.fromkeys(frame.task))]
-    return means.map(lambda value: "–" if np.isnan(value) else f"{value:.1f}").rename_axis(None).rename_axis(None, axis=1)
+    groups = frame.groupby(["variant", "task"])
+    cells = {key: Cell(f"{rows.test.mean():.1f}", runs(rows)) for key, rows in groups}
+    variants, tasks = (list(dict.fromkeys(frame[name])) for name in ("variant", "task"))
+    columns = {task: [cells.get((variant, task), "–") for variant in variants] for task in tasks}
+    return pd.DataFrame(columns, index=variants, dtype=object)
+
+
+def runs(rows: pd.DataFrame) -> list:
+    """The records of some rows; a frame may have none."""
+    return [*rows.get("record", ())]
