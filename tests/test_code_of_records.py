@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import cProfile
 import functools
 import json
 import linecache
@@ -17,6 +18,7 @@ from conftest import small_vit, tiny_task
 
 import visprompt as vp
 from visprompt import records
+from visprompt.data.tasks import group_of
 from visprompt.records import source, store, watch
 from visprompt.theory import ap_toy
 
@@ -349,6 +351,19 @@ def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
     seen.codes[0] = codes[0]
     assert set(seen.units()) == {"notebooks.two_cells:gradient_cells", "notebooks.two_cells:N"}
     assert source.stands(seen.units())
+
+
+def test_a_run_below_a_profiler_is_watched_all_the_same():
+    """cProfile's hook is none that Python can set again: it must end there, not break the run."""
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        with watch.watching() as seen:
+            group_of("letters")
+        group_of("letters")
+    finally:
+        profiler.disable()
+    assert group_of.__code__ in seen.codes.values()
 
 
 def test_two_functions_under_one_name_are_two_runs(stores):

@@ -110,7 +110,7 @@ def watching() -> Iterator[Seen]:
     try:
         yield seen
     finally:
-        sys.setprofile(before)
+        restore(before)
         threading.setprofile(before if STACK[:-1] else None)
         STACK.remove(seen)
         note(seen)
@@ -124,7 +124,12 @@ def unwatched() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.setprofile(before)
+        restore(before)
+
+
+def restore(before) -> None:
+    """Give the hook back to who had it; a profiler in C, such as cProfile, cannot be given it, and ends here."""
+    sys.setprofile(before if callable(before) else None)
 
 
 def note(seen: Seen) -> None:
