@@ -10,7 +10,7 @@ from visprompt.measure.pairs import Side
 from visprompt.measure.starts import time_starts
 from visprompt.models.backbones import load_backbone
 from visprompt.records import store
-from visprompt.studies import bench
+from visprompt.studies import bench, bench_table
 
 MICRO = "vit_micro_patch4_24"
 
@@ -51,7 +51,7 @@ def test_cached_sides_count_what_is_above_the_cache():
 
 @pytest.mark.parametrize("batch", [8, 64])
 def test_a_hundred_prompts_need_no_more_operations_than_the_bare_network(stores, batch):
-    row = bench.macs_row("vit_base_patch16_224", batch)
+    row = bench_table.macs_row("vit_base_patch16_224", batch)
     assert float(row["ratio"]) <= 1 and row["aim"] == "≤ 1.00"
 
 
@@ -63,7 +63,7 @@ def test_a_pair_is_counted_compared_and_kept(stores):
     assert record.values["first"]["parameters"] == record.values["second"]["parameters"]
     units = store.read_code(stores[0] / "code" / f"{record.code}.json")
     assert {"models.blocks:vit_block", "methods.prompts:Deep.extra", "measure.pairs:training_step"} <= set(units)
-    (row,) = bench.pair_rows(record)
+    (row,) = bench_table.pair_rows(record)
     assert row["pair"] == pair.label and " to " in row["range"]
 
 
@@ -90,7 +90,7 @@ def test_inference_returns_to_training():
 def test_epochs_with_and_without_cache_have_one_loss(stores):
     record = pairs.epochs_in_turns("epoch-ap-4", MICRO, "position", "ap", {"block": 4}, repeats=1)
     assert abs(record.values["first"]["loss"] - record.values["second"]["loss"]) < 1e-4
-    assert bench.epoch_rows(record)[0]["aim"] == "≈ 0.50"
+    assert bench_table.epoch_rows(record)[0]["aim"] == "≈ 0.50"
 
 
 def test_starts_hold_the_chosen_images_only():
@@ -107,10 +107,10 @@ def test_theory_is_timed_in_a_batch_and_one_by_one(stores, monkeypatch):
     )
     record = bench.theory("theory-shallow", 2)
     assert asked[:2] == [[0], list(range(24))] and asked[2:26] == [[seed] for seed in range(24)] and len(asked) == 52
-    (row,) = bench.theory_rows(record)
+    (row,) = bench_table.theory_rows(record)
     assert row["pair"] == "shallow ViT, 100 neurons: batched over one by one" and row["aim"] == "≤ 0.20"
     assert "µs a trial and step" in row["note"] and record.values["floor"] > 0
-    assert len(record.values["ratios"]) == 2 and bench.kept_records() == [record]
+    assert len(record.values["ratios"]) == 2 and bench_table.kept_records() == [record]
     names = [label for label, _ in bench.jobs([], "cpu", None, 1)]
     assert names[-3:] == list(bench.THEORIES.values())
 
@@ -131,9 +131,9 @@ def test_a_run_on_mapped_images_is_the_run_on_those_in_memory(stores):
     record = task_memory.task_memory((16, 16, 200), 16)
     mapped, plain = record.values["mapped"], record.values["in memory"]
     assert mapped["test"] == plain["test"] and record.values["images_mb"] == pytest.approx(232 * 768 / 2**20, abs=0.05)
-    (row,) = bench.rows([record]).to_dict("records")
+    (row,) = bench_table.rows([record]).to_dict("records")
     assert row["pair"] == "A run on 200 test images of 16 px: mapped over in memory" and "MiB are added at most" in row["note"]
-    assert bench.kept_records() == [record]
+    assert bench_table.kept_records() == [record]
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_the_command_prints_one_table_and_times_nothing_twice(two_jobs, stores, 
     assert main([*two_jobs, "--again"]) == 0
     assert "timed before" not in capsys.readouterr().err
     assert all(a < b for a, b in zip(times, [p.stat().st_mtime_ns for p in store.files(stores[0], "bench")], strict=True))
-    assert [record.settings["name"] for record in bench.kept_records()] == ["vpt-deep-100", "ivpt"]
+    assert [record.settings["name"] for record in bench_table.kept_records()] == ["vpt-deep-100", "ivpt"]
 
 
 def test_a_failure_does_not_stop_the_others(two_jobs, stores, capsys, monkeypatch):
@@ -178,7 +178,7 @@ def test_a_page_takes_the_record_with_most_rounds(stores):
     pair = bench.pairs(MICRO, "cpu")["vpt-deep-10"]
     for repeats in (2, 3, 1):
         pairs.pair_in_turns("vpt-deep-10", MICRO, pair.first, pair.second, batch_size=1, repeats=repeats)
-    assert [record.settings["repeats"] for record in bench.kept_records()] == [3]
+    assert [record.settings["repeats"] for record in bench_table.kept_records()] == [3]
 
 
 @pytest.mark.refused

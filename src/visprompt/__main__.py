@@ -63,7 +63,8 @@ def artifacts(args) -> None:
 def bench(args) -> None:
     """Ratios of fast forms to plain ones, each pair timed in turns in one process."""
     from .measure.pairs import machine
-    from .studies.bench import MODELS, bench, rows
+    from .studies.bench import MODELS, bench
+    from .studies.bench_table import rows
 
     models = args.models or MODELS.get(args.device.split(":")[0], [])
     found, failed = bench(models, args.device, args.batch_size, args.repeats, args.again)

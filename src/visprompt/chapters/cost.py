@@ -15,7 +15,7 @@ from ..pages.page import Page, boxed
 from ..pages.parameters import Parameters
 from ..progress import progress
 from ..records import Record
-from ..studies import bench
+from ..studies import bench, bench_table
 
 NAMES = {**plots.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
 BLUE, ORANGE, GREY = plots.PALETTE["norm-tune"], plots.PALETTE["ap"], plots.PALETTE["linear-probe"]
@@ -31,7 +31,7 @@ class CostPage(Page):
     def __init__(self, name: str, settings: Parameters):
         super().__init__(name, settings)
         plots.style()
-        self.timed = bench.kept_records()
+        self.timed = bench_table.kept_records()
         self.machines = list(dict.fromkeys(record.settings["machine"] for record in self.timed))
 
     def not_timed(self, what: str, command: str = "make bench") -> None:
@@ -67,14 +67,14 @@ class CostPage(Page):
         """The ratios that one machine measured, a table a model, and folded what they are made of."""
         shown = [r for r in self.of(machine) if r.settings["what"] != "methods"]
         rounds = sorted({r.settings["repeats"] for r in shown})
-        for model, part in bench.rows(shown).groupby("model", sort=False):
+        for model, part in bench_table.rows(shown).groupby("model", sort=False):
             precisions = [name for name in part["precision"].unique() if name]
             columns = RATIOS if len(precisions) < 2 else [*RATIOS[:1], "precision", *RATIOS[1:]]
             rest = ["pair", *(name for name in part.columns if name not in (*columns, "model", "precision"))]
             self.present(
                 part[[name for name in columns if (part[name] != "").any()]],
                 evidence="measured",
-                records=[r for r in shown if bench.model_of(r) == model],
+                records=[r for r in shown if bench_table.model_of(r) == model],
                 caption=f"Bench of {model} on {machine}.",
                 how=f"Median and range of {' or '.join(map(str, rounds))} rounds, {' and '.join(precisions)}.",
             )
@@ -114,7 +114,7 @@ class CostPage(Page):
         for number, (machine, model) in enumerate(groups):
             records = [r for name in bench.AIMS for r in self.of(machine, f"vpt-deep-{name}", model)]
             x = [r.settings["first"]["settings"]["prompt_tokens"] for r in records]
-            ratios = [bench.ratios(r) for r in records]
+            ratios = [bench_table.ratios(r) for r in records]
             y = [statistics.median(values) for values in ratios]
             low, high = ([abs(edge(v) - m) for v, m in zip(ratios, y)] for edge in (min, max))
             size = {"small": "ViT-S", "base": "ViT-B", "large": "ViT-L"}.get(model.split("_")[1], model)
@@ -132,10 +132,10 @@ class CostPage(Page):
     def show_task(self, record: Record) -> None:
         """The time of one VTAB-sized task by method, on the machine of a record."""
         chosen, machine = record.settings, record.settings["machine"]
-        seconds = {slug: bench.task_seconds(slug, record) for slug in record.values}
+        seconds = {slug: bench_table.task_seconds(slug, record) for slug in record.values}
         order = sorted(seconds, key=seconds.get, reverse=True)
         slow, quick = order[0], order[-1]
-        size = f"{bench.TASK_IMAGES} images and {bench.TASK_EPOCHS} epochs at {bench.BASE}"
+        size = f"{bench_table.TASK_IMAGES} images and {bench_table.TASK_EPOCHS} epochs at {bench.BASE}"
         self.present(
             draw_times(seconds, order),
             evidence="measured",

@@ -11,7 +11,7 @@ from ..methods import build_method
 from ..models.backbones import load_backbone
 from ..progress import progress
 from ..records import Record
-from ..studies import bench
+from ..studies import bench, bench_table
 from ..studies.statistics import interval
 from .cost import CostPage, where
 
@@ -85,7 +85,7 @@ def timed_rows(record: Record) -> list[dict]:
 
     rows = []
     for what, column, timed, step in TIMED.values():
-        ratios = bench.ratios(record, timed)
+        ratios = bench_table.ratios(record, timed)
         here = f"{statistics.median(ratios):.3f}"
         spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
         rows.append({**printed(what, column, 3), "iVPT over VPT, here": here, "range here": spread, "of": step})
@@ -98,7 +98,7 @@ def judge_table_8(page: CostPage, record: Record) -> None:
     for claim, (_, _, timed, step) in TIMED.items():
         page.judge(
             f"ivpt.table-8.{claim}",
-            *interval([ratio - 1 for ratio in bench.ratios(record, timed)]),
+            *interval([ratio - 1 for ratio in bench_table.ratios(record, timed)]),
             evidence="measured",
             records=[record],
             note=f"{step.capitalize()} at {bench.BASE} with random weights. {where(record)}",
@@ -229,7 +229,7 @@ def davpt_shares(page: CostPage) -> tuple[list[dict], list[Record]]:
     rows = [{"source": "DA-VPT, Section 4.3.1", "with": "all components", "over VPT": f"{after / before:.3f}"}]
     pair, methods = page.best("da-vpt"), page.best("methods")
     if pair is not None:
-        ratio = statistics.median(bench.ratios(pair))
+        ratio = statistics.median(bench_table.ratios(pair))
         here = {"source": f"here, {pair.settings['machine']}", "with": "DA-VPT, a training step"}
         rows.append({**here, "over VPT": f"{ratio:.3f}"})
     if methods is not None:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from .. import records
 from ..pages import plots
-from ..studies import bench, fair
+from ..studies import bench, bench_table, fair
 from ..studies.statistics import Cell
 from .chapter import PARTS, Chapter
 from .davpt import BLUE, GREEN, ORANGE, POINTS, dots, over, printed_counts, prose
@@ -59,7 +59,7 @@ def components_table(parts: pd.DataFrame) -> pd.DataFrame:
 
 def timed(name: str) -> records.Record | None:
     """The bench record at ViT-Base/16, from a GPU where there is one."""
-    kept = [r for r in bench.kept_records() if r.settings["name"] == name]
+    kept = [r for r in bench_table.kept_records() if r.settings["name"] == name]
     kept = [r for r in kept if r.settings.get("backbone") == bench.BASE]
     return max(kept, key=lambda r: r.settings["device"] == "cuda", default=None)
 
@@ -67,7 +67,7 @@ def timed(name: str) -> records.Record | None:
 def step_ratios() -> dict[str, tuple[list[float], records.Record]]:
     """Time of a training step over VPT-Deep's, round by round, with its record; of what the bench has timed."""
     pair, every = timed("da-vpt"), timed("methods")
-    found = {} if pair is None else {"da-vpt": (bench.ratios(pair), pair)}
+    found = {} if pair is None else {"da-vpt": (bench_table.ratios(pair), pair)}
     if every is not None:
         both = zip(every.values["da-vpt-plus"]["seconds"], every.values["vpt-deep"]["seconds"], strict=True)
         found["da-vpt-plus"] = [a / b for a, b in both], every
