@@ -101,7 +101,8 @@ frame = runs.frame
 # accuracy was taken and used for all tasks and seeds
 # (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a comparison of blocks at one
 # rate compares the rate as well. Validation has 200 images, so differences below three points decide nothing, and a
-# rate that suits `position` need not suit another task. These runs are kept records; they are not done again here.
+# rate that suits `position` need not suit another task. The kept runs were made again after the rates had been taken,
+# with other random streams; the column *below the best* says what the rate that was taken lacks by now.
 
 # %% name="rates" tags=["hide-input"]
 if rates := runs.rates():

@@ -14,6 +14,7 @@ from visprompt.models import loading
 from visprompt.site import recipe_pages
 from visprompt.studies import casting, grids, sweeps
 from visprompt.studies.lab import Lab, LabSettings, Run
+from visprompt.studies.rates import below
 from visprompt.training.protocol import FACTORS, protocol, tries
 from visprompt.training.recipe import Recipe, load_recipe
 
@@ -256,3 +257,8 @@ def test_the_pages_are_made_from_the_manifests():
             assert recipe_pages.html.escape(text) in page
     shown = recipe_pages.differences({}, paths.ROOT)
     assert all(recipe_pages.html.escape(entry["code"]) in shown for _, entry in DIFFERENCES)
+
+
+def test_a_rate_that_was_taken_says_what_it_lacks():
+    tried = {0.1: 90.0, 0.3: 91.5}
+    assert (below(tried, 0.1), below(tried, 0.3), below(tried, 1.0)) == ("1.5", "0.0", "–")

@@ -22,6 +22,7 @@ from ..records import Record
 from ..studies.fair import comparable
 from ..studies.grids import cast
 from ..studies.lab import Run, rate_name
+from ..studies.rates import below
 from ..studies.statistics import Cell, difference, spread
 from ..studies.sweeps import block_rates
 from ..training.loop import tune
@@ -157,14 +158,15 @@ class TableRuns(ApRuns):
             model = build_method(method, backbone, task.classes, **choice)
             field = rate_name(method)
             taken = taken or getattr(load_recipe("quick", method, is_vit), field)
-            tried = {}
+            tried, values = {}, {}
             for rate in RATES[method]:
                 recipe = load_recipe("quick", method, is_vit, **{field: rate})
                 record = tune(model, task, recipe, 0, run=self.p.search)
                 if record is not None:
-                    value = f"{rate:g}: {record.values['val']:.1f}"
+                    values[rate] = record.values["val"]
+                    value = f"{rate:g}: {values[rate]:.1f}"
                     tried[f"rate {len(tried) + 1}"] = f"[{value}]" if rate == taken else value
-            found += [{"backbone": name, "method": label, **tried}] if tried else []
+            found += [{"backbone": name, "method": label, **tried, "below the best": below(values, taken)}] if tried else []
         return found
 
     def rates(self) -> str:

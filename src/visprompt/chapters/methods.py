@@ -21,7 +21,7 @@ from ..pages import diagrams, plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters
 from ..records import Record, recorded, remember
-from ..studies.rates import recipe_at
+from ..studies.rates import below, recipe_at
 
 BACKBONE, CLASSES, BATCH = "vit_base_patch16_224", 100, 64
 FAMILIES = {"vit": "ViT", "resnet": "ResNet", "swin": "Swin"}
@@ -181,11 +181,12 @@ def all_settings() -> list[dict]:
 
 
 def tried_rates(found: dict[str, dict[float, Record]]) -> list[dict]:
-    """Validation accuracy by method and learning rate as rows of HTML, the recipe's rate in bold."""
+    """Validation accuracy by method and learning rate as rows of HTML, the recipe's rate in bold, and what it lacks."""
     rates, rows = sorted({rate for records in found.values() for rate in records}), []
     for slug, records in found.items():
         shown = {rate: f"{record.values['val']:.1f}" for rate, record in records.items()}
         chosen = recipe_at(slug, None).learning_rate
         cells = {rate: f"<b>{text}</b>" if rate == chosen else text for rate, text in shown.items()}
-        rows.append({"method": f"<code>{slug}</code>", **{f"{rate:g}": cells.get(rate, "") for rate in rates}})
+        row = {"method": f"<code>{slug}</code>", **{f"{rate:g}": cells.get(rate, "") for rate in rates}}
+        rows.append({**row, "below the best": below({rate: record.values["val"] for rate, record in records.items()}, chosen)})
     return rows

@@ -1,7 +1,7 @@
 """A method's learning rate for the quick recipe: tried on one task, chosen by validation accuracy."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .. import paths
 from ..data.tasks import load_task
@@ -59,3 +59,8 @@ def search(slug: str, rates: Sequence[float] = (), run: bool = True) -> dict[flo
 def all_searched() -> dict[str, dict[float, Record]]:
     """Method -> rate -> record, of the runs that there are."""
     return {slug: search(slug, run=False) for slug in METHODS if slug not in ELSEWHERE}
+
+
+def below(tried: Mapping[float, float], taken: float) -> str:
+    """By how many points the rate that was taken is below the best one of its row, as text."""
+    return f"{max(tried.values()) - tried[taken]:.1f}" if taken in tried else "–"
