@@ -98,7 +98,8 @@ spt_starts.size_plot(chapter, "spt.figure-3", sized, ["smaller-mae", "mae", "lar
 chapter.end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and ViT-H of MAE.")
 
 # %% [markdown]
-# (a) k-means ends when nothing moves, so its seconds need not grow in proportion; runs shared the machine two by two.
+# (a) The paper writes beside each point how long it took. These runs shared a machine with others, so their seconds
+# would mislead; [](cost_papers.ipynb) has the starts alone, timed in turns.
 # (b) Tasks drawn by one program share grounds and colours: their tokens are nearer to each other than those of birds
 # and cars. (c) One rate, searched at the usual length, serves all lengths. More prompts take more of a fixed
 # attention, so that a length far above the number of patches is another regime than the paper's 100 beside 196.
@@ -110,8 +111,8 @@ chapter.end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-
 #
 # On ImageNet-1K, the paper trains with a growing share of the images. With few, prompts win; with many, full
 # fine-tuning does. Supervised pre-training is the better choice when there is little data. Here a drawn task
-# gives a tenth of its usual training images up to twice as many; the axis shows which of these were run. A run has as many epochs whatever the amount, so few
-# images also mean few steps; the rate is the one searched at the usual amount.
+# gives a tenth of its usual training images up to twice as many; the axis shows which of these were run. A run has as
+# many epochs whatever the amount, so few images also mean few steps; the rate is the one searched at the usual amount.
 
 
 # %% name="spt.figure-4" tags=["hide-input"]

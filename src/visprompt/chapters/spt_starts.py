@@ -78,7 +78,7 @@ def levels_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def share_plot(chapter: Chapter, artifact: str) -> None:
-    """(a) Accuracy by the share of the images that k-means saw, with the seconds of the fit."""
+    """(a) Accuracy by the share of the images that k-means saw."""
     frame = chapter.rows("spt-share", part="mae")
     if not len(frame):
         return
@@ -86,17 +86,12 @@ def share_plot(chapter: Chapter, artifact: str) -> None:
     plain = chapter.rows("pretraining", variants=["SPT-Deep"], tasks="ablation", part="mae")
     fig, ax = plt.subplots(figsize=(7, 3))
     plots.seeds_line(ax, frame, "share", "k-means", color=COLOURS["SPT-Deep"])
-    for share, rows in frame.groupby("share"):
-        seconds = f"{rows.fit_seconds.median():.0f} s"
-        ax.annotate(seconds, (share, rows.test.mean()), xytext=(5, 7), textcoords="offset points")
     if len(plain):
         ax.axhline(plain.test.mean(), ls="--", color="#7f7f7f", label="random sample")
     ax.set(xlabel="training images used by k-means, %", ylabel="test accuracy, %")
-    ax.margins(0.1, 0.25)
     plots.legend_below(fig, [ax])
-    also = f" A fit from a random sample took {plain.fit_seconds.median():.0f} s." if len(plain) else ""
-    caption = f"(a) Mean and range of the seeds. Seconds: median of the whole fit, start and epochs.{also}"
-    chapter.show(artifact, fig, frame, caption, "Accuracy by share of the images, each point with its seconds.")
+    used = pd.concat([frame, plain])
+    chapter.show(artifact, fig, used, "(a) Mean and range of the seeds.", "Accuracy by share of the images that k-means saw.")
     chapter.judge("spt.figure-3.more-images-better", frame, "100 %", "10 %", on="ablation", parts=["mae"])
 
 
