@@ -210,6 +210,8 @@ def test_a_mean_leads_to_its_runs_and_the_rest_of_its_table_is_text():
         "mean": ['<a href="../records/ap.table-1.html?runs=1f2e,3a4b">2.0 ± 1.4</a>', "–"],
         "seeds": [2, 0],
     }
+    assert isinstance(shown.index, pd.RangeIndex)  # which is not shown
+    assert list(page_module.linked(table.set_index("<method>"), "ap.table-1", [one, other]).index) == ["a &lt; b", "c"]
     with pytest.raises(BadInput, match="over runs that records= lacks"):
         page_module.linked(table, "ap.table-1", [one])
 

@@ -236,7 +236,8 @@ def linked(table: pd.DataFrame, artifact: str, records: Sequence[run_records.Rec
         text = escaped(cell)
         return f'<a href="../records/{artifact}.html?runs={",".join(runs)}">{text}</a>' if runs else text
 
-    return table.rename(index=escaped, columns=escaped).map(shown)
+    table = table.map(shown).rename(columns=escaped)
+    return table if isinstance(table.index, pd.RangeIndex) else table.rename(index=escaped)  # numbers are not shown
 
 
 def escaped(thing):
