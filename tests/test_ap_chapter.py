@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import visprompt as vp
+from visprompt.chapters import ap_runs
 from visprompt.chapters.ap import TableParameters, TableRuns, vp_from_layer_0
 from visprompt.chapters.ap_layers import LayerParameters, LayerRuns, dissect
 from visprompt.errors import BadInput
@@ -57,6 +58,17 @@ def test_no_number_of_training_images_is_run_twice(task, few_shot, amounts):
     found = layers_of_ap(few_shot=few_shot, tasks=[task], methods=["ap"]).asked([0])
     runs = [run for run in found if run.settings == {"block": 2}]
     assert sorted(run.train_size or 800 for run in runs) == amounts
+
+
+def test_a_seed_that_is_run_and_kept_counts_once(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(ap_runs, "sweep", lambda runs, lab, label, kept: asked.update(run=runs, kept=kept) or pd.DataFrame())
+    p = TableParameters(backbone="vit_micro_patch4_24", tasks=["position"], methods=["linear-probe"], seeds=[0, 1, 1])
+    with pytest.raises(AttributeError):  # the made-up frame has no runs
+        TableRuns(Page("ap", p), p).frame  # noqa: B018
+    assert {run.seed for run in asked["run"]} == {0, 1} and {run.seed for run in asked["kept"]} == {2, 3}
+    every = [str(run) for run in (*asked["run"], *asked["kept"])]
+    assert len(every) == len(set(every)) == 8  # four seeds, two numbers of images
 
 
 def test_one_seed_has_no_deviation_in_the_tables_of_ap(monkeypatch):

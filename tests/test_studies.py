@@ -100,7 +100,9 @@ def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
     cast = grids.cast("quick", tasks=["position"], methods=["linear-probe", "vpt-deep"])
     halves = [grids.study("benchmark", cast, lab, seeds=[0], part=f"{part}/2") for part in (1, 2)]
     assert [list(half.variant) for half in halves] == [["Linear probe"], ["VPT-Deep"]]
+    both = grids.study("benchmark", cast, lab, seeds=[0], kept_seeds=[0, 1])
     whole = grids.study("benchmark", cast, lab, kept_seeds=[0, 1])
+    assert [*both.variant] == [*whole.variant]  # a seed that is asked for twice counts once
     assert list(whole.variant) == ["Linear probe", "VPT-Deep"] and list(whole.group) == ["structured"] * 2
     for wrong in ("3/2", "0/1", "half"):
         with pytest.raises(BadInput, match="written 1/2"):

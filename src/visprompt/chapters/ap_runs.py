@@ -184,16 +184,17 @@ class ApRuns:
 
     def asked(self, seeds: Sequence[int]) -> list[Run]:
         """The runs of the page with these seeds, each once."""
-        found = [run for name in self.backbones for seed in seeds for run in self.runs_of(name, seed)]
+        found = [run for name in self.backbones for seed in dict.fromkeys(seeds) for run in self.runs_of(name, seed)]
         return list({str(run): run for run in found if run.method in self.p.methods}.values())
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The runs as `sweep` gives them, with "kind", "block", "single" (one block) and "full" (the whole split)."""
-        runs, kept = self.asked(self.p.seeds), self.asked(self.p.kept_seeds)
-        kept += [run for run in runs if not self.is_run_here(run)]
-        if runs or kept:
-            frame = sweep([run for run in runs if self.is_run_here(run)], self.lab, self.page.name, kept=kept)
+        every = self.asked([*self.p.seeds, *self.p.kept_seeds])
+        here = [run.seed in self.p.seeds and self.is_run_here(run) for run in every]
+        if every:
+            runs, kept = ([run for run, mine in zip(every, here, strict=True) if mine is wanted] for wanted in (True, False))
+            frame = sweep(runs, self.lab, self.page.name, kept=kept)
         else:  # nothing of it is possible here
             frame = pd.DataFrame(columns=["backbone", "task", "method", "seed", "train_size", "test", "val", "record", "run"])
         frame = frame.reindex(columns=list(dict.fromkeys([*frame.columns, "block", "kind"])))  # not every slice has AP

@@ -322,6 +322,7 @@ def study(
     """
     rows, left_out = [], {}
     known = with_rates(name, cast, lab, search, part, left_out if lenient else None)
+    kept_seeds = [seed for seed in kept_seeds if seed not in seeds]
     wanted = [(variant, replace(run, seed=seed)) for seed in seeds for variant, run in known]
     if wanted:
         frame = sweep([run for _, run in wanted], lab, name)
