@@ -34,17 +34,8 @@ from . import (
 )
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
-# Jupyter Book's command in the Python that runs this, without colour codes for the logs, and with a process a core for
-# the pages, which the command has no option for.
-START = """
-import functools, os
-from jupyter_book import sphinx
-from jupyter_book.cli.main import main
-from sphinx.util.console import nocolor
-nocolor()
-sphinx.build_sphinx = functools.partial(sphinx.build_sphinx, jobs=len(os.sched_getaffinity(0)))
-main()
-"""
+# Jupyter Book's command in the Python that runs this, without colour codes for the logs.
+START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
 MADE_BY = (tables, number_pages, recipe_pages, claims, front, command_builder, compare)
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")

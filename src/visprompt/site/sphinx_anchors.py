@@ -55,6 +55,4 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", load_mathjax, priority=100)  # before MathJax looks
     app.add_transform(ExactAnchors)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)  # before napoleon adds its markup
-    # It says nothing of it, which would make reading serial; it numbers sections, of which this book has none.
-    app.extensions["sphinx_multitoc_numbering"].parallel_read_safe = True
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
