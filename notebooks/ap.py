@@ -51,7 +51,6 @@ search = False  # do the search for learning rates too, where it has no records 
 
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
-from IPython.display import HTML, display
 
 import visprompt as vp
 from visprompt import papers
@@ -101,12 +100,11 @@ frame = runs.frame
 # accuracy was taken and used for all tasks and seeds
 # (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a comparison of blocks at one
 # rate compares the rate as well. Validation has 200 images, so differences below three points decide nothing, and a
-# rate that suits `position` need not suit another task. The kept runs were made again after the rates had been taken,
-# with other random streams; the column *below the best* says what the rate that was taken lacks by now.
+# rate that suits `position` need not suit another task. The kept runs at the rates that were taken have been
+# made again since, with other random streams; the column *below the best* says what such a rate lacks by now.
 
 # %% name="rates" tags=["hide-input"]
-if rates := runs.rates():
-    display(HTML(rates))
+runs.show_rates()
 
 # %% [markdown]
 # (ap.table-1)=

@@ -262,3 +262,4 @@ def test_the_pages_are_made_from_the_manifests():
 def test_a_rate_that_was_taken_says_what_it_lacks():
     tried = {0.1: 90.0, 0.3: 91.5}
     assert (below(tried, 0.1), below(tried, 0.3), below(tried, 1.0)) == ("1.5", "0.0", "–")
+    assert below({0.1: 90.0}, 0.1) == "–"  # nothing else was tried

@@ -44,13 +44,15 @@ document.addEventListener("DOMContentLoaded", () => {
     main.append(make("div", {className: "runs", tabIndex: 0}, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))));
   }
   const links = elsewhere.map(({id, in: page}) => make("li", {id}, make("a", {href: `${page}#${id}`, textContent: id})));
-  if (links.length) main.append(make("h2", {textContent: "On other pages, which show them too"}), make("ul", {}, ...links));
+  const other = make("section", {}, make("h2", {textContent: "On other pages, which show them too"}), make("ul", {}, ...links));
+  if (links.length) main.append(other);
   const asked = new URLSearchParams(location.search).get("runs")?.split(","), runs = [...rows, ...links];
   if (asked) {  // by a cell of a table: its runs alone
     runs.forEach((run) => { run.hidden = !asked.includes(run.id); });
+    other.hidden = links.every((link) => link.hidden);
     const all = make("button", {type: "button", textContent: "Show all"}), mine = runs.filter((run) => !run.hidden).length;
     const said = make("p", {}, `${mine} of ${runs.length} records, those behind the cell that led here. `, all);
-    all.addEventListener("click", () => { runs.forEach((run) => { run.hidden = false; }); said.remove(); });
+    all.addEventListener("click", () => { [other, ...runs].forEach((part) => { part.hidden = false; }); said.remove(); });
     main.querySelector("p:not(.vp-rehearsal)").after(said);
   }
   const file = URL.createObjectURL(new Blob([JSON.stringify(bundle, null, 1)], {type: "application/json"}));

@@ -17,7 +17,7 @@ from ..methods import build_method
 from ..models.backbones import Backbone
 from ..models.embedded import networks
 from ..pages import plots
-from ..pages.page import Page, boxed
+from ..pages.page import Page
 from ..records import Record
 from ..studies.fair import comparable
 from ..studies.grids import cast
@@ -146,9 +146,10 @@ class TableRuns(ApRuns):
             note = "The size at which AP's lead is least certain."
             self.page.judge(claim, *least, evidence=self.evidence(used)[0], records=used, note=note)
 
-    def search_rows(self, name: str) -> list[dict]:
-        """Validation accuracy of the rates tried on one backbone, from kept records; the rate taken in brackets."""
-        task, found, is_vit, backbone = load_task("position"), [], self.is_vit(name), self.lab.backbone(name)
+    def search_rows(self, name: str) -> tuple[list[dict], list[Record]]:
+        """Validation accuracy of the rates tried on one backbone, the rate taken in brackets; and the kept records."""
+        task, is_vit, backbone = load_task("position"), self.is_vit(name), self.lab.backbone(name)
+        found, used = [], []
         trials = [(method, plots.NAMES[method], {}, None) for method in RATES if method != "ap"]
         by_block = block_rates(self.p.plan, is_vit, backbone.depth)
         trials += [("ap", f"AP, block {block}", {"block": block}, rate) for block, rate in enumerate(by_block)]
@@ -163,21 +164,28 @@ class TableRuns(ApRuns):
                 recipe = load_recipe("quick", method, is_vit, **{field: rate})
                 record = tune(model, task, recipe, 0, run=self.p.search)
                 if record is not None:
+                    used.append(record)
                     values[rate] = record.values["val"]
                     value = f"{rate:g}: {values[rate]:.1f}"
                     tried[f"rate {len(tried) + 1}"] = f"[{value}]" if rate == taken else value
             found += [{"backbone": name, "method": label, **tried, "below the best": below(values, taken)}] if tried else []
-        return found
+        return found, used
 
-    def rates(self) -> str:
-        """The rates that were tried in the quick profile, as HTML; "" where there is no record of them."""
-        quick = self.p.profile == "quick"
-        rows = [row for name in self.backbones for row in self.search_rows(name)] if quick else []
-        if not rows:
-            return ""
-        shown = pd.DataFrame(rows).fillna("–").to_html(index=False, border=0)
-        said = "<table><caption>Rate: validation accuracy in %, the rate taken in brackets.</caption>"
-        return boxed(said + shown[shown.index("<thead") :])
+    def show_rates(self) -> None:
+        """Show the rates that were tried in the quick profile, where there are records of them."""
+        found = [self.search_rows(name) for name in self.backbones] if self.p.profile == "quick" else []
+        rows, used = ([one for part in parts for one in part] for parts in zip(*found, strict=True)) if found else ([], [])
+        if used:
+            table = pd.DataFrame(rows).fillna("–")
+            table["below the best"] = table.pop("below the best")  # last, whatever row has the most rates
+            self.page.present(
+                table,
+                evidence="trend",
+                how="On position, seed 0, 200 validation images.",
+                records=used,
+                caption="Rate: validation accuracy in %, the rate taken in brackets.",
+                cell="rates",
+            )
 
 
 def about(profile: str, artifact: str) -> list[str]:

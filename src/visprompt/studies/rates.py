@@ -62,5 +62,5 @@ def all_searched() -> dict[str, dict[float, Record]]:
 
 
 def below(tried: Mapping[float, float], taken: float) -> str:
-    """By how many points the rate that was taken is below the best one of its row, as text."""
-    return f"{max(tried.values()) - tried[taken]:.1f}" if taken in tried else "–"
+    """By how many points the rate that was taken is below the best one of several, as text."""
+    return f"{max(tried.values()) - tried[taken]:.1f}" if taken in tried and len(tried) > 1 else "–"
