@@ -72,7 +72,7 @@ PAGES = sorted(str(p) for p in Path("book").rglob("*") if p.is_file() and "recor
 MANIFESTS = sorted(str(p) for p in Path("data_manifests").rglob("*.*") if "weights" not in p.parts)
 SETTINGS = [f"data_manifests/{name}.yaml" for name in ("backbones", "tasks", "recipes")]
 
-# A sweep is a list of jobs, as `visprompt plan --jobs` writes it: {"jobs": [{"name", "notebook", "parameters", "minutes",
+# A sweep is a list of jobs, as `visprompt batches --out` writes it: {"jobs": [{"name", "notebook", "parameters", "minutes",
 # "after"}]}. Every job is a papermill run of a notebook that is narrowed to some of its runs.
 SWEEP = str(config.get("sweep") or "")
 JOBS = {}

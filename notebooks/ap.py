@@ -88,8 +88,9 @@ page.checked("VP is AP at layer 0, the image: largest difference of the logits",
 # Each run fits one method on one task with one seed and leaves a record. The seed decides the head's start, the
 # order of the batches and, for a concatenated prompt, its start; the images of a task are the same for all seeds.
 # The reported accuracy is that of the last epoch on the test split. AP and the linear probe keep the activations
-# below their first trained block. In the quick profile seed 0 is run here; the other seeds, and the search for
-# learning rates, are records that the project keeps (each names its commit, date and hardware).
+# below their first trained block. In the quick profile `position` with seed 0 is run here where it has no record;
+# the other tasks and seeds, and the search for learning rates, are records that the project keeps (each names its
+# commit, date and hardware).
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 frame = runs.frame
@@ -99,9 +100,10 @@ frame = runs.frame
 # trains nothing else), the same budget for all, on the task `position` with seed 0; the rate with the best validation
 # accuracy was taken and used for all tasks and seeds
 # (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a comparison of blocks at one
-# rate compares the rate as well. Validation has 200 images, so differences below three points decide nothing, and a
-# rate that suits `position` need not suit another task. The kept runs at the rates that were taken have been
-# made again since, with other random streams; the column *below the best* says what such a rate lacks by now.
+# rate compares the rate as well. 200 validation images give a standard error of two to three points, so that
+# neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit another task. The runs
+# shown use other random streams than those by which the rates were chosen; the last column says how far the recipe's
+# rate is below the best of its row.
 
 # %% name="rates" tags=["hide-input"]
 runs.show_rates()
@@ -150,7 +152,7 @@ page.not_run(
 
 # %% [markdown]
 # (ap.table-3)=
-# ## Table 3: Few-shot accuracy on VTAB-1K
+# ## Table 3: Few-shot accuracy on VTAB-1k
 #
 # The paper repeats Table 1 with 1000 training images a task. In the quick profile "few" is a fifth of the training
 # split.
@@ -163,7 +165,7 @@ ap.judge_averages(page, "ap.table-3")
 page.printed("ap.table-3", "Table 3 as printed")
 page.not_run(
     "ap.table-3",
-    why="VTAB-1K with ResNet-101 and ViT-Large/16 needs the published weights and the data.",
+    why="VTAB-1k with ResNet-101 and ViT-Large/16 needs the published weights and the data.",
 )
 
 # %% [markdown]
@@ -195,7 +197,7 @@ page.not_run(
 # (ap.table-5)=
 # ## Table 5: AP against VP on CLIP and Swin
 #
-# AP is above VP on most of seven data sets for CLIP's ViT-B/32 and for Swin-B.
+# AP is printed above VP on all seven data sets for CLIP's ViT-B/32, and on all but EuroSAT for Swin-B.
 
 # %% name="ap.table-5" tags=["hide-input"]
 printed = papers.published("ap.table-5")

@@ -36,7 +36,7 @@ p, page = ap_cost.opened("ap_cost", globals())
 #
 # NORM-TUNE trains one scale and one shift per channel, shared by all positions; AP trains one value per channel
 # *and* position, shared by all images. So AP on one layer has as many entries as the layer has positions, times
-# NORM-TUNE's shifts there. Proposition 1 (in [](ap_theory.ipynb)) says when the two coincide.
+# NORM-TUNE's shifts there. {ref}`Proposition 1 <ap.proposition-1>` says when the two coincide.
 
 # %% name="ap.figure-3" tags=["hide-input"]
 page.show(
@@ -96,10 +96,11 @@ page.judge(
 )
 
 # %% [markdown]
-# Time and memory, measured. Random weights serve as well as any. AP is timed without cached activations, as the
-# paper runs it; the last block of the ViT computes the class token alone, as everywhere in this book. The times of one backbone come from one process in which the methods take turns, so that the
-# machine's drift meets them alike; the peak memory of each method comes from a process of its own. On a CPU the
-# batches are small, so weights count for more of the memory than at the paper's 128.
+# Time and memory, measured. Random weights serve as well as any. AP is timed without cached activations, as the paper
+# runs it; the last block of the ViT computes the class token alone, as everywhere in this book. The times of one
+# backbone come from one process in which the methods take turns, so that the machine's drift meets them alike; the
+# peak memory of each method comes from a process of its own. On a CPU the batches are small, so weights count for
+# more of the memory than at the paper's 128.
 
 # %% name="table-2-measured" tags=["hide-input"]
 timed, peaks = ap_cost.timings(p)

@@ -166,8 +166,9 @@ page.not_run(
 # (ap.figure-6)=
 # ## Figure 6: Sample complexity by prompted layer
 #
-# Theorem 1 says that a deep-layer AP on a ViT needs more training samples than a shallow one. The paper plots
-# accuracy against the training-set size for several layers of ViT-Large/16.
+# The paper reads {ref}`Theorem 1 <ap.theorem-1>`, which bounds the samples of a two-layer ViT from above, as saying
+# that a deep-layer AP on a ViT needs more training samples than a shallow one. It plots accuracy against the
+# training-set size for several layers of ViT-Large/16.
 
 # %% name="ap.figure-6" tags=["hide-input"]
 if runs.vits and with_ap:
@@ -234,8 +235,8 @@ page.not_run(
 # (ap.figure-a2)=
 # ## Figure A2: AP and VPT layer by layer
 #
-# VPT restricted to one layer, block by block, below AP. It is AP by concatenation where the prompts' outputs are
-# dropped after the block.
+# The paper puts VPT's prompts into one block at a time and finds them below AP. VPT at one block is AP by
+# concatenation, but for its prompts' outputs, which are dropped behind the block.
 
 # %% name="ap.figure-a2" tags=["hide-input"]
 page.not_run(
@@ -274,7 +275,7 @@ page.not_run(
 # ## Table A4: AP on several layers
 #
 # Prompts on the first three or five blocks at once: the paper sees hardly more accuracy for much more memory. One
-# rate serves all prompts of a run, chosen as on [](ap.ipynb); alone, the first block wants a smaller rate than the third.
+# rate serves all prompts of a run, chosen as on [](ap.ipynb).
 
 # %% name="ap.table-a4" tags=["hide-input"]
 if runs.vits and with_ap:

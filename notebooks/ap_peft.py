@@ -36,7 +36,7 @@ WHY = "The accuracies need ViT-Large/16's published weights and the 19 data sets
 # (ap.table-4)=
 # ## Table 4: AP against PEFT methods
 #
-# AP beside bias tuning, LoRA, VPT, GateVPT, E2VPT, adapters and SSF on ViT-Large/16. Widths of adapters and numbers
+# AP beside bias tuning, LoRA, VPT, Gate-VPT, E2VPT, adapters and SSF on ViT-Large/16. Widths of adapters and numbers
 # of gated prompts are not stated; for them the integer whose count is nearest to the printed one is taken, and says so.
 
 # %% name="ap.table-4" tags=["hide-input"]
@@ -69,8 +69,8 @@ if turns is not None:
         records=[turns],
         how=f"Median of 3 rounds at batch {given['batch_size']}, float32, random weights, ViT-Large/16, on "
         f"{ap_cost.machine(turns)}. Adapters at this book's default widths.",
-        caption="Time of a training step and throughput beside AP's. The printed throughput of AdapterFormer is a third "
-        "of AP's, that of VPT and the adapters lower as well.",
+        caption="Time of a training step and throughput beside AP's. The printed throughput of AdaptFormer (AdapterFormer "
+        "in the paper) is a third of AP's, that of VPT and the adapters lower as well.",
     )
     faster, told = ap_cost.ratio(turns, "train_seconds", "ap", "lora"), f"At batch {given['batch_size']}."
     page.judge("ap.table-4.ap-time-below-lora", *faster, evidence="measured", records=[turns], note=told)

@@ -18,6 +18,11 @@
 # ($v_1$ or $v_2$) decides the label, while the other $P-1$ are all $v_3$ or all $v_4$. This page builds that
 # model and checks each statement on its own data, so all evidence here is `derived`.
 #
+# The four patterns $v_1$ to $v_4$ are of length 1, and $\gamma = v_3^\top v_4$; after the first layer they are called
+# $e_1$ to $e_4$. Tokens carry Gaussian noise of deviation $\sigma$. In layer $l$ a query is $\beta_l$ times its
+# token, and so is a key, permuted by $P_x$; $\beta$ is called the attention strength. $f$ is the output, $y = \pm 1$
+# the label, $\eta$ the step size; A1, A2, … are the paper's equations.
+#
 # **What had to be decided.** The paper leaves some things open. Each choice below has a reason, but step size,
 # noise, balanced batches and the smallest $P$ were settled after trial runs that showed what the others do, so
 # this is no blind test. The claims on gradients, noise, attention and the second stage were written after short

@@ -38,10 +38,12 @@ plots.style()
 # (ap.proposition-1)=
 # ## Proposition 1: When AP equals normalisation tuning
 #
-# **What the paper says.** AP on a layer gives the same output as tuning that layer's normalisation if, for
-# CNNs, $\gamma_d/\sigma_d = 1$ and all positions share one perturbation, with $\beta_d = w_d \delta + \mu_d$;
-# and for ViTs, if $\gamma_d/\sigma_{b,p} = 1$ and the token means $\mu_p$ are shared by all samples, with
-# $\beta_d = \delta_{p,d} + \mu_p$.
+# **What the paper says.** AP on a layer gives the same output as tuning that layer's normalisation if, for CNNs,
+# $\gamma_d/\sigma_d = 1$ and all positions share one perturbation, with $\beta_d = w_d \delta + \mu_d$; and for ViTs,
+# if $\gamma_d/\sigma_{b,p} = 1$ and the token means $\mu_p$ are shared by all samples, with $\beta_d = \delta_{p,d} +
+# \mu_p$. Here $\gamma_d$ and $\beta_d$ are the norm's scale and shift of channel $d$, $\mu$ and $\sigma$ the mean and
+# deviation that it takes out, $w_d$ the weights that give channel $d$, $b$ a sample and $p$ a position; $\gamma$,
+# $\beta$ and $\sigma$ mean other things on [](ap_theory.ipynb).
 #
 # **What was run.** Both sides in float64 on random features that meet the conditions, then with one condition
 # dropped at a time. In a dropped case the freer side is fitted to the other by least squares, so a gap means
@@ -83,7 +85,7 @@ for claim, value in (
 # $\delta_{p,d} = \beta_d - \mu_p$ are covered, out of one number per token and channel; and
 # $\gamma_d = \sigma_{b,p}$ for all tokens at once asks that all tokens have one scale. Two things outside the
 # statement: the epsilon of a real layer breaks the identity at its own size, and a zero-padded 3x3
-# convolution (A5 has no neighbours) breaks it at the border.
+# convolution breaks it at the border (the paper's A5 is a 1x1 convolution).
 
 # %% [markdown]
 # **What the proposition does not say.** It is "if", not "only if", and about one layer's output, not about

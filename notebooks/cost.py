@@ -47,7 +47,8 @@ page = cost.CostPage("cost", p)
 # itself before it measured. *By operations* is the ratio that counted multiply-adds, forward and backward, would give.
 # "a / b" are the two sides. `make bench` leaves records; `make notebook NAME=cost` then shows this machine's too.
 #
-# How to read the rows of cached activations. The aim $(L - l) / L$ supposes a plain step that goes through all $L$
+# How to read the rows of cached activations. With the first trained thing in front of block $l$ of $L$, what lies
+# below is computed once. The aim, $(L - l) / L$ of the plain time, supposes a plain step that goes through all $L$
 # blocks both ways. Autograd already stops its way back at block $l$, so the plain step costs $L + (L - l)$ block
 # passes and the cached one $2 (L - l)$; their ratio, $2(L - l) / (2L - l)$, is what can be reached. The last blocks
 # come below it, because the last one computes the class token alone. DA-VPT maps classes to prompts again once an
@@ -97,7 +98,7 @@ page.present(
 # 800 training images, 100 epochs, ViT-Base/16: 80,000 images through a training step. The time is the measured step
 # times the number of steps, and for methods with a cache the one pass that fills it. Each method has its default
 # settings. What comes once or once an epoch is left out: SPT's start, DA-VPT's clusters, evaluation. E2VPT trains
-# twice, before and after it prunes. Nobody among the papers prints this number.
+# twice, before and after it prunes. Of the papers only iVPT prints such a time ({ref}`Table 8 <ivpt.table-8>`).
 
 # %% name="vtab" tags=["hide-input"]
 for machine in page.machines:

@@ -50,7 +50,7 @@ page.show(
     pd.DataFrame(cost_papers.counted_rows(counts)),
     evidence="derived",
     how="Counted on shapes. VPT's number of prompts is fitted to its printed parameters; the paper does not state it.",
-    caption="Parameters and operations of one image, beside the printed ones. DAM-VP is not of this package.",
+    caption="Parameters and operations of one image, beside the printed ones. DAM-VP is not part of this package.",
 )
 for claim, id in {
     "vpt-operations": "vpt-operations",
@@ -91,8 +91,8 @@ if record is not None:
 page.printed("ivpt.table-8", "Table 8 as printed")
 page.not_run(
     "ivpt.table-8",
-    why="The printed milliseconds, minutes and megabytes belong to an RTX 2080 Ti; DAM-VP is not of this package; "
-    "accuracy needs the published weights and VTAB-1K."
+    why="The printed milliseconds, minutes and megabytes belong to an RTX 2080 Ti; DAM-VP is not part of this package; "
+    "accuracy needs the published weights and VTAB-1k."
     + ("" if record is not None else " The ratio of iVPT to VPT has not been timed here yet."),
 )
 
@@ -176,8 +176,9 @@ if not used:
 # ## Printed counts that the architecture does not give
 #
 # Every count of parameters and operations that the papers print was built and counted. A count agrees when it rounds
-# to the printed one. Some rows cannot be judged: the setting is not stated and was fitted, or the method is not of
-# this package. Below are the rows that disagree, those with the same numbers together; the whole list follows folded.
+# to the printed one. Some rows cannot be judged: the setting is not stated and was fitted, or the method is not part
+# of this package. Below are the rows that disagree, those with the same numbers together; the whole list follows
+# folded.
 
 # %% name="counts" tags=["hide-input"]
 told = cost_papers.told_counts(counts)

@@ -22,8 +22,8 @@
 # \mathcal{L}_{\text{ML}}(\mathbf{p}, \mathbf{x}_{cls}). $$
 #
 # k-means over the classes' mean features says which prompt stands for which classes, again after each epoch.
-# **DA-VPT+** trains the biases of keys and values and the class token as well. [](methods.ipynb) has the equations,
-# Figures 1 and 2 and Theorem 1. Components, guided blocks, attention and weights are on [](davpt_parts.ipynb).
+# **DA-VPT+** trains the biases of keys and values and the class token as well. [](methods_davpt.ipynb) has the
+# equations, Figures 1 and 2 and Theorem 1. Components, guided blocks, attention and weights are on [](davpt_parts.ipynb).
 #
 # **What this page can settle.** Parameters and sums hold exactly (`derived`). In the quick profile accuracies come from
 # small backbones and small tasks (see [](../data.md) and [](../backbones.md)): they are a `trend`, a direction and
@@ -66,10 +66,10 @@ page = chapter.page
 # epochs of batches of 32, AdamW, a warm-up over the first tenth of the steps, then a cosine, no augmentation, and the
 # accuracy of the last epoch. A search tries three learning rates for a cell of the benchmark, 0.2, 1 and 5 times the
 # method's own in `data_manifests/recipes.yaml`; the best on 200 validation images with seed 0 is taken for all seeds.
-# Every method has the same budget, and the table below says how many cells were searched. The ablations take the rate that
-# was found for their method. In the paper profile what was chosen is trained again on all 1,000 images of a task of VTAB-1K;
-# [](../recipes.md) has every field and its source. In the quick profile
-# seed 0 of three methods on one task is run on this page; the rest are records that the project keeps.
+# Every method has the same budget, and the table below says how many cells were searched. The ablations take the rate
+# that was found for their method. In the paper profile what was chosen is trained again on all 1,000 images of a task
+# of VTAB-1k; [](../recipes.md) has every field and its source. In the quick profile seed 0 of three methods on one
+# task is run on this page; the rest are records that the project keeps.
 #
 # An accuracy on 200 validation images has a standard error of two to three points, so the choice of a rate is a
 # noisy one, and differences of a point say something only over several seeds and tasks.
@@ -86,7 +86,7 @@ chapter.show_recipe(chapter.rows("benchmark", "pretraining"), more)
 # (davpt.table-1)=
 # ## Table 1: Mean accuracy on three pre-trainings
 #
-# The paper's main table compares methods on FGVC (five fine-grained sets) and VTAB-1K, from supervised, MAE and
+# The paper's main table compares methods on FGVC (five fine-grained sets) and VTAB-1k, from supervised, MAE and
 # MoCo-v3 pre-training. Its cells are lost. The text gives what DA-VPT+ gains over VPT-Deep, over E2VPT
 # {cite}`han2023` and over full fine-tuning. These gains can be added to the means that SPT {cite}`spt` prints for the
 # same three baselines: if everybody used the same published numbers, all sums give the same DA-VPT+.
@@ -97,14 +97,14 @@ page.show(
     "davpt.table-1",
     sums.round(2),
     evidence="derived",
-    how="Added from printed numbers; of VTAB-1K the mean of the three group means.",
+    how="Added from printed numbers; of VTAB-1k the mean of the three group means.",
     caption="What the printed gains make of DA-VPT+ on the supervised ViT-Base/16, in % and points.",
 )
 off = (sums["DA-VPT+, FGVC"] - float(davpt.prose()["fgvc-mean"])).abs().max()
 note = "The gain over full fine-tuning is the lower end of the printed range."
 page.judge("davpt.table-1.fgvc-consistent", round(off, 10), evidence="derived", note=note)
 note = "The gain over full fine-tuning is the upper end of the printed range."
-page.judge("davpt.table-1.vtab-consistent", np.ptp(sums["DA-VPT+, VTAB-1K"]), evidence="derived", note=note)
+page.judge("davpt.table-1.vtab-consistent", np.ptp(sums["DA-VPT+, VTAB-1k"]), evidence="derived", note=note)
 found = {part: rows for part in PARTS if len(rows := davpt.methods_on(chapter, part))}
 if found:
     caption = "Test accuracy in %, mean and standard deviation over seeds, by group of tasks. The self-supervised backbones "
@@ -132,7 +132,7 @@ for part in ("mae", "mocov3"):
     davpt.judge_even_more(chapter, part, supervised)
 why = "the cells with its numbers of prompts are lost, and here DA-VPT+ has as many prompts as VPT-Deep and trains more"
 page.not_judged("davpt.table-1.fewer-prompts-and-parameters", why)
-chapter.end("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets and the published weights.")
+chapter.end("davpt.table-1", "FGVC and VTAB-1k on ViT-Base/16 need the data sets and the published weights.")
 
 # %% [markdown]
 # Two things set the quick profile's runs apart from the paper's. A small backbone is cheap to tune whole and several
@@ -145,17 +145,16 @@ chapter.end("davpt.table-1", "FGVC and VTAB-1K on ViT-Base/16 need the data sets
 # (davpt.table-2)=
 # ## Table 2: Semantic segmentation
 #
-# The paper puts DA-VPT into SETR-PUP {cite}`zheng2021` on a ViT-Large and reports mIoU on ADE20K and PASCAL Context, near
-# full fine-tuning at 4.3 % of its trained parameters. The cells are lost. The share of parameters follows from the
-# architecture but for the number of prompts, which the text does not give: 20 a block are the reading here, and the
-# range is that of 5 to 100. Other counts are on the page [](cost.ipynb).
+# The paper puts DA-VPT into SETR-PUP {cite}`zheng2021` on a ViT-Large and reports mIoU on ADE20K and PASCAL Context,
+# near full fine-tuning at 4.3 % of its trained parameters. The cells are lost. The share of parameters follows from
+# the architecture but for the number of prompts, which the text does not give: 20 a block are the reading here, and
+# the range is that of 5 to 100. Other counts are on [](cost_papers.ipynb).
 #
 # **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
-# and a linear head reads the patches, since a hundred steps are too few for SETR-PUP's convolutions. Validation chooses
+# and a linear head reads the patches: the hundred steps are too few for SETR-PUP's convolutions, and may be too few for
+# what a method adds to pay. Validation chooses
 # each method's rate from as many as any other's. The paper gives its two losses for one label an image; here a patch
 # has a class of its own, and a class token that of every object in the picture.
-#
-# A hundred steps of sixteen pictures are few: what a method adds may need more than that before it pays.
 
 # %% name="davpt.table-2" tags=["hide-input"]
 table, shares, reading = davpt.segmentation_shares()
@@ -207,9 +206,9 @@ chapter.end("davpt.table-3", why)
 # ## Table 5: Data set specifications
 #
 # The paper's table lists its data sets and splits; only the caption is left. Below are the tasks that stand in for
-# them in the quick profile; [](../data.md) shows their images. A count of names corrects one phrase: VTAB-1K has 19
+# them in the quick profile; [](../data.md) shows their images. A count of names corrects one phrase: VTAB-1k has 19
 # *tasks*, as the appendix says, on fewer data sets, since CLEVR, dSprites and SmallNORB give two each. Oxford Flowers
-# is in FGVC and in VTAB-1K.
+# is in FGVC and in VTAB-1k.
 
 # %% name="davpt.table-5" tags=["hide-input"]
 taken = {part: names for part, names in chapter.cast.tasks.items() if part in ("benchmark", "pretraining", "fine")}
@@ -238,7 +237,7 @@ chapter.end("davpt.table-5", "The data sets themselves are not part of this proj
 
 # %% [markdown]
 # (davpt.table-7)=
-# ## Table 7: VTAB-1K per task
+# ## Table 7: VTAB-1k per task
 #
 # The per-task accuracies behind Table 1. Caption and cells are gone; the caption of Table 1 refers to it.
 
@@ -253,7 +252,7 @@ if len(rows):
         gain = wide["DA-VPT+"] - wide["VPT-Deep"]
         note = f"{gain.shape[1]} tasks; the interval is over"
         chapter.judge_values("davpt.table-7.most-tasks", 100 * (gain > 0).mean(axis=1), [*both.record], note)
-chapter.end("davpt.table-7", "The 19 tasks of VTAB-1K need their images and the published weights.")
+chapter.end("davpt.table-7", "The 19 tasks of VTAB-1k need their images and the published weights.")
 
 # %% [markdown]
 # ## Real weights, real images

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # DA-VPT: which part does what
 #
-# *Prompt Distribution Matters: Tuning Visual Prompt through Semantic Metric Guidance* {cite}`davpt` taken apart: its two
-# losses and its biases, the guided blocks, the weights and numbers of prompts, and where class token and prompts look.
-# The method, its main tables and how the runs were made are on [](davpt.ipynb).
+# *Prompt Distribution Matters: Tuning Visual Prompt through Semantic Metric Guidance* {cite}`davpt` taken apart: its
+# two losses and its biases, the guided blocks, the weights and numbers of prompts, and where class token and prompts
+# look. The method, its main tables and how the runs were made are on [](davpt.ipynb).
 #
 # **What this page can settle.** Costs at the paper's size are counted and measured. Accuracies of the quick profile are
 # a `trend` on small backbones and small tasks of this project ([](../data.md), [](../backbones.md)); the paper's own
@@ -63,7 +63,7 @@ off = max(abs(gain["losses"] + gain["bias"] - gain["all"]) for gain in parts.pri
 page.judge("davpt.table-4.sums", round(off, 10), evidence="derived")
 frame = chapter.rows("davpt-parts", variants=list(parts.STEPS))
 if len(frame):
-    caption = "Components on that task: test accuracy in %, gain over VPT-Deep in points (mean, and the seeds with least and "
+    caption = "Components of DA-VPT: test accuracy in %, gain over VPT-Deep in points (mean, and the seeds with least and "
     caption += "most), and the gains that the text prints."
     chapter.show("davpt.table-4", parts.components_table(frame), frame, caption)
 everything = davpt.methods_on(chapter, "supervised")
@@ -260,15 +260,16 @@ chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 #
 # In the left panel a guided block that is not the last still has its prompts thrown away behind it; what differs is
 # whose patches the first loss compares with, and how much of the network lies behind. k-means in the quick profile
-# works on a few dozen class means of a small width, which takes so little time that the call itself weighs in; on CUB
-# it has five times as many and twelve times as wide ones. It starts from the last centroids, so once classes stay where
+# works on a few dozen class means of a small width, which takes so little time that the call itself weighs in; CUB has
+# 200 classes and ViT-B/16 a width of 768. It starts from the last centroids, so once classes stay where
 # they are it stops after one round.
 
 # %% [markdown]
 # (davpt.figure-5)=
 # ## Figure 5: Loss weights and prompt numbers
 #
-# On CUB and from three pre-trainings the paper varies $\beta$, $\lambda$, the number of prompts in the guided block
+# On CUB and from three pre-trainings the paper varies the two losses' weights $\beta$ (patches) and $\lambda$ (class
+# token), the number of prompts in the guided block
 # (the clusters of classes) and in the others. By its caption the best weights lie below 1 and accuracy depends more
 # on the guided block's number than on the others'. Here everything else stays at the default: weights 0.1, as many
 # guided prompts as others.

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # iVPT: prompts connected across layers
+# # iVPT: prompts connected across blocks
 #
 # VPT-Deep {cite}`jia2022visual` learns the prompts of every block on their own. iVPT {cite}`ivpt` connects them, in
 # three parts:
@@ -25,8 +25,8 @@
 # $$ \hat P^{l} = P^{l} + \gamma^{l-1} P^{l-1}, \qquad \tilde Z^{l+1}[\Omega^{l}] = Z^{l+1}[\Omega^{l}] + P_{re}^{l}. $$
 #
 # Where the paper is silent, this project chose: $\gamma$ starts at the identity and $P_{re}$ at zero, so that training
-# starts as CDC; salience is the mean over heads. The three drawings of the paper are on [](methods.ipynb), its
-# Table 8 and all its counts of parameters on [](cost.ipynb).
+# starts as CDC; salience is the mean over heads. The three drawings of the paper are on
+# [](methods_ivpt.ipynb), its Table 8 and all its counts of parameters on [](cost_papers.ipynb).
 #
 # **What this page can settle.** The paper's own arithmetic, exactly (`derived`). Its accuracies only as a `trend`: the
 # quick profile's small backbones and tasks, which this project made (see [](../data.md) and [](../backbones.md)), show
@@ -68,20 +68,20 @@ page = chapter.page
 # %% [markdown]
 # ## How the runs were made
 #
-# One recipe of `data_manifests/recipes.yaml`, the same for all methods but for the learning rate; the table below is read
-# off the records of the runs. A **search** takes each cell, that is each method on each task and backbone, with the same
-# budget: 0.2, 1 and 5 times the recipe's rate, with seed 0, and the best accuracy on the 200 validation images. The table
-# says how many cells had one. Parts, structures and token numbers have searches of their own; other sizes of the backbone
-# take the rate of the middle one. In the paper profile what was chosen so is trained again on all 1,000 images of a task of
-# VTAB-1k. The reported accuracy is that of the last epoch on the test split.
+# One recipe of `data_manifests/recipes.yaml`, the same for all methods but for the learning rate; the table below is
+# read off the records of the runs. A **search** takes each cell, that is each method on each task and backbone, with
+# the same budget: 0.2, 1 and 5 times the recipe's rate, with seed 0, and the best accuracy on the 200 validation
+# images. The table says how many cells had one. Parts, structures and token numbers have searches of their own; other
+# sizes of the backbone take the rate of the middle one. In the paper profile what was chosen so is trained again on
+# all 1,000 images of a task of VTAB-1k. The reported accuracy is that of the last epoch on the test split.
 #
 # Two hundred validation images have a standard error of two to three points, so a search of three rates is coarse, and
 # a method may owe a point or two to its luck. The quick profile's backbones have eight blocks and 36 patches. Ten
 # prompt tokens, and ten reinforced patches, are a far larger share here than on a ViT-B/16 with 196 patches. All this
 # shows a trend, never a reproduction.
 #
-# This paper leaves rates and batch size out: its recipe in the paper profile searches around a rate of 1 with VPT's batch.
-# The paper crops and flips every task. On structured ones that moves what they ask for, so here it does not take place
+# The paper states no rates and no batch size; the paper profile searches around a rate of 1, with VPT's batch. The
+# paper crops and flips the images of every task. That can change the answer on a structured task, so it is left out
 # there. [](../recipes.md) has every field and its source.
 
 # %% name="recipe" tags=["hide-input"]
@@ -98,7 +98,7 @@ chapter.show_recipe(chapter.rows("benchmark", "sizes", "pretraining"), more)
 # as many parameters as VPT. Its row "SPT" is sensitivity-aware tuning, not the Self-Prompt Tuning of this book.
 # The table here has one task of each group and those of the listed methods that this package has, at one number of
 # prompts. The parameter columns are counted on each model as it was trained; where the paper's own counts come from
-# is on [](cost.ipynb).
+# is on [](cost_papers.ipynb).
 
 # %% name="ivpt.table-1" tags=["hide-input"]
 LISTED = ["Full fine-tuning", "Linear probe", "BIAS", "VPT-Deep", "EXPRESS", "E2VPT", "iVPT"]
@@ -129,9 +129,9 @@ chapter.end("ivpt.table-1", ivpt.SCALE)
 # (ivpt.table-5)=
 # ## Table 5: Other backbones
 #
-# iVPT above VPT on ViT-B, ViT-L, ViT-H and Swin-B, by the most on ViT-B. The trend has three widths of one
-# architecture. No Swin is run: it has no class token whose attention AR could follow, and the paper does not say what
-# AR does there (the paper profile runs CDC and DA alone on it).
+# The paper has iVPT above VPT on ViT-B, ViT-L, ViT-H and Swin-B, by the most on ViT-B. The trend has three widths of
+# one architecture. No Swin is run: it has no class token whose attention AR could follow, and the paper does not say
+# what AR does there (the paper profile runs CDC and DA alone on it).
 
 # %% name="ivpt.table-5" tags=["hide-input"]
 sizes = ivpt.of_sizes(chapter)
@@ -175,23 +175,22 @@ page.printed("ivpt.table-6", "Table 6 as printed")
 chapter.end("ivpt.table-6", ivpt.PRE_WHY)
 
 # %% [markdown]
-# Gate-VPT has prompts at the first block alone, with gates and temperatures; the other two have prompts at all. On the
-# MAE backbone the head reads the mean of the patches, since the class token was not trained. AR still follows the
-# class token's attention there, which is then a poor guide to what matters.
+# Gate-VPT has prompts at the first block alone, with gates and temperatures; VPT-Deep and iVPT have prompts at every
+# block. On the MAE backbone the head reads the mean of the patches, since the class token was not trained. AR still
+# follows the class token's attention there, which is then a poor guide to what matters.
 
 # %% [markdown]
 # (ivpt.table-7)=
 # ## Table 7: Semantic segmentation
 #
-# On ADE20K with SETR's decoder {cite}`zheng2021` the paper uses CDC and DA alone, and iVPT comes out above VPT at the same
-# number of parameters, and higher still with a hundred prompts.
+# On ADE20K with SETR's decoder {cite}`zheng2021` the paper uses CDC and DA alone, and iVPT comes out above VPT at the
+# same number of parameters, and higher still with a hundred prompts.
 #
 # **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
-# and a linear head reads the patches, since a hundred steps are too few for SETR-PUP's convolutions; "more prompts" are
-# thirty, of 36 patches. The column of parameters is counted with SETR-PUP as MMSegmentation builds it for ADE20K: a
-# little less than printed in every row, and the same differences between the rows; [](cost.ipynb) has them one by one.
-#
-# A hundred steps of sixteen pictures are few: what a method adds may need more than that before it pays.
+# and a linear head reads the patches: the hundred steps are too few for SETR-PUP's convolutions, and may be too few
+# for what a method adds to pay. "More prompts" are thirty, beside 36 patches. The column of parameters is counted
+# with SETR-PUP as MMSegmentation builds it for ADE20K: a little less than printed in every row, and the same
+# differences between the rows; [](cost_papers.ipynb) has them one by one.
 
 # %% name="ivpt.table-7" tags=["hide-input"]
 LARGE = "vit_large_patch16_224"

@@ -54,8 +54,8 @@ page.picture("vit", "A vision transformer, and one of its blocks opened.")
 #
 # Under each picture stands what the method costs with its default settings. GMACs are billions of multiply-adds in
 # the forward pass of a training step, for one image of a batch; what a batch shares is divided by its size. Matrix
-# products, convolutions and attention are counted, and sums or products entry by entry are not. The counts are also
-# given over those of the bare backbone, run as the papers run it. Most of ours are below 1 for a reason that is not
+# products, convolutions and attention are counted, and sums or products entry by entry are not. Each count is
+# also given as a ratio to the bare backbone, run as the papers run it. Most ratios are below 1 for a reason that is not
 # the method: where only the class token is pooled, {ref}`the last block computes only that token
 # <method-keys-and-values>`.
 
@@ -81,11 +81,11 @@ page.table(
 # (method-explorer)=
 # ## What a method costs at any size
 #
-# Choose a backbone, how many prompts and how many classes: the table is counted anew, and below it stands the line that
-# builds the picked method. Parameters are a line in the number of prompts, operations and memory a parabola, so three
-# counted numbers give all others exactly. Operations are those of one image alone, with nothing to share. Memory is
-# what a training step must hold at once in float32 with Adam; a framework's workspace comes on top. Everything else is
-# as the method's default settings have it.
+# Choose a backbone, how many prompts and how many classes: the table is counted anew, and below it stands the line
+# that builds the picked method. Parameters, operations and memory are at most quadratic in the number of prompts, so
+# three counted numbers give all others exactly. Operations are those of one image alone, with nothing to share.
+# Memory is what a training step must hold at once in float32 with Adam; a framework's workspace comes on top.
+# Everything else is as the method's default settings have it.
 
 # %% name="explorer" tags=["hide-input"]
 method_explorer.show(page, method_explorer.all_counts())
@@ -104,10 +104,10 @@ page.table(methods.all_settings(), "Settings of the methods.", how="Read off the
 # ## The quick recipe's learning rates
 #
 # Each method was tried with five rates of its prompts or weights on the task `position` with seed 0; the rate with the
-# best validation accuracy went into the quick recipe. Test accuracies of these runs were not looked at. The runs have
-# been made again since, with other random streams, and the recipe kept its rates: the last column says how far below
-# the best one of the row each is by now. With one seed and 200 validation images two points are no difference: for most
-# prompt methods any rate of the middle would do. The studies of the chapters search around the recipe's rate.
+# best validation accuracy went into the quick recipe. Test accuracies of these runs were not looked at. The runs shown
+# use other random streams than those by which the rates were chosen; the last column says how far the recipe's rate is
+# below the best of its row. 200 validation images give a standard error of two to three points, so that neighbouring
+# rates often cannot be told apart. The studies of the chapters search around the recipe's rate.
 
 # %% name="method-rates" tags=["hide-input"]
 found = rates.all_searched()

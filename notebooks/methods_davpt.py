@@ -62,6 +62,10 @@ page.counterpart(
 # $$ \mathcal{L} = \mathcal{L}_{CE} + \beta \, \mathcal{L}_{\text{ML}}(\mathbf{x}, \mathbf{p}) + \lambda \,
 # \mathcal{L}_{\text{ML}}(\mathbf{p}, \mathbf{x}_{cls}) $$
 #
+# A hat divides a vector by its length, $\delta$ is a margin, $\tau$ a temperature, and $\mathrm{LSE}_0^+$ stands for
+# $\log(1 + \sum \exp)$ over the patches $x_i$ of the prompt's own classes, or $x_j$ of others. $P$ are the guided
+# prompts, $P^+$ those with a class in the batch; $\beta$ and $\lambda$ weigh the two losses.
+#
 # VPT-Deep's prompts are trained with two more losses, proxy-anchor losses {cite}`kim2020`. k-means over class means
 # gives each prompt of a guided block its classes; it is run again after every epoch, from the last centroids. The
 # released code divides the first sum by $|P|$ instead of $|P^+|$ (`normaliser="all"`). What is compared is named too:

@@ -97,7 +97,8 @@ page.method("ivpt", "iVPT: weighted connections of prompts, and prompts for sali
 # (ivpt-reweighting)=
 # ## Earlier prompts re-weight attention (iVPT, Eq. 7-13)
 #
-# Section 3.4 of iVPT reads CDC as a re-weighting. Let $w_i$ be the attention of a query $q$ to prompt $i$ of VPT.
+# Section 3.4 of iVPT reads CDC as a re-weighting. Let $w_i$ be the attention of a query $q$ to prompt $i$ of VPT,
+# $W_K^l$ the key projection of block $l$, and $D/N_h$ the width of a head.
 # Adding $p_i^{l-1}$ to the prompt multiplies it by a factor, and so does DA's weighted sum:
 #
 # $$ \tilde w_i \propto w_i \prod_{j=1}^{N} \exp\!\left(\frac{q^\top W_K^l \, \gamma_{i,j}^{l-1} p_j^{l-1}}

@@ -89,9 +89,10 @@ page.method("gate-vpt", "Gate-VPT: a gate behind a block, a temperature inside i
 # $$ \mathrm{softmax}\!\left(\frac{Q \, [K, P_K]^\top}{\sqrt{d}}\right) [V, P_V], \qquad P_K = P_V $$
 #
 # Besides VPT-Deep's prompts, vectors are trained that join keys and values behind their projections {cite}`han2023`.
-# After a first training the tokens and segments whose masks have the smallest gradients are dropped, and what is left
-# is trained again from its start. The papers give neither numbers nor shares: `key_value_tokens`, `prune_tokens` and
-# `prune_segments` do. The cost below is that of the first training, before anything is dropped.
+# After a first training the prompts, and the segments (equal pieces of a prompt's $D$ entries), that change the loss
+# least by the gradient of a mask on each are dropped, and what is left is trained again from its start. The papers
+# give neither numbers nor shares: `key_value_tokens`, `prune_tokens` and `prune_segments` do. The cost below is that
+# of the first training, before anything is dropped.
 
 # %% name="e2vpt" tags=["hide-input"]
 page.method("e2vpt", "E²VPT: pruned prompts, and vectors that join keys and values.")

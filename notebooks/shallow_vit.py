@@ -22,18 +22,18 @@
 # [](shallow_vit_lemmas.ipynb).
 #
 # **How the theorems are judged.** They give conditions that are enough, with constants that are not printed. So each
-# has a table of its conditions and whether the runs met them; a bound is judged one-sidedly, and a bound that is loose is
-# not refuted. What the remarks read off the bounds (how $N$ and $T$ scale) is told apart from the bounds.
+# has a table of its conditions and whether the runs met them; a bound is judged one-sidedly, and a bound that is
+# loose is not refuted. What the remarks read off the bounds (how $N$ and $T$ scale) is told apart from the bounds.
 #
 # **What had to be decided.** The text leaves the step size, the batch size, the grid of $N$ and much of the
 # figures' settings open, and two things that it prints cannot both hold. Each choice was made after trial runs
 # that showed what the others do, so this is no blind test; the others are shown beside the judged one.
 #
-# - **The start.** Section 4.1 prints $W_Q = W_K = \delta^2 I / c_0^2$ and $W_V = \sigma^2 U / c_0^2$, which are
-#   400 and 100 times an orthonormal matrix. Assumption 1 asks for norms of at most 1 and for
-#   $\|W_V \mu_j - p_j\| \le \sigma$. Judged: Assumption 1, an orthonormal matrix with an error in a random direction
-#   for each pattern; singular values above 1 are cut to 1, and the error is drawn in until that of the worst pattern is
-#   $\sigma$ (or $\delta$). Beside it: as printed, and without the squares.
+# - **The start.** Section 4.1 prints $W_Q = W_K = \delta^2 I / c_0^2$ and $W_V = \sigma^2 U / c_0^2$, which are 400
+#   and 100 times an orthonormal matrix. Assumption 1 asks for norms of at most 1 and for $\|W_V \mu_j - p_j\| \le
+#   \sigma$. Judged: Assumption 1, an orthonormal matrix with an error in a random direction for each pattern;
+#   singular values above 1 are cut to 1, and the error is scaled down until that of the worst pattern is $\sigma$ (or
+#   $\delta$). Beside it: as printed, and without the squares.
 # - **The output layer.** Eq. 1 and Algorithm 1 give every position $l$ its own random $a_{(l)}$ with entries
 #   $\pm 1/\sqrt{m}$. The proofs speak of neurons with one sign for all positions. Judged: Eq. 1 as printed, with
 #   tokens in random order. Beside it, and for Lemmas 2 and 4 which need it: one $a$ for all positions.
@@ -43,8 +43,9 @@
 # - **Fractions.** The same in every sample, as Section 4.1 says.
 # - $\eta = 0.5$ and $B = 8$: steps small enough that halving $\eta$ doubles the iterations, as
 #   [](shallow_vit_theorem.ipynb) shows.
-# - **Size.** Shown are kept runs of the paper's size, 1000 hidden neurons and 20 trials. Where a page lacks one, all of
-#   it is run with 100 neurons (the number hardly matters, see there), 6 trials and fewer $\alpha_*$ in Figure 1a.
+# - **Size.** Shown are kept runs of the paper's size, 1000 hidden neurons and 20 trials. Where a page lacks one, all
+#   of it is run with 100 neurons ([](shallow_vit_theorem.ipynb) shows what the number does), 4 trials and fewer
+#   $\alpha_*$ in Figure 1a.
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -14,8 +14,8 @@
 # # Shallow ViT: attention turns sparse, and the extensions
 #
 # Proposition 2 of *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit`, the two figures
-# that show it, and the cases to which Appendix G extends the analysis. [](shallow_vit.ipynb) has the model, its data and
-# what had to be decided about both.
+# that show it, and the cases to which Appendix G extends the analysis. [](shallow_vit.ipynb) has the model, its data
+# and what had to be decided about both.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -46,7 +46,8 @@ attention = shallow_attention.Attention(runs)
 #
 # $$\sum_{i \in S_*^n} \mathrm{softmax}\big(X^{n\top} W_K^{(t)\top} W_Q^{(t)} x_l^n\big)_i \to 1 - \eta^C ,$$
 #
-# increases during training for every query token $l$, at a rate of $O(1/t)$ (Eq. 15).
+# where $S_*^n$ are the label-relevant tokens of sample $n$, increases during training for every query token $l$, at a
+# rate of $O(1/t)$ (Eq. 15).
 #
 # **What was run.** The setting of Figure 4, the sum taken apart by what the query token is.
 
@@ -132,10 +133,10 @@ page.not_judged("shallowvit.figure-4.mass-near-one", f"{UNSAID} {ends}.")
 
 # %% [markdown]
 # **What to take from it.** Only a random $a_{(l)}$ at every position, as Eq. 1 prints it, lets training go on long
-# enough for the attention to come near the figure. With one $a$ the hinge loss is zero before the attention has
-# moved far. With the printed start the scores are in the thousands: the softmax already has one winner, always of
-# the query's own pattern, its gradient is zero and the attention never moves. In none of the readings does it come
-# closer to 1: once every margin is above 1, the hinge loss gives no gradient.
+# enough for the attention to come near the figure. With one $a$ the hinge loss is zero before the attention has moved
+# far. With the printed start a token's score with its own pattern is $400^2$: the softmax already has one winner,
+# always of the query's own pattern, its gradient is zero and the attention never moves. In none of the readings does
+# it come closer to 1: once every margin is above 1, the hinge loss gives no gradient.
 
 # %% [markdown]
 # (shallowvit.figure-7)=

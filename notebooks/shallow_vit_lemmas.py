@@ -69,9 +69,10 @@ runs.judge(
 # (shallowvit.lemma-2)=
 # ## Lemma 2: Training dynamics in three claims
 #
-# **What the paper says.** (1) Lucky neurons of $W_O$ grow along $p_1$ (or $p_2$), and along no other direction;
-# the others stay. (2) Queries and keys of label-relevant tokens grow, from 1 to $\Theta(\log T)$. (3) $W_V$ adds
-# lucky neurons to the values of label-relevant tokens.
+# **What the paper says.** (1) Lucky neurons of $W_O$ grow along $p_1$ (or $p_2$), the value of the first (second)
+# discriminative pattern at the start, and along no other direction; the others stay. (2) Queries and keys of
+# label-relevant tokens grow, from 1 to $\Theta(\log T)$. (3) $W_V$ adds lucky neurons to the values of label-relevant
+# tokens.
 #
 # **What was run.** The setting of Figure 4 with one $a$ for all positions and 1000 neurons. A neuron is lucky as
 # the proof of Lemma 3 reads it: its angle to $p_1$ is the smallest by $2(\sigma+\tau)$; and it is read out with
@@ -156,7 +157,8 @@ runs.judge(
 # (shallowvit.lemma-4)=
 # ## Lemma 4: Lucky neurons stay lucky
 #
-# **What the paper says.** $\mathcal W(0) \subseteq \mathcal W(t)$ and $\mathcal U(0) \subseteq \mathcal U(t)$.
+# **What the paper says.** Neurons that are lucky for $p_1$, the set $\mathcal W$, or for $p_2$, the set $\mathcal U$,
+# stay so: $\mathcal W(0) \subseteq \mathcal W(t)$ and $\mathcal U(0) \subseteq \mathcal U(t)$.
 #
 # **What was run.** The trials of Lemma 2: the share of the neurons that are lucky at the start, by the proof's
 # reading, and still are.

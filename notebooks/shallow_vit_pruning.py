@@ -41,8 +41,8 @@ runs.compute(shallow_pruning.jobs())
 # **What the paper shows.** Removing label-irrelevant or noisy tokens lowers the test loss. The settings are not in
 # the text.
 #
-# **What was run.** $\alpha_* = 0.3$, $\alpha_\# = 0.1$, 50 tokens, and training that stops after 250 steps, too
-# early for success without pruning (at 100 steps dropping noisy tokens did as much as dropping any). Left,
+# **What was run.** $\alpha_* = 0.3$, $\alpha_\# = 0.1$, 50 tokens, and training that stops after 250 steps, too early
+# for success without pruning; after 100 steps, tried first, dropping noisy tokens did as much as dropping any. Left,
 # label-irrelevant tokens are dropped at random. Right, half of all tokens carry noise of standard deviation 0.5 per
 # entry; those are dropped, or, as a control, any tokens.
 
@@ -92,8 +92,7 @@ shallow_pruning.judge_pruning(runs, "shallowvit.figure-8", COUNTS[1:])
 # pixels, 36 tokens of which 16 are the digit's; five blocks of this book's smallest ViT, all weights trained, as many
 # steps for every $N$. (c) tells even from odd digits, and the photograph speaks for even in 90 % of the training
 # images. Better start: weights trained on drawn shapes; worse: random. Test digits and test photographs (other
-# columns) are new. The learning rate was chosen on validation images, from three; so was the number of steps, since
-# 100 taught too little.
+# columns) are new. The learning rate, of three, and the number of steps were chosen on validation images.
 
 # %% name="pasted" tags=["hide-input"]
 runs.present(
@@ -126,15 +125,14 @@ if images.what == shallow_images.SMALL:
     page.not_run(
         "shallowvit.figure-6",
         why="The figure itself, on 50,000 images of CIFAR-10 pasted on plants of ImageNet: FOLDER must hold them as "
-        "the task folders cifar10 and plants. The paper's initial models are not to be had; the weights of "
+        "the task folders cifar10 and plants. The paper's initial models are not available; the weights of "
         f"{shallow_images.PRINTED_IMAGES['backbone']} for ImageNet, its first five blocks, and random ones would take "
         "their place.",
     )
 
 # %% [markdown]
-# **What to take from it.** The three statements that can be judged hold in small, and most of the gain comes with the last quarter of the
-# background: as long as some of it is left, the model has to find out which tokens are the digit's. A spurious
-# background misleads the worse start far more, and once it is removed the two starts end close together.
+# **What to take from it.** As long as some of the background is left, the model has to find out which tokens are the
+# digit's; a spurious background misleads it besides, and how far depends on the start.
 
 # %%
 page.close()

@@ -121,7 +121,7 @@ runs.present(
 )
 
 # %% [markdown]
-# **What $N$ means decides.** With $N$ *stored* samples, trained on for as long as it takes, the law is gone:
+# **What $N$ means decides.** With $N$ *stored* samples, on which a trial trains for up to 1000 steps:
 
 # %% name="stored" tags=["hide-input"]
 runs.present(
@@ -244,7 +244,7 @@ runs.judge(
 # %% [markdown]
 # **What to take from it.** Training the attention helps, and helps more where fewer tokens are relevant. The
 # powers themselves stay well below the bounds' 2 and 4. That contradicts no bound: they are sufficient only, as the
-# paper's footnote says. But it is not what the paper reads off them, a reduction by a factor $\alpha_*^{-2}$.
+# paper's footnote says. The factor $\alpha_*^{-2}$ that Remark 1 reads off them is not seen at a fixed batch.
 
 # %% [markdown]
 # (shallowvit.figure-3)=

@@ -45,8 +45,8 @@ page = chapter.page
 #
 # All saw the same 60,000 drawn pictures. The masked autoencoders come first: supervised training and MoCo-v3 hardly
 # begin on such small ViTs from a random start, so both start from painted patches, the supervised ones to name 112
-# shapes, MoCo-v3 to tell pictures apart without a label. Their curves, from the logs beside the weights (`python -m visprompt.models.pretraining NAME` makes both
-# again):
+# shapes, MoCo-v3 to tell pictures apart without a label. Their curves, from the logs beside the weights
+# (`make pretrain NAME=…` trains a backbone again and writes its log anew):
 
 # %% name="curves" tags=["hide-input"]
 logs = small_world.logs()
@@ -79,7 +79,7 @@ page.present(
 # ## What the tasks ask
 #
 # Linear probe, full fine-tuning, and the same network trained from a random start. The last has the best of three
-# learning rates on validation; so has full fine-tuning on the tasks of the benchmark, and the recipe's rate on the
+# learning rates on validation. Full fine-tuning does so on the benchmark's tasks and takes the recipe's rate on the
 # others; linear probes have one rate. The distance between the first two is what fine-tuning methods can win; the
 # distance to the third is what pretraining gives.
 #

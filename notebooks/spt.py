@@ -14,8 +14,9 @@
 # # SPT: prompts that start as the task's own tokens
 #
 # *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt` keeps VPT {cite}`jia2022visual` as it is and changes
-# one thing: where the prompts start. VPT draws them at random. **Self-prompt tuning** (SPT) runs training images of
-# the task through the frozen network and lets the prompts of block $i$ start as patch tokens that enter block $i$:
+# one thing: where the prompts start. VPT draws them from a uniform distribution. **Self-prompt tuning** (SPT) runs
+# training images of the task through the frozen network and lets the prompts of block $i$ start as patch tokens that
+# enter block $i$:
 #
 # $$ P_{i-1} \leftarrow C_{i-1} \subset \{ e^{j}_{i-1} \}, \qquad i = 1, \dots, L. $$
 #
@@ -25,8 +26,9 @@
 # **What this page can settle.** In the quick profile accuracy is measured on small backbones and small tasks that
 # this project made (see [](../data.md) and [](../backbones.md)): a `trend`, a direction, never a reproduction. What
 # follows from the printed cells alone is `derived`. The paper's own scale says `not run`, with the command that runs
-# it. Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb). How long the starts take is on the page about cost ({ref}`Table 1 <spt.table-1>`); {ref}`Figure 1 <spt.figure-1>`
-# and {ref}`Figure S2 <spt.figure-s2>`, the drawings, are on the page about the methods.
+# it. Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb), how long the starts take is on
+# [](cost_papers.ipynb); the drawings, {ref}`Figure 1 <spt.figure-1>` and {ref}`Figure S2 <spt.figure-s2>`, are on
+# [](methods_spt.ipynb).
 #
 # As in the paper, backbones of masked autoencoding (MAE) give the head the mean of the patches, since their class
 # token was never trained; the others give it the class token.
@@ -61,13 +63,13 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 # %% [markdown]
 # ## How the runs were made
 #
-# Each run fits one method to one task with one seed and leaves a record; the table below is read off these records, and
-# [](../recipes.md) has every field and its source. Every method has the same budget for its learning rate: three rates a cell,
-# 0.2, 1 and 5 times the recipe's, judged on the validation images with seed 0; the best is kept for all seeds. In the paper
-# profile what was chosen on the 200 validation images is trained again on all 1,000 images of a task of VTAB-1k, as
-# Table S1 has it. A linear probe's rate is its head's; frozen prompts have none. Ablations take the rate of the
-# main runs: other starts that of SPT-Deep, the uniform start that of VPT-Deep, other lengths and amounts of data that
-# of the same method at the usual ones, and other sizes of the backbone that of the middle size.
+# Each run fits one method to one task with one seed and leaves a record; the table below is read off these records,
+# and [](../recipes.md) has every field and its source. Every method has the same budget for its learning rate: three
+# rates a cell, 0.2, 1 and 5 times the recipe's, judged on the validation images with seed 0; the best is kept for all
+# seeds. In the paper profile what was chosen on the 200 validation images is trained again on all 1,000 images of a
+# task of VTAB-1k, as Table S1 has it. A linear probe's rate is its head's; frozen prompts have none. Ablations take
+# the rate of the main runs: other starts that of SPT-Deep, the uniform start that of VPT-Deep, other lengths and
+# amounts of data that of the same method at the usual ones, and other sizes of the backbone that of the middle size.
 #
 # **What to keep in mind.** 200 validation images have a standard error of two to three points, so a search decides
 # little between near rates; a single seed decides nothing. The quick profile's backbones are small and saw drawn
@@ -97,8 +99,8 @@ chapter.show_rates(chapter.rows("benchmark", "pretraining", variants=spt.PAIR))
 #
 # VPT's curves rise, and SPT's start high. One property of the measure should be known before reading either. A prompt
 # of zeros makes $\pi$ constant, and then $I = 0$: the least value there is. VPT's prompts start small, so the curve
-# can hardly do anything but rise as they grow; tokens of the network are longer, so prompts that are tokens start
-# above. The measure answers to the length of prompts at least as much as to what they hold.
+# can hardly do anything but rise as they grow; tokens of the network have larger norms, so prompts that are tokens start
+# above. The measure answers to the norm of the prompts as well as to what they hold.
 
 
 # %% name="spt.figure-2" tags=["hide-input"]
@@ -120,8 +122,9 @@ chapter.end("spt.figure-2", "CUB-200-2011, Caltech-101, Patch Camelyon and Clevr
 # (spt.table-2)=
 # ## Table 2: Self-supervised backbones
 #
-# The paper's main result: under MAE and MoCo-v3, SPT-Deep is far above VPT and GateVPT {cite}`yoo2023`, and above
-# full fine-tuning on most means. A printed method that is missing below was left out for its cost.
+# The paper's main result: SPT-Deep has the best mean of every group of tasks under MAE and MoCo-v3, above full
+# fine-tuning too, and its lead over VPT and Gate-VPT {cite}`yoo2023` is largest under MAE. A printed method that is
+# missing below was left out for its cost.
 
 # %% name="spt.table-2" tags=["hide-input"]
 COLUMNS = ["Linear probe", "Full fine-tuning", "VPT-Shallow", "VPT-Deep", "Gate-VPT", "SPT-Shallow", "SPT-Deep"]
@@ -146,26 +149,25 @@ chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give 
 # **Why the lead may be missing here.** At this scale SPT's lead over VPT need not appear, and these things could be
 # behind it; none of them is tested on its own.
 #
-# * *VPT is tuned as well as SPT.* LayerNorm takes the length of a prompt out, so a step of a given size turns a short
-#   prompt far and a token little: the length of a start acts as a learning rate. Without a search for each method, a
-#   comparison of starts compares rates as well. Here both have the same search for every task and pre-training, and
-#   the head sees standardised features at a rate of its own.
+# * *Each has a rate of its own.* LayerNorm takes the norm of a prompt out, so a step of a given size turns a short
+#   prompt far and a token little: the norm of a start acts as a learning rate. Without a search for each method, a
+#   comparison of starts compares rates as well. Here both are searched alike, for every task and pre-training, and the
+#   head sees standardised features at a rate of its own.
 # * *The start is forgotten.* If the rate that validation picks is large beside the tokens (see the table of rates), the
 #   prompts soon stand elsewhere. Table 4 shows the start by itself: there the prompts stay as they began.
 # * *The tokens hold little.* An image of the quick profile has 36 patches, and a drawn picture is mostly ground. Tokens
 #   drawn at random are then near copies of each other, and as keys and values they give attention nothing new.
-# * *There is less to gain.* The prompts' own level of detail matters across twelve blocks of a network that saw a
-#   million photographs; the quick profile's eight blocks trained on drawings differ less from each other.
-# * *The count differs.* The last epoch is reported here, and the paper does not say which epoch is. A best epoch on
-#   test images favours whatever fluctuates.
+# * *There may be less to gain.* Twelve blocks of a network that saw a million photographs may differ more from each
+#   other than the quick profile's eight, trained on drawings.
+# * *The epoch.* The last one is reported here; the paper does not say which one it reports.
 
 # %% [markdown]
 # (spt.table-3)=
 # ## Table 3: FGVC against other methods, supervised
 #
 # With supervised pre-training on ImageNet-21k, SPT-Deep has the best mean over five fine-grained sets, with fewer
-# trained parameters than most. Here one task, of many close classes, stands for the five. Prompt parameters are
-# counted on {ref}`the page about cost <spt.table-1>`.
+# trained parameters than most. Here one task, of many close classes, stands for the five. The prompts'
+# parameters are counted on [](cost_papers.ipynb).
 
 # %% name="spt.table-3" tags=["hide-input"]
 LISTED = ["Full fine-tuning", "Linear probe", "BIAS", "VPT-Shallow", "VPT-Deep", "E2VPT", "SPT-Shallow", "SPT-Deep"]
@@ -187,7 +189,7 @@ chapter.end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC set
 # ## Table S1: Data sets
 #
 # Classes and split sizes of the 24 tasks. Nothing is run. Beside them are the tasks that stand for them in the quick
-# profile; all have 800 training images and 200 of validation unless said. The paper's final runs of VTAB-1k have both, and
+# profile; each has 800 training and 200 validation images unless said. The paper's final runs of VTAB-1k have both, and
 # so have those of the paper profile here; the quick profile's have the 800.
 
 # %% name="spt.table-s1" tags=["hide-input"]
@@ -269,8 +271,9 @@ chapter.end("spt.table-s3", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give
 # (spt.table-s4)=
 # ## Table S4: Groups of tasks against other methods, supervised
 #
-# Means over FGVC and VTAB-1k's groups. SPT is at or near the top of the methods that leave the backbone as it is, and
-# below some that change it. Adapter, LoRA, SSF and SNF are not part of this page's grid.
+# Means over FGVC and VTAB-1k's groups. Of the methods that leave the backbone as it is, SPT-Deep has the best mean in
+# every column; of those that change it, LoRA, SSF and SNF are each above it in some of VTAB-1k's groups. Adapter,
+# LoRA, SSF and SNF are not part of this page's grid.
 
 # %% name="spt.table-s4" tags=["hide-input"]
 frame = chapter.rows("benchmark", variants=LISTED, part="supervised")

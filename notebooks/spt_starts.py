@@ -55,8 +55,8 @@ page = chapter.page
 # does best. (b) With the prompts trained, the text says the same of all starts. Only one block of printed cells is
 # left. It must be (a), for its baselines are far below VPT-Deep elsewhere in the paper; **the cells of (b) are lost**.
 #
-# Learned, all starts but the uniform one share the rate that was searched for the random one, which if anything
-# favours that. Frozen, the linear probe is beside them: it says whether frozen prompts help at all.
+# Learned, all starts from tokens share the rate that was searched for the random sample, which if anything favours
+# the random sample. Frozen, the linear probe is beside them: it says whether frozen prompts help at all.
 
 # %% name="spt.table-4" tags=["hide-input"]
 frame = chapter.rows("spt-starts")
@@ -159,10 +159,10 @@ chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised
 # (spt.table-s2)=
 # ## Table S2: From which level the prompts start
 #
-# VPT's random start, tokens of one level for all blocks (those that enter the first block, or those that leave the
-# last), and SPT's tokens of the prompt's own level. The paper finds its own level best, most so under MAE. A shallow
-# prompt has only the first level, so SPT-Shallow is both; the last level was not run for it, and a column without runs
-# is left out.
+# VPT's uniform start ("random" in the paper), tokens of one level for all blocks (those that enter the first block,
+# or those that leave the last), and SPT's tokens of the prompt's own level. The paper finds the prompt's own level
+# best, most so under MAE. A shallow prompt's own level is the first, so SPT-Shallow stands in both rows; the last
+# level was not run for it, and a column without runs is left out.
 
 # %% name="spt.table-s2" tags=["hide-input"]
 frame = chapter.rows("spt-starts", variants=[*spt_starts.LEVELS], tasks="ablation")
@@ -178,8 +178,8 @@ page.printed("spt.table-s2", "Table S2 as printed")
 chapter.end("spt.table-s2", "CUB-200-2011 with ViT-B/16 of ImageNet-21k and of MAE.")
 
 # %% [markdown]
-# Levels differ in length as well as in content: the tokens of a residual stream grow from block to block. LayerNorm,
-# which comes first in every block, takes the length out again, so a wrong level enters at the right scale; what is
+# Levels differ in norm as well as in content: the tokens of a residual stream grow from block to block. LayerNorm,
+# which comes first in every block, takes the norm out again, so a wrong level enters at the right scale; what is
 # left to differ is the direction.
 
 # %% [markdown]

@@ -377,6 +377,6 @@ def test_ucf101_is_frames_in_folders_or_by_lists(tmp_path):
 @pytest.mark.parametrize("name", sorted({"cifar10", "svhn", "gtsrb", "food101", "waterbirds", "cub_200_2011", "imagenet"}))
 def test_an_empty_folder_says_what_it_wants(tmp_path, name):
     (tmp_path / name).mkdir()
-    with pytest.raises(BadInput, match=f"nor a folder a class, nor .*; see: visprompt data info {name}") as caught:
+    with pytest.raises(BadInput, match=f"nor one folder per class, nor .*; see: visprompt data info {name}") as caught:
         load(name, tmp_path)
     assert "\n" not in str(caught.value)

@@ -79,7 +79,7 @@ def test_what_is_decoded_once_is_said_with_its_limit():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("fit nowhere", "nowhere is not a folder; give the one that holds a folder a class"),
+        ("fit nowhere", "nowhere is not a folder; give the one that holds one folder per class"),
         ("fit pictures --out mine.pt", "ends in .safetensors, not 'mine.pt'"),
         ("fit pictures --method vpt-dep", "Did you mean 'vpt-deep'"),
         ("fit pictures --backbone vit_mikro_patch4_24", "unknown backbone"),

@@ -27,7 +27,7 @@ from ..studies.statistics import Cell, difference, spread
 from ..studies.sweeps import block_rates
 from ..training.loop import tune
 from ..training.recipe import load_recipe
-from .ap_runs import EVIDENCE, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
+from .ap_runs import EVIDENCE, NINETEEN, ApParameters, ApRuns, records_of
 
 TASKS = {
     "quick": ["position", "count", "texture"],
@@ -57,8 +57,8 @@ class TableParameters(ApParameters):
     search: bool = False  # do the search for learning rates too, where it has no records (about an hour)
 
     def of_profile(self) -> dict:
-        """Tasks that are asked for are run."""
-        looked_up = ["texture"] if self.profile == "quick" and self.tasks is None else []
+        """Tasks that are asked for are run; else only the first, which is what fits into ten minutes."""
+        looked_up = TASKS["quick"][1:] if self.profile == "quick" and self.tasks is None else []
         return super().of_profile() | {"tasks": TASKS[self.plan], "looked_up": looked_up}
 
 
@@ -76,10 +76,7 @@ class TableRuns(ApRuns):
         return found
 
     def is_run_here(self, run: Run) -> bool:
-        """Where some tasks are only looked up, so are the others with few images, but for the layers' task."""
-        if not self.p.looked_up:
-            return True
-        return run.task not in self.p.looked_up and (run.train_size is None or run.task in LAYER_TASKS[self.p.plan])
+        return run.task not in self.p.looked_up
 
     def table(self, size: int | None = None) -> tuple[pd.DataFrame, list[Record]]:
         """Mean ± standard deviation over seeds by backbone, method and task, and the mean over tasks; and the records."""
@@ -174,9 +171,9 @@ class TableRuns(ApRuns):
     def show_rates(self) -> None:
         """Show the rates that were tried in the quick profile, where there are records of them."""
         found = [self.search_rows(name) for name in self.backbones] if self.p.profile == "quick" else []
-        rows, used = ([one for part in parts for one in part] for parts in zip(*found, strict=True)) if found else ([], [])
+        used = [record for _, records in found for record in records]
         if used:
-            table = pd.DataFrame(rows).fillna("–")
+            table = pd.DataFrame([row for rows, _ in found for row in rows]).fillna("–")
             table["below the best"] = table.pop("below the best")  # last, whatever row has the most rates
             self.page.present(
                 table,

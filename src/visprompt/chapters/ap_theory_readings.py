@@ -214,7 +214,7 @@ def theorem_1_reading(toy: ToyRuns) -> Markdown:
         f"{pair_text(toy, 'one prompt shared by all tokens', 2)} with one prompt a token (same P), and in the symmetric "
         f"limit the local slope goes to {limits[2]['local'][-1]:.2f}. One prompt a token, which is what the paper "
         "trains, leaves that path: tokens part into some that lean to e1 and others to e2, at a rate that has a closed "
-        "form of order eta/P^2 (Lemma 2 below). So the exponent agrees, by a route that the proof does not take.\n"
+        "form of order eta/P^2 (Lemma 2, on the page of the lemmas). So the exponent agrees, by a route that the proof does not take.\n"
         "- *Layer 2, the log factor.* Divided by P^2 log P the times are flatter than over P^2 or P^3. But the "
         "logarithm is not the proof's: it stands for the number of e-foldings that the parting needs from a start that "
         "shrinks with P, and for a rate whose constant still falls.\n"

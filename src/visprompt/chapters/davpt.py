@@ -97,7 +97,7 @@ def added_up() -> pd.DataFrame:
         more = float(printed[f"vtab-over-{slug}{ends[1]}"])
         rows.append((name, f"{fgvc:.2f}", f"{gain:.2f}", fgvc + gain, f"{groups:.2f}", f"{more:.2f}", groups + more))
     columns = ["baseline", "FGVC, SPT Table S4", "gain printed", "DA-VPT+, FGVC"]
-    columns += ["VTAB-1K, SPT Table S4", "gain printed", "DA-VPT+, VTAB-1K"]
+    columns += ["VTAB-1k, SPT Table S4", "gain printed", "DA-VPT+, VTAB-1k"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -13,7 +13,7 @@ from ..progress import progress
 from ..records import Record, recorded
 
 BACKBONES = {"vit_base_patch16_224": "ViT-B/16", "vit_large_patch16_224": "ViT-L/16"}
-TOKENS = (10, 20, 50)  # parameters are a line, operations and memory a parabola in the number of prompts
+TOKENS = (10, 20, 50)  # parameters, operations and memory are at most quadratic in the number of prompts
 CLASSES, BATCH = 100, 64
 USUAL = ("vit_base_patch16_224", 10, 100)  # shown where scripts do not run: backbone, prompts, classes
 

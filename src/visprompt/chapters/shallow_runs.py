@@ -16,7 +16,7 @@ from ..studies.statistics import interval
 from ..theory import shallow_measures, shallow_training, shallow_vit
 
 PROFILE = {
-    "quick": dict(seeds=list(range(6)), neurons=100),
+    "quick": dict(seeds=list(range(4)), neurons=100),
     "paper": dict(seeds=list(range(20)), neurons=1000),
 }
 BLUE, SKY, RED, ORANGE, GREEN, GREY = "#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "0.45"

@@ -1,4 +1,4 @@
-"""How a data set lies on the disk: the field's lists, a folder a class, or the raw files as their authors publish them.
+"""How a data set lies on the disk: the field's lists, one folder per class, or the raw files as their authors publish them.
 
 A layout is a small class: `fits` says whether a folder has it, `splits` names the pictures and labels of train, val and
 test. VTAB-1k's 800 and 200 images come from an order that only TensorFlow Datasets has; from raw files as many are drawn
@@ -133,14 +133,14 @@ def layout_of(place: Place):
             return layout
     if raw:
         raise BadInput(
-            f"{shown(place.root)} holds neither {LISTS['train']}, nor a folder a class, nor {raw[-1].wants}; "
+            f"{shown(place.root)} holds neither {LISTS['train']}, nor one folder per class, nor {raw[-1].wants}; "
             f"see: visprompt data info {place.task}."
         )
     return None
 
 
 def class_rows(folder: Path, names: Sequence[str]) -> Rows:
-    """The pictures of a folder that has a folder a class, in the order of their names."""
+    """The pictures of a folder that has one folder per class, in the order of their names."""
     rows = []
     for name in sorted(path.name for path in folder.iterdir() if path.is_dir()):
         files = sorted(path for path in (folder / name).rglob("*") if path.suffix.lower() in PICTURES)
@@ -175,9 +175,9 @@ class SplitFolders:
 
 
 class ClassFolders:
-    """CLASS/picture without splits: of each class's pictures every fifth is for test, the next one for val."""
+    """CLASS/picture without splits: of each class's pictures every fifth is for test, the one before it for val."""
 
-    name, wants = "a folder a class", "CLASS/picture"
+    name, wants = "one folder per class", "CLASS/picture"
 
     @staticmethod
     def fits(root: Path) -> bool:

@@ -105,7 +105,7 @@ def about(paper: Paper) -> str:
     where = html.escape(paper.venue)
     return (
         f'{html.escape(paper.authors)} ({paper.year}). <a href="{html.escape(paper.link)}">{where}</a>. '
-        f"Audited here: {html.escape(paper.audited)}; the published version may differ."
+        f"Audited here: {html.escape(paper.audited)}."
     )
 
 

@@ -11,7 +11,7 @@ def add_commands(commands) -> None:
     device = {"default": "cpu", "help": "cpu or cuda"}
     action = commands.add_parser("fit", help=fit_folder.__doc__.split("\n")[0])
     action.set_defaults(run=fit_folder)
-    action.add_argument("folder", help="a folder a class, or another layout that the page on data names")
+    action.add_argument("folder", help="one folder per class, or another layout that the page on data names")
     action.add_argument("--out", default="method.safetensors", help="file of the trained method (method.safetensors)")
     action.add_argument("--method", default="vpt-deep", help="its slug (vpt-deep)")
     action.add_argument("--backbone", default=BACKBONE, help=f"a timm ViT or ResNet, or an embedded one ({BACKBONE})")
@@ -45,7 +45,7 @@ def fit_folder(args: argparse.Namespace) -> None:
     if Path(args.out).suffix != ".safetensors":
         raise BadInput(f"give --out a file name that ends in .safetensors, not {args.out!r}.")
     if not folder.is_dir():
-        raise BadInput(f"{args.folder} is not a folder; give the one that holds a folder a class.")
+        raise BadInput(f"{args.folder} is not a folder; give the one that holds one folder per class.")
     backbone = load_backbone(args.backbone, args.weights, device=args.device)
     task = load_task(folder.name, folder.parent, image_size=backbone.image_size, resize=args.resize)
     counts = ", ".join(f"{len(getattr(task, part)[1]):,} for {part}" for part in ("train", "val", "test"))
