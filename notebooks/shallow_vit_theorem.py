@@ -50,8 +50,9 @@ fits, few = curves.fits, f"{runs.trials} trials a point; lines join the medians,
 # $$N \ge \Omega\big((\alpha_* - c'(1-\zeta) - c''(\sigma+\tau))^{-2}\big),\quad T = \Theta\Big(\frac{1}{(1 -
 # \epsilon - (\sigma+\tau)M/\pi)\,\eta\,\alpha_*}\Big),$$
 #
-# then SGD ends with zero generalisation error. Remark 2 reads off these bounds that $N$ scales with $\alpha_*^{-2}$ and
-# $T$ with $\alpha_*^{-1}$.
+# then SGD ends with zero generalisation error. Eq. 8 is $\alpha_* \ge \alpha_\# \,/\, \big(\epsilon_S\,
+# e^{-(\delta+\tau)} (1 - (\sigma+\tau))\big)$ with $\epsilon_S < 1/2$; the paper gives no values of $\epsilon$, $\zeta$,
+# $c'$ and $c''$. Remark 2 reads off these bounds that $N$ scales with $\alpha_*^{-2}$ and $T$ with $\alpha_*^{-1}$.
 #
 # **What was run.** $\alpha_*$ over two octaves at $\alpha_\# = 0.02$, so that Eq. 8 holds everywhere; token noise
 # $c_0$, initial error $\sigma$ and step size $\eta$ at the setting of Figure 4, within their conditions.
