@@ -239,10 +239,6 @@ chapter.end("ivpt.table-9", why)
 
 # %% [markdown]
 # ## Real weights, real images
-#
-# A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. A record knows its data by
-# name, number of images and fingerprint, and not whose split it is: no number of VTAB-1k may stand beside these. A
-# method took the best of the rates that were tried for it, on validation with seed 0; four epochs are few.
 
 # %% name="real" tags=["hide-input"]
 real.real_images(chapter)

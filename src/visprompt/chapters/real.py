@@ -16,10 +16,16 @@ from ..words import REAL as PROFILE
 from .chapter import Chapter
 
 REAL = grids.cast(PROFILE).backbones["real"]  # a published ViT small enough for a processor
+ABOUT = (
+    "A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. A record knows its data "
+    "by name, number of images and fingerprint, and not whose split it is: no number of VTAB-1k may stand beside these. "
+    "A method took the best of the rates that were tried for it, on validation with seed 0."
+)
 
 
 def real_images(chapter: Chapter) -> None:
     """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more."""
+    display(HTML(f"<p>{ABOUT}</p>"))
     best = [at_best_rate(part) for part in alike(kept_rows("tune", backbone=REAL))]
     if best:
         table = pd.DataFrame([row(*found) for found in best])
