@@ -133,7 +133,7 @@ def test_a_run_on_mapped_images_is_the_run_on_those_in_memory(stores):
     assert mapped["test"] == plain["test"] and record.values["images_mb"] == pytest.approx(232 * 768 / 2**20, abs=0.05)
     (row,) = bench_table.rows([record]).to_dict("records")
     assert row["pair"] == "A run on 200 test images of 16 px: mapped over in memory" and "MiB are added at most" in row["note"]
-    assert bench_table.kept_records() == [record]
+    assert bench_table.kept_records() == [record] and bench_table.model_of(record) == row["model"]
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from .pairs import machine
 from .starts import memory_growth
 
 NAME = "task-memory"
+MODEL = "a ViT of two blocks"
 LABEL = "memory of a run on many test images: mapped over in memory"
 SPLITS = (800, 200, 73_728)  # of dSprites in VTAB-1k, whose pictures have 64 pixels
 SIZE, CLASSES = 64, 16
@@ -95,7 +96,7 @@ def memory_rows(record: Record) -> list[dict]:
     return [
         {
             "pair": f"A run on {settings['splits'][-1]:,} test images of {settings['image_size']} px: mapped over in memory",
-            "model": "a ViT of two blocks",
+            "model": MODEL,
             "precision": "float32",
             "ratio": f"{mapped['growth_mb'] / plain['growth_mb']:.2f}",
             "range": "peak memory",

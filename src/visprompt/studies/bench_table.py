@@ -5,7 +5,7 @@ import statistics
 import pandas as pd
 
 from ..measure.pairs import Side
-from ..measure.task_memory import NAME, memory_rows
+from ..measure.task_memory import MODEL, NAME, memory_rows
 from ..records import Record, all_records, is_current
 from .bench import BASE, BATCHED, EMBEDDED, MODELS, THEORIES, epochs, forward_macs, pairs
 
@@ -184,8 +184,8 @@ def method_rows(record: Record) -> list[dict]:
 
 
 def model_of(record: Record) -> str:
-    """What a record's rows are timings of: a backbone, or a theory's model."""
-    return record.settings.get("backbone") or THEORIES[record.settings["name"]]
+    """What a record's rows are timings of: a backbone, or what stands for one."""
+    return record.settings.get("backbone") or {**THEORIES, NAME: MODEL}[record.settings["name"]]
 
 
 def theory_rows(record: Record) -> list[dict]:
