@@ -5,10 +5,12 @@ import torch
 
 import visprompt as vp
 from visprompt.__main__ import main
+from visprompt.chapters.cost import CostPage
 from visprompt.measure import pairs, task_memory
 from visprompt.measure.pairs import Side
 from visprompt.measure.starts import time_starts
 from visprompt.models.backbones import load_backbone
+from visprompt.pages.parameters import Parameters
 from visprompt.records import store
 from visprompt.studies import bench, bench_table
 
@@ -127,13 +129,18 @@ def test_the_precision_named_is_the_one_that_runs():
     assert {ap_toy.Settings().dtype, shallow_vit.Settings().dtype} == {"float32"}
 
 
-def test_a_run_on_mapped_images_is_the_run_on_those_in_memory(stores):
+def test_a_run_on_mapped_images_is_the_run_on_those_in_memory(stores, monkeypatch):
     record = task_memory.task_memory((16, 16, 200), 16)
     mapped, plain = record.values["mapped"], record.values["in memory"]
     assert mapped["test"] == plain["test"] and record.values["images_mb"] == pytest.approx(232 * 768 / 2**20, abs=0.05)
     (row,) = bench_table.rows([record]).to_dict("records")
     assert row["pair"] == "A run on 200 test images of 16 px: mapped over in memory" and "MiB are added at most" in row["note"]
-    assert bench_table.kept_records() == [record] and bench_table.model_of(record) == row["model"]
+    assert bench_table.kept_records() == [record]
+    page, shown = CostPage("cost", Parameters()), []
+    monkeypatch.setattr(page, "present", lambda table, **about: shown.append((table, about)))
+    page.show_bench(record.settings["machine"])  # a machine that ran no more of the bench
+    ((table, about),) = shown
+    assert table.pair.tolist() == [row["pair"]] and about["records"] == [record] and row["model"] in about["caption"]
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ class CostPage(Page):
             columns = RATIOS if len(precisions) < 2 else [*RATIOS[:1], "precision", *RATIOS[1:]]
             rest = ["pair", *(name for name in part.columns if name not in (*columns, "model", "precision"))]
             self.present(
-                part[[name for name in columns if (part[name] != "").any()]],
+                part[[name for name in columns if name in part and (part[name] != "").any()]],  # of a part of the bench
                 evidence="measured",
                 records=[r for r in shown if bench_table.model_of(r) == model],
                 caption=f"Bench of {model} on {machine}.",
