@@ -41,8 +41,8 @@ runs.compute(shallow_pruning.jobs())
 # **What the paper shows.** Removing label-irrelevant or noisy tokens lowers the test loss. The settings are not in
 # the text.
 #
-# **What was run.** $\alpha_* = 0.3$, $\alpha_\# = 0.1$, 50 tokens, and training that stops after 250 steps, too early
-# for success without pruning; after 100 steps, tried first, dropping noisy tokens did as much as dropping any. Left,
+# **What was run.** $\alpha_* = 0.3$, $\alpha_\# = 0.1$, 50 tokens, and training that stops after 250 steps, too
+# early for success without pruning (at 100 steps dropping noisy tokens did as much as dropping any). Left,
 # label-irrelevant tokens are dropped at random. Right, half of all tokens carry noise of standard deviation 0.5 per
 # entry; those are dropped, or, as a control, any tokens.
 

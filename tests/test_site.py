@@ -14,11 +14,11 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 import nbformat
 import pytest
 import yaml
-from sites import call, document, ids, pages
+from sites import ROOT, call, document, ids, pages
 
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
-from visprompt.site import build, record_pages, tables
+from visprompt.site import build, chapters, front, record_pages, tables
 
 
 def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
@@ -382,6 +382,28 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
         assert not found.find_all("script") and all(image["src"].startswith("data:") for image in found.find_all("img"))
         assert {key for tag in found.find_all() for key in tag.attrs} <= allowed
     assert len(shown) == 4 and ATTACK in parsed(shown[0]).get_text()
+
+
+@pytest.mark.parametrize("slug", papers.papers())
+def test_sentences_that_wait_for_new_words_stop_no_site(slug, monkeypatch):
+    """From nothing recorded, or on another machine, trends come out otherwise: their sentences wait, and no more."""
+    paper = front.told(ROOT)[slug]
+    words = {id: word for sentence in paper.holds + paper.fails for id, word in sentence["rests"].items()}
+    judged = {claim.id: {"verdict": words.get(claim.id), "estimate": 1.0, "notebook": None} for claim in papers.claims(slug)}
+    monkeypatch.setattr(chapters, "paper_of", lambda name, results: slug)
+    monkeypatch.setattr(chapters, "first_table", lambda asked, results: "")
+    short = chapters.in_short(paper.chapters[0], {"claims": judged, "titles": {}}, ROOT)
+    assert short.count("waits for new words") == len(paper.small)
+
+
+@pytest.mark.refused
+def test_more_words_than_a_first_screen_holds_are_refused(tmp_path):
+    (tmp_path / "book").mkdir()
+    told = yaml.safe_load((ROOT / "book" / "summaries.yaml").read_text(encoding="utf-8"))
+    told["ap"]["hard"] = "word " * 111
+    (tmp_path / "book" / "summaries.yaml").write_text(yaml.safe_dump(told), encoding="utf-8")
+    with pytest.raises(BadInput, match="ap has .* words; a first screen holds 110"):
+        front.told(tmp_path)
 
 
 def test_a_missing_record_stops_the_site(small, tmp_path):

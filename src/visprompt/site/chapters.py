@@ -7,7 +7,6 @@ from pathlib import Path
 import nbformat
 
 from .. import papers
-from ..errors import BadInput
 from ..pages.judging import found_text
 from ..words import WEIGHTS
 from . import claims, front, number_pages
@@ -19,7 +18,6 @@ CLAIM = re.compile(r'claims\.html#([a-z0-9.-]+)"')
 PRINTED = re.compile(r"Table ([A-Z]?\d+)(?: \([a-z]\))? as printed")
 HEAD = re.compile(r"(?m)^##? ")
 RUNS = ("## How the runs were made", "## The runs")
-WORDS = 120  # of "In short", at most
 ROWS = 8  # of its table
 
 
@@ -92,11 +90,7 @@ def runs_last(notebook: nbformat.NotebookNode) -> None:
 
 
 def in_short(name: str, results: dict, root: Path) -> str:
-    """The first screen of a page: whose paper, what it says and whether that holds, and its core claims as a table.
-
-    Raises:
-        BadInput: more than 120 words.
-    """
+    """The first screen of a page: whose paper, what it says and whether that holds, and its core claims as a table."""
     slug = paper_of(name, results)
     told = front.told(root)
     if slug not in told:
@@ -111,11 +105,6 @@ def in_short(name: str, results: dict, root: Path) -> str:
             f"<b>Only seen in small:</b> {front.say(paper.small, results, '../')}",
             f"<b>Easy:</b> {html.escape(paper.easy)} <b>Hard:</b> {html.escape(paper.hard)}",
         ]
-        words = len(re.sub("<[^>]*>", "", " ".join(texts)).split())
-        if words > WORDS:
-            raise BadInput(
-                f"book/summaries.yaml: what is said of {slug} has {words} words; a chapter's first screen holds {WORDS}."
-            )
         parts.append(f"<p>{' '.join(texts)}</p>")
     elif whole := results["titles"].get(paper.chapters[0]):
         parts.append(f'<p>A part of <a href="{paper.chapters[0]}.html">{html.escape(whole)}</a>.</p>')

@@ -12,6 +12,7 @@ from ..errors import BadInput, choose
 from ..pages.judging import number
 from . import claims, pictograms
 
+WORDS = 110  # by hand of a paper, at most: a chapter's first screen holds no more
 FOUND = re.compile(r"\{([a-z0-9.-]+)(:%)?\}")
 
 
@@ -37,7 +38,7 @@ def told(root: Path) -> dict[str, Paper]:
     """Slug -> what book/summaries.yaml says of a paper; {} where there is no such file.
 
     Raises:
-        BadInput: an unknown paper, a field too many or too few, or a sentence without `says` and `rests`.
+        BadInput: an unknown paper, a field too many or too few, a sentence without `says` and `rests`, or too many words.
     """
     path = root / "book" / "summaries.yaml"
     if not path.exists():
@@ -49,11 +50,15 @@ def told(root: Path) -> dict[str, Paper]:
             choose(f"field of {slug} in {path.name}:", name, names)
         if missing := [name for name in names if name not in entry]:
             raise BadInput(f"{path}: {slug} has no {', '.join(missing)}; write it.")
-        for sentence in [*entry["holds"], *entry["fails"], *entry["small"]]:
+        sentences = [*entry["holds"], *entry["fails"], *entry["small"]]
+        for sentence in sentences:
             if not isinstance(sentence, dict) or set(sentence) != {"says", "rests"}:
                 raise BadInput(f"{path}: a sentence of {slug} is no mapping of `says` and `rests`; write both.")
             if loose := {id for id, _ in FOUND.findall(sentence["says"])} - sentence["rests"].keys():
                 raise BadInput(f"{path}: {slug} shows {', '.join(sorted(loose))}; write under `rests` what it must come to.")
+        by_hand = " ".join([entry["proposes"], entry["easy"], entry["hard"], *(sentence["says"] for sentence in sentences)])
+        if (words := len(by_hand.split())) > WORDS:
+            raise BadInput(f"{path}: what is said of {slug} has {words} words; a first screen holds {WORDS}, so say less.")
     return {slug: Paper(**entry) for slug, entry in given.items()}
 
 
