@@ -1,4 +1,4 @@
-# What depends on what: notebooks/NAME.py -> ipynb -> slices -> executed notebook -> website.
+# What depends on what: notebooks/NAME.py -> ipynb -> executed notebook -> website.
 # One file for a laptop and for a cluster; the book's page "How to read and rerun" has the commands.
 #
 # Runs are cached by their records, not here: when a notebook or the package changes, the notebook runs
@@ -55,12 +55,11 @@ os.environ["PATH"] = f"{workflow.basedir}/.venv/bin:{os.environ['PATH']}"  # on 
 
 with open("data_manifests/notebooks.yaml", encoding="utf-8") as file:
     NOTEBOOKS = yaml.safe_load(file)
-SLICES = {name: (entry["slices"] or {}).get(PROFILE) or {} for name, entry in NOTEBOOKS.items()}
-# Not as `ancient`, but for slices, which may be missed: what comes after a notebook that runs is then not asked whether
-# it has to run itself.
+# Not as `ancient`: what comes after a notebook that runs is then not asked whether it has to run itself.
 AFTER = {
     name: [f"build/executed/{PROFILE}/{other}.ipynb" for other in entry.get("after", ())] for name, entry in NOTEBOOKS.items()
 }
+AWAITED = {name for entry in NOTEBOOKS.values() for name in entry.get("after", ())}  # start first, what follows them next
 GPUS = int(DEVICE.startswith("cuda"))
 CARDS = int(CARDS)
 
@@ -124,13 +123,13 @@ if DEVICE == "cuda" and CARDS > 1:
     )
 
 
-def parameters(name: str, piece: str | None = None) -> str:
+def parameters(name: str) -> str:
     """What papermill passes to a notebook, as JSON: the data folder and what narrows only to those that take it."""
     given, text = {"profile": PROFILE, "device": DEVICE}, Path(f"notebooks/{name}.py").read_text(encoding="utf-8")
     paper = name.split("_")[0].replace("shallow", "shallowvit")
     wanted = {**NARROWED, **({"data_dir": DATA_DIR} if DATA_DIR else {})} if not PAPERS or paper in PAPERS else {}
     given |= {key: value for key, value in wanted.items() if f"\n{key} = " in text}
-    return json.dumps({**given, **(SLICES[name][piece] if piece else {})}, ensure_ascii=False)
+    return json.dumps(given, ensure_ascii=False)
 
 
 def job_parameters(name: str) -> str:
@@ -168,11 +167,10 @@ def named(path: Path) -> set[str]:
 def forget_what_is_gone() -> None:
     """Remove notebooks whose records were removed, and the stamp of a site that was, so that both are made again."""
     there = set().union(*map(ids, STORES))
-    for folder in ("executed", "slices"):
-        for path in Path("build", folder, PROFILE).rglob("*.ipynb"):
-            if any(record not in there for record in named(path)):
-                print(f"Records of {path} are gone; it runs again.", file=sys.stderr)
-                path.unlink()
+    for path in Path("build", "executed", PROFILE).rglob("*.ipynb"):
+        if any(record not in there for record in named(path)):
+            print(f"Records of {path} are gone; it runs again.", file=sys.stderr)
+            path.unlink()
     if not Path("build/site/index.html").exists():
         Path("build/site.done").unlink(missing_ok=True)
 
@@ -185,7 +183,6 @@ if workflow.is_main_process and not workflow.dryrun:
 
 wildcard_constraints:
     name="[^/.]+",
-    piece="[^/.]+",
     job="[^/]+",
 
 
@@ -205,32 +202,9 @@ rule convert:
         "build/ipynb/{name}.ipynb",
     message:
         "convert {input}"
-    priority: 2  # so that the slices can start
+    priority: 3  # so that all can start
     shell:
         "jupytext --quiet --to ipynb --output {output} {input}"
-
-
-rule slice:
-    """A narrower run of a notebook, for the records it leaves."""
-    input:
-        notebook="build/ipynb/{name}.ipynb",
-        after=lambda wildcards: [ancient(path) for path in AFTER[wildcards.name]],
-    output:
-        f"build/slices/{PROFILE}/{{name}}/{{piece}}.ipynb",
-    message:
-        "run the slice {wildcards.piece} of {wildcards.name} ({params.given})"
-    params:
-        given=lambda wildcards: parameters(wildcards.name, wildcards.piece),
-        code=RUN,
-    priority: 1  # slices are the longest runs, so they start first
-    resources:
-        gpu=GPUS,
-    shell:
-        "{CARD}mkdir -p build/running/slices && "
-        "papermill --cwd . -y {params.given:q} {input.notebook} "
-        "build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb 2>&1 "
-        "| {NAMED} {wildcards.name}:{wildcards.piece} && "
-        "mv build/running/slices/{wildcards.name}.{wildcards.piece}.ipynb {output}"
 
 
 rule sweep:
@@ -266,9 +240,6 @@ rule execute:
     input:
         notebook="build/ipynb/{name}.ipynb",
         after=lambda wildcards: AFTER[wildcards.name],
-        slices=lambda wildcards: [
-            f"build/slices/{PROFILE}/{wildcards.name}/{piece}.ipynb" for piece in SLICES[wildcards.name]
-        ],
     output:
         f"build/executed/{PROFILE}/{{name}}.ipynb",
     message:
@@ -277,6 +248,7 @@ rule execute:
         given=lambda wildcards: parameters(wildcards.name),
         kept=KEPT,
         code=SHOWN,
+    priority: lambda wildcards: 2 if wildcards.name in AWAITED else bool(AFTER[wildcards.name])
     resources:
         gpu=GPUS,
     shell:

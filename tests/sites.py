@@ -32,7 +32,7 @@ def small_root(folder: Path) -> Path:
     (folder / "notebooks").mkdir()
     shutil.copy(Path(__file__).parent / "small_notebook.py", folder / "notebooks" / "ap_theory.py")
     (folder / "data_manifests" / "notebooks.yaml").write_text(
-        "ap_theory: {title: A small notebook, artifacts: [ap.lemma-1, ap.theorem-1], slices: {quick: {}}}\n"
+        "ap_theory: {title: A small notebook, artifacts: [ap.lemma-1, ap.theorem-1]}\n"
     )
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
     there = ("notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md")))

@@ -245,7 +245,6 @@ DAMAGE = [
         "is given to ap_theory already",
     ),
     ("notebooks.yaml", "artifacts: [ap.lemma-1, ap.theorem-1", "artifacts: [ap.lemma-1, ap.lemma-1", "given twice"),
-    ("notebooks.yaml", "slices: {quick: {}, paper: {}}", "slices: {quik: {}, paper: {}}", "Did you mean 'quick'"),
     ("notebooks.yaml", "  title: ", "  titel: ", "Did you mean 'title'"),
     ("notebooks.yaml", "after: [methods]", "after: [metods]", "Did you mean 'methods'"),
     ("notebooks.yaml", "after: [methods]", "after: [spt]", "unknown notebook above it 'spt'"),

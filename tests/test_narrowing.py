@@ -30,7 +30,7 @@ def given(root: Path) -> dict:  # noqa: F811
 @pytest.fixture
 def papers(root):  # noqa: F811
     """Notebooks of two papers, of which one takes more than the other."""
-    entry = "{title: One, artifacts: [], slices: {quick: {}}}"
+    entry = "{title: One, artifacts: []}"
     (root / "data_manifests" / "notebooks.yaml").write_text(f"spt_starts: {entry}\nshallow_vit: {entry}\n")
     cell = "# %%\ndata_dir = None\ntasks = None\nseeds = None\nepochs = None\nbackbone = None\nweights = None\n"
     (root / "notebooks" / "spt_starts.py").write_text(cell)

@@ -308,7 +308,7 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
     hostile.write_text(yaml.safe_dump({ATTACK: {ATTACK: {ATTACK: [ATTACK, {ATTACK: ATTACK}]}}}))
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "a.py").touch()
-    (hostile.parent / "notebooks.yaml").write_text(yaml.safe_dump({"a": {"title": ATTACK, "artifacts": [], "slices": {}}}))
+    (hostile.parent / "notebooks.yaml").write_text(yaml.safe_dump({"a": {"title": ATTACK, "artifacts": []}}))
     row = papers.artifacts("ap").iloc[0].to_dict() | {"title": ATTACK, "number": ATTACK}
     assert set(build.MAKERS) >= {"artifacts", "claims", "notebooks", "disagreements"}
     made = {name: build.make(name, results, tmp_path) for name in ("evidence", "artifacts", "claims", "notebooks")}

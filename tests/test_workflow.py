@@ -42,7 +42,7 @@ def root(tmp_path) -> Path:
     (root / "src").symlink_to(ROOT / "src")
     for name in ("backbones", "tasks", "recipes"):
         (root / "data_manifests" / f"{name}.yaml").write_text("{}")
-    (root / "data_manifests" / "notebooks.yaml").write_text("one: {title: One, artifacts: [a], slices: {quick: {}}}\n")
+    (root / "data_manifests" / "notebooks.yaml").write_text("one: {title: One, artifacts: [a]}\n")
     (root / "notebooks" / "one.py").write_text("# %% [markdown]\n# # One ±\n\n# %%\ndata_dir = None\n", encoding="utf-8")
     for name in ("Makefile", "Snakefile", "_config.yml", "_toc.yml", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, root)
@@ -107,17 +107,17 @@ def test_the_old_site_stands_when_the_site_step_fails_or_is_killed(root):
 
 
 def test_a_notebook_starts_after_those_that_do_some_of_its_runs(root):
-    slices = "slices: {quick: {a: {}, b: {}}}"
-    after = f"two: {{title: Two, artifacts: [], after: [one], {slices}}}\none: {{title: One, artifacts: [a], {slices}}}\n"
-    (root / "data_manifests" / "notebooks.yaml").write_text(after)
-    shutil.copy(root / "notebooks" / "one.py", root / "notebooks" / "two.py")
+    entries = "two: {title: Two, artifacts: [], after: [one]}\nalone: {title: Alone, artifacts: []}\none: {title: One, artifacts: [a]}\n"
+    (root / "data_manifests" / "notebooks.yaml").write_text(entries)
+    for name in ("two", "alone"):
+        shutil.copy(root / "notebooks" / "one.py", root / "notebooks" / f"{name}.py")
     program(root, "papermill", PROGRAMS["papermill"].replace("echo notebook", 'echo "$5"'))
-    done = make(root, "book", "CORES=4")
+    done = make(root, "book", "CORES=1")
     assert done.returncode == 0, done.stderr
-    assert [Path(name).stem for name in ran(root)[:-1]] == ["one"] * 3 + ["two"] * 3
+    assert [Path(name).stem for name in ran(root)] == ["one", "two", "alone", "site"]  # what others wait for comes first
     (root / "book" / "records" / "x.json").write_text(RECORD.replace("1f2e", "2f2e"))  # as after any change of the package
     assert make(root, "book").returncode == 0
-    assert sorted(Path(name).stem for name in ran(root)) == ["one", "site", "two"]
+    assert sorted(Path(name).stem for name in ran(root)) == ["alone", "one", "site", "two"]
 
 
 def test_a_notebook_whose_records_are_gone_runs_again(root):

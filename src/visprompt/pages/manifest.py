@@ -6,13 +6,11 @@ from pathlib import Path
 from .. import papers
 from ..manifests.schema import TEXT, known, listed, mapping, named
 from ..manifests.wording import Fault
-from ..words import PROFILES
 
 
 def notebooks_schema() -> dict:
     """`notebooks.yaml`."""
-    slices = mapping({}, {name: named(named({}, 0), 0) for name in PROFILES})
-    own = {"title": TEXT, "artifacts": listed(TEXT, 0, uniqueItems=True), "slices": slices}
+    own = {"title": TEXT, "artifacts": listed(TEXT, 0, uniqueItems=True)}
     return named(mapping(own, {"after": listed(TEXT, uniqueItems=True)}))
 
 

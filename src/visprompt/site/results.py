@@ -16,7 +16,7 @@ from ..words import NOT_JUDGED, NOT_RUN, PROFILES, SIGHTINGS, VERDICTS, WEAKEST_
 
 
 def notebooks(root: Path) -> dict:
-    """Name -> {title, artifacts, slices} from data_manifests/notebooks.yaml."""
+    """Name -> {title, artifacts, after} from data_manifests/notebooks.yaml."""
     return manifests.load_yaml(root / "data_manifests" / "notebooks.yaml")
 
 
