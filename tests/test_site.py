@@ -18,7 +18,7 @@ from sites import ROOT, call, document, ids, pages
 
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
-from visprompt.site import build, chapters, front, record_pages, tables
+from visprompt.site import build, chapters, front, manifest_pages, record_pages
 
 
 def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
@@ -313,7 +313,7 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
     assert set(build.MAKERS) >= {"artifacts", "claims", "notebooks", "disagreements"}
     made = {name: build.make(name, results, tmp_path) for name in ("evidence", "artifacts", "claims", "notebooks")}
     made["findings"] = build.make(f"disagreements {paper}", results, tmp_path)
-    made["backbones"] = tables.manifest(hostile)
+    made["backbones"] = manifest_pages.manifest(hostile)
     monkeypatch.setattr(papers, "artifact", lambda id: row)
     made["one claim"] = build.make(f"claims-of {paper}", results, tmp_path)
     for name, text in made.items():

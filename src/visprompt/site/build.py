@@ -20,11 +20,13 @@ from .. import paths
 from ..errors import BadInput, choose
 from ..pages import judging
 from . import (
+    api_pages,
     chapters,
     claims,
     command_builder,
     compare,
     front,
+    manifest_pages,
     number_pages,
     pictures,
     places,
@@ -36,7 +38,7 @@ from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
 START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MADE_BY = (tables, number_pages, recipe_pages, claims, front, command_builder, compare)
+MADE_BY = (tables, manifest_pages, api_pages, number_pages, recipe_pages, claims, front, command_builder, compare)
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
@@ -61,7 +63,7 @@ def assemble(profile: str, root: Path | None = None) -> Path:
         page.write_text(spelled(text), encoding="utf-8")
     for folder in ("notebooks", "api", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
-    for room, text in tables.api_pages(root):
+    for room, text in api_pages.api_pages(root):
         (pages / "api" / f"{room}.md").write_text(text, encoding="utf-8")
     (pages / "static" / "places.js").write_text(spelled(places.script(results, root)), encoding="utf-8")
     for name in notebooks(root):

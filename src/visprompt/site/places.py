@@ -16,8 +16,9 @@ from ..chapters.methods import by_idea
 from ..data import catalogue
 from ..methods import method_class
 from ..pages.judging import MATHEMATICS
+from .api_pages import home
 from .claims import is_value
-from .tables import home, printed_name
+from .tables import printed_name
 
 COMMAND = re.compile(r"(?m)^\$ ([^#\n\\]+?) *(?:# *(.*))?$")
 HEADING = re.compile(r"(?m)^#{1,3} (.+)$")
