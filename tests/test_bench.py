@@ -143,6 +143,15 @@ def test_a_run_on_mapped_images_is_the_run_on_those_in_memory(stores, monkeypatc
     assert table.pair.tolist() == [row["pair"]] and about["records"] == [record] and row["model"] in about["caption"]
 
 
+def test_each_row_that_is_shown_open_has_two_sides(monkeypatch):
+    page, shown = CostPage("cost", Parameters()), []
+    monkeypatch.setattr(page, "present", lambda table, **about: shown.append((table, about)))
+    page.show_bench(next(r for r in bench_table.kept_records() if r.settings["name"] == "spt-starts").settings["machine"])
+    assert all((table["ratio"] != "").all() for table, _ in shown)
+    counts = {about["how"]: {r.settings["repeats"] for r in about["records"]} for _, about in shown}
+    assert all(" or ".join(map(str, sorted(rounds))) + " rounds" in how for how, rounds in counts.items())
+
+
 @pytest.fixture
 def two_jobs(monkeypatch):
     """The bench with its first and its fifth pair only, on the embedded ViT."""

@@ -66,15 +66,17 @@ class CostPage(Page):
     def show_bench(self, machine: str) -> None:
         """The ratios that one machine measured, a table a model, and folded what they are made of."""
         shown = [r for r in self.of(machine) if r.settings["what"] != "methods"]
-        rounds = sorted({r.settings["repeats"] for r in shown})
         for model, part in bench_table.rows(shown).groupby("model", sort=False):
+            records = [r for r in shown if bench_table.model_of(r) == model]
+            rounds = sorted({r.settings["repeats"] for r in records})
+            compared = part[part["ratio"] != ""]  # what has no other side is in the folded table alone
             precisions = [name for name in part["precision"].unique() if name]
             columns = RATIOS if len(precisions) < 2 else [*RATIOS[:1], "precision", *RATIOS[1:]]
             rest = ["pair", *(name for name in part.columns if name not in (*columns, "model", "precision"))]
             self.present(
-                part[[name for name in columns if name in part and (part[name] != "").any()]],  # of a part of the bench
+                compared[[name for name in columns if name in part and (compared[name] != "").any()]],  # of a part of the bench
                 evidence="measured",
-                records=[r for r in shown if bench_table.model_of(r) == model],
+                records=records,
                 caption=f"Bench of {model} on {machine}.",
                 how=f"Median and range of {' or '.join(map(str, rounds))} rounds, {' and '.join(precisions)}.",
             )

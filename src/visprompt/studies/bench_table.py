@@ -130,7 +130,6 @@ def start_rows(record: Record) -> list[dict]:
             "pair": f"SPT-Deep, random start from {settings['pool']:,} images",
             **shared,
             "seconds": f"{median['random from all']:.3f}",
-            "aim": "seconds",
             "note": f"{values['blocks']} blocks, {values['prompts']} prompts each; memory grows by "
             f"{values['growth_mb'] / 1024:.2f} GiB, all tokens would be {values['pool_mb'] / 1024:.1f} GiB",
         }
