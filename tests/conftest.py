@@ -72,13 +72,17 @@ def swin():
 
 @pytest.fixture(scope="session")
 def resnet():
-    """A tiny ResNet with random weights and BatchNorm statistics that are not the trivial ones."""
+    """A tiny ResNet with random weights and BatchNorm statistics that are not the trivial ones.
+
+    Eight channels at least: of a 1 x 1 convolution with stride 2 and four, channels last, oneDNN's backward pass (torch
+    2.15, a processor with AVX2 alone) writes outside its memory.
+    """
     from timm.models.resnet import BasicBlock, ResNet
 
     from visprompt.models.backbones import Backbone
 
     torch.manual_seed(0)
-    model = ResNet(BasicBlock, [1, 1, 1, 1], channels=(4, 8, 8, 16), num_classes=0)
+    model = ResNet(BasicBlock, [1, 1, 1, 1], channels=(8, 8, 8, 16), num_classes=0)
     model.train()
     with torch.no_grad():
         for _ in range(3):
