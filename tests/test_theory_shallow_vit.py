@@ -167,14 +167,16 @@ def small_page(**more):
     return types.SimpleNamespace(settings=shallow_runs.TrialParameters(**more), artifacts={})
 
 
-@pytest.mark.parametrize("kept, wanted", [({"a", "b"}, [20, 20]), ({"a"}, [6, 6]), (set(), [6, 6])])
+@pytest.mark.parametrize("kept, wanted", [({"a", "b"}, "paper"), ({"a"}, "quick"), (set(), "quick")])
 def test_a_quick_page_takes_runs_of_the_papers_size_where_all_of_them_are_kept(kept, wanted):
+    wanted = len(shallow_runs.PROFILE[wanted]["seeds"])
+
     def job(name):
         return lambda p, run=True: len(p.seeds) if run or name in kept else None
 
     runs = shallow_runs.Runs(small_page())
     runs.compute({"a": job("a"), "b": job("b")})
-    assert [runs["a"], runs["b"]] == wanted
+    assert [runs["a"], runs["b"]] == [wanted, wanted]
     own = shallow_runs.Runs(small_page(seeds=[0, 1, 2]))  # what a reader asks for goes first
     own.compute({"a": job("a"), "b": job("b")})
     assert [own["a"], own["b"]] == [3, 3]
