@@ -22,9 +22,8 @@
 # trained together with a linear head. With $l = 0$ it is the ordinary visual prompt (VP), added to the pixels
 # {cite}`bahng2022`. The paper's claim is that ResNets want it deep and ViTs want it shallow.
 #
-# This page is about how well AP does. [](ap_layers.ipynb) asks where the prompt should go and in which form,
-# [](ap_cost.ipynb) what it costs, [](ap_peft.ipynb) how it stands beside other methods that train little, and
-# [](ap_theory.ipynb) why a shallow prompt should suit a ViT.
+# This page is about how well AP does. The others: [](ap_layers.ipynb); [](ap_cost.ipynb); [](ap_peft.ipynb);
+# [](ap_theory.ipynb).
 #
 # **What these pages can settle.** Parameters, operations and memory are counted on the papers' architectures
 # and hold exactly (`derived`). In the quick profile accuracy is measured on small backbones and small tasks that
@@ -97,13 +96,12 @@ frame = runs.frame
 
 # %% [markdown]
 # **How the quick profile's learning rates were chosen.** Five rates a method (of the head for the linear probe, which
-# trains nothing else), the same budget for all, on the task `position` with seed 0; the rate with the best validation
-# accuracy was taken and used for all tasks and seeds
-# (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a comparison of blocks at one
+# trains nothing else), on the task `position` with seed 0; the rate with the best validation accuracy was taken and
+# used for all tasks and seeds (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a comparison of blocks at one
 # rate compares the rate as well. 200 validation images give a standard error of two to three points, so that
 # neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit another task. The runs
 # shown use other random streams than those by which the rates were chosen; the last column says how far the recipe's
-# rate is below the best of its row.
+# rate is below the best of its row. A dash: the run at that rate is not kept.
 
 # %% name="rates" tags=["hide-input"]
 runs.show_rates()
@@ -119,7 +117,7 @@ runs.show_rates()
 # Two things to know when reading it. The paper itself says (Section 6, limitations) that on compact models such as
 # ResNet-18 and ViT-Tiny AP improves on VP but not on NORM-TUNE; the quick profile's networks are far smaller still, so
 # that statement is judged here and "AP over NORM-TUNE" is not.
-# And there VP has one learning rate, chosen on `position`: where VP falls below the linear probe on another task, that
+# And in the quick profile VP has one learning rate, chosen on `position`: where VP falls below the linear probe on another task, that
 # rate is probably too high for it there; smaller ones were not tried on the other tasks.
 
 # %% name="ap.table-1" tags=["hide-input"]

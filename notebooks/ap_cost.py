@@ -59,11 +59,12 @@ page.checked("AP's entries at a ViT-Large's third block are the positions times 
 #
 # Four columns: tunable parameters, training memory, time per epoch and inference throughput, for CIFAR-10 with
 # batches of 128 on an RTX A6000. Parameters follow from the architecture. So does a lower bound for the memory of
-# a training step: weights, gradients, Adam's moments, and what autograd keeps for the backward pass. And so do the
-# operations. Time is measured where this machine can hold the model.
+# a training step: weights, gradients, Adam's moments, and what autograd keeps for the backward pass. And so do the operations, in GFLOPs, two
+# for each multiply-add. Time is measured where this machine can hold the model.
 #
-# Two conventions explain most of the printed parameter counts. VP's printed 0.11M and 0.12M are a **frame of 48
-# pixels** ($3 (224^2 - 128^2)$ values) plus the head for 10 classes; the text's "150k" would be every pixel.
+# Two conventions explain most of the printed parameter counts. VP's printed 0.11M and 0.12M fit a **frame of 48
+# pixels** ($3 (224^2 - 128^2)$ values) plus the head for 10 classes; 44 to 50 pixels fit too, and the paper does not
+# say. The text's "150k" would be every pixel.
 # The printed counts of full fine-tuning include ImageNet's 1000-way head, the other rows a 10-way head.
 
 # %% name="ap.table-2" tags=["hide-input"]
@@ -133,7 +134,7 @@ for word, turns in timed.items():
         page.judge("ap.table-2.vit-ap-throughput-near-linear", *near, records=[turns], **told)
 page.not_run(
     "ap.table-2",
-    why="Memory, time and throughput at batch 128 want a GPU with 48 GB.",
+    why="Memory, time and throughput at batch 128 need a GPU with 48 GB.",
 )
 
 # %% tags=["remove-output", "remove-input"]

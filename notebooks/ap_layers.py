@@ -241,7 +241,7 @@ page.not_run(
 # %% name="ap.figure-a2" tags=["hide-input"]
 page.not_run(
     "ap.figure-a2",
-    why="No runs of VPT at single blocks are kept yet.",
+    why="VPT at single blocks was not run.",
 )
 
 # %% [markdown]

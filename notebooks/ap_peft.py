@@ -36,8 +36,9 @@ WHY = "The accuracies need ViT-Large/16's published weights and the 19 data sets
 # (ap.table-4)=
 # ## Table 4: AP against PEFT methods
 #
-# AP beside bias tuning, LoRA, VPT, Gate-VPT, E2VPT, adapters and SSF on ViT-Large/16. Widths of adapters and numbers
-# of gated prompts are not stated; for them the integer whose count is nearest to the printed one is taken, and says so.
+# AP beside parameter-efficient fine-tuning (PEFT) methods on ViT-Large/16: bias tuning, LoRA, VPT, Gate-VPT, E2VPT, adapters and SSF. Widths of adapters and numbers
+# of gated prompts are not stated; for them the integer whose count is nearest to the printed one is taken, and the table says
+# so.
 
 # %% name="ap.table-4" tags=["hide-input"]
 ap_peft.show_parameters(page, "ap.table-4")
@@ -126,6 +127,8 @@ page.not_run(
 # %% [markdown]
 # (ap.table-a6)=
 # ## Table A6: AP against VPT with 10 and 50 tokens
+#
+# The paper sets VPT with 10 and with 50 tokens beside AP and calls the two comparable in accuracy.
 
 # %% name="ap.table-a6" tags=["hide-input"]
 ap_peft.show_parameters(page, "ap.table-a6")
@@ -137,6 +140,8 @@ page.not_run("ap.table-a6", why=WHY)
 # %% [markdown]
 # (ap.table-a7)=
 # ## Table A7: SSF added to the comparison
+#
+# Table 4 again, with SSF, which the paper calls second or third in accuracy.
 
 # %% name="ap.table-a7" tags=["hide-input"]
 ssf = ap_peft.rank(ap_peft.groups("ap.table-a7")[1], "SSF")

@@ -54,7 +54,7 @@ profile = "quick"
 device = "cpu"
 seeds = None  # list of trial seeds; give it or token_counts to judge a run of your own in place of the kept one
 token_counts = None  # list of P, two at least
-larger = False  # also run what is kept, some twenty minutes on one core; else the kept run is shown where there is one
+larger = False  # also run what is kept, about an hour on one core; else the kept run is shown where there is one
 
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd

@@ -21,13 +21,14 @@
 # $$ \mathcal{L} = \mathcal{L}_{CE} + \beta \, \mathcal{L}_{\text{ML}}(\mathbf{x}, \mathbf{p}) + \lambda \,
 # \mathcal{L}_{\text{ML}}(\mathbf{p}, \mathbf{x}_{cls}). $$
 #
-# k-means over the classes' mean features says which prompt stands for which classes, again after each epoch.
+# k-means over the classes' mean features decides which prompt stands for which classes, anew after each epoch.
 # **DA-VPT+** trains the biases of keys and values and the class token as well. [](methods_davpt.ipynb) has the
 # equations, Figures 1 and 2 and Theorem 1. Components, guided blocks, attention and weights are on [](davpt_parts.ipynb).
 #
 # **What this page can settle.** Parameters and sums hold exactly (`derived`). In the quick profile accuracies come from
 # small backbones and small tasks (see [](../data.md) and [](../backbones.md)): they are a `trend`, a direction and
-# never a reproduction. The paper's own scale says `not run`, with the command. The text at hand has lost **all cells of
+# never a reproduction. What needs the paper's own weights and data is marked `not run`, with its
+# command. The text at hand has lost **all cells of
 # all tables**; what the running text says of them is all there is to compare with.
 
 # %% tags=["parameters"]
@@ -147,13 +148,11 @@ chapter.end("davpt.table-1", "FGVC and VTAB-1k on ViT-Base/16 need the data sets
 #
 # The paper puts DA-VPT into SETR-PUP {cite}`zheng2021` on a ViT-Large and reports mIoU on ADE20K and PASCAL Context,
 # near full fine-tuning at 4.3 % of its trained parameters. The cells are lost. The share of parameters follows from
-# the architecture but for the number of prompts, which the text does not give: 20 a block are the reading here, and
-# the range is that of 5 to 100. Other counts are on [](cost_papers.ipynb).
+# the architecture but for the number of prompts, which the text does not give: 20 a block are assumed here, and the range covers 5 to 100. Other counts are on [](cost_papers.ipynb).
 #
 # **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
 # and a linear head reads the patches: the hundred steps are too few for SETR-PUP's convolutions, and may be too few for
-# what a method adds to pay. Validation chooses
-# each method's rate from as many as any other's. The paper gives its two losses for one label an image; here a patch
+# what a method adds to pay off. Validation chooses each method's rate, from equally many for all. The paper gives its two losses for one label an image; here a patch
 # has a class of its own, and a class token that of every object in the picture.
 
 # %% name="davpt.table-2" tags=["hide-input"]

@@ -17,9 +17,8 @@
 # two losses and its biases, the guided blocks, the weights and numbers of prompts, and where class token and prompts
 # look. The method, its main tables and how the runs were made are on [](davpt.ipynb).
 #
-# **What this page can settle.** Costs at the paper's size are counted and measured. Accuracies of the quick profile are
-# a `trend` on small backbones and small tasks of this project ([](../data.md), [](../backbones.md)); the paper's own
-# scale says `not run`, with the command.
+# **What this page can settle.** Costs at the paper's size are counted and measured. Accuracies here are
+# a `trend` on small networks ([](../read-and-rerun.md)); what was not run names its command.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -300,8 +299,8 @@ chapter.end("davpt.figure-5", "CUB-200-2011 on three ViT-Base/16 needs its image
 # ## Figure 6: More attention maps
 #
 # The appendix shows further images of CUB with the map of the prompt assigned to their class. Here are the other test
-# images of the same records, last block, and how often the assigned prompt is, of all, the one whose map is most like
-# the class token's, times the number of prompts: 1 is chance.
+# images of the same records, last block, and how often, of all prompts, the assigned one has the map most
+# like the class token's. That share is multiplied by the number of prompts, so that 1 is chance.
 
 # %% name="davpt.figure-6" tags=["hide-input"]
 if "DA-VPT" in looks.attention:

@@ -188,7 +188,7 @@ chapter.end("ivpt.table-6", ivpt.PRE_WHY)
 #
 # **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
 # and a linear head reads the patches: the hundred steps are too few for SETR-PUP's convolutions, and may be too few
-# for what a method adds to pay. "More prompts" are thirty, beside 36 patches. The column of parameters is counted
+# for what a method adds to pay off. "More prompts" are thirty, beside 36 patches. The column of parameters is counted
 # with SETR-PUP as MMSegmentation builds it for ADE20K: a little less than printed in every row, and the same
 # differences between the rows; [](cost_papers.ipynb) has them one by one.
 

@@ -17,9 +17,8 @@
 # blocks, where reinforcement is added and how much, noise, and where the class token looks. The method, its main
 # tables and how the runs were made are on [](ivpt.ipynb).
 #
-# **What this page can settle.** Accuracies of the quick profile are a `trend` on small backbones and small tasks of
-# this project ([](../data.md), [](../backbones.md)); what follows from printed cells is `derived`. The paper's own
-# scale says `not run`, with the command.
+# **What this page can settle.** Accuracies here are a `trend` on small networks ([](../read-and-rerun.md)); what
+# follows from printed cells is `derived`, and what was not run names its command.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -69,8 +68,8 @@ page.printed("ivpt.table-2", "Table 2 as printed")
 chapter.end("ivpt.table-2", ivpt.SCALE)
 
 # %% [markdown]
-# What to expect of CDC alone: it has no more parameters than VPT-Deep and reaches the same set of prompts, because any
-# $\hat P$ can be written as sums of neighbours. It changes how gradients reach the prompts, that is the path of
+# What to expect of CDC alone: it has no more parameters than VPT-Deep and reaches the same set of prompts, because
+# for any $\hat P$ there are $P$ whose sums of neighbours give it. It changes how gradients reach the prompts, that is the path of
 # training and not what the model can express. Short training leaves more room for such a difference than a long one.
 
 # %% [markdown]

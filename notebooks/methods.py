@@ -22,7 +22,7 @@
 # under their printed names.
 #
 # All methods run on one loop over the blocks, and a test holds each against its plain definition, value and gradient.
-# Everything here follows from the code and the architecture, so the evidence is `derived`. Where released code does
+# All but the learning rates at the end follows from the code and the architecture, so its evidence is `derived`. Where released code does
 # something else than its paper, and which option does the same here, is on [](../released-code.md).
 
 # %% tags=["parameters"]
@@ -83,7 +83,8 @@ page.table(
 #
 # Choose a backbone, how many prompts and how many classes: the table is counted anew, and below it stands the line
 # that builds the picked method. Parameters, operations and memory are at most quadratic in the number of prompts, so
-# three counted numbers give all others exactly. Operations are those of one image alone, with nothing to share.
+# three counted numbers give all others exactly. Operations are those of one image alone, with nothing to share, in
+# GFLOPs: two for each multiply-add.
 # Memory is what a training step must hold at once in float32 with Adam; a framework's workspace comes on top.
 # Everything else is as the method's default settings have it.
 

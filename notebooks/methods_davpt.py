@@ -36,7 +36,7 @@ page = MethodsPage("methods_davpt", p)
 #
 # With the classification loss alone, nothing says which patches a prompt should gather from. DA-VPT gives each prompt
 # classes to stand for, so that the class token can collect from the prompt of its own. This is the paper's idea,
-# drawn; [](davpt.ipynb) measures whether trained prompts behave so.
+# drawn; [](davpt_parts.ipynb) measures whether trained prompts behave so.
 
 # %% name="davpt.figure-1" tags=["hide-input"]
 page.counterpart(

@@ -15,7 +15,7 @@
 #
 # *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit` trains one self-attention layer
 # and a two-layer perceptron on tokens of which a share $\alpha_*$ decides the label, a share $\alpha_\#$ speaks
-# for the other label, and the rest says nothing. The pages on it build that model (Eq. 1) and that data (Section 3.2)
+# for the other label, and the rest says nothing. These pages build that model (Eq. 1) and that data (Section 3.2)
 # and regenerate every statement and every synthetic figure on them. What ran with the paper's 1000 hidden neurons (and
 # 20 trials, where it prints that number) is `derived`, what ran with fewer a `trend`, as is Figure 6, on images. After
 # this page come [](shallow_vit_theorem.ipynb), [](shallow_vit_attention.ipynb), [](shallow_vit_pruning.ipynb) and
@@ -43,8 +43,8 @@
 # - **Fractions.** The same in every sample, as Section 4.1 says.
 # - $\eta = 0.5$ and $B = 8$: steps small enough that halving $\eta$ doubles the iterations, as
 #   [](shallow_vit_theorem.ipynb) shows.
-# - **Size.** Shown are kept runs of the paper's size, 1000 hidden neurons and 20 trials. Where a page lacks one, all
-#   of it is run with 100 neurons ([](shallow_vit_theorem.ipynb) shows what the number does), 4 trials and fewer
+# - **Size.** The runs shown have the paper's size, 1000 hidden neurons and 20 trials. Where one is missing, the whole page is
+#   run with 100 neurons ([](shallow_vit_theorem.ipynb) shows what the number does), 4 trials and fewer
 #   $\alpha_*$ in Figure 1a.
 
 # %% tags=["parameters"]

@@ -78,9 +78,9 @@ page.present(
 # %% [markdown]
 # ## What the tasks ask
 #
-# Linear probe, full fine-tuning, and the same network trained from a random start. The last has the best of three
-# learning rates on validation. Full fine-tuning does so on the benchmark's tasks and takes the recipe's rate on the
-# others; linear probes have one rate. The distance between the first two is what fine-tuning methods can win; the
+# Linear probe, full fine-tuning, and the same network trained from a random start. Linear probe and random start have
+# the best of three learning rates on validation; so has full fine-tuning on the benchmark's tasks, and the recipe's rate
+# on the others. The distance between the first two is what fine-tuning methods can win; the
 # distance to the third is what pretraining gives.
 #
 # How hard the drawn tasks are, how MoCo-v3 was trained, and which tasks serve which experiment was decided after a look

@@ -17,8 +17,8 @@
 # the task's own tokens, the level they come from, and what becomes of their lead with more prompts, larger networks
 # and more images. The method, its main tables and how the runs were made are on [](spt.ipynb).
 #
-# **What this page can settle.** Accuracies of the quick profile are a `trend` on small backbones and small tasks of
-# this project ([](../data.md), [](../backbones.md)). The paper's own scale says `not run`, with the command.
+# **What this page can settle.** Accuracies here are a `trend` on small networks ([](../read-and-rerun.md)); what
+# was not run names its command.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -52,7 +52,8 @@ page = chapter.page
 # ## Table 4: Ways to sample the prompts, frozen and learned
 #
 # (a) With the prompts frozen and only the head trained, every start from tokens beats VPT's uniform one, and k-means
-# does best. (b) With the prompts trained, the text says the same of all starts. Only one block of printed cells is
+# does best. (b) With the prompts trained, the text says that every start from tokens still beats
+# the uniform one. Only one block of printed cells is
 # left. It must be (a), for its baselines are far below VPT-Deep elsewhere in the paper; **the cells of (b) are lost**.
 #
 # Learned, all starts from tokens share the rate that was searched for the random sample, which if anything favours

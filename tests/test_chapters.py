@@ -217,12 +217,12 @@ class Kept:
     [
         ("quick", ["flowers"], "fine", None),
         ("quick", ["flowers", "holidays"], "fine", None),
-        ("quick", ["holidays"], "fine", "none of it was run"),
-        ("quick", ["dtd10"], "vtab", "there is dtd10"),
-        ("quick", ["position", "letters"], "vtab", "not texture was run"),
+        ("quick", ["holidays"], "fine", "was run here on flowers"),
+        ("quick", ["dtd10"], "vtab", "was run here on position, letters and texture"),
+        ("quick", ["position", "letters"], "vtab", "was run here on texture"),
         ("quick", ["position", "letters", "texture", "holidays"], "vtab", None),
         ("paper", ["holidays"], "fine", "about cub_200_2011, nabirds, oxford_flowers and 2 more"),
-        ("paper", chapters.grids.cast("paper").tasks["vtab"][:18], "vtab", "not smallnorb_elevation was run"),
+        ("paper", chapters.grids.cast("paper").tasks["vtab"][:18], "vtab", "was run here on smallnorb_elevation"),
         ("paper", chapters.grids.cast("paper").tasks["vtab"], "vtab", None),
     ],
 )

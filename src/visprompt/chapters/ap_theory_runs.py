@@ -38,7 +38,7 @@ WHY_GAMMA = {"gamma, a quarter of the step": {"step": 1.0}, "gamma, one prompt s
 NOISES, NOISE_COUNT = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 2.0, 4.0], {1: 32, 2: 16}
 STEPS, STEP_COUNT = [1.0, 2.0, 4.0, 8.0], {1: 32, 2: 16}
 OCTAVES = [8, 16, 32, 64, 128]
-SETTLED = "Settings settled after trial runs."
+SETTLED = "The settings were fixed after trial runs."
 LAWS = {1: (lambda n: n, "$P$"), 2: (lambda n: n**2 * np.log(n), r"$P^2 \log P$")}
 STANDARD = ap_toy.Settings()
 

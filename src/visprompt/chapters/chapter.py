@@ -151,7 +151,7 @@ class Chapter:
         if "test" not in frame:  # records of what prompts look like carry no accuracy
             return told
         guessed = [f"{task} on {backbone}" for task, backbone in fair.near_chance(frame)]
-        return f"{told} Near chance, so without a say: {', '.join(guessed)}." if guessed else told
+        return f"{told} Near chance, so left out of what is judged: {', '.join(guessed)}." if guessed else told
 
     def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
         """What some runs are evidence of, and in the paper profile a sentence that says why it is only a trend."""
@@ -295,7 +295,8 @@ class Chapter:
             return self.without(claim)
         _, low, high = found.here
         here = f" On these {found.tasks} tasks alone, over seeds: [{low:.3g}, {high:.3g}]." if low > -np.inf else ""
-        return f"The interval is over tasks and seeds.{here} {self.without(claim)}"
+        over = "The interval is over" if found.low > -np.inf else "There is no interval over so few"
+        return f"{over} tasks and seeds.{here} {self.without(claim)}"
 
     def without(self, claim: str) -> str:
         """Which cells left the mean that a claim is judged by."""

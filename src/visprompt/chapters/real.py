@@ -17,8 +17,8 @@ from .chapter import Chapter
 
 REAL = grids.cast(PROFILE).backbones["real"]  # a published ViT small enough for a processor
 ABOUT = (
-    "A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. A record knows its data "
-    "by name, number of images and fingerprint, and not whose split it is: no number of VTAB-1k may stand beside these. "
+    "A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. The splits are not "
+    "known to be VTAB-1k's, so these numbers do not compare with published ones. "
     "A method took the best of the rates that were tried for it, on validation with seed 0."
 )
 

@@ -50,7 +50,7 @@ def judged(claim: papers.Claim, estimate, low, high, evidence: str, records: Seq
         if not tasks:
             raise BadInput(f"{claim.id}: a trend says on which data it was seen; give records=, the runs behind it.")
         if len(tasks) == 1 < claim.data_sets:
-            why = f"It speaks of {claim.data_sets} data sets, and one task ({tasks[0]}) stands for none but itself."
+            why = f"It speaks of {claim.data_sets} data sets; one task ({tasks[0]}) cannot stand for them."
             return unjudged(why, records)
     if low is None and evidence in ("trend", "replicated"):
         low, high = -math.inf, math.inf

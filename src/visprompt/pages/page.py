@@ -123,9 +123,9 @@ class Page:
     def judge_count(self, claim_id: str, count, *, records=(), note: str = "") -> None:
         """Hold a row of `measure.counts.printed_counts` against a claim; not judged where its settings had to be fitted."""
         if pd.isna(count.agrees):
-            self.not_judged(claim_id, f"the paper leaves open what it would take: {count.reading}")
+            self.not_judged(claim_id, f"the paper does not state this setting, so it was fitted: {count.reading}")
         else:
-            self.judge(claim_id, count.computed, evidence="derived", records=records, note=note or count.reading)
+            self.judge(claim_id, count.computed, evidence="derived", records=records, note=note or f"Built as {count.reading}.")
 
     def not_judged(self, claim_id: str, why: str) -> None:
         """Say that what was run cannot test a claim, and why."""
@@ -171,7 +171,7 @@ def with_age(how: str, records: Sequence[run_records.Record]) -> str:
     records = list({record.id: record for record in records}.values())
     old = sum(not run_records.is_current(record) for record in records)
     if old:
-        how = f"{how} {old} of {len(records)} records are of older code."
+        how = f"{how} {old} of {len(records)} records {'is' if old == 1 else 'are'} of older code."
     others, made = [], set()
     for name in ("torch", "timm"):
         installed = public(run_records.versions()[name])

@@ -102,7 +102,7 @@ def in_short(name: str, results: dict, root: Path) -> str:
             html.escape(paper.proposes),
             f"<b>Holds:</b> {front.say(paper.holds, results, '../')}",
             f"<b>Does not:</b> {front.say(paper.fails, results, '../')}",
-            f"<b>Only seen in small:</b> {front.say(paper.small, results, '../')}",
+            f"<b>Only seen at small scale:</b> {front.say(paper.small, results, '../')}",
             f"<b>Easy:</b> {html.escape(paper.easy)} <b>Hard:</b> {html.escape(paper.hard)}",
         ]
         parts.append(f"<p>{' '.join(texts)}</p>")
@@ -115,9 +115,9 @@ def in_short(name: str, results: dict, root: Path) -> str:
 
 
 def paper_of(name: str, results: dict) -> str:
-    """The paper whose artifacts a notebook shows, most of them if there are several; "" where it shows none."""
-    slugs = [id.split(".")[0] for id, entry in results["artifacts"].items() if entry["notebook"] == name]
-    return max(sorted(set(slugs)), key=slugs.count, default="")
+    """The paper whose artifacts a notebook shows; "" where it shows those of none, or of several."""
+    slugs = {id.split(".")[0] for id, entry in results["artifacts"].items() if entry["notebook"] == name}
+    return slugs.pop() if len(slugs) == 1 else ""
 
 
 def of_page(name: str, slug: str, paper: front.Paper, results: dict) -> list[papers.Claim]:
@@ -137,4 +137,4 @@ def first_table(asked: list[papers.Claim], results: dict) -> str:
         found = results["claims"][claim.id]
         where = f'<a href="../claims.html#{html.escape(claim.id)}"><span class="vp-clamp">{claims.statement(claim)}</span></a>'
         rows.append([where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])])
-    return table(["What the paper says", "Printed", "Ours", "Verdict"], rows, kind="vp-core-claims vp-cards")
+    return table(["What the paper says", "Printed, or asked", "Ours", "Verdict"], rows, kind="vp-core-claims vp-cards")

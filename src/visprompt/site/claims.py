@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from .. import papers
-from ..pages.judging import condition, found_text, number, rich, sentence
+from ..pages.judging import condition, found_text, rich, sentence
 from ..words import NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 from .tables import badge, code, css, link, printed_name, table
 
@@ -29,10 +29,8 @@ def statement(claim: papers.Claim) -> str:
 
 
 def printed(claim: papers.Claim) -> str:
-    """The printed value as HTML; "" where the paper prints a sentence only."""
-    if is_value(claim):
-        return rich(claim.printed)
-    return "" if claim.published is None else number(claim.published, claim.tolerance or 0)
+    """The printed value as HTML; where the paper prints a sentence, what was asked of the estimate."""
+    return rich(claim.printed) if is_value(claim) else f"asked: {condition(claim)}"
 
 
 def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
@@ -67,7 +65,7 @@ def compact(ids: Iterable[str], results: dict, above: str = "../") -> str:
         value = f'<span class="vp-clamp">{printed(claim)}</span>'
         row = [folded(claim, found, results, above), value, found_text(claim, found), badge(found["verdict"])]
         (digits if claim.weight == WEIGHTS[-1] else rows).append(row)
-    head, kind = ["What the paper says", "Printed", "Ours", "Verdict"], "vp-claims vp-cards"
+    head, kind = ["What the paper says", "Printed, or asked", "Ours", "Verdict"], "vp-claims vp-cards"
     shown = table(head, rows[:OPEN], kind=kind) if rows else ""
     for more, what in ((rows[OPEN:], ""), (digits, "on printed digits")):
         if more:
@@ -93,7 +91,7 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
                 badge(claim.weight),
             ]
         )
-    head = ["Paper", "Claim", "Printed", "Found", "Verdict", "Evidence", "Weight"]
+    head = ["Paper", "Claim", "Printed, or asked", "Found", "Verdict", "Evidence", "Weight"]
     choices = ("Paper", "Verdict", "Evidence", "Weight") if paper is None else ("Verdict", "Evidence", "Weight")
     return table(
         head,

@@ -126,7 +126,7 @@ def cards(results: dict, root: Path) -> str:
     for slug, paper in told(root).items():
         entry, name = papers.papers()[slug], paper.chapters[0]
         chapter = f"notebooks/{name}.html" if name in results["titles"] else "status.html"
-        lines = [("Holds", paper.holds), ("Does not", paper.fails), ("Only seen in small", paper.small)]
+        lines = [("Holds", paper.holds), ("Does not", paper.fails), ("Only seen at small scale", paper.small)]
         said = "".join(f"<dt>{name}</dt><dd>{say(sentences, results)}</dd>" for name, sentences in lines)
         parts.append(
             f'<section class="vp-card" aria-labelledby="card-{slug}">{pictograms.draw(slug)}'

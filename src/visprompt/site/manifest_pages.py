@@ -47,7 +47,7 @@ def datasets(results: dict, root: Path) -> str:
                 found.access,
                 html.escape(found.licence),
                 f"{size}, {pinned} of {len(found.files)} checksums" if found.files else size,
-                html.escape(", ".join(found.unverified)),
+                html.escape(", ".join(what for what in found.unverified if what not in ("home", "licence"))),
             ]
         )
     head = ["Data set, and its names", "Tasks: classes, train/val/test", "Access", "Licence", "To fetch", "Unverified"]

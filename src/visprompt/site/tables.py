@@ -113,7 +113,7 @@ def artifacts(results: dict, root: Path) -> str:
             how += f"{'<br>' if how else ''}<em>Not run:</em> {html.escape(entry['not_run']['why'])} "
             how += code(" ".join(entry["not_run"]["command"].split()))
         if not entry["notebook"]:
-            how = "No notebook speaks of it yet."
+            how = "No page shows it."
         record = f' (<a href="records/{html.escape(id)}.html">record</a>)' if entry["notebook"] else ""
         short = html.escape(papers.papers()[row["paper"]]["short"])
         name = link(id, printed_name(row), results)

@@ -30,9 +30,7 @@ def whole(frame: pd.DataFrame, variants: Sequence[str], tasks: Sequence[str], ba
     lacking = [(t, b) for t, b in asked if not backbones or any((b, v, t) not in there for v in variants)]
     if lacking:
         names = [f"{task} on {backbone}" if len(backbones) > 1 else task for task, backbone in lacking]
-        missing = "none of it" if len(lacking) == len(asked) else f"not {listed(names)}"
-        here = listed(dict.fromkeys(rows.task))
-        return rows.iloc[:0], f"it is about {about}, and {missing} was run here with all that it compares (there is {here})"
+        return rows.iloc[:0], f"it is about {about}; not all that it compares was run here on {listed(names)}"
     rows = rows[rows.task.isin(tasks) & rows.backbone.isin(backbones)]
     cells = rows.drop_duplicates(["seed", "backbone", "variant", "task"]).groupby("seed").size()
     seeds = cells.index[cells == len(backbones) * len(set(variants)) * len(set(tasks))]

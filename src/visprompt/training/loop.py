@@ -19,7 +19,10 @@ from .recipe import Recipe, settled, with_own_rate
 
 
 def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
-    """`fit`, at the method's own rate where the recipe names none; the model then knows its task's class names."""
+    """Fit a model to a task, at the method's own rate where the recipe names none.
+
+    The model then knows its task's class names.
+    """
     recipe = with_own_rate(recipe, model)
     fitting = fit_as_asked if as_asked.asks(recipe) else fit
     values = fitting(model, task, recipe, seed, **{"cache": may_cache(model, task, recipe), **more})
