@@ -73,8 +73,9 @@ page.judge(
 limit, ends = toy.flows[2, "error", -0.5], ap_theory_ends.end_record()
 cells = limit.values["cells"], ends.values["descent"]["2"]
 speeds, others = (ap_limits.slope(dict(lemma_2.second_stage(each))) for each in cells)
-note = f"Over the middle half of the time. Local slopes {local(speeds)}; with beta = {ap_theory_ends.BETA:g} and to the end "
-toy.judge("ap.lemma-2.second-stage", speeds, [limit], f"{note}point {local(others)}.")
+note = f"To the end point, beta = {ap_theory_ends.BETA:g}. Local slopes {local(others)}; with beta = 1, where there is no end "
+note += f"point, over the middle half of the time {local(speeds)}."
+toy.judge("ap.lemma-2.second-stage", others, [ends, limit], note)
 
 # %% [markdown]
 # ### Norm and attention at the end point

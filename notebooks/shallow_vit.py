@@ -112,12 +112,11 @@ runs.show(
     caption="How often the bounds of Definition 1 hold at the start.",
 )
 runs.judge("shallowvit.table-2.fractions", notation.values["off"], notation)
-runs.judge(
+page.not_judged(
     "shallowvit.table-2.attention-bounds",
-    100 * inside["0.2"],
-    notation,
-    note="tau is the largest distance of the drawn tokens. The bounds allow the relevant keys' scores to move by "
-    "delta + tau, but hold the irrelevant ones at 0, which moves too, by up to twice delta.",
+    f'the row says "some attention weights" and not which; at the start {inside["0.2"]:.0%} of them lie between, with tau the '
+    "largest distance of the drawn tokens. The bounds allow the relevant keys' scores to move by delta + tau, but hold the "
+    "irrelevant ones at 0, which moves too, by up to twice delta",
 )
 
 # %% [markdown]

@@ -139,9 +139,14 @@ runs.present(
 
 # %% name="shares" tags=["hide-input"]
 five = runs.cells("lucky")[0]
-for kind in ("definition", "proof"):
-    above = shallow_lemmas.share_interval(five[kind], five["bound"])
-    runs.judge(f"shallowvit.lemma-3.share-by-{kind}", above, "lucky", note="tau = c_0 sqrt(d).")
+above = shallow_lemmas.share_interval(five["definition"], five["bound"])
+runs.judge("shallowvit.lemma-3.share-by-definition", above, "lucky", note="tau is the bound on the noise of a token.")
+least = shallow_lemmas.lucky_conditions().loc[5, "bound with it, % of m"]
+page.not_judged(
+    "shallowvit.lemma-3.share-by-proof",
+    f"with the eps_m that 1000 neurons leave the bound is {least} %, and the proof's reading has {100 * five['proof']:.1f} %: "
+    "constants that the paper hides decide",
+)
 runs.judge(
     "shallowvit.lemma-3.uniform-angle",
     shallow_lemmas.share_interval(five["quarter"]),

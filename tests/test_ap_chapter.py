@@ -88,7 +88,7 @@ def test_one_seed_has_no_deviation_in_the_tables_of_ap(monkeypatch):
 def test_a_claim_of_ap_is_not_judged_from_another_folder(monkeypatch):
     rows, told, runs = rows_of("dtd10"), [], layers_of_ap()
     monkeypatch.setattr(runs.page, "not_judged", lambda *why: told.append(why))
-    assert runs.answers("ap.table-1.vit-ap-over-vp", rows, rows) is None and "there is dtd10" in told[0][1]
+    assert runs.answers("ap.table-1.vit-ap-over-vp", rows, rows) is None and "was run here on position" in told[0][1]
     both = pd.concat([rows, rows_of("position")])
     ap, other = runs.answers("ap.table-1.vit-ap-over-vp", both, both)
     assert set(ap.task) == {"position"} and len(ap) == len(other) == 3 and len(told) == 1

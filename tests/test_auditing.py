@@ -3,13 +3,13 @@
 import math
 import random
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from visprompt import manifests, papers, paths
+from visprompt import auditing, manifests, papers, paths
 from visprompt.__main__ import main
 from visprompt.auditing import ARITHMETIC, KINDS, WORDING, audit, audit_records, opposed, printed_means, wrong_means
 from visprompt.auditing.cells import Amount, Cell, cells_of, look_up, mean, numbers, table
@@ -23,6 +23,7 @@ from visprompt.measure import counts
 from visprompt.pages.judging import verdict
 from visprompt.papers.rounding import stands_for
 from visprompt.paths import ROOT
+from visprompt.site.results import refuse_opposed
 
 PAPERS = ROOT / "data_manifests" / "papers"
 
@@ -299,6 +300,15 @@ UNFAIR = [
     "ivpt.table-18.vit-h-14-supervised.parameters",
     "ivpt.table-18.swin-b-supervised.parameters",
     "ivpt.table-8.vpt-operations.operations",
+    "ap.text.fact-share",
+    "ap.text.gain-clip",
+    "ap.text.gain-large-most",
+    "ap.table-2.vit-large-16-full-finetune.parameters",
+    "ap.table-4.bias.parameters",
+    "ap.table-4.lora.parameters",
+    "davpt.text.fgvc-over-vpt",
+    "davpt.setting.lse-argument",
+    "spt.text.two-strategies",
 ]
 
 
@@ -367,6 +377,27 @@ def test_an_opposite_verdict_is_found(everything):
     assert {id for id, _ in opposed(found, {"ap.table-1.printed-averages": "disagrees"})} == {"ap.table-1.printed-averages"}
     wrong = [replace(f, verdict="disagrees") if f.id == "ap.table-1.average.resnet-101-vp" else f for f in found]
     assert list(opposed(wrong, {"ap.table-1.printed-averages": "agrees"}))
+
+
+def test_a_site_with_opposite_verdicts_is_refused(everything):
+    id = "ap.table-2.resnet-vp-parameters"
+    results = {
+        "findings": [asdict(f) for f in everything.values()],
+        "claims": {id: {"evidence": "derived", "verdict": "agrees"}},
+    }
+    refuse_opposed(results)
+    results["claims"][id]["verdict"] = "disagrees"
+    with pytest.raises(BadInput, match=f"{id} disagrees and finding .* judge both alike"):
+        refuse_opposed(results)
+    results["claims"][id]["evidence"] = "measured"  # a clock says nothing about printed cells
+    refuse_opposed(results)
+
+
+def test_what_is_called_undecided_is_a_difference(monkeypatch):
+    given = rules("spt")
+    monkeypatch.setattr(auditing, "rules", lambda slug: {**given, "undecided": ["spt.text.nmi-listed"]})
+    with pytest.raises(BadInput, match="finding in undecided"):
+        auditing.audit("spt")
 
 
 DRAWINGS = {"ap.figure-1", "ap.figure-3", "davpt.figure-2", "spt.figure-1", "spt.figure-s2"}  # only the code is checked

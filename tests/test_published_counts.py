@@ -15,15 +15,10 @@ VTAB, FGVC = 940 / 19 * 769 / 1e6, 1173 / 5 * 769 / 1e6  # ViT-Base's mean heads
 
 # Printed counts that the architecture does not give, in millions, billions of multiply-adds or times: what it gives.
 DISAGREE = {
-    "ap.table-2.resnet-101-full-finetune": 42.52065,
     "ap.table-2.resnet-101-ap": 0.221194,
-    "ap.table-2.vit-large-16-full-finetune": 303.311882,
     "ap.table-2.vit-large-16-norm-tune": 0.110602,
     "ap.table-2.vit-large-16-ap": 0.211978,
-    **{f"ap.table-{table}.full-finetune": 303.311882 for table in AP_TABLES},
     **{f"ap.table-{table}.ap": 0.211978 for table in AP_TABLES},
-    **{f"ap.table-{table}.bias": 0.282634 for table in AP_TABLES if table != "a6"},
-    **{f"ap.table-{table}.lora": 0.99329 for table in AP_TABLES if table != "a6"},
     "ap.table-4.ssf": 0.555018,
     "ap.table-a7.ssf": 0.555018,
     "ap.table-a3.ap-product": 0.211978,
@@ -48,6 +43,10 @@ NO_INTEGER = (
     "adaptformer",
     "fewer-prompts",
     "vpt-operations",
+    "full-finetune",
+    "resnet-101-full-finetune",
+    "vit-large-16-full-finetune",
+    "bias",
 )
 NUMBERS = ["parameters_m", "total_parameters", "params_m", "fgvc_params_m", "vtab_params_m", "workload_gflops"]
 
@@ -121,7 +120,7 @@ def test_undecided_counts():
     table = counts()
     undecided = table[table["agrees"].isna()]
     ours = undecided[undecided["computed"].notna()]
-    assert len(undecided) == 56 and len(ours) == 44
+    assert len(undecided) == 74 and len(ours) == 62
     assert ours["reading"].str.contains("fitted, not stated").all()
     for id, row in ours.iterrows():
         name = id.split(".")[-1]

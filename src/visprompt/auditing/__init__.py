@@ -42,6 +42,9 @@ def audit(paper: str | None = None) -> pd.DataFrame:
     for id in readings:
         choose("finding in readings:", id, [finding.id for finding in found])
     found = [replace(f, reading=" ".join(readings[f.id].split())) if f.id in readings else f for f in found]
+    for id in [id for paper in wanted for id in rules(paper).get("undecided", ())]:
+        choose("finding in undecided:", id, [finding.id for finding in found if finding.verdict == "disagrees"])
+        found = [replace(f, verdict="inconclusive", marks=()) if f.id == id else f for f in found]
     found = decided(found)
     return pd.DataFrame([asdict(finding) for finding in found], columns=list(Finding.__dataclass_fields__))
 

@@ -107,7 +107,7 @@ def judged(finding: Finding, found: Amount | list[Amount], sense: str, shown=Non
     right = {
         "equal": all(stands_for(low, 2 * half, a.value, a.slack) for a in found),
         "about": all(abs(a.value - low) <= ABOUT * abs(low) + EXACT for a in found),
-        "between": least >= low - half - slack - EXACT and most <= high + half + slack + EXACT,
+        "between": least >= low - half - slack - EXACT and (most <= high or bool(stands_for(high, 2 * half, most, slack))),
         "at least": least >= low - EXACT,
         "above": least > low + EXACT,
         "at most": most <= high + EXACT,

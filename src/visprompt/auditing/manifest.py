@@ -97,6 +97,7 @@ def audit_schema() -> dict:
         ),
         "directions": listed(mapping({"id": TEXT, "what": TEXT, "says": TEXT, "steps": listed(TEXT), "artifact": TEXT}), 0),
         "readings": named(TEXT, 0),
+        "undecided": listed(TEXT, 0),
     }
     whole = {"if": {"type": "object"}, "then": {"allOf": [nested, {**one, "errorMessage": message}]}}
     return mapping({}, parts, **{"$defs": {"operand": reference | whole}})

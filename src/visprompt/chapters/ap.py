@@ -27,7 +27,7 @@ from ..studies.statistics import Cell, difference, spread
 from ..studies.sweeps import block_rates
 from ..training.loop import tune
 from ..training.recipe import load_recipe
-from .ap_runs import EVIDENCE, NINETEEN, ApParameters, ApRuns, records_of
+from .ap_runs import COMPACT, EVIDENCE, NINETEEN, ApParameters, ApRuns, records_of
 
 TASKS = {
     "quick": ["position", "count", "texture"],
@@ -40,7 +40,6 @@ RATES = {  # tried for each method, in the quick profile
     "vp": [0.01, 0.03, 0.1, 0.3, 1.0],
     "ap": [0.01, 0.03, 0.1, 0.3, 1.0],
 }
-COMPACT = "the paper itself excepts compact models such as ResNet-18 and ViT-Tiny (ap.table-1.compact-not-over-norm), and"
 VARIANTS = {
     "product": {"block": 2, "kind": "product"},
     "concatenate": {"block": 2, "kind": "concatenate"},

@@ -194,3 +194,9 @@ def shapes_figure() -> Figure:
         ax.set(xlabel="position (pixel or token)", ylabel="channel", xticks=range(positions), yticks=range(channels))
         ax.grid(False)
     return fig
+
+
+def printed_share_gap() -> float:
+    """The largest difference in Table 2 between AP's and VP's printed parameters, in per cent of full fine-tuning's."""
+    cells = papers.published("ap.table-2").pivot(index="architecture", columns="method", values="parameters_m").astype(float)
+    return float((100 * (cells["AP"] - cells["VP"]).abs() / cells["FULL-FINETUNE"]).max())

@@ -17,11 +17,12 @@ from ..measure.similarity import linear_cka
 from ..methods import build_method
 from ..methods.parameters import count_parameters
 from ..models.backbones import Backbone, load_backbone
+from ..models.embedded import networks
 from ..pages import plots
 from ..records import Record, recorded
 from ..studies.lab import Run
 from ..studies.statistics import interval, spread
-from .ap_runs import LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
+from .ap_runs import COMPACT, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,9 @@ class LayerRuns(ApRuns):
             self.page.judge(claim, depth, evidence=self.evidence(records_of(*found))[0], records=records_of(*found))
         for claim, method in (("best-ap-over-vp", "vp"), ("best-ap-over-norm", "norm-tune")):
             claim = f"ap.figure-2.{claim}"
+            if method == "norm-tune" and name in networks():
+                self.page.not_judged(claim, f"{COMPACT} {name} is smaller still")
+                continue
             if found := self.answers(claim, self.layers(name), self.part(name, method, task=self.tasks)):
                 mine, other = found
                 gain = self.layer_table(name, mine)[1] - other.groupby("seed").test.mean()

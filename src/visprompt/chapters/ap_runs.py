@@ -26,6 +26,7 @@ BACKBONES = {
     "quick": ["vit_micro_patch4_24", "resnet_micro_24"],
     "paper": ["vit_large_patch16_224.augreg_in21k_ft_in1k", "resnet101.tv_in1k"],
 }
+COMPACT = "the paper itself excepts compact models such as ResNet-18 and ViT-Tiny (ap.table-1.compact-not-over-norm), and"
 LAYER_TASKS = {"quick": ["position"], "paper": ["oxford_iiit_pet"]}  # on which the paper tries every block
 NINETEEN = [  # the data sets of Table 1
     "cub_200_2011",

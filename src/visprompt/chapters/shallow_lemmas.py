@@ -66,7 +66,7 @@ def lucky_cells():
     cells = []
     for m in COUNTS:
         s = shallow_vit.Settings(**size(m))
-        slack = s.sigma + shallow_measures.token_noise(s)
+        slack = s.sigma + tau(s)
         cells.append({"M": m, **shallow_measures.lucky_shares(m, s.dim, slack, 1_000_000 // s.dim, seed=m)})
     return {"cells": cells}
 

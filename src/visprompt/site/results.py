@@ -8,7 +8,7 @@ import nbformat
 import pandas as pd
 
 from .. import manifests, papers, paths
-from ..auditing import audit_records
+from ..auditing import Finding, audit_records, opposed
 from ..errors import BadInput, choose
 from ..pages import judging
 from ..pages.page import RESULTS_MIME
@@ -106,7 +106,16 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
         answer = found["claims"].get(finding["claim"])
         if answer is not None and answer["evidence"] is None:
             found["claims"][finding["claim"]] = {**answer, **by_audit(finding)}
+    refuse_opposed(found)
     return found
+
+
+def refuse_opposed(found: dict) -> None:
+    """Raise BadInput where a claim that printed cells or the architecture decide and a finding of the audit contradict."""
+    exact = {id: entry["verdict"] for id, entry in found["claims"].items() if entry["evidence"] == "derived"}
+    findings = [Finding(**{name: entry[name] for name in Finding.__dataclass_fields__}) for entry in found["findings"]]
+    for claim, finding in opposed(findings, exact):
+        raise BadInput(f"{claim} {exact[claim]} and finding {finding} says the opposite of the same cells; judge both alike.")
 
 
 def judge_once(found: dict[str, dict]) -> None:
