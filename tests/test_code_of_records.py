@@ -7,6 +7,7 @@ import functools
 import json
 import linecache
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -18,8 +19,8 @@ from conftest import small_vit, tiny_task
 
 import visprompt as vp
 from visprompt import records
-from visprompt.data.tasks import group_of
-from visprompt.records import source, store, watch
+from visprompt.data.tasks import embedded_tasks, group_of
+from visprompt.records import source, store, watch, watching
 from visprompt.theory import ap_toy
 
 SLUGS = ["vpt-deep", "da-vpt-plus", "lora", "e2vpt", "spt-deep", "full-finetune", "linear-probe", "ap", "ssf", "ivpt"]
@@ -319,6 +320,29 @@ def test_the_same_run_uses_the_same_code_cold_and_warm(stores):
         for path in store.files(stores[0]):
             path.unlink()
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", embedded_tasks())
+def test_a_task_drawn_again_has_the_code_of_the_first_time(name):
+    found = []
+    for size in (21, 22):
+        with watching() as seen:
+            vp.load_task(name, train_size=size)
+        found.append(set(seen.units()))
+    assert found[0] == found[1]
+
+
+def test_nothing_that_decides_values_is_cached_out_of_sight():
+    """A cache of functools hides from later runs what the first one ran."""
+    rooms = ("data", "methods", "training", "measure", "theory")
+    hidden = {
+        f"{path.parent.name}/{path.name}"
+        for room in rooms
+        for path in (source.PACKAGE / room).glob("*.py")
+        if re.search(r"@(functools\.)?(lru_)?cache\b", path.read_text())
+    }
+    # Files as they are published, a list of the methods' files, and the sources of the pasted images: their bytes decide.
+    assert hidden == {"data/full_layouts.py", "methods/__init__.py", "theory/pasted_images.py"}
 
 
 def test_code_changed_on_disk_while_it_runs_is_refused(tmp_path, monkeypatch):

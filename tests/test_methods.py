@@ -272,10 +272,10 @@ def test_every_method_has_a_rate():
 def test_a_method_is_a_file(tmp_path, monkeypatch):
     for path in Path(methods.__file__).parent.glob("*.py"):
         shutil.copy(path, tmp_path)
-    (tmp_path / "a_new_one.py").write_text("class Settings:\n    pass\n\n\nclass Method(base.Method):\n    pass\n")
+    (tmp_path / "zz_new_one.py").write_text("class Settings:\n    pass\n\n\nclass Method(base.Method):\n    pass\n")
     (tmp_path / "helper.py").write_text("class Settings:\n    pass\n")
     monkeypatch.setattr(methods, "__file__", str(tmp_path / "__init__.py"))
-    assert methods.slugs() == [*METHODS, "a-new-one"] and METHODS[: len(methods.ORDER)] == methods.ORDER
+    assert methods.slugs() == [*METHODS, "zz-new-one"] and METHODS[: len(methods.ORDER)] == methods.ORDER
 
 
 @pytest.mark.parametrize("slug", METHODS)

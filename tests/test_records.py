@@ -234,6 +234,19 @@ def test_a_failure_on_bad_input_goes_when_the_run_succeeds(lab, stores, monkeypa
     assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
     lab.do(SMALL)
     assert not list(stores[0].rglob("failed/tune/*.json"))
+    with pytest.raises(BadInput):  # of another machine, which would not find the data
+        labs.Lab(replace(lab.bench, data_dir="nowhere", device="cuda")).do(replace(SMALL, task="nosuch"))
+    assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
+    with pytest.raises(BadInput):
+        lab.do(replace(SMALL, task="nosuch"))
+    assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1  # one run, whatever machine it failed on
+
+
+def test_a_record_in_the_place_of_another_is_refused(stores):
+    kept, other = make(), records.recorded("kind", {"a": 2}, lambda: {"value": 2.0})
+    path_of(kept, stores[0]).write_bytes(path_of(other, stores[0]).read_bytes())
+    with pytest.raises(BadInput, match="its name belongs to another run"):
+        make()
 
 
 def test_nan_is_no_record(stores):

@@ -246,7 +246,7 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     rows, why = fair.whole(frame, ["a", "b"], ["position", "letters"])
     assert why == "" and set(rows.task) == {"position", "letters"} and set(rows.seed) == {0} and len(rows) == 4
     rows, why = fair.whole(frame, ["a", "b"], ["position", "texture"])
-    assert not len(rows) and "about position and texture, and not texture was run" in why
+    assert not len(rows) and "about position and texture; not all that it compares was run here on texture" in why
     rows, why = fair.whole(frame[frame.task == "holidays"], ["a", "b"], ["position"])
     assert not len(rows) and "none of it was run" in why and "(there is holidays)" in why
     two = pd.concat([frame, frame[frame.task == "position"].assign(backbone="c")])
@@ -360,7 +360,13 @@ def test_a_weights_file_belongs_to_one_backbone(stores):
         several = Lab(LabSettings(weights=words))
         assert several.weights_of(f"{MICRO}.mae") == file and several.weights_of(MICRO) == other
         assert several.weights_of("vit_nano_patch4_24") == "pretrained"
-    for wrong, why in ((["x"], "NAME=FILE"), (["=x"], "NAME=FILE"), (["a=b", "a=c"], "twice")):
+    wrongs = [
+        (["x"], "NAME=FILE"),
+        (["=x"], "NAME=FILE"),
+        (["a=b", "a=c"], "twice"),
+        (["vit_micro_patch4_23=b"], "Did you mean"),
+    ]
+    for wrong, why in [*wrongs, (["vit_micro_patch4_24=b"], "no such file")]:
         with pytest.raises(BadInput, match=why):
             Lab(LabSettings(weights=wrong))
 

@@ -21,6 +21,21 @@ assert record.values["test"] == values["test"]
 vp.save_method(model, "one.safetensors")
 assert vp.load_method("one.safetensors", backbone).slug == "vpt-deep"
 """
+# As if the extras were not installed: what a base installation does not bring.
+BASE = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"seaborn", "nbformat", "IPython", "papermill", "jupytext", "snakemake", "playwright"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import visprompt as vp
+from visprompt.__main__ import main
+for name in vp.__all__:
+    getattr(vp, name)
+for words in ("published ap.table-1", "claims --paper spt", "plan ap.table-1", "runs --kind cost", "data list"):
+    assert not main(words.split()), words
+"""
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +66,6 @@ def test_an_installed_package_trains_and_saves(site):
     assert list((site.parent / "work" / "build" / "records").rglob("*.json"))
 
 
-def test_an_installed_package_answers_on_the_command_line(site):
-    done = run(site, "-m", "visprompt", "published", "ap.table-1")
+def test_an_installed_package_answers_without_the_extras(site):
+    done = run(site, "-c", BASE)
     assert done.returncode == 0 and "LINEAR-PROBE" in done.stdout, done.stderr

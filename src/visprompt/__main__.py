@@ -276,9 +276,16 @@ def say(line: str, status: int) -> int:
     return status
 
 
+class Parser(argparse.ArgumentParser):
+    """Says in one line what cannot be read."""
+
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: {message}; {self.prog} --help tells what it takes.\n")
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command and its options; what cannot be read ends the program with status 2."""
-    parser = argparse.ArgumentParser(prog="visprompt", description="Visual Prompting, Reproduced")
+    parser = Parser(prog="visprompt", description="Visual Prompting, Reproduced")
     commands = parser.add_subparsers(dest="command", required=True)
     for function, options in COMMANDS.items():
         command = commands.add_parser(function.__name__, help=function.__doc__.split("\n")[0])

@@ -4,12 +4,12 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pandas as pd
 
 from .. import manifests, papers, paths
 from ..errors import BadInput, choose
+from ..records import remember
 
 NUMBER = re.compile(r"[-+−]?\d+(?:,\d{3})*(?:\.\d+)?")
 CERTAIN = 4  # standard deviations of the rounding errors that are granted
@@ -86,7 +86,7 @@ def numbers(text: str) -> list[tuple[Amount, float]]:
     return found
 
 
-@lru_cache(maxsize=256)
+@remember
 def table(name: str, root: str = "") -> pd.DataFrame:
     """The cells of an artifact, or of "<paper>.prose", as printed.
 

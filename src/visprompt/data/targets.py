@@ -4,11 +4,10 @@ The real pictures come with packages that the project uses anyway: two photograp
 and a map of elevations with matplotlib. Training and validation pieces come from other parts of them than test pieces.
 """
 
-import functools
-
 import numpy as np
 
 from ..errors import choose
+from ..records import remember
 from .drawing import BLOCK, SIZE, background, contrast, cover, draw, finish, local, mix, paint
 
 FONTS = ["DejaVuSans", "DejaVuSans-BoldOblique", "DejaVuSerif", "DejaVuSansMono-Bold", "STIXGeneralItalic", "cmr10"]
@@ -29,7 +28,7 @@ def _sample(mask: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return (top * (1 - fy) + low * fy) * inside
 
 
-@functools.cache
+@remember
 def _alphabet() -> np.ndarray:
     """Masks (fonts, 26, GLYPH, GLYPH) of the capital letters, each filling its square."""
     from matplotlib import get_data_path
@@ -123,7 +122,7 @@ def _pieces(rng, pictures, stream: int, scales) -> np.ndarray:
     return np.array(found)
 
 
-@functools.cache
+@remember
 def _photographs() -> tuple[np.ndarray, ...]:
     """Upper and lower halves (H, W, 3) of three photographs, in [0, 1]."""
     from matplotlib.cbook import get_sample_data
@@ -144,7 +143,7 @@ def _photos(rng, labels, stream) -> np.ndarray:
     return finish(rng, np.einsum("nij,nhwj->nhwi", mix, pieces), grain=0.0)
 
 
-@functools.cache
+@remember
 def _elevation() -> np.ndarray:
     """Elevations (H, W) in units of the grid's spacing."""
     from matplotlib.cbook import get_sample_data

@@ -168,6 +168,7 @@ def merged(model: TunedModel) -> TunedModel:
     """
     from . import build_method
 
+    require("the model", model, TunedModel)
     backbone = copy.deepcopy(model.backbone)
     if not model.method.trains_backbone:
         model.method.merge(backbone)

@@ -224,6 +224,16 @@ def load_backbone(name: str, weights: str | Path | None = None, *, device: str |
     return backbone.to(device)
 
 
+def known_backbones() -> list[str]:
+    """Names that this project knows beside timm's: the embedded backbones, and those whose weights are files."""
+    return [*embedded.networks(), *embedded.from_files()]
+
+
+def is_known(name: str) -> bool:
+    """Whether a name is one of this project's, or timm's, with or without its weights' tag."""
+    return name in known_backbones() or timm.is_model(name.partition(".")[0])
+
+
 def check_device(device: str | torch.device) -> torch.device:
     """The device of that name.
 

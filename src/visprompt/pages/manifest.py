@@ -16,7 +16,7 @@ def notebooks_schema() -> dict:
 
 def notebooks_faults(content: dict, file: Path) -> Iterable[Fault]:
     """A notebook exists, comes after notebooks above it, and shows artifacts that no other shows."""
-    there = [path.stem for path in (file.parents[1] / "notebooks").glob("*.py")]
+    there = [path.stem for path in (file.parents[1] / "notebooks").glob("*.py")] or [*content]  # an installed package has none
     artifacts, shown = set(papers.artifacts().index), {}
     for name, entry in content.items():
         yield from known((), "notebook", name, there, name)

@@ -18,8 +18,6 @@ from ..words import EVIDENCE, NOT_RUN
 from . import judging
 from .parameters import Parameters
 
-RESULTS_MIME = "application/vnd.visprompt.results+json"
-
 
 class Page:
     """One notebook's page: what it shows, what it cannot, and how the claims came out."""
@@ -160,7 +158,7 @@ class Page:
             "claims": self.claims,
             "studies": self.studies,
         }
-        display({RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
+        display({judging.RESULTS_MIME: results, "text/plain": f"results of {self.name}"}, raw=True)
 
 
 def with_age(how: str, records: Sequence[run_records.Record]) -> str:

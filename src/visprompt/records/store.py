@@ -135,6 +135,8 @@ def read_record(path: Path) -> Record:
         record = Record(**content)
         if record.id != digest(content):
             raise ValueError("it is not as it was written")
+        if record.status == "done" and not path.stem.endswith(record.key):
+            raise ValueError("its name belongs to another run")
         if record.about.get("rehearsal") and not REHEARSAL:
             raise ValueError("it was made in a rehearsal, whose numbers mean nothing")
         for name in ("test", "val"):

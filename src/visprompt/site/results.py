@@ -4,14 +4,13 @@ import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 
 from .. import manifests, papers, paths
 from ..auditing import Finding, audit_records, opposed
 from ..errors import BadInput, choose
 from ..pages import judging
-from ..pages.page import RESULTS_MIME
+from ..pages.judging import RESULTS_MIME
 from ..words import NOT_JUDGED, NOT_RUN, PROFILES, SIGHTINGS, VERDICTS, WEAKEST_FIRST, WEIGHTS, answers
 
 
@@ -20,7 +19,7 @@ def notebooks(root: Path) -> dict:
     return manifests.load_yaml(root / "data_manifests" / "notebooks.yaml")
 
 
-def read_notebook(path: Path, profile: str) -> tuple[nbformat.NotebookNode, dict]:
+def read_notebook(path: Path, profile: str) -> tuple[dict, dict]:
     """Return an executed notebook and the results that its last cell left.
 
     Raises:
@@ -30,6 +29,8 @@ def read_notebook(path: Path, profile: str) -> tuple[nbformat.NotebookNode, dict
     again = f"Run it again: make book PROFILE={profile}"
     if not path.exists():
         raise BadInput(f"{path} does not exist, so notebook {path.stem} has not run. {again}")
+    import nbformat  # what only publishes is in the extra visprompt[book]
+
     try:
         notebook = nbformat.read(path, as_version=4)
     except (ValueError, nbformat.reader.NotJSONError) as error:

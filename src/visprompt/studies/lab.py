@@ -14,6 +14,7 @@ from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from ..methods import build_method
 from ..methods import settings_of as method_settings
+from ..models.backbones import is_known, known_backbones
 from ..models.narrow import narrow_backbone
 from ..models.reaching import backbone_once
 from ..records import Record, forget_failure, is_current, record_failure, recorded
@@ -84,7 +85,7 @@ def files_of(words: Sequence[str]) -> dict[str, str]:
     """Backbone -> file, of words NAME=FILE.
 
     Raises:
-        BadInput: a word is not written so, or names a backbone again.
+        BadInput: a word is not written so, names a backbone again or one that nobody knows, or its file is not there.
     """
     for word in words:
         if not all(word.partition("=")):
@@ -92,6 +93,11 @@ def files_of(words: Sequence[str]) -> dict[str, str]:
     found = dict(word.split("=", 1) for word in words)
     if len(found) < len(words):
         raise BadInput(f"weights name a backbone twice: {' '.join(words)}. Give one file for each.")
+    for name, file in found.items():
+        if not is_known(name):
+            choose("backbone in weights", name, known_backbones())
+        if not Path(file).is_file():
+            raise BadInput(f"weights {name}={file}: there is no such file.")
     return found
 
 
@@ -349,10 +355,13 @@ class Lab:
 
         Without `compute` the code may have been another one, the data and the weights not.
         """
-        named = {"run": asdict(run), "bench": asdict(self.bench)}
+        bench = {name: value for name, value in asdict(self.bench).items() if name not in ("device", "data_dir", "weights")}
+        named = {"run": asdict(run), "bench": bench}  # whatever machine, folder or file it failed with
         try:
             found = self.find(run)
             if not compute or (found is not None and is_current(found)):
+                if compute:
+                    forget_failure("tune", named)
                 return found
             ready = self.prepare(run)
         except BadInput as error:

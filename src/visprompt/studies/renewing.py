@@ -126,6 +126,8 @@ def verify(count: int, seed: int = 0, weights: Mapping[str, str] = {}, data_dir:
         A row for each: "record", "what", "kept" and "now" (test accuracy, percent), "difference", and "note", where
         the machine or the versions are others.
     """
+    if count < 1:
+        raise BadInput(f"verify reruns 1 record or more, not {count}.")
     kept = [r for r in records.all_records("tune", of=records.stores()[1:]) if records.is_current(r)]
     if not kept:
         raise BadInput("no kept record of kind tune is current; renew some first: visprompt renew tune.")

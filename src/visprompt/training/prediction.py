@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from PIL import Image
 
+from ..checks import require
 from ..data.pictures import pixels, read_picture
 from ..data.tasks import normalise
 from ..errors import BadInput
@@ -29,6 +30,7 @@ def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
     Raises:
         BadInput: the model was fitted to no task, a picture cannot be read, or there is none.
     """
+    require("the model", model, TunedModel)
     if model.task is None:
         raise BadInput("this model knows no class names: fit it with vp.fit, or load one that was saved after that.")
     names = model.task["class_names"]
