@@ -3,6 +3,7 @@
 import inspect
 import logging
 import re
+from pathlib import Path
 
 import pytest
 
@@ -60,7 +61,8 @@ def test_every_task_of_the_papers_profile_has_a_data_set():
 
 @pytest.mark.parametrize("name", [name for name, found in SETS.items() if found.torchvision])
 def test_files_of_torchvision_are_its_own(name):
-    assert SETS[name].files and all(re.fullmatch("md5:[0-9a-f]{32}", file.checksum) for file in SETS[name].files)
+    files = [file for file in SETS[name].files if file.name not in {Path(one["url"]).name for one in SETS[name].listed}]
+    assert files and all(re.fullmatch("md5:[0-9a-f]{32}", file.checksum) for file in files)
     assert set(SETS[name].sizes) <= {file.name for file in SETS[name].files}
 
 

@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from visprompt.__main__ import main
 from visprompt.data import catalogue, downloading, fetching, unpacking
@@ -276,6 +278,19 @@ def test_what_a_person_gets_is_explained_then_checked(known, tmp_path, capsys):
     (tmp_path / "birds" / "a.bin").write_bytes(BODY)
     assert main(words) == 0
     assert main(["data", "verify", "--data-dir", str(tmp_path)]) == 0
+
+
+def test_what_a_person_put_there_is_counted(tmp_path, capsys):
+    for name in ("airport", "beach"):
+        (tmp_path / "resisc45" / name).mkdir(parents=True)
+        for number in range(20):
+            Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / "resisc45" / name / f"{number}.png")
+    words = ["data", "verify", "resisc45", "--data-dir", str(tmp_path)]
+    assert main(words) == 2
+    assert "resisc45 has 2 classes" in (error := capsys.readouterr().err) and "and 45 where it is whole" in error
+    for number in range(43):
+        shutil.copytree(tmp_path / "resisc45" / "beach", tmp_path / "resisc45" / f"class_{number}")
+    assert main(words) == 0 and "resisc45: 45 classes, train" in capsys.readouterr().out
 
 
 def test_a_damaged_lock_is_said(one, tmp_path):

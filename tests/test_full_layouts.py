@@ -4,6 +4,7 @@ import csv
 import json
 import pickle
 import tarfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from PIL import Image
 from scipy.io import savemat
 from test_layouts import check_red, colour, load
 
-from visprompt.data import full_layouts
+import visprompt as vp
+from visprompt.data import catalogue, full_layouts
 from visprompt.errors import BadInput
+from visprompt.studies import lab
 
 
 def sizes(task):
@@ -48,6 +51,27 @@ def test_cifar_holds_a_tenth_out(tmp_path):
     (folder / "test_batch").unlink()
     with pytest.raises(BadInput, match="lacks test_batch"):
         load("cifar10", tmp_path)
+
+
+@pytest.mark.parametrize("printed, joins", [(100, True), (90, False)])
+def test_final_runs_on_a_whole_data_set_have_the_images_that_the_paper_has(tmp_path, monkeypatch, printed, joins):
+    """Where the authors have no val, a tenth of train chooses and is trained on in the end; a share is of both."""
+    folder = tmp_path / "cifar10" / "cifar-10-python" / "cifar-10-batches-py"
+    files = {f"data_batch_{k}": [label for label in range(10) for _ in "ab"] for k in range(1, 6)}
+    cifar(folder, files | {"test_batch": range(10)}, b"labels", ("batches.meta", b"label_names"), map(str, range(10)))
+    entry = {**catalogue.entry_of("cifar10"), "splits": {"train": printed, "test": 10}}
+    monkeypatch.setattr(lab, "entry_of", lambda name: entry)
+    made = lab.Lab(lab.LabSettings("paper", data_dir=str(tmp_path), profile="paper"))
+    run = lab.Run("vit_micro_patch4_24", "cifar10", "linear-probe", rate=0.1)
+    counts = [len(made.images(replace(run, **more)).train[1]) for more in ({}, {"train_size": 50}, {"trial": True})]
+    assert counts == ([100, 50, 90] if joins else [90, 50, 90])
+    every = replace(run, train_size=100)
+    if joins:
+        assert len(made.images(every).train[1]) == 100 and made.facts_of(every).settings["train_size"] == 100
+        assert len(made.images(replace(every, trial=True)).train[1]) == 90  # val chooses
+    else:
+        with pytest.raises(vp.BadInput, match="train_size must be 1 to cifar10's 90 training images, not 100"):
+            made.images(every)
 
 
 def test_one_raw_folder_serves_both_tasks_of_cifar100(tmp_path):

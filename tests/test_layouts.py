@@ -163,6 +163,20 @@ def test_patch_camelyon_keeps_its_splits(tmp_path):
     assert task.test[1].tolist() == [0, 1, 0, 1, 0]
 
 
+def test_patch_camelyon_is_whole_for_the_paper_that_takes_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(raw_layouts, "TRAIN", 2)
+    monkeypatch.setattr(raw_layouts, "VAL", 1)
+    for split, count in (("train", 6), ("valid", 4), ("test", 5)):
+        for kind, values in (("x", np.zeros((count, 16, 16, 3), np.uint8)), ("y", np.arange(count) % 2)):
+            path = tmp_path / "patch_camelyon" / f"camelyonpatch_level_2_split_{split}_{kind}.h5"
+            path.parent.mkdir(exist_ok=True)
+            with h5py.File(path, "w") as file:
+                file[kind] = values
+    for name, counts in (("patch_camelyon", [2, 1, 5]), ("patch_camelyon_full", [6, 4, 5])):
+        task = load(name, tmp_path)
+        assert [len(split[1]) for split in (task.train, task.val, task.test)] == counts
+
+
 def number(value):
     """A number of a protocol buffer."""
     out = b""

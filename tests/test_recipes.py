@@ -10,10 +10,10 @@ import visprompt as vp
 from visprompt import BadInput, manifests, papers, paths
 from visprompt.data.joining import JOINED, joined
 from visprompt.methods import METHODS, da_vpt, settings_of
-from visprompt.models import loading
+from visprompt.models import embedded, loading
 from visprompt.site import recipe_pages
 from visprompt.studies import casting, grids, sweeps
-from visprompt.studies.lab import Lab, LabSettings, Run
+from visprompt.studies.lab import Lab, LabSettings, Run, Usual
 from visprompt.studies.rates import below
 from visprompt.training.protocol import FACTORS, protocol, tries
 from visprompt.training.recipe import Recipe, load_recipe
@@ -99,6 +99,22 @@ def test_checkpoints_are_the_papers_in_the_paper_profile_alone():
     assert casting.cast_for("ivpt", "paper").backbones["supervised"] == f"{name}.orig_in21k"
     assert casting.cast_for("spt", "paper", backbone="resnet50").backbones == {"supervised": "resnet50"}
     assert casting.cast_for("spt", "quick").backbones["supervised"] == MICRO
+
+
+def test_every_backbone_of_a_study_is_described_and_mae_pools_patches():
+    known = {**embedded.published(), **embedded.from_files()}
+    given = manifests.load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"]
+    asked = {name for profile in ("paper", "real") for name in given[profile]["backbones"].values()}
+    assert asked <= {*known}
+    assert all(known[name].get("pooling") == "patches" for name in known if name.endswith(".mae"))
+    assert vp.load_backbone("vit_huge_patch14_224.mae", device="meta").model.global_pool == "avg"
+
+
+def test_all_structures_of_a_table_have_its_number_of_prompts():
+    lab = Lab(LabSettings(recipe="ivpt", profile="paper"))
+    usual = {"prompt_tokens": Usual(20)}
+    for method in ("ivpt", "cdc", "provp", "express"):
+        assert lab.chosen(Run("vit_base_patch16_224", "smallnorb_elevation", method, settings=usual))["prompt_tokens"] == 200
 
 
 def test_joined_splits_are_train_and_val_in_this_order():

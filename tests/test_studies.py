@@ -251,7 +251,10 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     assert not len(rows) and "not all that it compares was run here on position" in why
     two = pd.concat([frame, frame[frame.task == "position"].assign(backbone="c")])
     assert fair.whole(two, ["a", "b"], ["position"], ["b", "c"])[1] == ""
-    assert "on b and c; not all that it compares was run here on letters on c" in fair.whole(two, ["a", "b"], ["position", "letters"], ["b", "c"])[1]
+    assert (
+        "on b and c; not all that it compares was run here on letters on c"
+        in fair.whole(two, ["a", "b"], ["position", "letters"], ["b", "c"])[1]
+    )
     late = frame_of({("a", "position"): [50], ("b", "position"): [50, 60]})
     assert "no seed has all of it" in fair.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
 

@@ -139,7 +139,7 @@ def batches(args) -> None:
 
     runs, speed = planned_runs(args.artifacts, args.profile, args.data), speed_of(args.device)
     hours = {run.key: speed.hours(run) for run in runs}
-    jobs = batches(runs, lambda run: 60 * (hours[run.key] or 0), args.minutes)
+    jobs = batches(runs, lambda run: args.minutes if hours[run.key] is None else 60 * hours[run.key], args.minutes)
     given = {"data_dir": args.data, "weights": args.weights, "artifacts": args.artifacts or None}
     if not jobs:
         raise BadInput("nothing is trained for these artifacts on the data at hand; see: visprompt plan.")

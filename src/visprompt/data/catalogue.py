@@ -86,6 +86,16 @@ def embedded() -> dict[str, DataSet]:
     return found
 
 
+def used_whole(task: str) -> bool:
+    """Whether a paper takes all images of the task's data set, and not a benchmark's few or its own lists."""
+    return entry_of(task).get("benchmark") in ("full", "amount")
+
+
+def entry_of(task: str) -> dict:
+    """What the manifests say of a task; {} of one that none has."""
+    return next((found.tasks[task] for found in datasets().values() if task in found.tasks), {})
+
+
 def find(name: str) -> DataSet:
     """A data set by its name, an alias, or the name of a task made of it.
 

@@ -91,15 +91,48 @@ def fetch_named(args) -> None:
 
 def verify_named(args) -> None:
     """Hold the files that are there against what was published, and what was pinned at the first download."""
+    from . import catalogue
     from .fetching import LOCK, data_folder, verify
 
     found = verify(*args.names, data_dir=args.data_dir)
     tell(found)
-    wrong = [f"{row.dataset}/{row.file}" for row in found if row.state in ("missing", "other bytes")]
+    there = {name for name in args.names if counted(name, args.data_dir)}  # readable without what was fetched
+    there = {catalogue.find(name).name for name in there}
+    wrong = [row for row in found if row.state == "other bytes" or row.state == "missing" and row.dataset not in there]
+    wrong = [f"{row.dataset}/{row.file}" for row in wrong]
     if wrong:
         raise BadInput(f"not as they should be: {', '.join(wrong)}. Delete them and fetch again.")
-    if not found:
+    if not found and not there:
         print(f"nothing was fetched to {data_folder(args.data_dir)} yet (no {LOCK})", file=sys.stderr)
+
+
+def counted(name: str, data_dir: str | None) -> int:
+    """Hold the classes and pictures of a data set's tasks against its manifest; return how many tasks are there.
+
+    Raises:
+        BadInput: another number of classes, or the folder cannot be read.
+    """
+    from . import catalogue
+    from .fetching import data_folder
+    from .layouts import read_items, task_folder
+    from .tasks import embedded_tasks
+
+    found = 0
+    for task, about in catalogue.find(name).tasks.items():
+        if about["benchmark"] not in ("vtab-1k", "fgvc", "full", "amount"):
+            continue
+        try:
+            folder = task_folder(data_folder(data_dir), task, embedded_tasks())
+        except BadInput:  # nobody has put it there yet
+            continue
+        classes, parts = read_items(folder)
+        if len(classes) != about["classes"]:
+            raise BadInput(f"{task} has {len(classes)} classes in {folder.root}, and {about['classes']} where it is whole.")
+        splits = ", ".join(f"{split} {len(part):,}" for split, part in zip(("train", "val", "test"), parts))
+        wanted = ", ".join(f"{split} {count:,}" for split, count in about.get("splits", {}).items())
+        print(f"{task}: {len(classes)} classes, {splits}; in the papers {wanted or 'not said'}")
+        found += 1
+    return found
 
 
 def where(args) -> None:

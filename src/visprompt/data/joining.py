@@ -1,8 +1,11 @@
 """Training and validation images as one training split, for the runs that are reported once everything is chosen."""
 
+from dataclasses import replace
+
 import torch
 
-from .tasks import Task
+from ..errors import BadInput
+from .tasks import Task, balanced_order
 
 JOINED = "train and val"  # what a record says such a run was trained on; "train" else
 
@@ -14,3 +17,12 @@ def joined(task: Task) -> Task:
     """
     images, labels = (torch.cat(parts) for parts in zip(task.train, task.val, strict=True))
     return Task(task.name, task.class_names, (images, labels), task.val, task.test, task.resize)
+
+
+def first(task: Task, count: int) -> Task:
+    """The task with so many of its training images, as balanced over the classes as they allow."""
+    images, labels = task.train
+    if not 1 <= count <= len(labels):
+        raise BadInput(f"train_size must be 1 to {task.name}'s {len(labels)} training images, not {count}.")
+    order = balanced_order(labels)[:count]
+    return replace(task, train=(images[order], labels[order]))

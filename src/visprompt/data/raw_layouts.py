@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image
 
 from ..errors import BadInput, choose
+from .catalogue import used_whole
 from .pictures import shown
 
 TRAIN, VAL = 800, 200  # VTAB-1k's
@@ -182,7 +183,9 @@ class PatchCamelyon:
             labels = np.asarray(opened(y)["y"]).reshape(-1).tolist()
             return [(partial(cls.picture, x, number), label) for number, label in enumerate(labels)]
 
-        return ["none", "tumour"], [few(rows("train"), TRAIN), few(rows("valid"), VAL), rows("test")]
+        parts = [rows(split) for split in ("train", "valid", "test")]
+        few_images = not used_whole(task)  # else all of the authors' parts
+        return ["none", "tumour"], [few(parts[0], TRAIN), few(parts[1], VAL), parts[2]] if few_images else parts
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:

@@ -63,13 +63,16 @@ def data_strays(record: Record, paper: str) -> str:
     about = found.tasks[task]
     printed = [about.get("splits", {}).get(part) for part in ("train", "val", "test")]
     given = list(split.get("counts", ()))
+    joins = protocol(conditions(paper, "paper")[0]).joins(about["group"])
+    if given and joins and catalogue.used_whole(task) and sum(given[:2]) == printed[0]:  # val was held out of train here
+        given = [sum(given[:2]), 0, given[2]]
     if not given or not any(printed) or any(wanted is not None and wanted != count for wanted, count in zip(printed, given)):
         told = [", ".join("-" if count is None else f"{count:,}" for count in counts) or "-" for counts in (given, printed)]
         return f"{task} has {told[0]} images, in the paper {told[1]}"
     if about["benchmark"] in LISTED and not (about.get("lists") and about["lists"] == split.get("lists")):
         return f"no manifest knows the lists of {task}, so whose split it is is not known"
-    joins = protocol(conditions(paper, "paper")[0]).joins(about["group"])
-    whole, learned = sum(given[:2]) if joins else given[0], record.settings.get("train_size")
+    together = joins and not catalogue.used_whole(task)
+    whole, learned = sum(given[:2]) if together else given[0], record.settings.get("train_size")
     return "" if learned == whole else f"{task} was learned from {learned} images, in the paper from {whole}"
 
 

@@ -97,10 +97,9 @@ def operations(run: Planned) -> float | None:
     """
     one, lab = run.run, lab_of(run.recipe)
     r, settings, (train, val, test) = lab.recipe(one), lab.chosen(one), sizes(one.task)
-    train = one.train_size or train
     if None in (train, val, test):
         return None
-    train += val * lab.joins(one)
+    train = one.train_size or train + val * lab.joins(one)
     net, start = network(one.backbone), first_trained(one)
     extra = settings.get("prompt_tokens", 0) if one.method != "ap" else 0
     above, whole = net.part(start, extra), net.part(-1, extra)

@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 from .. import paths
-from ..data.joining import JOINED, joined
+from ..data.catalogue import entry_of, used_whole
+from ..data.joining import JOINED, first, joined
 from ..data.layouts import digest_of_lists, task_folder
 from ..data.originals import WHOLE_CROPS, with_originals
 from ..data.tasks import embedded_tasks, group_of, load_task
@@ -236,32 +237,43 @@ class Lab:
         return self.groups[task]
 
     def joins(self, run: Run) -> bool:
-        """Whether a run is a final one that the recipe trains on train and val together."""
-        return not run.trial and run.train_size is None and self.protocol.joins(self.group(run.task))
+        """Whether a run is a final one that the recipe trains on train and val together.
+
+        Of a data set that is used whole: where both are the authors' train, of which a number of images is taken then.
+        """
+        if run.trial or not self.protocol.joins(self.group(run.task)):
+            return False
+        if not used_whole(run.task):
+            return run.train_size is None
+        task = self.task(run.task, self.backbone(run.backbone, run.scratch).image_size)
+        return len(task.train[1]) + len(task.val[1]) == entry_of(run.task)["splits"]["train"]
 
     def images(self, run: Run):
         """The task of a run, prepared as its recipe says; train and val are joined where `joins`."""
-        key = run.task, self.backbone(run.backbone, run.scratch).image_size, run.train_size
+        cut = run.train_size if used_whole(run.task) else None  # a share of train and val, so both are loaded whole
+        key = run.task, self.backbone(run.backbone, run.scratch).image_size, None if cut else run.train_size
         if key not in self.tasks and run.task not in embedded_tasks():
             name, size, train_size = key
             more = {"image_size": size, "resize": self.protocol.resize(self.group(name))}
             self.tasks[key] = load_task(name, data_dir=self.bench.data_dir, train_size=train_size, **more)
         how, both = self.recipe(run).augmentation, self.joins(run)
-        if not both and how not in WHOLE_CROPS:
+        if not both and not cut and how not in WHOLE_CROPS:
             return self.task(*key)
-        if (*key, both, how) not in self.tasks:
+        if (*key, both, how, cut) not in self.tasks:
             task = joined(self.task(*key)) if both else self.task(*key)
+            size = min(cut, len(task.train[1])) if cut and run.trial else cut or run.train_size  # a trial has no val to add
+            task = first(task, size) if cut else task
             if how in WHOLE_CROPS:
-                task = with_originals(task, how, self.bench.data_dir, (0, 1) if both else (0,), run.train_size)
-            self.tasks[*key, both, how] = task
-        return self.tasks[*key, both, how]
+                task = with_originals(task, how, self.bench.data_dir, (0, 1) if both else (0,), size)
+            self.tasks[*key, both, how, cut] = task
+        return self.tasks[*key, both, how, cut]
 
     def facts_of(self, run: Run) -> Facts:
         """The facts of the task of a run."""
         size = self.backbone(run.backbone, run.scratch).image_size
-        key = run.task, size, run.train_size, self.joins(run)
-        if run.task in embedded_tasks() and not key[-1]:
-            return self.facts(*key[:-1])
+        key = run.task, size, run.train_size, self.joins(run), run.trial and used_whole(run.task)
+        if run.task in embedded_tasks() and not self.joins(run):
+            return self.facts(*key[:3])
         if key not in self.known:
             task = self.images(run)
             settings = {"task": run.task, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}

@@ -236,6 +236,9 @@ def searched_runs(actors: Cast) -> set[str]:
     return {repr(run) for _, run, rate_of in every if rate_of is None}
 
 
+used_whole = functools.cache(catalogue.used_whole)
+
+
 class Paper(Lab):
     """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe it reads once."""
 
@@ -247,7 +250,8 @@ class Paper(Lab):
         return SimpleNamespace(family=family_of(name))
 
     def joins(self, run: Run) -> bool:
-        return not run.trial and run.train_size is None and self.protocol.joins(groups().get(run.task, "other"))
+        asked = self.protocol.joins(groups().get(run.task, "other")) and not run.trial
+        return asked and (run.train_size is None or used_whole(run.task))
 
     def recipe(self, run: Run) -> Recipe:
         key = family_of(run.backbone), run.method, groups().get(run.task), run.rate, repr(run.changes)
