@@ -18,6 +18,7 @@ from ..pages.parameters import Parameters, read_parameters
 from ..records import Record
 from ..studies import evidence
 from ..studies.fair import whole
+from ..studies.grids import cast
 from ..studies.lab import Lab, LabSettings, Run
 from ..studies.statistics import difference
 from ..studies.sweeps import ap_rates, block_rates, sweep
@@ -27,28 +28,8 @@ BACKBONES = {
     "paper": ["vit_large_patch16_224.augreg_in21k_ft_in1k", "resnet101.tv_in1k"],
 }
 COMPACT = "the paper itself excepts compact models such as ResNet-18 and ViT-Tiny (ap.table-1.compact-not-over-norm), and"
-LAYER_TASKS = {"quick": ["position"], "paper": ["oxford_iiit_pet"]}  # on which the paper tries every block
-NINETEEN = [  # the data sets of Table 1
-    "cub_200_2011",
-    "stanford_dogs",
-    "stanford_cars",
-    "nabirds",
-    "oxford_flowers",
-    "cifar100",
-    "caltech101",
-    "dtd",
-    "flowers102",
-    "oxford_iiit_pet",
-    "svhn",
-    "sun397",
-    "patch_camelyon",
-    "eurosat",
-    "cifar10",
-    "gtsrb",
-    "ucf101",
-    "food101",
-    "waterbirds",
-]
+LAYER_TASKS = {"quick": ["position"], "paper": cast("paper").tasks["layers"]}  # on which the paper tries every block
+NINETEEN = cast("paper").tasks["full"]  # the data sets of Table 1
 REHEARSED_SHOTS = 4  # few of the few images of a rehearsal, which has twice as many of every task
 EVIDENCE = "trend"  # other data or other weights than the paper's
 
