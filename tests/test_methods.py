@@ -302,3 +302,21 @@ def test_something_else_than_a_backbone_is_refused():
 def test_concatenation_is_refused_on_a_resnet(resnet):
     with pytest.raises(vp.BadInput, match="on a ResNet use"):
         vp.build_method("ap", resnet, 3, kind="concatenate")
+
+
+@pytest.mark.parametrize("start", [20.0, 1e-4])
+def test_a_temperature_outside_its_bounds_acts_as_the_bound_and_comes_back(vit, start):
+    model = vp.build_method("gate-vpt", vit, 3, prompt_tokens=2)
+    settings, temperatures = model.method.settings, model.method.temperatures
+    images = torch.randn(4, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    nearest = settings.highest if start > 1 else settings.lowest
+    found = []
+    for value in (start, nearest):
+        with torch.no_grad():
+            temperatures.fill_(value)
+        found.append(model(images))
+    torch.testing.assert_close(*found)
+    with torch.no_grad():
+        temperatures.fill_(start)
+    model(images).square().sum().backward()
+    assert temperatures.grad.ne(0).all()

@@ -40,11 +40,15 @@ class Method(prompts.Shallow):
         nn.init.constant_(self.gates, -self.settings.gate)
         nn.init.ones_(self.temperatures)
 
+    def bounded(self, temperature):
+        """A temperature within its bounds; the gradient goes past them, so that one outside comes back."""
+        return temperature + (temperature.clamp(self.settings.lowest, self.settings.highest) - temperature).detach()
+
     def around(self, index, name, layer, x):
         y = layer(x)
         if name == "qkv":  # scores are q k, so q carries their temperature
             q, rest = y.tensor_split([y.shape[-1] // 3], -1)
-            return torch.cat([q / self.temperatures[index].clamp(self.settings.lowest, self.settings.highest), rest], -1)
+            return torch.cat([q / self.bounded(self.temperatures[index]), rest], -1)
         if name != "block" or index == len(self.gates):  # behind the last block there is nothing to carry on
             return y
         before, came_out, patches = self.split(y)
