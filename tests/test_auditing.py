@@ -13,7 +13,7 @@ from visprompt import auditing, manifests, papers, paths
 from visprompt.__main__ import main
 from visprompt.auditing import ARITHMETIC, KINDS, WORDING, audit, audit_records, opposed, printed_means, wrong_means
 from visprompt.auditing.cells import Amount, Cell, cells_of, look_up, mean, numbers, table
-from visprompt.auditing.claims import MEANS, about, in_units_of
+from visprompt.auditing.claims import COUNTS, MEANS, about
 from visprompt.auditing.findings import Finding, judged, row_name
 from visprompt.auditing.operations import evaluate
 from visprompt.auditing.quoted import quotations, same
@@ -348,6 +348,12 @@ def test_the_side_that_evidence_condemns_is_marked(everything, id, marks):
 def test_a_pair_that_nothing_decides_is_marked_as_one(everything):
     pair = everything["ap.table-a2.quoted.accuracy-vit-b-16-supervised-vpt-shallow-specialized"]
     assert set(pair.marks) == set(pair.cells) and len(pair.marks) == 2
+
+
+def in_units_of(claim: papers.Claim, finding: Finding) -> float | None:
+    """What a finding recomputed, in the unit of a claim on the same cells: counts in millions may be claimed in thousands."""
+    thousands = finding.kind in COUNTS and finding.claim != claim.id and float(finding.printed) != claim.published
+    return finding.estimate * 1000 if thousands and finding.estimate is not None else finding.estimate
 
 
 def test_claims_and_findings_are_never_opposite(everything):

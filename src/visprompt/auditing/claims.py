@@ -26,12 +26,6 @@ def about(claim: papers.Claim, found: Iterable[Finding]) -> list[Finding]:
     return mine + counts
 
 
-def in_units_of(claim: papers.Claim, finding: Finding) -> float | None:
-    """What a finding recomputed, in the unit of a claim on the same cells: counts in millions may be claimed in thousands."""
-    thousands = finding.kind in COUNTS and finding.claim != claim.id and float(finding.printed) != claim.published
-    return finding.estimate * 1000 if thousands and finding.estimate is not None else finding.estimate
-
-
 def opposed(found: Iterable[Finding], answers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Pairs (claim, finding) about the same cells with opposite verdicts; `answers` maps claims to verdicts.
 

@@ -21,9 +21,6 @@ COLOURS = dict(
     )
 )
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
-NATURAL = ["CIFAR100", "Caltech101", "DTD", "Flowers102", "Pets", "SVHN", "Sun397"]
-SPECIALIZED = ["Patch Camelyon", "EuroSAT", "Resisc45", "Retinopathy"]
-STRUCTURED = ["Clevr/count", "Clevr/dist.", "DMLab", "KITTI/dist.", "dSprites/loc", "dSprites/ori", "NORB/azi", "NORB/ele"]
 PAIR = ["VPT-Deep", "iVPT"]
 STEPS = ["VPT-Deep", "CDC", "CDC + DA", "iVPT"]
 STRUCTURES = ["VPT-Deep", "ProVP", "EXPRESS", "Vanilla CDC", "CDC"]
