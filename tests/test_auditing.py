@@ -309,6 +309,7 @@ UNFAIR = [
     "davpt.text.fgvc-over-vpt",
     "davpt.setting.lse-argument",
     "spt.text.two-strategies",
+    "spt.text.share-of-full-fgvc",
 ]
 
 

@@ -140,9 +140,9 @@ def by_audit(finding: dict) -> dict:
     estimate = finding["estimate"]
     claim = papers.claim(finding["claim"])
     choose(f"evidence for {claim.id}", "derived", claim.settles)
-    yes_no_neither = answers("derived")
+    yes_no_neither, open_ = answers("derived"), estimate is None or finding["verdict"] == "inconclusive"
     return {
-        "verdict": yes_no_neither[2] if estimate is None else judging.verdict(claim, estimate, estimate, "derived"),
+        "verdict": yes_no_neither[2] if open_ else judging.verdict(claim, estimate, estimate, "derived"),
         "evidence": "derived",
         "estimate": estimate,
         "low": estimate,
