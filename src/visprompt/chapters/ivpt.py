@@ -86,7 +86,9 @@ def audit(chapter: Chapter, artifact: str) -> None:
     """Judge the printed means against the cells beside them, by the audit's own rule."""
     wrong = auditing.wrong_means(artifact)
     note = "; ".join(f"{found.where}: {found.printed}, its parts give {found.computed}" for found in wrong)
-    note = f"{note}." if note else "All follow from the cells beside them."
+    twice = [found.printed for found in auditing.printed_means(artifact) if found.verdict == "disagrees" and found not in wrong]
+    note = f"{note}." if note else f"All{' others' * bool(twice)} follow from the cells beside them."
+    note += "".join(f" {mean} follows from Table 1's group means, which are rounded to one digit." for mean in twice)
     derive(chapter, f"{artifact}.printed-means", len(wrong), note)
 
 
