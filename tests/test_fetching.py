@@ -293,6 +293,16 @@ def test_what_a_person_put_there_is_counted(tmp_path, capsys):
     assert main(words) == 0 and "resisc45: 45 classes, train" in capsys.readouterr().out
 
 
+def test_an_artifact_stands_for_all_that_its_runs_need(tmp_path, capsys):
+    assert main(["data", "fetch", "spt.table-3", "dtd", "--dry-run", "--data-dir", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    sets = {line.partition("\t")[0] for line in said.splitlines() if line.count("\t") == 3}
+    assert sets == {"cub_200_2011", "oxford_flowers102", "stanford_dogs", "stanford_cars", "dtd"}
+    assert "nabirds needs a person" in said and "weights of vit_base_patch16_224.augreg_in21k: fetched" in said
+    assert main(["data", "fetch", "ap.theorem-1"]) == 2
+    assert "ap.theorem-1 needs no data set" in capsys.readouterr().err
+
+
 def test_a_damaged_lock_is_said(one, tmp_path):
     (tmp_path / fetching.LOCK).write_text("{")
     with pytest.raises(BadInput, match="is damaged .*; restore your copy"):

@@ -276,6 +276,27 @@ def say(line: str, status: int) -> int:
     return status
 
 
+def of_artifacts(names: list[str]) -> list[str]:
+    """Names of data sets, with all that an artifact's runs need in its place; says which weights they need."""
+    from .papers import artifacts
+    from .studies import budget
+    from .studies.grids import cast
+
+    known, found, actors = artifacts().index, [], cast("paper")
+    for name in names:
+        if name not in known:
+            found.append(name)
+            continue
+        files = budget.to_fetch(name, budget.runs_of(budget.cells_of(name, actors=actors)), actors, None)
+        weights = [file.name for file in files if not {"/", " "} & {*file.name}]
+        found += [file.name.partition("/")[0].partition(" ")[0] for file in files if file.name not in weights]
+        if weights:
+            print(f"{name} needs the weights of {', '.join(weights)}: fetched at the first run, or given with --weights")
+        if len(files) == len(weights):
+            raise BadInput(f"{name} needs no data set; visprompt plan {name} says what makes it.")
+    return list(dict.fromkeys(found))
+
+
 class Parser(argparse.ArgumentParser):
     """Says in one line what cannot be read."""
 
@@ -292,7 +313,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         for name, settings in options:
             command.add_argument(name, **settings)
         command.set_defaults(run=function)
-    add_commands(commands.add_parser("data", help="the papers' data sets: list, info, fetch, verify, where"))
+    add_commands(commands.add_parser("data", help="the papers' data sets: list, info, fetch, verify, where"), of_artifacts)
     add_training(commands)
     return parser.parse_args(arguments)
 

@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 
 from ..errors import BadInput
 
 
-def add_commands(data: argparse.ArgumentParser) -> None:
-    """The commands below `visprompt data`."""
+def add_commands(data: argparse.ArgumentParser, of_artifacts: Callable[[list[str]], list[str]]) -> None:
+    """The commands below `visprompt data`; `of_artifacts` puts the data sets of an artifact in its place."""
     actions = data.add_subparsers(dest="action", required=True)
     folder = {"help": "data folder; else $VISPROMPT_DATA, else one in your cache"}
 
@@ -21,7 +22,8 @@ def add_commands(data: argparse.ArgumentParser) -> None:
     info.add_argument("name")
     info.add_argument("--croissant", action="store_true", help="as JSON-LD after Croissant 1.0")
     get = add("fetch", fetch_named)
-    get.add_argument("names", nargs="+", metavar="name")
+    get.add_argument("names", nargs="+", metavar="name", help="a data set, or an artifact for all that it needs")
+    get.set_defaults(of_artifacts=of_artifacts)
     get.add_argument("--dry-run", action="store_true", help="only how much it is")
     get.add_argument("--data-dir", **folder)
     check = add("verify", verify_named)
@@ -31,11 +33,12 @@ def add_commands(data: argparse.ArgumentParser) -> None:
 
 
 def list_all(args) -> None:
-    """The papers' data sets: name, access, tasks, licence."""
+    """The papers' data sets: name, access, tasks, licence, bytes to fetch as far as published."""
     from .catalogue import datasets
 
     for name, found in datasets().items():
-        print("\t".join((name, found.access, ",".join(found.tasks), found.licence)))
+        size = f"{sum(file.size or 0 for file in found.files):,}" if any(file.size for file in found.files) else "-"
+        print("\t".join((name, found.access, ",".join(found.tasks), found.licence, size)))
 
 
 def info_of(args) -> None:
@@ -70,14 +73,14 @@ def fetch_named(args) -> None:
     from .catalogue import chosen
     from .fetching import data_folder, fetch, total
 
-    folder = data_folder(args.data_dir)
-    found = fetch(*args.names, data_dir=args.data_dir, dry_run=args.dry_run)
+    folder, names = data_folder(args.data_dir), args.of_artifacts(args.names)
+    found = fetch(*names, data_dir=args.data_dir, dry_run=args.dry_run)
     tell(found)
     rest, unknown = total(found)
     if args.dry_run:
         print(f"to fetch: {rest:,} bytes" + (f" and {unknown} files of unknown size" if unknown else ""))
     undone = []
-    for dataset in chosen(args.names):
+    for dataset in chosen(names):
         missing = [row.file for row in found if row.dataset == dataset.name and row.state == "missing"]
         if dataset.access != "open" and (missing or not dataset.files):
             print(f"{dataset.name} needs a person; its folder is {folder / dataset.name}")
