@@ -16,7 +16,7 @@ os.environ["VISPROMPT_CACHE"] = "none"  # images stay in memory but where a test
 tasks.pictures = records.remember(tasks.pictures)
 
 
-LONGEST = ["site", "kills", "auditing", "code_of_records", "commands", "workflow", "manifest_schemas", "records", "wheel"]
+LONGEST = ["site", "kills", "bench", "site_axe", "auditing", "real", "rehearsal", "wheel", "site_reading", "commands"]
 
 
 def pytest_collection_modifyitems(items):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
 REAL = ROOT / "build" / "site"
@@ -55,9 +56,20 @@ def call(*command, root: Path) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture(scope="session")
-def small(tmp_path_factory) -> Path:
-    """The small repository with its notebook run and its site built."""
-    root = small_root(tmp_path_factory.mktemp("small"))
+def small(tmp_path_factory, worker_id) -> Path:
+    """The small repository with its notebook run and its site built, once for all processes; no test changes it."""
+    base = tmp_path_factory.getbasetemp()
+    base = base if worker_id == "master" else base.parent  # which the processes share
+    with FileLock(base / "small.lock"):
+        if not (base / "small" / "build" / "site" / "index.html").exists():
+            build_small(base / "small")
+    return base / "small"
+
+
+def build_small(folder: Path) -> None:
+    """Run the notebook of the small repository and build its site."""
+    folder.mkdir()
+    root = small_root(folder)
     ipynb, done = root / "build" / "ipynb" / "ap_theory.ipynb", root / "build" / "executed" / "quick"
     ipynb.parent.mkdir(parents=True)
     done.mkdir(parents=True)
@@ -68,7 +80,6 @@ def small(tmp_path_factory) -> Path:
     ):
         ran = call(*command, root=root)
         assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
-    return root
 
 
 def stale() -> Path | None:

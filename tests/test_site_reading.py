@@ -45,7 +45,7 @@ def test_a_card_a_paper_with_a_bar_that_adds_up(whole):
     assert len(cards) == len(papers.papers())
     for card, (slug, paper) in zip(cards, papers.papers().items(), strict=True):
         assert paper["title"] in card.get_text()
-        assert [name.get_text() for name in card.select("dt")] == ["Holds", "Does not", "Only seen in small"]
+        assert [name.get_text() for name in card.select("dt")] == ["Holds", "Does not", "Only seen at small scale"]
         parts = [int(part.get_text().split()[0]) for part in card.select(".vp-legend a")]
         assert sum(parts) == len(papers.claims(slug))
         assert [a["href"] for a in card.select(".vp-bar a")] == [a["href"] for a in card.select(".vp-legend a")]
