@@ -129,6 +129,15 @@ page.show(
     "lies far above them.",
 )
 
+# %% name="conditions" tags=["hide-input"]
+page.present(
+    method_checks.first_order_conditions(),
+    evidence="derived",
+    how="Read off the text and the cases tried.",
+    caption="The conditions of DA-VPT's Theorem 1: the exponents below are of the last two rows.",
+    cell="conditions",
+)
+
 # %% tags=["hide-input"]
 moves, alone = (method_checks.powers(theorem, name) for name in ("the prompt moves", "one score moves"))
 random = "Random Gaussian patches and prompts; trained ones were not tried."

@@ -310,6 +310,10 @@ UNFAIR = [
     "davpt.setting.lse-argument",
     "spt.text.two-strategies",
     "spt.text.share-of-full-fgvc",
+    "ivpt.table-2.mean.cdc-da-ar",
+    "ivpt.text.extra-latency",
+    "ivpt.text.extra-memory",
+    "ivpt.text.fgvc-fewest",
 ]
 
 

@@ -1,6 +1,7 @@
 """What the pages on the methods check in numbers, a record each: two forms of prompts, biases, re-weighting, a theorem."""
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
@@ -162,6 +163,18 @@ def cases(record: Record, name: str) -> torch.Tensor:
 def powers(record: Record, name: str) -> list[float]:
     """The power of the step that the error of one reading follows, by draw."""
     return [exponent(STEPS, case) for case in cases(record, name)]
+
+
+def first_order_conditions() -> pd.DataFrame:
+    """What Theorem 1 of DA-VPT and its proof take for granted, and whether the cases tried have it."""
+    steps = f"steps of {STEPS[0]:.0e} to {STEPS[-1]:.0e}"
+    rows = [
+        ("a small change", "stated, no bound", steps, "yes"),
+        ("the weights are a softmax of p v / sqrt(d)", "stated", "196 patches, d = 64", "yes"),
+        ("the score of that patch alone changes", "taken in the proof", "one score moves", "yes"),
+        ("the score of that patch alone changes", "taken in the proof", "the prompt moves, and all scores with it", "no"),
+    ]
+    return pd.DataFrame(rows, columns=["condition", "in the paper", "here", "met?"])
 
 
 def draw_errors(record: Record) -> Figure:
