@@ -247,3 +247,13 @@ def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(list(store.files(root / "build" / "records", "tune"))) == 2  # whole training split and few shots
     assert "2/2" in done.stderr  # progress reaches the terminal from inside the kernel
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize("words", [["verify", "0"], ["verify", "x"], ["runs", "--format", "xml"], ["audit", "--nosuch"], []])
+def test_what_a_command_cannot_read_gives_one_line(capsys, words):
+    try:
+        status = main(words)
+    except SystemExit as left:
+        status = left.code
+    assert status == 2 and capsys.readouterr().err.count("\n") == 1

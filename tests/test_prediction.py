@@ -132,3 +132,10 @@ def test_what_is_no_data_set_is_one_line(train, more, said):
     with pytest.raises(BadInput, match=said) as told:
         vp.make_task("odd", train, [(ONE, 0)], **more)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize("call", [lambda: vp.predict(None, "x"), lambda: vp.merged(3)])
+def test_what_is_no_model_is_refused(call):
+    with pytest.raises(vp.BadInput, match="the model must be TunedModel, not "):
+        call()
