@@ -279,21 +279,16 @@ def say(line: str, status: int) -> int:
 def of_artifacts(names: list[str]) -> list[str]:
     """Names of data sets, with all that an artifact's runs need in its place; says which weights they need."""
     from .papers import artifacts
-    from .studies import budget
-    from .studies.grids import cast
+    from .studies.budget import data_sets_of
 
-    known, found, actors = artifacts().index, [], cast("paper")
+    known, found = artifacts().index, []
     for name in names:
-        if name not in known:
-            found.append(name)
-            continue
-        files = budget.to_fetch(name, budget.runs_of(budget.cells_of(name, actors=actors)), actors, None)
-        weights = [file.name for file in files if not {"/", " "} & {*file.name}]
-        found += [file.name.partition("/")[0].partition(" ")[0] for file in files if file.name not in weights]
+        sets, weights = data_sets_of(name) if name in known else ([name], [])
         if weights:
             print(f"{name} needs the weights of {', '.join(weights)}: fetched at the first run, or given with --weights")
-        if len(files) == len(weights):
+        if not sets:
             raise BadInput(f"{name} needs no data set; visprompt plan {name} says what makes it.")
+        found += sets
     return list(dict.fromkeys(found))
 
 

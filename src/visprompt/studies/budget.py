@@ -91,13 +91,7 @@ def there(actors: Cast, data_dir: str | Path | None) -> Cast:
     folder = Path(data_dir)
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder; give the one that holds the data sets, or leave --data out.")
-    lacking = {
-        file.name.partition("/")[0].partition(" ")[0] for part in actors.tasks.values() for file in data_files(part, folder)
-    }
-    present = {
-        part: [task for task in tasks if not any(f.name.startswith(tuple(lacking)) for f in data_files([task], folder))]
-        for part, tasks in actors.tasks.items()
-    }
+    present = {part: [task for task in tasks if not data_files([task], folder)] for part, tasks in actors.tasks.items()}
     return replace(actors, tasks=present)
 
 
@@ -134,6 +128,13 @@ def to_fetch(id: str, runs: list[Planned], actors: Cast, folder: Path | None) ->
         tasks += entry.data
         networks += [actors.backbones[part] for part in entry.networks if part in actors.backbones]
     return data_files(tasks, folder) + checkpoint_files(networks)
+
+
+def data_sets_of(id: str) -> tuple[list[str], list[str]]:
+    """The data sets and the checkpoints that the paper's runs of an artifact need."""
+    actors = cast("paper")
+    files = to_fetch(id, runs_of(cells_of(id, actors=actors)), actors, None)
+    return list(dict.fromkeys(f.dataset for f in files if f.dataset)), [f.name for f in files if not f.dataset]
 
 
 def recorded(runs: Iterable[Planned]) -> set[tuple]:

@@ -179,6 +179,7 @@ class Fetch:
 
     name: str
     bytes: int | None  # None: no manifest says
+    dataset: str = ""  # that it belongs to; "": it is a checkpoint
 
 
 def data_files(tasks: Iterable[str], folder: Path | None = None) -> list[Fetch]:
@@ -193,9 +194,9 @@ def data_files(tasks: Iterable[str], folder: Path | None = None) -> list[Fetch]:
                 continue
             for file in dataset.files:
                 size = file.size or (pins[file.name].size if file.name in pins else None)
-                found[dataset.name, file.name] = Fetch(f"{dataset.name}/{file.name}", size)
+                found[dataset.name, file.name] = Fetch(f"{dataset.name}/{file.name}", size, dataset.name)
             if not dataset.files:
-                found[dataset.name, ""] = Fetch(f"{dataset.name} (by hand)", None)
+                found[dataset.name, ""] = Fetch(f"{dataset.name} (by hand)", None, dataset.name)
     return list(found.values())
 
 
