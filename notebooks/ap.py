@@ -97,11 +97,11 @@ frame = runs.frame
 # %% [markdown]
 # **How the quick profile's learning rates were chosen.** Five rates a method (of the head for the linear probe, which
 # trains nothing else), on the task `position` with seed 0; the rate with the best validation accuracy was taken and
-# used for all tasks and seeds (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a comparison of blocks at one
-# rate compares the rate as well. 200 validation images give a standard error of two to three points, so that
-# neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit another task. The runs
-# shown use other random streams than those by which the rates were chosen; the last column says how far the recipe's
-# rate is below the best of its row. A dash: the run at that rate is not kept.
+# used for all tasks and seeds (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a
+# comparison of blocks at one rate compares the rate as well. 200 validation images give a standard error of two to
+# three points, so that neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit
+# another task. The runs shown use other random streams than those by which the rates were chosen; the last column
+# says how far the recipe's rate is below the best of its row. A dash: the run at that rate is not kept.
 
 # %% name="rates" tags=["hide-input"]
 runs.show_rates()
@@ -115,10 +115,10 @@ runs.show_rates()
 # of this run's tasks, with AP at the paper's place.
 #
 # Two things to know when reading it. The paper itself says (Section 6, limitations) that on compact models such as
-# ResNet-18 and ViT-Tiny AP improves on VP but not on NORM-TUNE; the quick profile's networks are far smaller still, so
-# that statement is judged here and "AP over NORM-TUNE" is not.
-# And in the quick profile VP has one learning rate, chosen on `position`: where VP falls below the linear probe on another task, that
-# rate is probably too high for it there; smaller ones were not tried on the other tasks.
+# ResNet-18 and ViT-Tiny AP improves on VP but not on NORM-TUNE; the quick profile's networks are far smaller still,
+# so that statement is judged here and "AP over NORM-TUNE" is not. And in the quick profile VP has one learning rate,
+# chosen on `position`: where VP falls below the linear probe on another task, that rate is probably too high for it
+# there; smaller ones were not tried on the other tasks.
 
 # %% name="ap.table-1" tags=["hide-input"]
 table, used = runs.table()

@@ -58,9 +58,9 @@ page.checked("AP's entries at a ViT-Large's third block are the positions times 
 # ## Table 2: Efficiency profile of the methods
 #
 # Four columns: tunable parameters, training memory, time per epoch and inference throughput, for CIFAR-10 with
-# batches of 128 on an RTX A6000. Parameters follow from the architecture. So does a lower bound for the memory of
-# a training step: weights, gradients, Adam's moments, and what autograd keeps for the backward pass. And so do the operations, in GFLOPs, two
-# for each multiply-add. Time is measured where this machine can hold the model.
+# batches of 128 on an RTX A6000. Parameters follow from the architecture. So does a lower bound for the memory of a
+# training step: weights, gradients, Adam's moments, and what autograd keeps for the backward pass. And so do the
+# operations, in GFLOPs, two for each multiply-add. Time is measured where this machine can hold the model.
 #
 # Two conventions explain most of the printed parameter counts. VP's printed 0.11M and 0.12M fit a **frame of 48
 # pixels** ($3 (224^2 - 128^2)$ values) plus the head for 10 classes; 44 to 50 pixels fit too, and the paper does not

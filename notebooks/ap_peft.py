@@ -36,9 +36,9 @@ WHY = "The accuracies need ViT-Large/16's published weights and the 19 data sets
 # (ap.table-4)=
 # ## Table 4: AP against PEFT methods
 #
-# AP beside parameter-efficient fine-tuning (PEFT) methods on ViT-Large/16: bias tuning, LoRA, VPT, Gate-VPT, E2VPT, adapters and SSF. Widths of adapters and numbers
-# of gated prompts are not stated; for them the integer whose count is nearest to the printed one is taken, and the table says
-# so.
+# AP beside parameter-efficient fine-tuning (PEFT) methods on ViT-Large/16: bias tuning, LoRA, VPT, Gate-VPT, E2VPT,
+# adapters and SSF. Widths of adapters and numbers of gated prompts are not stated; for them the integer whose count
+# is nearest to the printed one is taken, and the table says so.
 
 # %% name="ap.table-4" tags=["hide-input"]
 ap_peft.show_parameters(page, "ap.table-4")

@@ -38,11 +38,11 @@ counts = printed_counts().set_index("id")
 # (ivpt.table-8)=
 # ## iVPT, Table 8: Run-time cost
 #
-# iVPT {cite}`ivpt` holds that its three parts add next to nothing to VPT {cite}`jia2022visual`. The counts follow from
-# the architecture, with the numbers of prompts of its Table 16. They show a contradiction inside the table: as
-# many prompts as the printed parameters pay for need far more operations, concatenated, than the bare network; the printed
-# workload is that of a network with next to none. Time is measured in turns, iVPT with $N = k = 10$ against VPT-Deep
-# with 10 prompts, both in the fast form.
+# iVPT {cite}`ivpt` holds that its three parts add next to nothing to VPT {cite}`jia2022visual`. The counts follow
+# from the architecture, with the numbers of prompts of its Table 16. They show a contradiction inside the table: as
+# many prompts as the printed parameters pay for need far more operations, concatenated, than the bare network; the
+# printed workload is that of a network with next to none. Time is measured in turns, iVPT with $N = k = 10$ against
+# VPT-Deep with 10 prompts, both in the fast form.
 
 # %% name="ivpt.table-8" tags=["hide-input"]
 page.show(

@@ -148,12 +148,14 @@ chapter.end("davpt.table-1", "FGVC and VTAB-1k on ViT-Base/16 need the data sets
 #
 # The paper puts DA-VPT into SETR-PUP {cite}`zheng2021` on a ViT-Large and reports mIoU on ADE20K and PASCAL Context,
 # near full fine-tuning at 4.3 % of its trained parameters. The cells are lost. The share of parameters follows from
-# the architecture but for the number of prompts, which the text does not give: 20 a block are assumed here, and the range covers 5 to 100. Other counts are on [](cost_papers.ipynb).
+# the architecture but for the number of prompts, which the text does not give: 20 a block are assumed here, and the
+# range covers 5 to 100. Other counts are on [](cost_papers.ipynb).
 #
 # **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
-# and a linear head reads the patches: the hundred steps are too few for SETR-PUP's convolutions, and may be too few for
-# what a method adds to pay off. Validation chooses each method's rate, from equally many for all. The paper gives its two losses for one label an image; here a patch
-# has a class of its own, and a class token that of every object in the picture.
+# and a linear head reads the patches: the hundred steps are too few for SETR-PUP's convolutions, and may be too few
+# for what a method adds to pay off. Validation chooses each method's rate, from equally many for all. The paper gives
+# its two losses for one label an image; here a patch has a class of its own, and a class token that of every object
+# in the picture.
 
 # %% name="davpt.table-2" tags=["hide-input"]
 table, shares, reading = davpt.segmentation_shares()

@@ -69,8 +69,9 @@ chapter.end("ivpt.table-2", ivpt.SCALE)
 
 # %% [markdown]
 # What to expect of CDC alone: it has no more parameters than VPT-Deep and reaches the same set of prompts, because
-# for any $\hat P$ there are $P$ whose sums of neighbours give it. It changes how gradients reach the prompts, that is the path of
-# training and not what the model can express. Short training leaves more room for such a difference than a long one.
+# for any $\hat P$ there are $P$ whose sums of neighbours give it. It changes how gradients reach the prompts, that is
+# the path of training and not what the model can express. Short training leaves more room for such a difference than
+# a long one.
 
 # %% [markdown]
 # (ivpt.table-3)=

@@ -22,8 +22,9 @@
 # under their printed names.
 #
 # All methods run on one loop over the blocks, and a test holds each against its plain definition, value and gradient.
-# All but the learning rates at the end follows from the code and the architecture, so its evidence is `derived`. Where released code does
-# something else than its paper, and which option does the same here, is on [](../released-code.md).
+# All but the learning rates at the end follows from the code and the architecture, so its evidence is `derived`.
+# Where released code does something else than its paper, and which option does the same here, is on
+# [](../released-code.md).
 
 # %% tags=["parameters"]
 profile = "quick"

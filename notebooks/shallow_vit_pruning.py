@@ -88,9 +88,9 @@ shallow_pruning.judge_pruning(runs, "shallowvit.figure-8", COUNTS[1:])
 # for 77.5 %; (c) birds against airplanes, where 90 % of the birds and 10 % of the airplanes have a plant behind them
 # in training and half of each in testing, from a better and a worse initial model.
 #
-# **What was run, at small scale.** Real digits (8 x 8 pixels, drawn at 16 x 16) pasted on pieces of photographs of 24 x 24
-# pixels, 36 tokens of which 16 are the digit's; five blocks of this book's smallest ViT, all weights trained, as many
-# steps for every $N$. (c) tells even from odd digits, and the photograph speaks for even in 90 % of the training
+# **What was run, at small scale.** Real digits (8 x 8 pixels, drawn at 16 x 16) pasted on pieces of photographs of 24
+# x 24 pixels, 36 tokens of which 16 are the digit's; five blocks of this book's smallest ViT, all weights trained, as
+# many steps for every $N$. (c) tells even from odd digits, and the photograph speaks for even in 90 % of the training
 # images. Better start: weights trained on drawn shapes; worse: random. Test digits and test photographs (other
 # columns) are new. The learning rate, of three, and the number of steps were chosen on validation images.
 

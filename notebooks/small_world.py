@@ -79,9 +79,9 @@ page.present(
 # ## What the tasks ask
 #
 # Linear probe, full fine-tuning, and the same network trained from a random start. Linear probe and random start have
-# the best of three learning rates on validation; so has full fine-tuning on the benchmark's tasks, and the recipe's rate
-# on the others. The distance between the first two is what fine-tuning methods can win; the
-# distance to the third is what pretraining gives.
+# the best of three learning rates on validation; so has full fine-tuning on the benchmark's tasks, and the recipe's
+# rate on the others. The distance between the first two is what fine-tuning methods can win; the distance to the
+# third is what pretraining gives.
 #
 # How hard the drawn tasks are, how MoCo-v3 was trained, and which tasks serve which experiment was decided after a look
 # at first runs, their test accuracies among them. No method was preferred by that look, but the tasks are not blind.

@@ -25,9 +25,10 @@
 #
 # **What this page can settle.** In the quick profile accuracy is measured on small backbones and small tasks that
 # this project made (see [](../data.md) and [](../backbones.md)): a `trend`, a direction, never a reproduction. What
-# follows from the printed cells alone is `derived`. What needs the paper's own weights and data is marked `not run`, with its command. Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb), how long the starts take is on
-# [](cost_papers.ipynb); the drawings, {ref}`Figure 1 <spt.figure-1>` and {ref}`Figure S2 <spt.figure-s2>`, are on
-# [](methods_spt.ipynb).
+# follows from the printed cells alone is `derived`. What needs the paper's own weights and data is marked `not run`,
+# with its command. Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb), how long the starts take
+# is on [](cost_papers.ipynb); the drawings, {ref}`Figure 1 <spt.figure-1>` and {ref}`Figure S2 <spt.figure-s2>`, are
+# on [](methods_spt.ipynb).
 #
 # As in the paper, backbones of masked autoencoding (MAE) give the head the mean of the patches, since their class
 # token was never trained; the others give it the class token.
@@ -152,8 +153,9 @@ chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give 
 #   prompt far and a token little: the norm of a start acts as a learning rate. Without a search for each method, a
 #   comparison of starts compares rates as well. Here both are searched alike, for every task and pre-training, and the
 #   head sees standardised features at a rate of its own.
-# * *The start is forgotten.* If the rate that validation picks is large compared with the tokens (see the table of rates), the
-#   prompts soon stand elsewhere. {ref}`Table 4 <spt.table-4>` shows the start by itself: there the prompts stay as they began.
+# * *The start is forgotten.* If the rate that validation picks is large compared with the tokens (see the table of
+#   rates), the prompts soon stand elsewhere. {ref}`Table 4 <spt.table-4>` shows the start by itself: there the
+#   prompts stay as they began.
 # * *The tokens hold little.* An image of the quick profile has 36 patches, and a drawn picture is mostly ground. Tokens
 #   drawn at random are then near copies of each other, and as keys and values they give attention nothing new.
 # * *There may be less to gain.* Twelve blocks of a network that saw a million photographs may differ more from each

@@ -15,7 +15,7 @@ def shares(task: str, train: Rows, val: Rows | None, test: Rows) -> list[Rows]:
     VTAB-1k draws 800 and 200, here not the ones that it drew; test is whole everywhere. Others take the authors' val,
     or else hold out as large a share of train as the paper did, a tenth where it does not say.
     """
-    found = next((found.tasks[task] for found in catalogue.datasets().values() if task in found.tasks), {})
+    found = catalogue.entry_of(task)
     few_images, counts = found.get("benchmark") == "vtab-1k", found.get("splits", {})
     if few_images and val:
         return [few(train, TRAIN), few(val, VAL), test]

@@ -57,10 +57,9 @@ def backbone_strays(record: Record, paper: str) -> str:
 def data_strays(record: Record, paper: str) -> str:
     """In what the images are not the split that the manifest of the data set describes."""
     task, split = record.settings.get("task"), record.about.get("split") or {}
-    found = next((found for found in catalogue.datasets().values() if task in found.tasks), None)
-    if found is None:
+    about = catalogue.entry_of(task)
+    if not about:
         return f"{task} is no data set of the paper"
-    about = found.tasks[task]
     printed = [about.get("splits", {}).get(part) for part in ("train", "val", "test")]
     given = list(split.get("counts", ()))
     joins = protocol(conditions(paper, "paper")[0]).joins(about["group"])
