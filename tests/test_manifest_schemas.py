@@ -37,8 +37,8 @@ MUTATED = (
     "papers/davpt/audit.yaml",
 )
 AP = "ap.table-1 | ResNet-101 | AP"
-SAMPLE = 26  # mutations of each file that are tried
-NULLABLE = {"learning_rate", "head_rate", "head_decay", "padding", "block"}
+SAMPLE = int(os.environ.get("VISPROMPT_MUTATIONS", 26))  # mutations of each file that are tried
+NULLABLE = {"learning_rate", "head_rate", "head_decay", "padding", "block", "guided_tokens", "images"}
 COLLECTIONS = (yaml.MappingNode, yaml.SequenceNode)
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
@@ -109,10 +109,12 @@ def mutations(name: str) -> list:
         tail = old[len(old.rstrip()) :]
         line = (value if key is None else key).start_mark.line + 1
         if isinstance(value, COLLECTIONS):
-            new = ["1e-2", "~", "a text", ".nan", "2024-01-01"]
+            new = ["1e-2", "a text", ".nan", "2024-01-01"]
         else:
             new = [".nan", "{}", "-.inf", "[[]]", "true" if value.tag in NUMBERS else "2024-01-01"]
-            new += ["'1e-2'"] * (value.tag in NUMBERS) + ["~"] * (path[-1] not in NULLABLE)
+            new += ["'1e-2'"] * (value.tag in NUMBERS)
+        of = path[-2] if isinstance(path[-1], int) and len(path) > 1 else path[-1]  # an item has its list's name
+        new += ["~"] * (of not in NULLABLE or "searches" in path and of.endswith("rate"))
         if name == "papers/names.yaml" and path[-2:] == ("columns", "data"):
             new = new[:2]
         found += [(name, text[:start] + word + tail + text[end:], line, f"{path[-1]}={word}") for word in new]

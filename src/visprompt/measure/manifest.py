@@ -26,18 +26,22 @@ def counts_schema() -> dict:
         "note": TEXT,
         "plus": mapping({"source": TEXT, "row": TEXT, "column": TEXT}),
     }
-    part = mapping({"slug": entry["slug"]}, {name: entry[name] for name in ("settings", "backbone", "tasks", "head")})
-    entry |= {"over": part, "minus": part}
+    other = mapping({"slug": entry["slug"]}, {name: entry[name] for name in ("settings", "backbone", "tasks", "head")})
+    entry |= {"over": other, "minus": other}
     by_source = {
         "type": ["string", "object"],
         "additionalProperties": TEXT,
         "properties": {},
+        "minProperties": 1,
         "pattern": r"\S",
         "description": "a text, or a mapping from sources to texts",
     }
+    start = {"type": "string", "pattern": "^[a-z0-9-]+-$", "description": "how an id starts, such as text-"}
+    end = {"type": "string", "pattern": "^-[a-z0-9-]+$", "description": "how an id ends, such as -fgvc"}
+    ends = by_source | end | {"type": by_source["type"], "additionalProperties": end}
     group = mapping(
         {"sources": listed(TEXT, uniqueItems=True), "column": by_source, "rows": named(mapping({}, entry))},
-        {"table": TEXT, "key": TEXT, "where": named(TEXT), "prefix": TEXT, "suffix": by_source, **entry},
+        {"table": TEXT, "key": TEXT, "where": named(TEXT), "prefix": start, "suffix": ends, **entry},
     )
     return listed(group)
 

@@ -25,6 +25,7 @@ RANGES = {  # of the fields of a recipe that Recipe does not check itself
     "cache_gib": {"type": "number", "minimum": 0},
 }
 
+RATES = ("learning_rate", "head_rate", "factors", "of_batch")  # of a search: each a number above 0
 
 SAID = [f.name for f in fields(Recipe)] + [*PICTURES, "statistics", "pixels", "checkpoints", "searches", "per_task", "seeds"]
 
@@ -36,7 +37,7 @@ def recipes_schema() -> dict:
     rates = {"type": "number", "exclusiveMinimum": 0}
     ap = {"by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}), "by_variant": named(rates)}
     group = mapping({}, every | {"resize": one_of(RESIZES), "trained_on": one_of(["train", JOINED])})
-    search = mapping({}, {name: listed(schema) for name, schema in (every | {"factors": rates, "of_batch": rates}).items()})
+    search = mapping({}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()})
     more = {
         "statistics": one_of(STATISTICS),
         "pixels": COUNT,
