@@ -121,6 +121,22 @@ def test_a_papers_recipe_augments_where_the_paper_does(name):
         lab.prepare(Run(MICRO, "position", slug, settings={"prompt_tokens": 2} if "vpt" in slug else {}))
 
 
+def test_a_study_completes_the_record_of_a_run_that_knew_of_none(lab, stores):
+    run = Run(MICRO, "position", "linear-probe")
+    bare = vp.tune(**lab.prepare(run))
+    assert bare.about == {}
+    assert lab.do(run, compute=False).about == {}  # looking changes nothing
+    told = lab.do(run)
+    assert (told.about["profile"], told.about["recipe"], told.about["data"]) == ("quick", "quick", "embedded")
+    assert told.values == bare.values and told.key == bare.key and told.id != bare.id
+    assert lab.do(run) == told == records.find_record(told.id)
+
+
+def test_every_kept_training_says_its_profile_recipe_and_data():
+    for record in records.all_records("tune", of=[ROOT / "book" / "records"]):
+        assert {"profile", "recipe", "data"} <= record.about.keys(), record.id
+
+
 def test_a_run_from_scratch_is_not_the_pretrained_one(lab):
     pretrained = Run(MICRO, "position", "linear-probe")
     done = lab.do(pretrained)

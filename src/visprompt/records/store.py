@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -74,7 +74,19 @@ def new_record(kind, key, settings, values, start: float, *, data="", weights=""
         about={**(about or {}), **({"rehearsal": REHEARSED} if REHEARSAL else {})},
         **how,
     )
-    return Record(**{**asdict(made), "id": digest(asdict(made))})
+    return with_id(made)
+
+
+def with_id(record: Record) -> Record:
+    """The record with the id of its content."""
+    return replace(record, id=digest(asdict(record)))
+
+
+def completed(record: Record, about: dict) -> Record:
+    """File a record that says nothing of its profile, recipe and data anew, with what the study that asks knows."""
+    done = with_id(replace(record, about=about))
+    write_record(done, record)
+    return done
 
 
 def digest(content: dict) -> str:

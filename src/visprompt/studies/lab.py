@@ -18,7 +18,7 @@ from ..methods import settings_of as method_settings
 from ..models.backbones import is_known, known_backbones
 from ..models.narrow import narrow_backbone
 from ..models.reaching import backbone_once
-from ..records import Record, forget_failure, is_current, record_failure, recorded
+from ..records import Record, forget_failure, is_current, record_failure, recorded, store
 from ..training.loop import SHARED, data_of, settings_of, tune
 from ..training.protocol import Protocol, protocol, tries
 from ..training.recipe import Recipe, load_recipe, settled
@@ -323,7 +323,7 @@ class Lab:
             {
                 "profile": self.bench.profile,
                 "recipe": self.bench.recipe,
-                "data": "embedded" if drawn else str(self.bench.data_dir),
+                "data": "embedded" if drawn else Path(self.bench.data_dir).resolve().name,  # no path of a machine
                 "weights": {"random": "random", "pretrained": "published"}.get(given, "from a file"),
                 "images": "of this project" if drawn else "from a folder",
             }
@@ -374,6 +374,8 @@ class Lab:
             if not compute or (found is not None and is_current(found)):
                 if compute:
                     forget_failure("tune", named)
+                if compute and not found.about:  # `vp.tune` made it, which knows of no study
+                    found = store.completed(found, self.about(run))
                 return found
             ready = self.prepare(run)
         except BadInput as error:
