@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 import visprompt as vp
 from visprompt import BadInput, Recipe
+from visprompt.methods import da_vpt, released
 from visprompt.training import as_asked, loop
 
 PLAIN = Recipe(epochs=3, batch_size=4, learning_rate=0.1, head_rate=0.1, weight_decay=0.5, standardise=False)
@@ -170,3 +171,128 @@ def test_what_cannot_be_dropped_is_said(resnet):
     network = vp.build_method("linear-probe", resnet, 3)
     with pytest.raises(BadInput, match="drop_path is written for timm's standard ViT blocks; for test_resnet write 0"):
         loop.fit_as_asked(network, tiny_task(), replace(PLAIN, drop_path=0.1), 0)
+
+
+def test_a_rate_may_move_once_an_epoch():
+    recipe = replace(PLAIN, epochs=5, batch_size=2, warmup=0.2, schedule="the same by epoch")
+    model = vp.build_method("linear-probe", small_vit(), 3)
+    steps, smooth = (
+        as_asked.Steps(model, replace(recipe, schedule=how), 8) for how in ("the same by epoch", "warm-up, then cosine")
+    )
+    assert [steps.factor(step) for step in range(20)] == [smooth.factor(4 * (step // 4)) for step in range(20)]
+
+
+def released_form(slug, name, **settings):
+    """The model, and the open context in which its method does as released code does."""
+    model = vp.build_method(slug, small_vit(), 3, **settings)
+    return model, as_asked.within(model, tiny_task(), replace(PLAIN, as_released=name), 0)
+
+
+@pytest.mark.parametrize(
+    "slug, name", [(slug, name) for slug, names in released.DIFFERENCES.items() for name in names], ids=lambda part: part
+)
+def test_what_released_code_does_changes_training_and_ends_with_it(slug, name):
+    settings = {"prompt_tokens": 2, "beta": 5.0, "lambda_": 5.0} if "da-vpt" in slug else {}
+    first, values = fitted(PLAIN, slug, **settings)
+    model, other = fitted(replace(PLAIN, as_released=name), slug, **settings)
+    assert type(model.method) is type(first.method)
+    if name not in ("normed class means", "cut temperatures"):  # same clusters; no temperature that turned back
+        assert values["loss"] != other["loss"]
+    assert other["loss"] == fitted(replace(PLAIN, as_released=name), slug, **settings)[1]["loss"]
+
+
+def test_a_frame_starts_normal_and_key_value_prompts_within_their_bound():
+    model, form = released_form("vp", "normal start")
+    with form:
+        model.reset()
+        assert abs(model.method.delta.std() - 1) < 0.1 and model.method.delta.abs().max() > 2
+    model, form = released_form("e2vpt", "narrow keys and values", prompt_tokens=4)
+    with form:
+        model.reset()
+        assert 0.1 < model.method.key_values.abs().max() <= 0.137
+        assert model.method.prompts[0].abs().max() > 0.137
+
+
+def test_prompts_start_at_a_25th():
+    plain = vp.build_method("da-vpt", small_vit(), 3, prompt_tokens=2)
+    model, form = released_form("da-vpt", "small start", prompt_tokens=2)
+    with form:
+        model.reset()
+        for own, usual in zip(model.method.prompts, plain.method.prompts, strict=True):
+            torch.testing.assert_close(own, usual / 25)
+
+
+def test_temperatures_themselves_stay_within_their_bounds():
+    model, form = released_form("gate-vpt", "cut temperatures")
+    with form, torch.no_grad():
+        model.method.temperatures.fill_(20.0)
+        model(torch.randn(2, 3, 16, 16))
+    assert model.method.temperatures.tolist() == [10.0] * model.source.depth
+
+
+def test_each_block_draws_images_of_its_own():
+    images = torch.randn(40, 3, 16, 16)
+    model, form = released_form("spt-deep", "other images", prompt_tokens=3)
+
+    def images_of(method):
+        """For each block the images that have one of its prompts among the tokens entering it."""
+        found = []
+        for index, prompt in enumerate(method.prompts):
+            x = model.source.run(model.source.stem(images), stop=index)
+            same = (x[:, None] == prompt[None, :, None]).all(-1).any(-1)  # (images, prompts)
+            assert same.any(0).all()
+            found.append(frozenset(same.any(1).nonzero().flatten().tolist()))
+        return found
+
+    with torch.no_grad():
+        model.method.prepare(model.source, images, None, torch.Generator().manual_seed(0))
+        assert len(set(images_of(model.method))) == 1
+        with form:
+            model.method.prepare(model.source, images, None, torch.Generator().manual_seed(0))
+            assert len(set(images_of(model.method))) == model.source.depth
+
+
+def test_class_means_pass_a_layer_norm_before_they_are_clustered():
+    model, form = released_form("da-vpt", "normed class means", prompt_tokens=2)
+    method, task = model.method, tiny_task()
+    with form, torch.no_grad():
+        method.prepare(model.source, task.train[0].float(), task.train[1], torch.Generator().manual_seed(0))
+        torch.testing.assert_close(method.centroids.mean(1), torch.zeros(2), atol=1e-5, rtol=0)
+        method.add_features(torch.randn(9, 16) + 5, torch.arange(9) % 3)
+        means, before = method.sums / method.counts[:, None], method.centroids.clone()
+        method.after_epoch()
+        _, nearest = da_vpt.cosine_kmeans(F.layer_norm(means, (16,)), F.layer_norm(before, (16,)), 20)
+        assert method.cluster.tolist() == nearest.tolist()
+
+
+def test_metric_losses_compare_the_class_tokens_query_and_the_mean_patch():
+    labels, x = torch.arange(6) % 3, torch.randn(6, 3, 16, 16)
+    model, form = released_form("da-vpt", "class query, mean patch", prompt_tokens=2)
+    method, last = model.method, model.source.depth - 1
+    block = model.source.model.blocks[last]
+    with form:
+        model.method.train()
+        features = model.features(model.below(x))
+        given = method.loss(features, labels)
+    model.method.eval()
+    with torch.no_grad():
+        entering = model.source.run(model.source.stem(x), method, stop=last)
+        seen = []
+        method.watch = lambda index, tokens: seen.append(tokens)
+        method.watches = lambda index: True
+        model.source.run(entering, method, start=last)
+        query = block.attn.qkv(block.norm1(torch.cat([entering[:, 0], method.prompts[last]])))[:, :16]
+    mine = method.cluster[labels] == torch.arange(2)[:, None]
+    proxies = F.normalize(query[6:], dim=-1)
+    terms = [
+        weight * da_vpt.proxy_anchor(proxies @ F.normalize(points, dim=-1).T, mine, 0.1, 1 / 32)
+        for weight, points in ((0.1, seen[-1][:, method.prefix :].mean(1)), (0.1, query[:6]))
+    ]
+    torch.testing.assert_close(given.detach(), sum(terms))
+
+
+def test_a_difference_that_a_method_does_not_have_is_refused():
+    with pytest.raises(BadInput, match="Did you mean 'class query'"):
+        fitted(replace(PLAIN, as_released="clas query"), "da-vpt", prompt_tokens=2)
+    with pytest.raises(BadInput, match="no difference of vpt-deep can be asked for"):
+        fitted(replace(PLAIN, as_released="normal start"))

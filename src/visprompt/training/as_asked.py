@@ -17,12 +17,12 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from ..chance import stream
 from ..data.originals import WHOLE_CROPS, Known
 from ..data.tasks import Task
-from ..errors import BadInput
-from ..methods import TunedModel, prompts
+from ..errors import BadInput, choose
+from ..methods import TunedModel, prompts, released
 from ..methods.adapter import Bottleneck
 from .recipe import Recipe
 
-BESIDE = ("head_decay", "spared", "schedule", "dropout", "drop_path", "head_start")
+BESIDE = ("head_decay", "spared", "schedule", "dropout", "drop_path", "head_start", "as_released")
 
 
 def asks(recipe: Recipe) -> bool:
@@ -47,6 +47,7 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
         torch.manual_seed(int(torch.randint(2**62, (), generator=stream(seed, "preparation"))))
         steps = Steps(model, recipe, len(task.train[1]))
         stack.callback(register_optimizer_step_pre_hook(steps).remove)
+        stack.enter_context(released_form(model, recipe))
         if recipe.head_start != "small":
             stack.enter_context(wrapped(model, "reset", lambda reset: started(model, recipe.head_start, reset)))
         for owner, name, wrap in drops(model, recipe):
@@ -63,6 +64,31 @@ def check(model: TunedModel, task: Task, recipe: Recipe) -> None:
         raise BadInput(f"dropout is of prompts and of adapters, and {model.slug} has neither; write dropout 0.")
     if recipe.drop_path and not (model.source.is_vit and model.source.opened):
         raise BadInput(f"drop_path is written for timm's standard ViT blocks; for {model.source.name} write 0.")
+
+
+def differences(model: TunedModel, recipe: Recipe) -> list[type]:
+    """The classes of what a recipe wants as released code has it.
+
+    Raises:
+        BadInput: no difference of the method has that name.
+    """
+    known = released.DIFFERENCES.get(model.slug, {})
+    names = [name.strip() for name in recipe.as_released.split(",")] if recipe.as_released else []
+    if names and not known:
+        raise BadInput(f"no difference of {model.slug} can be asked for; leave as_released out of the recipe.")
+    return [known[choose(f"difference of {model.slug}", name, known)] for name in names]
+
+
+@contextmanager
+def released_form(model: TunedModel, recipe: Recipe) -> Iterator[None]:
+    """The model's method behind the classes of `differences`, for a while."""
+    own, before = type(model.method), differences(model, recipe)
+    if before:
+        model.method.__class__ = type("Method", (*before, own), {"__module__": own.__module__})
+    try:
+        yield
+    finally:
+        model.method.__class__ = own
 
 
 @contextmanager
@@ -85,11 +111,14 @@ class Steps:
 
     def __init__(self, model: TunedModel, recipe: Recipe, images: int):
         self.model, self.recipe, self.of, self.step = model, recipe, None, 0
-        self.total = recipe.epochs * math.ceil(images / recipe.batch_size)
+        self.epoch = math.ceil(images / recipe.batch_size)  # steps
+        self.total = recipe.epochs * self.epoch
         self.warm = max(1, round(recipe.warmup * self.total))
 
     def factor(self, step: int) -> float:
         """The rate at a step over the recipe's: up in a line, then down a whole cosine."""
+        if self.recipe.schedule == "the same by epoch":
+            step -= step % self.epoch
         if step < self.warm:
             return (step + 1) / self.warm
         return 0.5 * (1 + math.cos(math.pi * (step - self.warm) / max(1, self.total - self.warm)))

@@ -39,10 +39,11 @@ class Recipe:
     # What published recipes ask besides; `as_asked.within` does it, so that the plain loop stays as it is.
     head_decay: NotNegative | None = None  # the head's own weight decay (SPT, DA-VPT); None: weight_decay
     spared: Literal["nothing", "head bias", "one-dimensional"] = "nothing"  # what no weight decay falls on (VPT: head bias)
-    schedule: Literal["cosine", "warm-up, then cosine"] = "cosine"  # "cosine" runs below the warm-up too
+    schedule: Literal["cosine", "warm-up, then cosine", "the same by epoch"] = "cosine"  # runs below the warm-up too
     dropout: Share = 0.0  # of prompts entering a block, of an adapter's bottleneck (VPT, Gate-VPT, AdaptFormer: 0.1)
     drop_path: Share = 0.0  # of the last block's two branches, rising from 0 at the first (DA-VPT)
     head_start: Literal["small", "truncated normal", "VPT's"] = "small"  # of deviation 0.01; 0.02 (SPT); He's, bias -4.6
+    as_released: str = ""  # what the method does as released code has it: names of `released.DIFFERENCES`, by commas
 
     def __new__(cls, *args, **given):
         known = [f.name for f in fields(cls)]
