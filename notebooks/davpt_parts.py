@@ -215,7 +215,7 @@ if len(layers):
     caption = "DA-VPT by guided block: mean and range over seeds."
     chapter.show("davpt.figure-4", parts.layers_figure(layers, depth), layers, caption, alt)
     last, earlier = f"block {depth - 1} alone", [f"block {at} alone" for at in range(depth - 1)]
-    note = "All blocks at the rate that was searched for the last one."
+    note = "Each block at the best of three rates."
     davpt.judge_over_mean(chapter, "davpt.figure-4.last-block", layers, last, earlier, chapter.of_study("davpt-layers"), note)
 
 # %% tags=["hide-input"]
@@ -239,12 +239,12 @@ if timed:
 biases = chapter.rows("davpt-biases")
 if len(davpt.over(biases, "value", "key")):
     caption = "Bias categories, the class token left as it was: accuracy over that with key biases alone, mean (diamond) and "
-    caption += "seeds (dots). All at one learning rate."
+    caption += "seeds (dots). Each at the best of three learning rates."
     alt = "Rows for query, value, key and value, attention output, norm and MLP biases, each with its gain over key biases."
     chapter.show("davpt.figure-4", parts.biases_figure(biases), biases, caption, alt)
 if len(biases):
     table = statistics.task_table(biases).reset_index(names="biases")
-    caption = 'The same as test accuracy in %. "none" is DA-VPT at its own learning rate.'
+    caption = 'The same as test accuracy in %; "none" is DA-VPT.'
     chapter.show("davpt.figure-4", table, biases, caption)
     others = ["query", "attention output", "norms", "MLP"]
     davpt.judge_over_mean(
@@ -254,8 +254,8 @@ chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 
 # %% [markdown]
 # {ref}`A bias of keys changes nothing <method-key-bias>`: all scores of a query rise alike and softmax drops it.
-# So "key" is the baseline of the right panel, at the same learning rate as the others, and "key and value" can differ
-# from "value" by rounding alone. What the paper finds for keys and values together is the values' doing.
+# So "key" is the baseline of the right panel, and "key and value" can differ from "value" by rounding and by the rate
+# that its search took alone. What the paper finds for keys and values together is the values' doing.
 #
 # In the left panel a guided block that is not the last still has its prompts thrown away behind it; what differs is
 # whose patches the first loss compares with, and how much of the network lies behind. k-means in the quick profile

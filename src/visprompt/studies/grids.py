@@ -126,7 +126,10 @@ def variants_of(study: dict, depth: int | None, part: str, cast: Cast) -> dict[s
     found = dict(study["variants"])
     for block in range(depth or 0) if "blocks" in study else ():
         base = {"method": study["blocks"], "prompt_tokens": "deep", "guided_from": block}
-        found |= {f"block {block} alone": {**base, "guided_to": block}, f"blocks {block} to the last": base}
+        found |= {
+            f"block {block} alone": {**base, "guided_to": block},
+            f"blocks {block} to the last": {**base, "rate_of": True},
+        }
     for method in study.get("each_block", ()):
         found |= {f"{method}, block {block}": {"method": method, "block": block} for block in range(depth_of(part, cast))}
     return found
