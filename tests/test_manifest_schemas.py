@@ -211,6 +211,8 @@ DAMAGE = [
     ("studies.yaml", "backbones: [mae, mocov3]", "backbones: [mae, mocov33]", "unknown part 'mocov33'. Did you mean 'mocov3'"),
     ("studies.yaml", "    tasks: every\n", "    tasks: evry\n", "Did you mean 'every'"),
     ("studies.yaml", "prepared_on: four", "prepared_on: fore", "Did you mean 'four'"),
+    ("studies.yaml", "fine: [flowers]", "fine: [flower]", "unknown task 'flower'. Did you mean 'flowers"),
+    ("studies.yaml", "scaling: [cub_200_2011]", "scaling: [cub_2002011]", "Did you mean 'cub_200_2011'"),
     (
         "studies.yaml",
         "rate_of: DA-VPT+",

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..data import catalogue
 from ..manifests import load_yaml, read_table
 from ..manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
@@ -51,6 +52,7 @@ def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Parts are played, rates are the benchmark's, settings are the methods'."""
     found = content["studies"]
     yield from played_parts(content["profiles"], found)
+    yield from known_tasks(content["profiles"], [*load_yaml(file.parent / "tasks.yaml")["embedded"]])
     variants = found["benchmark"]["variants"]
     more = ("method", "rate_of", "scratch")
     for name, study in found.items():
@@ -65,6 +67,15 @@ def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
                     yield from known(place, "variant of the benchmark", rate_of, [*variants, "none"])
             for variant, one in own.items():
                 yield from method_settings((*path, "variants", variant), one["method"], one, WORDS, more)
+
+
+def known_tasks(profiles: dict, embedded: list[str]) -> Iterable[Fault]:
+    """Every task is an embedded one or stands in a data set's manifest; those of `real` are folders of lists."""
+    every = [*embedded, *(task for one in catalogue.datasets().values() for task in one.tasks)]
+    for profile in PLANS:
+        for part, tasks in profiles[profile]["tasks"].items():
+            for task in tasks:
+                yield from known(("profiles", profile, "tasks", part), "task", task, every)
 
 
 def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
