@@ -52,27 +52,18 @@ page.show(
     how="Counted on shapes. VPT's number of prompts is fitted to its printed parameters; the paper does not state it.",
     caption="Parameters and operations of one image, beside the printed ones. DAM-VP is not part of this package.",
 )
-for claim, id in {
-    "vpt-operations": "vpt-operations",
-    "ivpt-operations": "ivpt-operations",
-    "ivpt-parameters": "ivpt-parameters",
-}.items():
-    count = counts.loc[f"ivpt.table-8.{id}"]
-    page.judge_count(f"ivpt.table-8.{claim}", count)
+for claim in ("vpt-operations", "ivpt-operations", "ivpt-parameters"):
+    page.judge_count(f"ivpt.table-8.{claim}", counts.loc[f"ivpt.table-8.{claim}"])
+
+# %% tags=["hide-input"]
 parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
 head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
 added = cost_papers.aggregation_gmacs()
 note = "DA's product of N by N weights with N prompts; the paper does not say for which N: " + ", ".join(
     f"{name} {value:.2g}" for name, value in added.items()
 )
-page.judge(
-    "ivpt.table-8.workload-added",
-    min(added.values()),
-    min(added.values()),
-    max(added.values()),
-    evidence="derived",
-    note=f"{note}.",
-)
+least, most = min(added.values()), max(added.values())
+page.judge("ivpt.table-8.workload-added", least, least, most, evidence="derived", note=f"{note}.")
 page.judge("ivpt.table-8.cheaper-than-dam-vp", len(cost_papers.not_below_dam_vp()), evidence="derived", note="Printed cells.")
 page.judge("ivpt.table-8.parts-sum", sum(parts) + head, evidence="derived", note="From the printed numbers.")
 

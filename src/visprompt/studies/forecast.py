@@ -211,10 +211,5 @@ def checkpoint_files(backbones: Iterable[str]) -> list[Fetch]:
     return [Fetch(name, published().get(name, {}).get("bytes")) for name in outside]
 
 
-@functools.cache
-def published() -> dict[str, dict]:
-    """The papers' checkpoints, as backbones.yaml has them."""
-    return load_yaml(paths.MANIFESTS / "backbones.yaml")["published"]
-
-
 own_networks = functools.cache(embedded.networks)
+published = functools.cache(embedded.published)
