@@ -135,7 +135,9 @@ def test_what_is_no_data_set_is_one_line(train, more, said):
 
 
 @pytest.mark.refused
-@pytest.mark.parametrize("call", [lambda: vp.predict(None, "x"), lambda: vp.merged(3)])
+@pytest.mark.parametrize(
+    "call", [lambda: vp.predict(None, "x"), lambda: vp.merged(3), lambda: vp.count_parameters(3), lambda: vp.count_flops(None)]
+)
 def test_what_is_no_model_is_refused(call):
     with pytest.raises(vp.BadInput, match="the model must be TunedModel, not "):
         call()
