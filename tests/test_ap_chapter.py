@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import visprompt as vp
-from visprompt.chapters import ap_runs
+from visprompt.chapters import ap_layers, ap_runs
 from visprompt.chapters.ap import TableParameters, TableRuns, vp_from_layer_0
 from visprompt.chapters.ap_layers import LayerParameters, LayerRuns, dissect
 from visprompt.errors import BadInput
@@ -108,6 +108,14 @@ def test_the_pages_of_ap_run_what_they_show_and_look_up_the_rest():
     found = layers_of_ap().asked([0])
     assert {run.settings["block"] for run in found if isinstance(run.settings.get("block"), int)} == set(range(8))
     assert "frame" not in runs.__dict__  # to open a page runs nothing
+
+
+def test_from_nothing_the_page_on_blocks_leaves_out_the_resnet_and_says_how_to_run_it(stores, monkeypatch):
+    told = []
+    monkeypatch.setattr(ap_layers, "display", told.append)
+    runs = [LayerRuns(Page("ap_layers", p), p) for p in (LayerParameters(), LayerParameters(backbone="resnet_micro_24"))]
+    assert [one.backbones for one in runs] == [["vit_micro_patch4_24"], ["resnet_micro_24"]]
+    assert len(told) == 1 and 'ARGS="-p backbone resnet_micro_24"' in told[0].data
 
 
 def test_the_small_ap_is_the_vp_of_its_image():
