@@ -314,9 +314,10 @@ def test_a_raw_task_says_what_its_folder_lacks(tmp_path):
 
 def test_every_raw_layout_belongs_to_a_data_set():
     named = {found.layout for found in catalogue.datasets().values()} - {""}
-    named = {found.layout for found in catalogue.datasets().values()} - {""}
     raw = {*raw_layouts.RAW, *full_layouts.FULL}
-    assert named <= raw <= set(layouts.LAYOUTS)
+    unread = sorted(named - raw)
+    assert not unread, f"enter {unread[0]} in FULL of data/full_layouts.py, or in RAW of data/raw_layouts.py"
+    assert raw <= set(layouts.LAYOUTS)
     loose = sorted(raw - named)
     assert not loose, f"name {loose[0]} as the layout of a data set in data_manifests/datasets/"
 

@@ -122,7 +122,7 @@ def test_every_table_is_copied_or_lost():
                 assert "lost the cells" in str(error), id
                 continue
             cells += int((~table.isin(["", "-"])).to_numpy().sum())
-    assert cells == CELLS
+    assert cells == CELLS, f"the tables have {cells} cells; where one is new, count it on the page and mend CELLS"
 
 
 def test_every_table_of_ap_is_copied_or_lost():
@@ -131,7 +131,7 @@ def test_every_table_of_ap_is_copied_or_lost():
             with pytest.raises(BadInput, match="prints no cells"):
                 papers.published(id)
         elif id != "ap.table-a8":
-            assert id.removeprefix("ap.") in SHAPES
+            assert id.removeprefix("ap.") in SHAPES, f"{id} is new: enter its rows and columns, as printed, in SHAPES"
     with pytest.raises(BadInput, match="lost the cells"):
         papers.published("ap.table-a8")
     with pytest.raises(BadInput, match="Did you mean 'ap.table-a7'"):

@@ -25,7 +25,7 @@ def test_every_artifact_has_an_entry_that_fits_what_it_needs(every):
         scale, made = rows.scale_needed[id], set(entry.made)
         assert bool(every[id]) == ("runs" in made), id
         if "accuracy" in scale:
-            assert made & {"runs", "masks", "weights", "theory"}, id
+            assert made & {"runs", "masks", "weights", "theory"}, f"{id} needs accuracy: say in plan.yaml what runs make it"
         if "cost" in scale:
             assert "measured" in made, id
         if scale == "schematic":

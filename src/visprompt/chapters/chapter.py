@@ -131,7 +131,8 @@ class Chapter:
             tasks: a list of tasks of studies.yaml, such as "vtab", and with it the foreign tasks that are run for it.
             part: the backbone's part, such as "mae".
         """
-        frame = pd.concat([self.frames[name] for name in names if len(self.frames[name])] or [self.frames[names[0]]])
+        found = [self.frames[choose("study of this page", name, self.frames)] for name in names]
+        frame = pd.concat([frame for frame in found if len(frame)] or found[:1])
         if tasks is not None:
             frame = frame[frame.task.isin(self.cast.playing(tasks))]
         if part is not None:

@@ -125,7 +125,7 @@ def layout_of(place: Place):
     if has_lists(place.root):
         return None
     found = set_of(place.task)
-    raw = [LAYOUTS[found.layout]] if found and found.layout else []
+    raw = [LAYOUTS[choose(f"layout of {found.name}", found.layout, LAYOUTS)]] if found and found.layout else []
     if found and found.tasks.get(place.task, {}).get("benchmark") == "full":
         raw.insert(0, Listed)
     for layout in [*raw, LAYOUTS["split folders"], LAYOUTS["class folders"]]:
