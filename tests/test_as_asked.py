@@ -174,10 +174,11 @@ def test_what_cannot_be_dropped_is_said(resnet):
 
 
 def test_a_rate_may_move_once_an_epoch():
-    recipe = replace(PLAIN, epochs=5, batch_size=2, warmup=0.2, schedule="the same by epoch")
+    recipe = replace(PLAIN, epochs=5, batch_size=2, warmup=0.2, schedule="warm-up, then cosine, by epoch")
     model = vp.build_method("linear-probe", small_vit(), 3)
     steps, smooth = (
-        as_asked.Steps(model, replace(recipe, schedule=how), 8) for how in ("the same by epoch", "warm-up, then cosine")
+        as_asked.Steps(model, replace(recipe, schedule=how), 8)
+        for how in ("warm-up, then cosine, by epoch", "warm-up, then cosine")
     )
     assert [steps.factor(step) for step in range(20)] == [smooth.factor(4 * (step // 4)) for step in range(20)]
 

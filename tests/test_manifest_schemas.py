@@ -114,7 +114,8 @@ def mutations(name: str) -> list:
             new = [".nan", "{}", "-.inf", "[[]]", "true" if value.tag in NUMBERS else "2024-01-01"]
             new += ["'1e-2'"] * (value.tag in NUMBERS)
         of = path[-2] if isinstance(path[-1], int) and len(path) > 1 else path[-1]  # an item has its list's name
-        new += ["~"] * (of not in NULLABLE or "searches" in path and of.endswith("rate"))
+        tried = "searches" in path and (isinstance(value, COLLECTIONS) or of.endswith("rate"))
+        new += ["~"] * (of not in NULLABLE or tried)
         if name == "papers/names.yaml" and path[-2:] == ("columns", "data"):
             new = new[:2]
         found += [(name, text[:start] + word + tail + text[end:], line, f"{path[-1]}={word}") for word in new]

@@ -49,7 +49,7 @@ class LayerRuns(ApRuns):
         kept = [pair for pair in pairs if self.is_vit(pair[0]) or self.lab.do(self.ap(pair[0], 0, pair[1], block=0), False)]
         for name in dict.fromkeys(name for name, _ in pairs if (name, self.p.tasks[0]) not in kept):
             why = f'{name}, which has no records here. This would run it:<pre>make notebook NAME=ap_layers ARGS="-p backbone {name}"'
-            display(HTML(f'<div class="vp-notrun">Left out, so that the book takes ten minutes: {why}</pre></div>'))
+            display(HTML(f'<div class="vp-notrun">Left out, to keep a book from nothing recorded short: {why}</pre></div>'))
         return kept
 
     def runs_of(self, backbone: str, seed: int) -> list[Run]:

@@ -26,7 +26,7 @@ class NarrowKeyValues:
 
 
 class CutTemperatures:
-    """Gate-VPT's temperatures themselves are cut off at their bounds, so that none has a way to come back."""
+    """Gate-VPT's temperatures themselves are cut off at their bounds, so that one at a bound goes on learning."""
 
     def before_block(self, index, x):
         if index == 0:

@@ -117,7 +117,7 @@ class Steps:
 
     def factor(self, step: int) -> float:
         """The rate at a step over the recipe's: up in a line, then down a whole cosine."""
-        if self.recipe.schedule == "the same by epoch":
+        if self.recipe.schedule == "warm-up, then cosine, by epoch":
             step -= step % self.epoch
         if step < self.warm:
             return (step + 1) / self.warm

@@ -39,7 +39,8 @@ class Recipe:
     # What published recipes ask besides; `as_asked.within` does it, so that the plain loop stays as it is.
     head_decay: NotNegative | None = None  # the head's own weight decay (SPT, DA-VPT); None: weight_decay
     spared: Literal["nothing", "head bias", "one-dimensional"] = "nothing"  # what no weight decay falls on (VPT: head bias)
-    schedule: Literal["cosine", "warm-up, then cosine", "the same by epoch"] = "cosine"  # runs below the warm-up too
+    # "cosine" runs below the warm-up too; "by epoch" is the second, moving once an epoch
+    schedule: Literal["cosine", "warm-up, then cosine", "warm-up, then cosine, by epoch"] = "cosine"
     dropout: Share = 0.0  # of prompts entering a block, of an adapter's bottleneck (VPT, Gate-VPT, AdaptFormer: 0.1)
     drop_path: Share = 0.0  # of the last block's two branches, rising from 0 at the first (DA-VPT)
     head_start: Literal["small", "truncated normal", "VPT's"] = "small"  # of deviation 0.01; 0.02 (SPT); He's, bias -4.6
