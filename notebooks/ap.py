@@ -87,9 +87,9 @@ page.checked("VP is AP at layer 0, the image: largest difference of the logits",
 # Each run fits one method on one task with one seed and leaves a record. The seed decides the head's start, the
 # order of the batches and, for a concatenated prompt, its start; the images of a task are the same for all seeds.
 # The reported accuracy is that of the last epoch on the test split. AP and the linear probe keep the activations
-# below their first trained block. In the quick profile `position` with seed 0 is run here where it has no record;
-# the other tasks and seeds, and the search for learning rates, are records that the project keeps (each names its
-# commit, date and hardware).
+# below their first trained block. In the quick profile the ViT on `position` with seed 0 is run here where it has no
+# record; the other tasks and seeds, the ResNet, and the search for learning rates, are records that the project keeps
+# (each names its commit, date and hardware).
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 frame = runs.frame

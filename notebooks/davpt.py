@@ -56,8 +56,7 @@ from visprompt.data.tasks import embedded_tasks
 from visprompt.papers import published
 from visprompt.studies import grids, statistics
 
-QUICK = ["vpt-deep", "da-vpt", "da-vpt-plus"]
-chapter = Chapter.opened("davpt", globals(), ["benchmark", "pretraining", "davpt-parts"], QUICK)
+chapter = Chapter.opened("davpt", globals(), ["benchmark", "pretraining", "davpt-parts"], ["vpt-deep", "da-vpt"])
 page = chapter.page
 
 # %% [markdown]
@@ -69,7 +68,7 @@ page = chapter.page
 # method's own in `data_manifests/recipes.yaml`; the best on 200 validation images with seed 0 is taken for all seeds.
 # Every method has the same budget, and the table below says how many cells were searched. The ablations take the rate
 # that was found for their method. In the paper profile what was chosen is trained again on all 1,000 images of a task
-# of VTAB-1k; [](../recipes.md) has every field and its source. In the quick profile seed 0 of three methods on one
+# of VTAB-1k; [](../recipes.md) has every field and its source. In the quick profile seed 0 of two methods on one
 # task is run on this page; the rest are records that the project keeps.
 #
 # An accuracy on 200 validation images has a standard error of two to three points, so the choice of a rate is a

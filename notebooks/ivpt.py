@@ -60,9 +60,7 @@ from visprompt.chapters.chapter import Chapter
 from visprompt.measure import counts
 from visprompt.studies import statistics
 
-chapter = Chapter.opened(
-    "ivpt", globals(), ["benchmark", "sizes", "sizes-swin", "pretraining"], ["vpt-deep", "express", "ivpt"]
-)
+chapter = Chapter.opened("ivpt", globals(), ["benchmark", "sizes", "sizes-swin", "pretraining"], ["vpt-deep", "ivpt"])
 page = chapter.page
 
 # %% [markdown]

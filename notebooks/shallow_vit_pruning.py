@@ -28,6 +28,7 @@ data_dir = None  # folder with the task folders cifar10 and plants, for Figure 6
 # %% tags=["hide-input", "remove-output"]
 from visprompt.chapters import shallow_images, shallow_pruning
 from visprompt.chapters.shallow_runs import COUNTS, ImageParameters, opened
+from visprompt.studies import plan
 
 p, page, runs = opened("shallow_vit_pruning", ImageParameters, globals())
 
@@ -104,24 +105,26 @@ runs.present(
 )
 
 # %% name="shallowvit.figure-6" tags=["hide-input"]
-images = shallow_images.Images(p)
-runs.show(
-    "shallowvit.figure-6",
-    images.figure(),
-    images.record,
-    evidence="trend",
-    how=f"Means and 95 % intervals of {images.seeds} seeds, {images.first.steps} steps a run.",
-    caption=f"{images.what}, with more and more of the background tokens removed.",
-    alt="Accuracy rises as background tokens are removed and with more training images; fewer images are needed; with "
-    "a spurious background the accuracy rises too.",
-)
-if images.small:
-    what = "Five seeds, four N, five shares of the background and 400 steps"
-    runs.smaller("shallowvit.figure-6", images.record, what)
-images.judge(runs)
+record, what = shallow_images.at_hand(p)
+if record is None:
+    why = "Its runs take about half an hour, and no record of them is kept."
+    page.not_run("shallowvit.figure-6", why=why, command=plan.command("shallowvit.figure-6", "quick"))
+else:
+    images = shallow_images.Images(record)
+    runs.show(
+        "shallowvit.figure-6",
+        images.figure(),
+        record,
+        evidence="trend",
+        how=f"Means and 95 % intervals of {images.seeds} seeds, {images.first.steps} steps a run.",
+        caption=f"{what}, with more and more of the background tokens removed.",
+        alt="Accuracy rises as background tokens are removed and with more training images; fewer images are needed; "
+        "with a spurious background the accuracy rises too.",
+    )
+    images.judge(runs)
 
 # %% name="printed" tags=["hide-input"]
-if images.what == shallow_images.SMALL:
+if what == shallow_images.SMALL:
     page.not_run(
         "shallowvit.figure-6",
         why="The figure itself, on 50,000 images of CIFAR-10 pasted on plants of ImageNet: FOLDER must hold them as "

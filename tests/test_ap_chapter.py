@@ -1,12 +1,14 @@
 """AP's pages: what they run and what they look up, what their tables hold, and when they do not judge."""
 
+import html
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 import visprompt as vp
-from visprompt.chapters import ap_layers, ap_runs
+from visprompt.chapters import ap_runs
 from visprompt.chapters.ap import TableParameters, TableRuns, vp_from_layer_0
 from visprompt.chapters.ap_layers import LayerParameters, LayerRuns, dissect
 from visprompt.errors import BadInput
@@ -110,12 +112,21 @@ def test_the_pages_of_ap_run_what_they_show_and_look_up_the_rest():
     assert "frame" not in runs.__dict__  # to open a page runs nothing
 
 
-def test_from_nothing_the_page_on_blocks_leaves_out_the_resnet_and_says_how_to_run_it(stores, monkeypatch):
+@pytest.mark.parametrize(("kind", "parameters"), [(TableRuns, TableParameters), (LayerRuns, LayerParameters)])
+def test_from_nothing_a_page_leaves_out_the_resnet_and_says_how_to_run_it(stores, monkeypatch, kind, parameters):
     told = []
-    monkeypatch.setattr(ap_layers, "display", told.append)
-    runs = [LayerRuns(Page("ap_layers", p), p) for p in (LayerParameters(), LayerParameters(backbone="resnet_micro_24"))]
+    monkeypatch.setattr(ap_runs, "display", told.append)
+    runs = [kind(Page("ap_layers", p), p) for p in (parameters(), parameters(backbone="resnet_micro_24"))]
     assert [one.backbones for one in runs] == [["vit_micro_patch4_24"], ["resnet_micro_24"]]
-    assert len(told) == 1 and 'ARGS="-p backbone resnet_micro_24"' in told[0].data
+    (line,) = [html.unescape(shown.data) for shown in told]
+    assert 'make notebook NAME=ap_layers ARGS="-p backbone resnet_micro_24"' in line
+
+
+def test_from_nothing_the_page_on_blocks_runs_each_block_and_looks_up_variants(stores):
+    short, asked = LayerRuns(Page("ap_layers", p := LayerParameters()), p), layers_of_ap()
+    left = [run for run in short.asked([0]) if not short.is_run_here(run)]
+    assert [run.settings.get("kind") or len(run.settings["block"]) for run in left] == ["product", "concatenate", 3, 5]
+    assert all(map(asked.is_run_here, asked.asked([0])))
 
 
 def test_the_small_ap_is_the_vp_of_its_image():

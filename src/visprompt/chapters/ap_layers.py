@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from IPython.display import HTML, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -24,7 +22,7 @@ from ..pages import plots
 from ..records import Record, recorded
 from ..studies.lab import Run
 from ..studies.statistics import interval, spread
-from .ap_runs import COMPACT, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
+from .ap_runs import COMPACT, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of, variant
 
 
 @dataclass(frozen=True)
@@ -40,17 +38,9 @@ class LayerRuns(ApRuns):
 
     takes = LayerParameters
 
-    @cached_property
-    def at_hand(self) -> list[tuple[str, str]]:
-        """As on the other pages; of the quick profile's two backbones the ResNet only where its runs have records."""
-        if self.p.profile != "quick" or self.p.backbone is not None:
-            return super().at_hand
-        pairs = [(name, task) for task in self.p.tasks for name in self.p.backbones]
-        kept = [pair for pair in pairs if self.is_vit(pair[0]) or self.lab.do(self.ap(pair[0], 0, pair[1], block=0), False)]
-        for name in dict.fromkeys(name for name, _ in pairs if (name, self.p.tasks[0]) not in kept):
-            why = f'{name}, which has no records here. This would run it:<pre>make notebook NAME=ap_layers ARGS="-p backbone {name}"'
-            display(HTML(f'<div class="vp-notrun">Left out, to keep a book from nothing recorded short: {why}</pre></div>'))
-        return kept
+    def is_run_here(self, run: Run) -> bool:
+        """In the quick profile one block for each run; variants and several blocks take as long again."""
+        return not self.is_short or run.method != "ap" or variant(run.settings) == "add"
 
     def runs_of(self, backbone: str, seed: int) -> list[Run]:
         found, place, depth = [], self.place(backbone), self.lab.backbone(backbone).depth

@@ -96,16 +96,30 @@ class ApRuns:
         p = read_parameters(cls.takes, namespace)
         return cls(Page(name, p), p)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether a page from nothing recorded must be short: the quick profile's own backbones."""
+        return self.p.profile == "quick" and self.p.backbone is None
+
     @cached_property
     def at_hand(self) -> list[tuple[str, str]]:
-        """(backbone, task) of the page; in the paper profile those whose weights and data are at hand."""
-        lenient = self.p.profile == "paper"
+        """(backbone, task) of the page: whose weights and data are at hand; of a short page the ResNet if it has records."""
         pairs = [(name, task) for task in self.p.tasks for name in self.p.backbones]
-        lacking = {pair: self.lab.lacking(Run(*pair, "ap")) if lenient else "" for pair in pairs}
+        lacking = {pair: self.why_left_out(*pair) for pair in pairs}
         if why := dict.fromkeys(filter(None, lacking.values())):
             rows = "".join(f"<li>{html.escape(line)}</li>" for line in why)
-            display(HTML(f'<div class="vp-notrun">Left out, because it is not possible here:<ul>{rows}</ul></div>'))
+            display(HTML(f'<div class="vp-notrun">Left out:<ul>{rows}</ul></div>'))
         return [pair for pair in pairs if not lacking[pair]]
+
+    def why_left_out(self, backbone: str, task: str) -> str:
+        """Why a backbone and task are not on the page, or nothing."""
+        if self.p.profile == "paper":
+            return self.lab.lacking(Run(backbone, task, "ap"))
+        if not self.is_short or self.is_vit(backbone):
+            return ""
+        known = self.lab.do(self.ap(backbone, 0, task, block=self.place(backbone)), compute=False)
+        ask = f'{backbone} has no records here. This would run it: make notebook NAME={self.page.name} ARGS="-p backbone {backbone}"'
+        return "" if known else ask
 
     @property
     def backbones(self) -> list[str]:

@@ -70,29 +70,29 @@ def pasted(p: ImageParameters, grid: str, run: bool = True, **more) -> Record | 
     )
 
 
+def at_hand(p: ImageParameters) -> tuple[Record | None, str]:
+    """The record of Figure 6 and what it is about: as printed where its images are there, else in small; None: not run."""
+    if p.data_dir and all((Path(p.data_dir) / name).is_dir() for name in ("cifar10", "plants")):
+        return pasted(p, "printed", **PRINTED_IMAGES), "CIFAR-10 on plants"
+    return pasted(p, "large", run=p.larger) or pasted(p, "small", run=p.profile == "rehearsal"), SMALL
+
+
 class Images:
-    """Accuracies of Figure 6 by start, background, N and share removed; as printed where its images are there.
+    """Accuracies of Figure 6 by start, background, N and share removed.
 
     Attributes:
-        small: whether even the larger run in small is missing.
         right: (start, spurious background?, N, share removed) -> percent right, one value a seed.
     """
 
-    def __init__(self, p: ImageParameters):
-        if p.data_dir and all((Path(p.data_dir) / name).is_dir() for name in ("cifar10", "plants")):
-            self.record, self.what = pasted(p, "printed", **PRINTED_IMAGES), "CIFAR-10 on plants"
-        else:
-            self.record = pasted(p, "large", run=p.larger) or pasted(p, "small")
-            self.what = SMALL
-        cells = [pasted_images.Settings(**s) for s in self.record.settings["cells"]]
-        self.first, self.seeds = cells[0], self.record.settings["seeds"]
+    def __init__(self, record: Record):
+        self.record = record
+        cells = [pasted_images.Settings(**s) for s in record.settings["cells"]]
+        self.first, self.seeds = cells[0], record.settings["seeds"]
         self.right = {
             (s.start, bool(s.backed), s.train_size, s.removed): np.array(values)
-            for s, values in zip(cells, self.record.values["accuracy"])
+            for s, values in zip(cells, record.values["accuracy"])
         }
         self.removed, self.counts = sorted({s.removed for s in cells}), sorted({s.train_size for s in cells})
-        large = len(GRIDS["large"][1]) * (len(GRIDS["large"][2]) + len(STARTS))
-        self.small = self.what == SMALL and len(cells) < large
         backbone = load_backbone(self.first.backbone)
         self.stars = [pasted_images.alpha(replace(self.first, removed=r), backbone) for r in self.removed]
         self.goal = self.right["pretrained", False, self.counts[-1], 0.0]

@@ -102,7 +102,7 @@ class Runs:
     """The records of a page by name; `[name]` gives one."""
 
     def __init__(self, page: Page):
-        self.page, self.made, self.too_small = page, {}, []
+        self.page, self.made = page, {}
 
     def compute(self, jobs: Mapping[str, Job]) -> None:
         """Take the records of some jobs at the paper's size where all of them are there; else run those of this size."""
@@ -184,20 +184,10 @@ class Runs:
         self.page.present(thing, evidence=self.evidence("", records), records=records, **more)
 
     def judge(self, claim: str, found, *which: str | Record, evidence: str = "", note: str = "") -> None:
-        """Judge a claim by a number or (estimate, low, high), but not by what is smaller than it should be."""
-        if not any(one in self.too_small for one in which):
-            values, records = found if isinstance(found, tuple) else (found,), self.records(which)
-            evidence = evidence or self.evidence(claim, records)
-            self.page.judge(claim, *values, evidence=evidence, records=records, note=note)
-
-    def smaller(self, artifact: str, which: str | Record, what: str) -> None:
-        """Say that the larger run behind a part of an artifact is not there; no claim is judged by what is."""
-        self.too_small.append(which)
-        self.page.not_run(
-            artifact,
-            why=f"{what}: no record of it is kept, and what is shown is smaller, so no claim is judged by it.",
-            command=plan.command(artifact, "quick"),
-        )
+        """Judge a claim by a number or (estimate, low, high)."""
+        values, records = found if isinstance(found, tuple) else (found,), self.records(which)
+        evidence = evidence or self.evidence(claim, records)
+        self.page.judge(claim, *values, evidence=evidence, records=records, note=note)
 
 
 def fitted(values: Mapping[float, Sequence]) -> dict | None:
