@@ -42,7 +42,7 @@ CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	bash -nc "true $$ARGS" 2>/dev/null || \
 	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }
 
-.PHONY: help book sweep rehearsal test test-cluster notebook bench lock pretrain clean
+.PHONY: help book sweep rehearsal test test-quick test-cluster notebook bench lock pretrain clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, i
 
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(TESTS)
+
+test-quick: $(READY)  ## the tests without those that run whole programs, such as the site in a browser
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not whole" $(TESTS)
 
 test-cluster: $(READY)  ## sweeps of 100 jobs through a Slurm of three nodes on this machine; Debian, root (VISPROMPT_CLUSTER_JOBS=)
 	@command -v slurmctld slurmd munged sbatch >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \

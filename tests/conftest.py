@@ -16,13 +16,17 @@ os.environ["VISPROMPT_CACHE"] = "none"  # images stay in memory but where a test
 tasks.pictures = records.remember(tasks.pictures)
 
 
-LONGEST = ["site", "kills", "bench", "site_axe", "auditing", "real", "rehearsal", "wheel", "site_reading", "commands"]
+# The files that run whole programs: the site in a browser, kills, papermill, the wheel, the rehearsal; the longest first.
+WHOLE = ["site", "kills", "bench", "site_axe", "real", "rehearsal", "wheel", "site_reading", "commands", "workflow"]
 
 
 def pytest_collection_modifyitems(items):
-    """The files that take longest come first, so that of the processes of `make test` none is left with one at the end."""
-    rank = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    """What takes longest comes first, so that of the processes of `make test` none is left with it at the end."""
+    rank = {f"test_{name}": place for place, name in enumerate([*WHOLE, "auditing"])}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+    for item in items:
+        if item.path.stem.removeprefix("test_") in WHOLE:
+            item.add_marker("whole")
 
 
 @pytest.fixture(scope="session")

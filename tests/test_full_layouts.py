@@ -5,6 +5,7 @@ import json
 import pickle
 import tarfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -404,3 +405,10 @@ def test_an_empty_folder_says_what_it_wants(tmp_path, name):
     with pytest.raises(BadInput, match=f"nor one folder per class, nor .*; see: visprompt data info {name}") as caught:
         load(name, tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_every_full_layout_is_tried_here():
+    text, sets = Path(__file__).read_text(encoding="utf-8"), catalogue.datasets()
+    names = {name: [name, *(slug for slug, found in sets.items() if found.layout == name)] for name in full_layouts.FULL}
+    untried = [name for name, known in names.items() if not any(f'"{word}' in text for word in known)]
+    assert not untried, f"write a test of {untried[0]} in this file, on a tiny set of its own"

@@ -3,6 +3,7 @@
 import copy
 import importlib
 import itertools
+import re
 import shutil
 from dataclasses import fields
 from pathlib import Path
@@ -36,6 +37,14 @@ def randomise(model, seed=0):
         for parameter in [*model.head.parameters(), *model.method.parameters()]:
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float32).to(parameter))
     return model
+
+
+def test_a_file_of_a_method_has_both_classes_and_begins_with_its_name():
+    for path in sorted({*Path(methods.__file__).parent.glob("*.py")} - {Path(methods.base.__file__)}):
+        text = path.read_text(encoding="utf-8")
+        found = {"Settings", "Method"} & set(re.findall(r"(?m)^class (\w+)", text))
+        assert len(found) != 1, f"{path.name} has a class {found}; a method needs a class Settings and a class Method"
+        assert not found or re.match(r'"""[^\n:]+: ', text), f"{path.name}: begin its docstring with the name and a colon"
 
 
 @pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "resnet18"])
