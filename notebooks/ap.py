@@ -104,6 +104,7 @@ frame = runs.frame
 # says how far the recipe's rate is below the best of its row. A dash: the run at that rate is not kept.
 
 # %% name="rates" tags=["hide-input"]
+runs.show_left_out()
 runs.show_rates()
 
 # %% [markdown]

@@ -79,6 +79,7 @@ page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived",
 # on the test accuracy. Choosing the block as well as the rate gives AP a larger search than the other methods have.
 
 # %% name="figure-2-accuracy" tags=["hide-input"]
+runs.show_left_out()
 if runs.resnets and with_ap:
     name, task = runs.resnets[0], runs.tasks[0]
     used = runs.layers(name, task)

@@ -117,7 +117,9 @@ def test_from_nothing_a_page_leaves_out_the_resnet_and_says_how_to_run_it(stores
     told = []
     monkeypatch.setattr(ap_runs, "display", told.append)
     runs = [kind(Page("ap_layers", p), p) for p in (parameters(), parameters(backbone="resnet_micro_24"))]
-    assert [one.backbones for one in runs] == [["vit_micro_patch4_24"], ["resnet_micro_24"]]
+    assert [one.backbones for one in runs] == [["vit_micro_patch4_24"], ["resnet_micro_24"]] and not told
+    for one in runs:
+        one.show_left_out()
     (line,) = [html.unescape(shown.data) for shown in told]
     assert 'make notebook NAME=ap_layers ARGS="-p backbone resnet_micro_24"' in line
 

@@ -20,6 +20,7 @@ from ..models.backbones import Backbone, load_backbone
 from ..models.embedded import networks
 from ..pages import plots
 from ..records import Record, recorded
+from ..studies.fair import listed
 from ..studies.lab import Run
 from ..studies.statistics import interval, spread
 from .ap_runs import COMPACT, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of, variant
@@ -161,6 +162,9 @@ class LayerRuns(ApRuns):
             ]
         )
         self.show(artifact, table, records_of(*found.values()), caption)
+        if self.is_short and (missing := [label for label, runs in found.items() if not len(runs)]):
+            command = f'make notebook NAME={self.page.name} ARGS="-p backbone {self.vits[0]}"'
+            self.page.not_run(artifact, why=f"No records are kept of: {listed(missing)}.", command=command)
         for claim, (a, b) in claims.items():
             on = LAYER_TASKS["quick"] if self.p.profile == "quick" else NINETEEN
             self.judge_lead(f"{artifact}.{claim}", found[a], found[b], on)

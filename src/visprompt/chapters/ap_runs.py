@@ -102,14 +102,20 @@ class ApRuns:
         return self.p.profile == "quick" and self.p.backbone is None
 
     @cached_property
+    def left_out(self) -> dict[tuple[str, str], str]:
+        """(backbone, task) -> why it is not on the page, or nothing."""
+        return {(name, task): self.why_left_out(name, task) for task in self.p.tasks for name in self.p.backbones}
+
+    @property
     def at_hand(self) -> list[tuple[str, str]]:
         """(backbone, task) of the page: whose weights and data are at hand; of a short page the ResNet if it has records."""
-        pairs = [(name, task) for task in self.p.tasks for name in self.p.backbones]
-        lacking = {pair: self.why_left_out(*pair) for pair in pairs}
-        if why := dict.fromkeys(filter(None, lacking.values())):
+        return [pair for pair, why in self.left_out.items() if not why]
+
+    def show_left_out(self) -> None:
+        """Say what is not on the page, and why."""
+        if why := dict.fromkeys(filter(None, self.left_out.values())):
             rows = "".join(f"<li>{html.escape(line)}</li>" for line in why)
             display(HTML(f'<div class="vp-notrun">Left out:<ul>{rows}</ul></div>'))
-        return [pair for pair in pairs if not lacking[pair]]
 
     def why_left_out(self, backbone: str, task: str) -> str:
         """Why a backbone and task are not on the page, or nothing."""
