@@ -163,8 +163,7 @@ class LayerRuns(ApRuns):
         )
         self.show(artifact, table, records_of(*found.values()), caption)
         if self.is_short and (missing := [label for label, runs in found.items() if not len(runs)]):
-            command = f'make notebook NAME={self.page.name} ARGS="-p backbone {self.vits[0]}"'
-            self.page.not_run(artifact, why=f"No records are kept of: {listed(missing)}.", command=command)
+            self.show_left_out([self.without_records(f"{listed(missing)} of {artifact}", self.vits[0])])
         for claim, (a, b) in claims.items():
             on = LAYER_TASKS["quick"] if self.p.profile == "quick" else NINETEEN
             self.judge_lead(f"{artifact}.{claim}", found[a], found[b], on)

@@ -111,9 +111,9 @@ class ApRuns:
         """(backbone, task) of the page: whose weights and data are at hand; of a short page the ResNet if it has records."""
         return [pair for pair, why in self.left_out.items() if not why]
 
-    def show_left_out(self) -> None:
-        """Say what is not on the page, and why."""
-        if why := dict.fromkeys(filter(None, self.left_out.values())):
+    def show_left_out(self, lines: Sequence[str] | None = None) -> None:
+        """Say what is not on the page, and why; the backbones and tasks unless told."""
+        if why := dict.fromkeys(filter(None, self.left_out.values() if lines is None else lines)):
             rows = "".join(f"<li>{html.escape(line)}</li>" for line in why)
             display(HTML(f'<div class="vp-notrun">Left out:<ul>{rows}</ul></div>'))
 
@@ -124,8 +124,11 @@ class ApRuns:
         if not self.is_short or self.is_vit(backbone):
             return ""
         known = self.lab.do(self.ap(backbone, 0, task, block=self.place(backbone)), compute=False)
-        ask = f'{backbone} has no records here. This would run it: make notebook NAME={self.page.name} ARGS="-p backbone {backbone}"'
-        return "" if known else ask
+        return "" if known else self.without_records(backbone, backbone)
+
+    def without_records(self, what: str, backbone: str) -> str:
+        """Why something of a short page is not there, and the command that runs it."""
+        return f'no records here: {what}. This would run it: make notebook NAME={self.page.name} ARGS="-p backbone {backbone}"'
 
     @property
     def backbones(self) -> list[str]:
