@@ -291,9 +291,9 @@ if len(weighed):
 chapter.end("davpt.figure-5", "CUB-200-2011 on three ViT-Base/16 needs its images.")
 
 # %% [markdown]
-# All points share the rate that was searched at the defaults; none was sought for a loss of weight 10, which can drown
-# the classification loss. The bars, ranges of the seeds, tell how much of a curve is noise. On the masked autoencoder
-# $\lambda$ acts on a class token that the head does not read.
+# No rate was sought for a loss of weight 10, which can drown the classification loss. The bars, ranges of the seeds,
+# tell how much of a curve is noise. On the masked autoencoder $\lambda$ acts on a class token that the head does not
+# read.
 
 # %% [markdown]
 # (davpt.figure-6)=

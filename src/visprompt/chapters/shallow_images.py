@@ -74,7 +74,7 @@ def at_hand(p: ImageParameters) -> tuple[Record | None, str]:
     """The record of Figure 6 and what it is about: as printed where its images are there, else in small; None: not run."""
     if p.data_dir and all((Path(p.data_dir) / name).is_dir() for name in ("cifar10", "plants")):
         return pasted(p, "printed", **PRINTED_IMAGES), "CIFAR-10 on plants"
-    return pasted(p, "large", run=p.larger) or pasted(p, "small", run=p.profile == "rehearsal"), SMALL
+    return pasted(p, "small") if p.profile == "rehearsal" else pasted(p, "large", run=p.larger), SMALL
 
 
 class Images:
