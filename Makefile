@@ -6,16 +6,19 @@ DATA ?=
 CORES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 NAME ?=
 ARGS ?=
-# What narrows a book to some chapters and runs, each one or more words, such as TASKS="dtd10 cifar100".
+# What narrows a book to some chapters and runs, each one or more words, such as TASKS="dtd10 cifar100"; on a GPU
+# PRECISION=bf16 and COMPILE=1 change how runs are computed.
 PAPERS ?=
 TASKS ?=
 METHODS ?=
 SEEDS ?=
 EPOCHS ?=
+PRECISION ?=
+COMPILE ?=
 BACKBONE ?=
 WEIGHTS ?=
 LARGER ?=
-NARROWING = PAPERS TASKS METHODS SEEDS EPOCHS BACKBONE WEIGHTS LARGER
+NARROWING = PAPERS TASKS METHODS SEEDS EPOCHS PRECISION COMPILE BACKBONE WEIGHTS LARGER
 # those without labels first: two of the others start from them
 BACKBONES = $(foreach size,micro nano mini,vit_$(size)_patch4_24.mae vit_$(size)_patch4_24) vit_micro_patch4_24.mocov3 \
 	resnet_micro_24
@@ -54,7 +57,7 @@ book: $(READY)  ## run what changed, build the website in build/site (PROFILE=pa
 sweep: MORE = sweep=build/sweep.json
 sweep: $(READY)  ## run a plan as jobs of MINUTES=30, as in ARTIFACTS="spt.table-3" PROFILE=paper (DATA= DEVICE= GPUS= CORES=)
 	@$(CHECK); $(BIN)/python -m visprompt batches $(ARTIFACTS) --profile "$$PROFILE" --minutes $(or $(MINUTES),30) \
-	  $${DATA:+--data "$$DATA"} --out build/sweep.json
+	  $${PRECISION:+--precision "$$PRECISION"} $${DATA:+--data "$$DATA"} --out build/sweep.json
 	@$(SNAKEMAKE) sweep
 
 # A stage of its own, where all that is large is small and all numbers mean nothing; ends with a table of what was filled.

@@ -28,9 +28,9 @@ def words(key: str) -> list[str]:
 
 
 # What narrows a book: parameters of the notebooks that have them, given to the chapters of PAPERS alone.
-PAPERS, SEEDS, EPOCHS = words("papers"), words("seeds"), words("epochs")
+PAPERS, SEEDS, EPOCHS, PRECISION = words("papers"), words("seeds"), words("epochs"), words("precision")
 NARROWED = {name: found for name in ("tasks", "methods", "weights") if (found := words(name))}
-NARROWED |= {"backbone": words("backbone")[0]} if words("backbone") else {}
+NARROWED |= {name: words(name)[0] for name in ("backbone", "precision") if words(name)}
 # Before anything runs; make names the same things in capitals.
 for name, given, right, write in (
     ("profile", PROFILE, PROFILE in ("quick", "paper", "rehearsal"), "quick or paper"),
@@ -38,6 +38,7 @@ for name, given, right, write in (
     ("list of papers", PAPERS, {*PAPERS} <= {*(known := ["ap", "davpt", "shallowvit", "ivpt", "spt"])}, " or ".join(known)),
     ("list of seeds", SEEDS, all(re.fullmatch(r"\d+", seed) for seed in SEEDS), "numbers, such as 0 1 2"),
     ("number of epochs", EPOCHS, not EPOCHS or re.fullmatch(r"[1-9]\d*", " ".join(EPOCHS)), "a number, such as 1"),
+    ("precision", PRECISION, PRECISION in ([], ["float32"], ["bf16"]), "float32 or bf16"),
     ("gpus", CARDS, re.fullmatch(r"\d+", CARDS), "a number, such as 1"),
     ("data folder", DATA_DIR, not DATA_DIR or os.path.isdir(DATA_DIR), "a folder that is there, from / or from here"),
 ):
@@ -45,7 +46,7 @@ for name, given, right, write in (
         sys.exit(f"the {name} is {given!r}; write {write}")
 NARROWED |= {"seeds": [int(seed) for seed in SEEDS]} if SEEDS else {}
 NARROWED |= {"epochs": int(EPOCHS[0])} if EPOCHS else {}
-NARROWED |= {"larger": True} if words("larger") else {}
+NARROWED |= {name: True for name in ("larger", "compile") if words(name)}
 os.environ.setdefault("VISPROMPT_RUN", f"{os.getpid()} {time.time()}")  # weights that cannot be reached are asked for once
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two runs of one thread are faster than one of two
 # Freed memory stays with the process: fresh pages cost these small networks a tenth of their time (glibc only).

@@ -22,8 +22,8 @@
 # trained together with a linear head. With $l = 0$ it is the ordinary visual prompt (VP), added to the pixels
 # {cite}`bahng2022`. The paper's claim is that ResNets want it deep and ViTs want it shallow.
 #
-# This page is about how well AP does. The others: [](ap_layers.ipynb); [](ap_cost.ipynb); [](ap_peft.ipynb);
-# [](ap_theory.ipynb).
+# This page is about how well AP does. The others: [](ap_layers.ipynb); [](ap_others.ipynb); [](ap_cost.ipynb);
+# [](ap_peft.ipynb); [](ap_theory.ipynb).
 #
 # **What these pages can settle.** Parameters, operations and memory are counted on the papers' architectures
 # and hold exactly (`derived`). In the quick profile accuracy is measured on small backbones and small tasks that
@@ -46,6 +46,8 @@ kept_seeds = None  # seeds shown where a kept record has them, and not run other
 data_dir = None  # folder of the tasks that are not embedded
 few_shot = None  # training images of the few-shot tables
 epochs = None
+precision = None  # "bf16" on a GPU
+compile = False  # True on a GPU
 search = False  # do the search for learning rates too, where it has no records (about an hour)
 
 # %% tags=["hide-input", "remove-output"]
@@ -190,28 +192,6 @@ if len(used) and len(shares[0]) == 3:
 page.not_run(
     "ap.figure-a3",
     why="Camelyon, Food101 and CIFAR-10 need the data and the published weights.",
-)
-
-# %% [markdown]
-# (ap.table-5)=
-# ## Table 5: AP against VP on CLIP and Swin
-#
-# AP is printed above VP on all seven data sets for CLIP's ViT-B/32, and on all but EuroSAT for Swin-B.
-
-# %% name="ap.table-5" tags=["hide-input"]
-printed = papers.published("ap.table-5")
-cells = printed.drop(columns=["architecture", "method", "doubt"]).astype(float)
-gains = cells[printed.method == "AP"].to_numpy() - cells[printed.method == "VP"].to_numpy()
-page.judge(
-    "ap.table-5.gain-range",
-    int(((gains < 0.5) | (gains >= 7)).sum()),
-    evidence="derived",
-    note=f"{CELLS} The gains go from {gains.min():.2f} to {gains.max():.2f}.",
-)
-page.printed("ap.table-5", "Table 5 as printed")
-page.not_run(
-    "ap.table-5",
-    why="The accuracies need the published weights and the data.",
 )
 
 # %% [markdown]

@@ -32,6 +32,8 @@ kept_seeds = None  # seeds shown where a kept record has them, and not run other
 data_dir = None  # folder of the tasks that are not embedded
 few_shot = None  # of Figure 6, which takes half and twice as many training images too
 epochs = None
+precision = None  # "bf16" on a GPU
+compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
 import numpy as np
@@ -39,8 +41,7 @@ import pandas as pd
 
 import visprompt as vp
 from visprompt.chapters import ap_layers, ap_peft
-from visprompt.chapters.ap_runs import EVIDENCE, NINETEEN, seeds_of, shown_of
-from visprompt.data.tasks import embedded_tasks
+from visprompt.chapters.ap_runs import EVIDENCE, seeds_of, shown_of
 
 runs = ap_layers.LayerRuns.opened("ap_layers", globals())
 page, p = runs.page, runs.p
@@ -109,7 +110,7 @@ if with_ap:
     used = pd.concat([runs.layers(name, runs.tasks[0]) for name in runs.backbones])
     runs.show(
         "ap.figure-4",
-        runs.layer_grid(runs.tasks[:1]),
+        runs.layer_grid(runs.tasks[0]),
         [*used.record],
         f"AP by block, task {runs.tasks[0]}, mean and range over {seeds_of(used)}; star: best on validation.",
         "Accuracy of AP by block for the ViT and the ResNet, with the other methods as dashed lines and a star on the best block.",
@@ -193,59 +194,6 @@ page.not_run(
 )
 
 # %% [markdown]
-# (ap.figure-7)=
-# ## Figure 7: Layer effect on CLIP and Swin (caption absent from the text)
-#
-# The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The figure's caption is lost.
-
-# %% name="ap.figure-7" tags=["hide-input"]
-page.not_run(
-    "ap.figure-7",
-    why="As for Table 5: the accuracies need the published weights and the data.",
-)
-
-# %% [markdown]
-# (ap.figure-a1)=
-# ## Figure A1: Layer preference on more data sets
-#
-# The paper repeats Figure 4 on more data sets. Here: every task of this page whose blocks were all tried.
-
-# %% name="ap.figure-a1" tags=["hide-input"]
-if with_ap and len(runs.tasks) > 1:
-    used = pd.concat([runs.layers(name) for name in runs.backbones])
-    runs.show(
-        "ap.figure-a1",
-        runs.layer_grid(runs.tasks),
-        [*used.record],
-        f"AP by block on {len(runs.tasks)} tasks, mean and range over {seeds_of(used)}.",
-        "A grid of accuracy-by-block curves, one row a backbone, one column a task.",
-    )
-    known = embedded_tasks() if p.profile == "quick" else NINETEEN  # the paper does not name its data sets here
-    on = [task for task in runs.tasks if task in known]
-    for claim, names in (("vit-prefers-shallow", runs.vits), ("cnn-prefers-deep", runs.resnets)):
-        if names and len(on) < 2:
-            page.not_judged(f"ap.figure-a1.{claim}", f"it is about several data sets, and of the paper's there is {len(on)}")
-        else:
-            runs.judge_preference(f"ap.figure-a1.{claim}", names, on)
-page.not_run(
-    "ap.figure-a1",
-    why="The paper's data sets are not named in the text; more tasks give more panels.",
-)
-
-# %% [markdown]
-# (ap.figure-a2)=
-# ## Figure A2: AP and VPT layer by layer
-#
-# The paper puts VPT's prompts into one block at a time and finds them below AP. VPT at one block is AP by
-# concatenation, but for its prompts' outputs, which are dropped behind the block.
-
-# %% name="ap.figure-a2" tags=["hide-input"]
-page.not_run(
-    "ap.figure-a2",
-    why="VPT at single blocks was not run.",
-)
-
-# %% [markdown]
 # (ap.table-a3)=
 # ## Table A3: Other prompt types inside AP
 #
@@ -291,6 +239,9 @@ ap_peft.show_parameters(page, "ap.table-a4")
 note = "ViT-Large/16 with a 10-way head, as in Table 2."
 for word, count in (("three", 3), ("five", 5)):
     ap_peft.judge_count(page, "ap.table-a4", f"ap-{count}", f"{word}-blocks-parameters", note)
+held = ap_peft.peaks(p.device, run=False)  # [](ap_peft.ipynb) measures them
+for word, name in {"three": "AP-3", "five": "AP-5"}.items():
+    ap_peft.judge_memory(page, f"ap.table-a4.{word}-blocks-memory", held, name, "AP")
 page.printed("ap.table-a4", "Table A4 as printed")
 page.not_run(
     "ap.table-a4",

@@ -23,16 +23,19 @@ artifacts = None  # of the plan, such as [spt.table-3]; None: all
 runs = None  # ids of their runs, as `visprompt batches` writes them; None: all
 data_dir = None  # folder of the tasks that are not embedded
 weights = "pretrained"  # or NAME=FILE for each backbone whose weights have no address
+epochs = None  # in place of the recipe's
+precision = None  # "bf16" on a GPU
+compile = False  # True on a GPU
 
 # %%
 from dataclasses import dataclass
 
-from visprompt.pages.parameters import Parameters, read_parameters
+from visprompt.pages.parameters import FitParameters, read_parameters
 from visprompt.studies import batches
 
 
 @dataclass(frozen=True)
-class BatchParameters(Parameters):
+class BatchParameters(FitParameters):
     artifacts: list[str] | None = None
     runs: list[str] | None = None
     data_dir: str | None = None
@@ -41,5 +44,5 @@ class BatchParameters(Parameters):
 
 p = read_parameters(BatchParameters, globals())
 todo = batches.chosen(batches.planned_runs(p.artifacts, p.plan), p.runs)
-frame = batches.do(todo, weights=p.weights, data_dir=p.data_dir, device=p.device, profile=p.profile)
+frame = batches.do(todo, weights=p.weights, data_dir=p.data_dir, device=p.device, changes=p.changes, profile=p.profile)
 frame[["id", "backbone", "task", "method", "seed", "rate", "val", "fit_seconds"]]

@@ -32,6 +32,8 @@ kept_seeds = None
 search = None
 data_dir = None
 epochs = None
+precision = None  # "bf16" on a GPU
+compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
 from visprompt.chapters import small_world

@@ -1,6 +1,7 @@
 """AP's pages: what they run and what they look up, what their tables hold, and when they do not judge."""
 
 import html
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,17 @@ import pytest
 import torch
 
 import visprompt as vp
-from visprompt.chapters import ap_runs
+from visprompt.chapters import ap_others, ap_runs
 from visprompt.chapters.ap import TableParameters, TableRuns, vp_from_layer_0
 from visprompt.chapters.ap_layers import LayerParameters, LayerRuns, dissect
+from visprompt.chapters.chapter import Chapter
+from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
 from visprompt.pages.page import Page
+from visprompt.studies.ap_rates import ap_rates, block_rates
+from visprompt.studies.lab import Lab, LabSettings, Run
+
+TWO = ["position", "count"]
 
 
 def rows_of(task):
@@ -142,3 +149,58 @@ def test_ap_dissects_two_networks_block_by_block():
     assert np.shape(found["cka"]) == tuple(backbone.depth for backbone in pair)
     assert np.all((np.array(found["cka"]) >= 0) & (np.array(found["cka"]) <= 1 + 1e-6))
     assert len(found["distance"]) == pair[0].depth
+
+
+def single_blocks(**accuracies):
+    """Made-up rows of the study `ap-layers`: method -> accuracy by block, on two tasks with three seeds."""
+    rows = [
+        {"variant": f"{method}, block {block}", "task": task, "seed": seed, "block": block, "test": test + seed * (block % 2)}
+        for method, by_block in accuracies.items()
+        for block, test in enumerate(by_block)
+        for task in ("position", "count")
+        for seed in range(3)
+    ]
+    same = {"backbone": "vit_micro_patch4_24", "train_size": 800, "val": 50.0, "group": "structured"}
+    return pd.DataFrame(rows).assign(**same, record=[SimpleNamespace(settings={"task": row["task"]}) for row in rows])
+
+
+def judged_of(rows, judge):
+    """What a page that shows made-up rows of `ap-layers` judges: claim -> (mean, low, high)."""
+    p, found = ChapterParameters(), {}
+    chapter = Chapter(Page("ap_others", p), p, ["ap-layers"], [])
+    chapter.frames = {"ap-layers": rows}
+    chapter.page.judge = lambda claim, *values, **_: found.update({claim: values})
+    chapter.page.not_judged = lambda claim, why: found.update({claim: why})
+    judge(chapter)
+    return found
+
+
+def test_blocks_are_judged_by_their_outer_thirds_and_only_when_all_tasks_have_them():
+    rows = single_blocks(**{"ap": [50] * 4 + [60] * 4, "vpt-deep": [45] * 4 + [50] * 4})
+    prefers = lambda chapter: ap_others.judge_preference(chapter, "ap.figure-a1.vit-prefers-shallow", "supervised", TWO)
+    (mean, low, high) = judged_of(rows, prefers)["ap.figure-a1.vit-prefers-shallow"]
+    assert mean == pytest.approx(10) and low <= mean <= high
+    turned = single_blocks(ap=[60] * 4 + [50] * 4)
+    assert judged_of(turned, prefers)["ap.figure-a1.vit-prefers-shallow"][0] == pytest.approx(-10)
+    assert judged_of(rows[rows.block < 7], prefers) == {}  # half of the blocks have other thirds
+    lacking = rows[(rows.task == "position") | (rows.block < 5)]
+    assert "count" in judged_of(lacking, prefers)["ap.figure-a1.vit-prefers-shallow"]
+    beside = judged_of(rows, lambda chapter: ap_others.judge_beside_vpt(chapter, "supervised", TWO))
+    assert beside["ap.figure-a2.ap-over-vpt"][0] == pytest.approx(7.5)
+    assert beside["ap.figure-a2.same-layer-preference"][0] > 0.8
+    flat = single_blocks(**{"ap": [50] * 8, "vpt-deep": [45] * 8})
+    flat["test"] = flat.test.round(-1)
+    beside = judged_of(flat, lambda chapter: ap_others.judge_beside_vpt(chapter, "supervised", TWO))
+    assert "at every block" in beside["ap.figure-a2.same-layer-preference"]
+    assert judged_of(turned, lambda chapter: ap_others.judge_beside_vpt(chapter, "supervised", TWO)) == {}
+
+
+def test_the_lab_takes_ap_at_the_rate_of_its_block_or_variant_and_others_at_their_own():
+    lab, rates = Lab(LabSettings()), block_rates("quick", True, 8)
+    run = lambda **more: Run("vit_micro_patch4_24", "position", **{"method": "ap", **more})
+    assert [lab.recipe(run(settings={"block": b})).learning_rate for b in range(8)] == rates and len(set(rates)) > 1
+    assert lab.recipe(run(settings={"block": 0}, rate=7.0)).learning_rate == 7
+    assert lab.recipe(run(settings={"block": 2, "kind": "product"})).learning_rate == ap_rates("quick", "by_variant")["product"]
+    assert lab.recipe(run(settings={"block": [0, 1, 2]})).learning_rate == ap_rates("quick", "by_variant")["3 blocks"]
+    alone = lab.recipe(run(method="vpt-deep", settings={"block": 0})).learning_rate
+    assert alone == lab.recipe(run(method="vpt-deep")).learning_rate

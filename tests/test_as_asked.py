@@ -1,5 +1,6 @@
 """What published recipes ask beside the plain loop is what it says it is, and leaves the plain loop as it was."""
 
+import functools
 import math
 from dataclasses import replace
 
@@ -10,7 +11,9 @@ from torch.nn import functional as F
 
 import visprompt as vp
 from visprompt import BadInput, Recipe
+from visprompt.measure import pairs
 from visprompt.methods import da_vpt, released
+from visprompt.records import store, watching
 from visprompt.training import as_asked, loop
 
 PLAIN = Recipe(epochs=3, batch_size=4, learning_rate=0.1, head_rate=0.1, weight_decay=0.5, standardise=False)
@@ -171,6 +174,8 @@ def test_what_cannot_be_dropped_is_said(resnet):
     network = vp.build_method("linear-probe", resnet, 3)
     with pytest.raises(BadInput, match="drop_path is written for timm's standard ViT blocks; for test_resnet write 0"):
         loop.fit_as_asked(network, tiny_task(), replace(PLAIN, drop_path=0.1), 0)
+    with pytest.raises(BadInput, match="compile is tried on timm's standard ViT blocks alone; for test_resnet write False"):
+        loop.fit_as_asked(network, tiny_task(), replace(PLAIN, compile=True), 0)
 
 
 def test_a_rate_may_move_once_an_epoch():
@@ -189,17 +194,185 @@ def released_form(slug, name, **settings):
     return model, as_asked.within(model, tiny_task(), replace(PLAIN, as_released=name), 0)
 
 
-@pytest.mark.parametrize(
-    "slug, name", [(slug, name) for slug, names in released.DIFFERENCES.items() for name in names], ids=lambda part: part
-)
+ALL = [(slug, name, kind) for slug, kinds in released.DIFFERENCES.items() for name, kind in kinds.items()]
+FORMS = [(slug, name) for slug, name, kind in ALL if issubclass(kind, released.Form)]
+IN_TRAINING = [(slug, name) for slug, name, _ in ALL if (slug, name) not in FORMS]
+
+
+def settings_for(slug, name=""):
+    """Settings with which a difference shows on a small network."""
+    if "da-vpt" in slug:
+        return {"prompt_tokens": 2, "beta": 5.0, "lambda_": 5.0}
+    if slug.endswith("-deep") and name == "averaged prompts":
+        return {"prompt_tokens": 2, "form": "concatenate"}
+    return {"prompt_tokens": 3, "segments": 4, "kept_at_least": 1} if slug == "e2vpt" else {}
+
+
+@pytest.mark.parametrize("slug, name", IN_TRAINING)
 def test_what_released_code_does_changes_training_and_ends_with_it(slug, name):
-    settings = {"prompt_tokens": 2, "beta": 5.0, "lambda_": 5.0} if "da-vpt" in slug else {}
+    settings = settings_for(slug)
     first, values = fitted(PLAIN, slug, **settings)
     model, other = fitted(replace(PLAIN, as_released=name), slug, **settings)
     assert type(model.method) is type(first.method)
     if name not in ("normed class means", "cut temperatures"):  # same clusters; no temperature that turned back
         assert values["loss"] != other["loss"]
     assert other["loss"] == fitted(replace(PLAIN, as_released=name), slug, **settings)[1]["loss"]
+
+
+@pytest.mark.parametrize("slug, name", FORMS)
+def test_a_form_stays_with_the_model_that_was_fitted_and_with_its_file(slug, name, tmp_path):
+    backbone, x = small_vit("avg"), torch.randn(2, 3, 16, 16)
+    model = vp.build_method(slug, backbone, 3, **settings_for(slug, name))
+    other = loop.fit_model(model, tiny_task(), replace(PLAIN, as_released=name))
+    assert released.form_of(model) == name
+    vp.save_method(model, tmp_path / "own.safetensors")
+    again = vp.load_method(tmp_path / "own.safetensors", backbone)
+    logits = model(x)
+    assert torch.equal(again(x), logits)
+    released.take(model, [])
+    assert not torch.equal(model(x), logits)
+    plain = loop.fit_model(again, tiny_task(), PLAIN)  # asks for the method as its paper has it
+    assert released.form_of(again) == "" and plain["loss"] != other["loss"]
+    fresh = vp.build_method(slug, backbone, 3, **settings_for(slug, name))
+    assert plain["loss"] == loop.fit_model(fresh, tiny_task(), PLAIN)["loss"]
+
+
+def with_form(slug, name, **settings):
+    """A model of noise, on a backbone that averages, which does as released code does."""
+    model = vp.build_method(slug, small_vit("avg"), 3, **settings).double()
+    model.source.double()
+    with torch.no_grad():
+        for parameter in model.method_parameters():
+            parameter.normal_()
+    released.take(model, released.named(slug, name))
+    return model.eval(), torch.randn(2, 3, 16, 16, dtype=torch.float64)
+
+
+def through(model, x, prompts, change=lambda index, x: x):
+    """Tokens (B, N, D) with N_p prompts in front through timm's own blocks: all that comes out, normed."""
+    x = torch.cat([prompts.expand(len(x), -1, -1), x], 1)
+    for index, block in enumerate(model.source.model.blocks):
+        x = block(change(index, x))
+    return model.source.model.norm(x)
+
+
+@pytest.mark.parametrize("slug", ["vpt-shallow", "spt-shallow"])
+def test_prompts_that_travel_are_averaged_with_the_patches(slug):
+    model, x = with_form(slug, "averaged prompts", prompt_tokens=3)
+    out = through(model, model.source.stem(x), model.method.prompts)
+    torch.testing.assert_close(model.features(model.below(x)), out.mean(1))
+
+
+@pytest.mark.parametrize("slug", ["vpt-deep", "spt-deep"])
+def test_the_last_blocks_prompts_are_averaged_with_the_patches(slug):
+    model, x = with_form(slug, "averaged prompts", prompt_tokens=3, form="concatenate")
+    prompts = model.method.prompts
+
+    def renewed(index, x):
+        return torch.cat([prompts[index].expand(len(x), -1, -1), x[:, 3:]], 1)
+
+    out = through(model, model.source.stem(x), prompts[0], renewed)
+    torch.testing.assert_close(model.features(model.below(x)), out.mean(1))
+
+
+def test_provps_prompts_keep_a_hundredth_of_what_came_out():
+    model, x = with_form("provp", "mostly new", prompt_tokens=3)
+
+    def mixed(index, x):
+        return x if index == 0 else torch.cat([0.01 * x[:, :3] + 0.99 * model.method.added[index - 1], x[:, 3:]], 1)
+
+    out = through(model, model.source.stem(x), model.method.prompts, mixed)
+    torch.testing.assert_close(model.features(model.below(x)), out[:, 3:].mean(1))
+
+
+def test_adaptformers_bottleneck_reads_what_enters_the_norm():
+    model, x = with_form("adaptformer", "before the norm", bottleneck=4)
+    out = model.source.stem(x)
+    for block, adapter in zip(model.source.model.blocks, model.method.adapters, strict=True):
+        out = out + block.attn(block.norm1(out))
+        out = out + block.mlp(block.norm2(out)) + 0.1 * adapter(out)
+    torch.testing.assert_close(model.features(model.below(x)), model.source.model.norm(out).mean(1))
+
+
+def test_pieces_are_each_sixteenth_number_scores_keep_their_sign_and_blocks_share_a_mask():
+    settings = {"prompt_tokens": 3, "segments": 4, "kept_at_least": 1}
+    model, x = with_form("e2vpt", "strided pieces", **settings)
+    method = model.method
+    method.segment_mask.bernoulli_(0.5)
+    kept = method.segment_mask[1][:, torch.arange(16) % 4]
+    torch.testing.assert_close(method.entering(1), method.prompts[1] * kept)
+    found = {}
+    for name in ("strided pieces", "strided pieces, signed score", "signed score, one mask"):
+        model, _ = with_form("e2vpt", name, **settings)
+        with torch.no_grad():
+            for number, parameter in enumerate(model.method_parameters()):
+                parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)))
+        model.method.train()
+        model.training_loss(model.features(model.below(x)), torch.tensor([0, 1])).backward()
+        found[name] = model.method.importance[0].clone()
+    sized, signed, _ = found.values()
+    torch.testing.assert_close(signed.abs(), sized)
+    assert (signed < 0).any() and (sized >= 0).all()
+    model.method.prune()()
+    tokens, pieces = model.method.masks()
+    assert (tokens == tokens[0]).all() and (pieces == pieces[0]).all() and 0 < tokens.mean() < 1
+    best = model.method.importance[0].sum(0).topk(2).indices
+    assert sorted(tokens[0].nonzero().flatten().tolist()) == sorted(best.tolist())
+
+
+@pytest.mark.parametrize("slug, start", [("spt-shallow", "random"), ("spt-deep", "random"), ("spt-deep", "mean")])
+def test_prompts_of_block_0_start_as_tokens_without_their_position(slug, start):
+    images = torch.randn(40, 3, 16, 16)
+    plain = vp.build_method(slug, small_vit(), 3, prompt_tokens=3, start=start)
+    model, form = released_form(slug, "bare tokens", prompt_tokens=3, start=start)
+    position = model.source.model.pos_embed.clone()
+    plain.method.prepare(plain.source, images, None, torch.Generator().manual_seed(0))
+    with form:
+        model.method.prepare(model.source, images, None, torch.Generator().manual_seed(0))
+    assert torch.equal(model.source.model.pos_embed, position)
+    (first, *rest), (usual, *others) = (list(m.method.parameters()) for m in (model, plain))
+    assert all(torch.equal(a, b) for a, b in zip(rest, others, strict=True)) and not torch.allclose(first, usual)
+    if start == "random":
+        bare = model.source.model.patch_embed(images).flatten(0, 1)
+        own, with_position = ((part[:, None] - bare).norm(dim=-1).amin(1) for part in (first, usual))
+        assert own.max() < 1e-5 < with_position.min()
+
+
+@pytest.mark.parametrize("slug", ["linear-probe", "full-finetune", "vpt-deep", "gate-vpt", "e2vpt", "ivpt", "da-vpt", "lora"])
+def test_a_compiled_network_learns_the_same(slug, monkeypatch):
+    """Traced, but without a compiler's own arithmetic, which a machine may lack."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    plain, other = (fitted(replace(PLAIN, compile=way), slug, **settings_for(slug))[1] for way in (False, True))
+    assert other["loss"] == pytest.approx(plain["loss"], rel=1e-4) and other["test"] == plain["test"]
+
+
+def test_the_record_of_a_compiled_network_names_the_code_that_ran(stores, monkeypatch):
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    record = vp.tune(vp.build_method("vpt-deep", small_vit(), 3), tiny_task(), replace(PLAIN, compile=True))
+    units = store.read_code(stores[0] / "code" / f"{record.code}.json")
+    assert {"vit_block", "Deep.extra"} <= {name.rpartition(":")[2].split(" ")[0] for name in units}
+    assert record.settings["recipe"]["compile"] is True
+
+
+def test_what_a_compiler_leaves_in_the_place_of_a_function_is_not_taken_for_a_changed_file():
+    backbone = small_vit()
+    side = pairs.Side("vpt-deep", {"prompt_tokens": 4}, compiled=True)
+    model, batch = side.build(backbone), pairs.sample_batch(backbone, 4)
+    with pytest.MonkeyPatch.context() as patch, watching() as seen:
+        patch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+        step = pairs.training_step(side, model, *batch)
+        step(), step()
+    assert any(name.endswith("pairs:training_step") for name in seen.units())
+
+
+@pytest.mark.refused
+def test_a_form_that_a_model_cannot_have_is_refused():
+    with pytest.raises(BadInput, match="test_vit pools its class token; give a backbone that averages"):
+        fitted(replace(PLAIN, as_released="averaged prompts"), "vpt-shallow")
+    model = vp.build_method("vpt-deep", small_vit("avg"), 3)
+    with pytest.raises(BadInput, match="write form='concatenate'"):
+        loop.fit_model(model, tiny_task(), replace(PLAIN, as_released="averaged prompts"))
+    assert type(model.method) is type(vp.build_method("vpt-deep", small_vit(), 3).method)
 
 
 def test_a_frame_starts_normal_and_key_value_prompts_within_their_bound():
@@ -295,5 +468,6 @@ def test_metric_losses_compare_the_class_tokens_query_and_the_mean_patch():
 def test_a_difference_that_a_method_does_not_have_is_refused():
     with pytest.raises(BadInput, match="Did you mean 'class query'"):
         fitted(replace(PLAIN, as_released="clas query"), "da-vpt", prompt_tokens=2)
-    with pytest.raises(BadInput, match="no difference of vpt-deep can be asked for"):
-        fitted(replace(PLAIN, as_released="normal start"))
+    assert released.named("vp", "normal start, normal start") == [released.NormalStart]
+    with pytest.raises(BadInput, match="no difference of bias can be asked for"):
+        fitted(replace(PLAIN, as_released="normal start"), "bias")

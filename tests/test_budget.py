@@ -5,13 +5,17 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import visprompt as vp
 from visprompt.__main__ import main
 from visprompt.methods import settings_of as method_settings
-from visprompt.studies import budget, forecast, plan
+from visprompt.studies import budget, forecast, mask_forecast, plan, segmentation
 from visprompt.studies.lab import Run
 from visprompt.training.loop import settings_of
+from visprompt.training.segmentation_recipe import load_segmentation_recipe
+from visprompt.training.segmenter import build_segmenter
 
 MICRO = "vit_micro_patch4_24"
 
@@ -58,6 +62,48 @@ def test_unknown_numbers_are_said_not_guessed():
     assert [file.bytes for file in forecast.checkpoint_files([MICRO, "swin_no_such_thing"])] == [None]
 
 
+@pytest.mark.parametrize("name, megabytes", [("vit_base_patch16_224.augreg_in21k", 410.4), ("resnet50.tv_in1k", 102.2)])
+def test_a_checkpoint_is_as_large_as_its_parameters_with_the_classifier(name, megabytes):
+    assert forecast.checkpoint_bytes(name) / 1e6 == pytest.approx(megabytes, abs=0.05)
+    assert forecast.checkpoint_bytes("vit_base_patch16_224.mocov3") is None  # whose authors' file holds more than weights
+
+
+@pytest.mark.parametrize("variant, above", [("Full fine-tuning", 1.02), ("Linear probe", 1.5), ("VPT-Deep", 1.2)])
+def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores):
+    """The forecast takes prompts for tokens, lets gradients flow below the decoder, and attention's own flow back once."""
+    key, profile = ("scenes_shape", variant, 0, None), segmentation.content()["profiles"]["quick"]
+    given = dict(segmentation.content()["variants"][variant])
+    slug = given.pop("method")
+    given = {name: profile["prompts"].get(value, value) for name, value in given.items()}
+    recipe = load_segmentation_recipe("quick", slug)
+    model = build_segmenter(slug, vp.load_backbone(profile["backbone"]), 5, recipe.decoder, **given)
+    pictures, masks = torch.randn(4, 3, 24, 24), torch.randint(5, (4, 24, 24))
+    with FlopCounterMode(display=False) as counter:
+        model.training_loss(pictures, masks, 255).backward()
+    one = mask_forecast.passes(profile["backbone"], 24, 5, recipe.decoder)
+    with FlopCounterMode(display=False) as whole:
+        model.eval()(pictures[:1])
+    plain = 1 + given.get("prompt_tokens", 0) / one["tokens"]
+    assert whole.get_total_flops() <= plain * one["backbone"] + one["primary"] <= 1.2 * whole.get_total_flops()
+    steps = replace(recipe, iterations=1, batch_size=4)
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr(mask_forecast, "load_segmentation_recipe", lambda *_: steps)
+        patch.setattr(mask_forecast, "pictures", lambda task: ((4, 0, 0), 5))
+        found = mask_forecast.mask_operations(key, "quick")
+    assert 0.98 * counter.get_total_flops() <= found <= above * counter.get_total_flops()
+
+
+def test_the_papers_segmentation_has_hours_and_its_own_checkpoint():
+    found = budget.plan("davpt.table-2", "ivpt.table-7")
+    assert not found.all.without_hours and found.all.hours < sum(row.hours for row in found.rows)
+    assert found.all.unknown_sizes == ("pascal_context (by hand)",)
+    assert mask_forecast.pictures("ade20k") == ((19805, 405, 2000), 150)
+    assert mask_forecast.pictures("pascal_context_59") == ((None, None, None), 59)
+    ade = load_segmentation_recipe("ade20k", "vpt-deep")
+    assert [mask_forecast.windows(ade, (scale,)) for scale in (0.5, 1.0, 1.25, 1.75)] == [1, 1, 4, 9]
+
+
 def test_the_plan_of_everything(capsys):
     found = budget.plan()
     assert [row.artifact for row in found.rows] == list(plan.artifacts()) and len(found.rows) == 99
@@ -78,12 +124,15 @@ def test_the_command_prints_a_table_or_data(capsys, tmp_path):
     assert main(["plan", "spt.table-3", "--format", "json", "--device", "a100"]) == 0
     slow = json.loads(capsys.readouterr().out)
     assert "A100" in slow["hours"] and slow["artifacts"][0]["unknown_sizes"]
+    assert main(["plan", "spt.table-3", "--format", "json", "--device", "a100", "--precision", "bf16"]) == 0
+    fast = json.loads(capsys.readouterr().out)
+    assert fast["all"]["hours"] < 0.1 * slow["all"]["hours"] and "in bf16" in fast["hours"]
     assert main(["plan", "spt.table-3", "--format", "csv"]) == 0
     assert int(pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out)).runs[0]) == slow["all"]["runs"]
     (tmp_path / "cub_200_2011").mkdir()
     assert main(["plan", "spt.table-3", "--format", "json", "--data", str(tmp_path)]) == 0
     there = json.loads(capsys.readouterr().out)["all"]
-    assert 0 < there["runs"] < slow["all"]["runs"] and there["bytes"] == 0
+    assert 0 < there["runs"] < slow["all"]["runs"] and there["bytes"] == 410_383_692  # the checkpoint
 
 
 @pytest.mark.refused

@@ -1,5 +1,6 @@
 """Data sets are fetched from a server of the tests' own, which breaks off, lies, stalls and moves."""
 
+import errno
 import gzip
 import hashlib
 import http.server
@@ -246,6 +247,15 @@ def test_two_processes_fetch_once(one, tmp_path):
     for thread in threads:
         thread.join()
     assert len(one.asked) == 1 and (tmp_path / "birds" / "a.bin").read_bytes() == BODY
+
+
+def test_a_disk_without_locks_is_no_hindrance(one, tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    fetching.fetch("birds", data_dir=tmp_path)
+    assert (tmp_path / "birds" / "a.bin").read_bytes() == BODY and fetching.read_lock(tmp_path)["birds"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")

@@ -47,6 +47,17 @@ def test_folder_task(folder):
     assert load_task("toy", folder, image_size=8).class_names == ("0", "1")
 
 
+def test_a_picture_is_resized_by_the_kernel_that_is_asked_for(folder):
+    with Image.open(folder / "toy/images/a 0.png") as picture:
+        direct = np.asarray(picture.resize((8, 8), Image.BICUBIC))
+        centre = np.asarray(picture.resize((20, 10), Image.BICUBIC).crop((6, 1, 14, 9)))
+    for resize, wanted in {"direct-bicubic": direct, "crop-bicubic": centre}.items():
+        found = load_task("toy", folder, image_size=8, resize=resize)
+        assert np.array_equal(found.train[0][0].permute(1, 2, 0), wanted) and found.resize == resize
+        plain = load_task("toy", folder, image_size=8, resize=resize.removesuffix("-bicubic"))
+        assert torch.equal(plain.train[0], found.train[0]) == (resize == "crop-bicubic")  # which keeps 20 x 10 as they are
+
+
 @pytest.mark.refused
 @pytest.mark.parametrize(
     ("file", "content", "says"),

@@ -15,7 +15,7 @@ from PIL import Image
 import visprompt as vp
 from visprompt.data import image_cache, stored
 from visprompt.data.stored import Later, Stored, Streamed
-from visprompt.data.tasks import Task, normalise
+from visprompt.data.tasks import RESIZES, Task, normalise
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
 from visprompt.studies.lab import Lab, LabSettings, Run
@@ -60,7 +60,7 @@ def entries(folder):
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
 
 
-@pytest.mark.parametrize("resize", ["direct", "crop"])
+@pytest.mark.parametrize("resize", RESIZES)
 def test_kept_images_are_those_decoded_in_memory(data, kept, monkeypatch, resize):
     plain = in_memory(data, monkeypatch, resize=resize)
     for _ in range(2):  # made, and found again
@@ -195,6 +195,25 @@ def test_two_processes_decode_once(data, kept, monkeypatch):
     assert {words[-1] for words in said} == {in_memory(data, monkeypatch).fingerprint}
     assert sorted(words.count("decoding") for words in said) == [0, 60]
     assert len(entries(kept)) == 1
+
+
+WITHOUT_LOCKS = """
+import fcntl
+def none(*_):
+    raise OSError(37, "No locks available")
+fcntl.flock = none
+"""
+
+
+def test_on_a_disk_without_locks_each_process_decodes_and_one_entry_stays(data, kept, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "SLOW", WITHOUT_LOCKS + SLOW)
+        both = [start(data, 0.01) for _ in range(2)]
+        said = [process.communicate(timeout=600)[0].split() for process in both]
+    assert {words[-1] for words in said} == {in_memory(data, monkeypatch).fingerprint}
+    assert max(words.count("decoding") for words in said) == 60
+    assert len(entries(kept)) == 1 and list(kept.glob(".undone*")) == []
+    assert isinstance(load(data).train[0], Stored)
 
 
 def test_a_killed_process_leaves_nothing_that_is_taken_for_whole(data, kept, monkeypatch):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import small_vit
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -199,6 +198,7 @@ DAMAGE = [
     ("recipes.yaml", "dropout: 0.1", "dropout: 1.0", "at least 0 and below 1"),
     ("recipes.yaml", "salient_tokens: 5}", "salient_token: 5}", "Did you mean 'salient_tokens'"),
     ("recipes.yaml", "of_batch: [256]", "of_bach: [256]", "Did you mean 'of_batch'"),
+    ("differences.yaml", "as_released: mostly new", "as_released: mostly now", "Did you mean 'mostly new'"),
     ("differences.yaml", "{normaliser: all}", "{normalizer: all}", "Did you mean 'normaliser'"),
     ("differences.yaml", "adaptformer:\n", "adaptfomer:\n", "Did you mean 'adaptformer'"),
     ("studies.yaml", "profiles:", "profile:", "Did you mean 'profiles'"),
@@ -518,11 +518,12 @@ def test_random_damage_gives_one_line_or_a_valid_file(copy, name, at, cut, put):
 
 
 def test_what_a_study_says_can_be_built():
-    """Every variant's settings are accepted by its method, on a small ViT of 4 blocks and 36 patches."""
+    """Every variant's settings are accepted by its method, on the shapes of the quick profile's ViT."""
     from visprompt.methods import build_method
+    from visprompt.models.backbones import load_backbone
     from visprompt.studies import grids
 
-    vit = small_vit(size=24)
+    vit = load_backbone("vit_micro_patch4_24", device="meta")
     found = [run for name in grids.studies() for _, run, _ in grids.cells(name, grids.cast("quick"), vit.depth)]
     wanted = {repr((run.method, run.settings)): run for run in found}
     assert len(wanted) > 70

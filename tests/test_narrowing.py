@@ -32,7 +32,7 @@ def papers(root):  # noqa: F811
     """Notebooks of two papers, of which one takes more than the other."""
     entry = "{title: One, artifacts: []}"
     (root / "data_manifests" / "notebooks.yaml").write_text(f"spt_starts: {entry}\nshallow_vit: {entry}\n")
-    cell = "# %%\ndata_dir = None\ntasks = None\nseeds = None\nepochs = None\nbackbone = None\nweights = None\n"
+    cell = "# %%\ndata_dir = None\ntasks = None\nseeds = None\nepochs = None\nprecision = None\ncompile = False\nbackbone = None\nweights = None\n"
     (root / "notebooks" / "spt_starts.py").write_text(cell)
     (root / "notebooks" / "shallow_vit.py").write_text("# %%\nseeds = None\nlarger = False\n")
     (root / "notebooks" / "one.py").unlink()
@@ -41,12 +41,30 @@ def papers(root):  # noqa: F811
 
 
 def test_words_to_make_reach_the_notebooks_that_take_them(papers):
-    words = ["PROFILE=paper", "DATA=book", "TASKS=dtd10 cifar100", "SEEDS=0 1", "EPOCHS=2", "BACKBONE=b", "WEIGHTS=b=a b.pth"]
+    words = [
+        "PROFILE=paper",
+        "DATA=book",
+        "TASKS=dtd10 cifar100",
+        "SEEDS=0 1",
+        "EPOCHS=2",
+        "PRECISION=bf16",
+        "COMPILE=1",
+        "BACKBONE=b",
+        "WEIGHTS=b=a b.pth",
+    ]
     done = make(papers, "book", *words)
     assert done.returncode == 0, done.stderr
     found = given(papers)
     assert found["shallow_vit"] == {"profile": "paper", "device": "cpu", "seeds": [0, 1]}
-    wanted = {"tasks": ["dtd10", "cifar100"], "seeds": [0, 1], "epochs": 2, "backbone": "b", "weights": ["b=a", "b.pth"]}
+    wanted = {
+        "tasks": ["dtd10", "cifar100"],
+        "seeds": [0, 1],
+        "epochs": 2,
+        "precision": "bf16",
+        "compile": True,
+        "backbone": "b",
+        "weights": ["b=a", "b.pth"],
+    }
     assert found["spt_starts"] == {"profile": "paper", "device": "cpu", "data_dir": "book", **wanted}
 
 
@@ -65,6 +83,7 @@ def test_a_chapter_that_is_not_named_gets_no_data(papers):
         ("PAPERS=spd", "write ap or davpt or shallowvit or ivpt or spt"),
         ("SEEDS=x", "write numbers, such as 0 1 2"),
         ("EPOCHS=0", "write a number, such as 1"),
+        ("PRECISION=fp16", "write float32 or bf16"),
         ("EPOCHS=1 2", "write a number, such as 1"),
     ],
 )

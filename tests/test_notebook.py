@@ -265,6 +265,13 @@ def page(capsys):
     return page_module.Page("ap_theory", Settings())
 
 
+def test_what_only_the_papers_own_runs_settle_is_not_judged_by_fewer(page):
+    claim = "ivpt.table-5.ivpt-over-vpt-huge"
+    assert "trend" not in papers.claim(claim).settles and "replicated" in papers.claim(claim).settles
+    page.judge(claim, 1.0, 0.5, 1.5, evidence="trend")
+    assert page.claims[claim]["verdict"] == "not judged" and "these are a part" in str(page.claims[claim])
+
+
 def test_a_page_refuses_what_is_not_its_own(page):
     table = pd.DataFrame({"a": [1]})
     with pytest.raises(BadInput, match="Did you mean 'ap.lemma-1'"):

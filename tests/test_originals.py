@@ -93,7 +93,9 @@ def test_a_lab_gives_the_originals_that_its_recipe_crops(folder, stores, monkeyp
     monkeypatch.setattr(labs, "group_of", lambda task: "fine")
     lab = Lab(LabSettings(recipe="spt", data_dir=str(folder)))
     images = lab.images(Run("vit_micro_patch4_24", "wide", "linear-probe"))
-    assert isinstance(images.train[0].originals, Originals) and images.train[0].how == RESIZED and images.resize == "crop"
+    assert (
+        isinstance(images.train[0].originals, Originals) and images.train[0].how == RESIZED and images.resize == "crop-bicubic"
+    )
     drawn = lab.images(Run("vit_micro_patch4_24", "flowers", "linear-probe"))
     assert isinstance(drawn.train[0].originals, Stack)
 

@@ -9,7 +9,7 @@ from conftest import small_vit
 import visprompt as vp
 from visprompt import BadInput, manifests, papers, paths
 from visprompt.data.joining import JOINED, joined
-from visprompt.methods import METHODS, da_vpt, settings_of
+from visprompt.methods import METHODS, da_vpt, released, settings_of
 from visprompt.models import embedded, loading
 from visprompt.site import recipe_pages
 from visprompt.studies import casting, grids, sweeps
@@ -167,12 +167,12 @@ def test_structured_tasks_are_neither_cropped_nor_flipped():
     for name in PAPERS:
         lab = Lab(LabSettings(recipe=name))
         assert lab.recipe(Run(MICRO, "position", "vpt-deep")).augmentation == "none"
-        assert protocol(name).resize("structured") == "direct"
+        assert protocol(name).resize("structured") == ("direct-bicubic" if name in ("spt", "davpt") else "direct")
     assert (
         Lab(LabSettings(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation
         == "place in the original and flip"
     )
-    assert protocol("ivpt").resize("natural") == protocol("spt").resize("fine") == "crop"
+    assert (protocol("ivpt").resize("natural"), protocol("spt").resize("fine")) == ("crop", "crop-bicubic")
 
 
 @pytest.mark.parametrize("name, weights", [("vit_base_patch16_224.mae", "patches"), ("vit_large_patch16_224.mae", "patches")])
@@ -256,6 +256,7 @@ def test_an_option_that_is_named_exists_and_is_not_the_default(slug, entry):
     recipe = option.pop("recipe", {})
     assert (not option) or settings_of(slug, **option) != settings_of(slug)
     assert (not recipe) or Recipe(**recipe) != Recipe()
+    assert bool(recipe.get("as_released")) == bool(released.named(slug, recipe.get("as_released", "")))
 
 
 def test_longer_proxies_are_a_lower_temperature_and_margin():

@@ -16,8 +16,9 @@ import pytest
 
 import visprompt as vp
 from visprompt import records
+from visprompt.__main__ import main
 from visprompt.errors import BadInput, CannotWrite
-from visprompt.records import keeping, listing, store
+from visprompt.records import keeping, listing, merging, store
 from visprompt.studies import lab as labs
 from visprompt.studies import renewing
 from visprompt.studies.lab import Lab, LabSettings, Run
@@ -32,6 +33,70 @@ def make(value=1.0, calls=None, **changes):
         return {"value": value}
 
     return records.recorded("kind", {"a": 1, **changes}, compute)
+
+
+def as_another_machine(monkeypatch, folder, value, **changes):
+    """A run whose record lies in another machine's folder."""
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "stores", lambda: [folder, folder / "none"])
+        patch.setattr(store, "hardware", lambda: {"cpu": "another"})
+        return make(value, **changes)
+
+
+def test_another_machines_records_are_added_and_those_that_differ_are_refused(stores, tmp_path, monkeypatch, capsys):
+    other = tmp_path / "other"
+    mine = [make(1.0), make(2.0, a=2)]
+    theirs = [as_another_machine(monkeypatch, other, value, a=a) for a, value in ((1, 1.0), (2, 2.5), (3, 3.0))]
+    (other / "kind" / "damaged.json").write_text("{")
+    found = merging.merge(other)
+    assert (found.added, found.there, len(found.refused)) == (1, 1, 2)
+    (line,) = [line for line in found.refused if "damaged" not in line]
+    assert all(part in line for part in (mine[1].id, theirs[1].id, "has 2.0", "has 2.5", "(another,", "value:"))
+    assert "\n" not in line
+    assert [make(0.0, a=a).values["value"] for a in (1, 2, 3)] == [1.0, 2.0, 3.0]  # none of which runs again
+    assert main(["merge", str(other)]) == 2
+    told = capsys.readouterr()
+    assert "0 records are added, 2 were here already" in told.out and "2 records are refused" in told.err
+    assert main(["merge", str(tmp_path / "nowhere")]) == 2 and "holds no record" in capsys.readouterr().err
+
+
+def test_an_outdated_record_gives_way_to_another_machines_current_one(stores, tmp_path, monkeypatch):
+    mine = make(1.0)
+    as_another_machine(monkeypatch, tmp_path / "other", 2.0)
+    monkeypatch.setattr(store, "is_current", lambda record: record.values["value"] == 2.0)
+    assert merging.merge(tmp_path / "other").added == 1
+    assert store.find("kind", {"a": 1}, mine.key).values["value"] == 2.0
+
+
+def test_measurements_are_no_disagreement():
+    one = {"test": 80.0, "loss": [1.0, 2.0], "fit_seconds": 3.0, "peak": {"memory_mb": 2}}
+    assert merging.difference(one, {**one, "fit_seconds": 9.0, "peak": {"memory_mb": 3}}) is None
+    assert merging.difference(one, {**one, "loss": [1.0, 2.5]}) == ("loss[1]", 2.0, 2.5)
+    assert merging.difference(one, {"test": 80.0}) == ("loss", [1.0, 2.0], None)
+
+
+def test_of_two_machines_at_one_run_the_second_takes_the_firsts_record(stores, tmp_path, monkeypatch, capsys):
+    theirs = as_another_machine(monkeypatch, tmp_path / "other", 2.0)
+
+    def compute():  # meanwhile the other machine writes into the shared folder
+        merging.merge(tmp_path / "other")
+        return {"value": 1.0}
+
+    monkeypatch.setattr(records, "made_with", lambda *_: True)
+    assert records.recorded("kind", {"a": 1}, compute).id == theirs.id
+    assert "has 2.0 and" in (told := capsys.readouterr().err) and theirs.id in told
+
+
+def test_a_shared_folder_without_locks_that_shows_files_late_loses_no_run(stores, monkeypatch):
+    """The writes of a second machine stay unseen while one writes; the last record of a run stands, whole."""
+    first = make(1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("fcntl.flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "No locks available")))
+        patch.setattr(store, "find", lambda *_: None)
+        patch.setattr("pathlib.Path.exists", lambda path: False)
+        second = make(2.0)
+    assert first.key == second.key and second.values["value"] == 2.0
+    assert store.read_record(path_of(second, stores[0])) == second == make(3.0)
 
 
 def path_of(record, folder):

@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 import visprompt as vp
 from visprompt import paths, records
+from visprompt.chapters import segmentation
 from visprompt.chapters.parameters import ChapterParameters
 from visprompt.data import catalogue, raw_layouts
 from visprompt.data.rehearsed import RAW, write_tasks
@@ -36,6 +38,21 @@ def test_a_stand_in_has_the_depth_pooling_and_pixels_of_the_real_one(name, tmp_p
         assert getattr(small, what) == getattr(real, what)
     assert small.width < real.width and small.image_size < real.image_size
     assert small.fingerprint != narrow.narrow_backbone(name).fingerprint == "random, seed 0"
+
+
+def test_what_studies_ask_of_a_method_fits_its_stand_in():
+    """Such as LoRA of rank 50, which a network 48 wide refuses."""
+    actors = cast_for("paper", "rehearsal")
+    wanted = {
+        repr((run.backbone, run.method, run.settings)): run
+        for study in grids.studies()
+        for _, run, _ in grids.cells(study, actors, 12)
+        if grids.family_of(run.backbone) == "vit"
+    }
+    built = {name: narrow.narrow_backbone(name) for name in {run.backbone for run in wanted.values()}}
+    assert len(wanted) > 200
+    for run in wanted.values():
+        vp.build_method(run.method, built[run.backbone], 100, **run.settings)
 
 
 def test_checkpoints_have_the_forms_of_those_who_publish_them(tmp_path):
@@ -87,6 +104,12 @@ def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_
     for look in (lambda: records.find_record(record.id), lambda: records.all_records(), lambda: lab.find(run)):
         with pytest.raises(BadInput, match="made in a rehearsal, whose numbers mean nothing"):
             look()
+
+
+def test_a_rehearsed_page_asks_for_the_papers_segmentation_which_is_not_there():
+    p = SimpleNamespace(profile="rehearsal", plan="paper", data_dir=None, device="cpu", kept_seeds=[])
+    found = segmentation.found(SimpleNamespace(p=p))
+    assert not len(found.frame) and found.study.profile == "paper"
 
 
 ACTORS = cast_for("spt", "rehearsal")

@@ -287,7 +287,7 @@ def test_a_built_command_can_be_run(whole, tab, chosen):
     if not of_page:
         assert given.names[0].startswith("ap-") or whole != REAL  # the small site has no chapter
         return
-    make, papermill = of_page
+    make, *on_cluster, papermill = of_page
     words = dict(word.split("=", 1) for word in make[2:])
     page = re.fullmatch(r"build/ipynb/(\w+)\.ipynb", papermill[1])[1]
     if given.profile == "quick":
@@ -299,6 +299,13 @@ def test_a_built_command_can_be_run(whole, tab, chosen):
     else:
         assert make[1] == "book" and words["PAPERS"] == page.split("_")[0] == given.recipe
         assert set(words) <= {"PROFILE", "PAPERS", "SEEDS", "TASKS", "METHODS", "DATA", "DEVICE", "GPUS"}
+        (snakemake,) = on_cluster
+        config = dict(word.split("=", 1) for word in snakemake[snakemake.index("--config") + 1 :])
+        assert config.pop("device") == ("cuda" if "DEVICE" in words else "cpu") and config.pop("profile") == words["PROFILE"]
+        names = {"PAPERS": "papers", "SEEDS": "seeds", "TASKS": "tasks", "METHODS": "methods", "DATA": "data_dir"}
+        wanted = {name: [words[word]] for word, name in names.items() if word in words}
+        assert {name: yaml.safe_load(value) for name, value in config.items()} == wanted
+        assert (ROOT / snakemake[snakemake.index("--profile") + 1] / "config.yaml").is_file()
     options = papermill[3:]
     asked = {name: yaml.safe_load(value) for name, value in zip(options[1::3], options[2::3], strict=True)}
     assert asked["profile"] == given.profile and asked["studies"] == given.names

@@ -280,7 +280,7 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     ("words", "message"),
     [
         ("--methods loraa", "unknown method 'loraa'. Did you mean 'lora'"),
-        ("--methods lora", "no method lora in any study; there is linear-probe,"),
+        ("--profile real --methods cdc", "no method cdc in any study; there is linear-probe,"),
         ("benchmark --methods lora", "no method lora in benchmark; there is linear-probe, full-finetune, bias,"),
         ("benchmark --methods vpt-deep cdc", "no method cdc in benchmark"),
         ("--tasks positon", "(a folder of images also needs --data-dir) 'positon'. Did you mean 'position'"),

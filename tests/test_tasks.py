@@ -264,6 +264,9 @@ def test_embedded_tasks_can_be_enlarged():
     assert task.size == 32 and task.resize == "direct"
     cropped = load_task("count", image_size=32, resize="crop")
     assert cropped.size == 32 and not torch.equal(cropped.test[0], task.test[0])
+    images = load_task("count").test[0].float()
+    bicubic = torch.nn.functional.interpolate(images, (32, 32), mode="bicubic").round().clamp(0, 255).to(torch.uint8)
+    assert torch.equal(load_task("count", image_size=32, resize="direct-bicubic").test[0], bicubic)
 
 
 def test_real_folder():

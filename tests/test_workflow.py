@@ -91,7 +91,7 @@ def test_the_old_site_stands_when_the_site_step_fails_or_is_killed(root):
     (root / "wrong").rename(root / "slow")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     run = subprocess.Popen(["make", "book"], cwd=root, start_new_session=True, **quiet)
-    while not (root / "ran").exists():
+    while not ((root / "ran").exists() and (root / "ran").read_text()):  # made, then written
         time.sleep(0.01)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()

@@ -35,10 +35,15 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
       if (whole) given.push(["data_dir", "FOLDER"]);
       const options = given.map(([name, value]) => `-p ${name} ${value}`).join(" ");
       const asked = [task.value && `TASKS=${task.value}`, method.value && `METHODS=${method.value}`].filter(Boolean);
+      // as make hands them over: a list of one text, since snakemake reads a bare 0 or 2024 as a number
+      const config = [["papers", paper], ["seeds", numbers.join(" ")], ["tasks", task.value], ["methods", method.value],
+        ["data_dir", "FOLDER"]].filter(([, value]) => value).map(([name, value]) => `"${name}=['${value}']"`).join(" ");
       const machine = device.value === "cuda" ? " DEVICE=cuda GPUS=1" : "";
       lines.push(
         ...whole ? ["# the chapters of its paper with such runs of every study, and the site",
-          ["make book PROFILE=paper", `PAPERS=${paper}`, `SEEDS="${numbers.join(" ")}"`, ...asked, "DATA=FOLDER"].join(" ") + machine]
+          ["make book PROFILE=paper", `PAPERS=${paper}`, `SEEDS="${numbers.join(" ")}"`, ...asked, "DATA=FOLDER"].join(" ") + machine,
+          "# the same on a cluster with Slurm",
+          `.venv/bin/snakemake --profile profiles/slurm --config profile=paper device=${device.value} ${config}`]
           : ["# the notebook with these runs, in build/notebook",
             `make notebook NAME=${page.value} ARGS="${options}"${device.value === "cuda" ? " DEVICE=cuda" : ""}`],
         "# the same by papermill",

@@ -19,12 +19,12 @@ from ..models.embedded import networks
 from ..pages import plots
 from ..pages.page import Page
 from ..records import Record
+from ..studies.ap_rates import ap_rates, block_rates
 from ..studies.fair import comparable
 from ..studies.grids import cast
 from ..studies.lab import Run, rate_name
 from ..studies.rates import below
-from ..studies.statistics import Cell, difference, spread
-from ..studies.sweeps import block_rates
+from ..studies.statistics import Cell, difference, over_tasks, spread
 from ..training.loop import tune
 from ..training.recipe import load_recipe
 from .ap_runs import COMPACT, EVIDENCE, NINETEEN, ApParameters, ApRuns, records_of
@@ -134,13 +134,20 @@ class TableRuns(ApRuns):
         return [{m: self.part(name, m, size=size, task=tasks) for m in shown} for size in (self.p.few_shot, None)]
 
     def judge_shares(self, shares: Sequence[dict[str, pd.DataFrame]], used: Sequence[Record]) -> None:
-        """Judge AP's lead over VP at the number of images where it is least certain; not where one has no answer."""
+        """Judge AP's lead over VP at the number of images where it is least certain, and what more images give to whom."""
         claim, on = "ap.figure-a3.ap-over-vp", about(self.p.plan, "ap.figure-a3")
         found = [self.answers(claim, parts["ap"], parts["vp"], on=on) for parts in shares]
         if all(found):
             least = min((difference(*pair) for pair in found), key=lambda gain: gain[1])
             note = "The size at which AP's lead is least certain."
             self.page.judge(claim, *least, evidence=self.evidence(used)[0], records=used, note=note)
+        claim = "ap.figure-a3.full-gains-most"
+        if found := self.answers(claim, *(rows for parts in shares for rows in parts.values()), on=on):
+            means = [rows.groupby(["seed", "task"]).test.mean().unstack() for rows in found]
+            full, vp, ap = (every - few for few, every in zip(means[:3], means[3:], strict=True))
+            lead = full - max(vp, ap, key=lambda gains: gains.mean().mean())
+            note = f"From few images to all: full fine-tuning {full.mean().mean():.1f}, VP {vp.mean().mean():.1f}, AP {ap.mean().mean():.1f}."
+            self.page.judge(claim, *over_tasks(lead), evidence=self.evidence(used)[0], records=used, note=note)
 
     def search_rows(self, name: str) -> tuple[list[dict], list[Record]]:
         """Validation accuracy of the rates tried on one backbone, the rate taken in brackets; and the kept records."""
@@ -150,7 +157,7 @@ class TableRuns(ApRuns):
         by_block = block_rates(self.p.plan, is_vit, backbone.depth)
         trials += [("ap", f"AP, block {block}", {"block": block}, rate) for block, rate in enumerate(by_block)]
         if is_vit:
-            trials += [("ap", f"AP, {key}", VARIANTS[key], rate) for key, rate in self.variant_rates.items()]
+            trials += [("ap", f"AP, {key}", VARIANTS[key], rate) for key, rate in ap_rates(self.p.plan, "by_variant").items()]
         for method, label, choice, taken in trials:
             model = build_method(method, backbone, task.classes, **choice)
             field = rate_name(method)

@@ -20,10 +20,11 @@ from ..models.backbones import Backbone, load_backbone
 from ..models.embedded import networks
 from ..pages import plots
 from ..records import Record, recorded
+from ..studies.ap_rates import variant
 from ..studies.fair import listed
 from ..studies.lab import Run
 from ..studies.statistics import interval, spread
-from .ap_runs import COMPACT, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of, variant
+from .ap_runs import COMPACT, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of
 
 
 @dataclass(frozen=True)
@@ -98,24 +99,19 @@ class LayerRuns(ApRuns):
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
         return fig
 
-    def layer_grid(self, tasks: Sequence[str]) -> Figure:
-        """AP by block: of one task a panel for every backbone, of several a row for every backbone."""
-        names, several = self.backbones, len(tasks) > 1
-        shape, height = ((len(names), len(tasks)), 2.8 * len(names)) if several else ((1, len(names)), 3.3)
-        fig, axes = plt.subplots(*shape, figsize=(7, height), squeeze=False)
-        for ax, (name, task) in zip(axes.flat, [(name, task) for name in names for task in tasks], strict=True):
+    def layer_grid(self, task: str) -> Figure:
+        """AP by block on one task, a panel for every backbone."""
+        fig, axes = plt.subplots(1, len(self.backbones), figsize=(7, 3.3), squeeze=False)
+        for ax, name in zip(axes.flat, self.backbones, strict=True):
             self.layer_plot(ax, name, task)
-            if several:
-                ax.set_title(f"{name}: {task}", fontsize=9)
-            else:
-                ax.set_title(name)
+            ax.set_title(name)
         handles, labels = axes[0][0].get_legend_handles_labels()
         fig.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
         return fig
 
-    def judge_preference(self, claim: str, names: Sequence[str], on: Sequence[str] | None = None) -> None:
+    def judge_preference(self, claim: str, names: Sequence[str]) -> None:
         """Hold AP in the deep third of a backbone's blocks, minus the shallow third, against a claim."""
-        if names and (found := self.answers(claim, self.layers(names[0]), on=on)):
+        if names and (found := self.answers(claim, self.layers(names[0]))):
             lead = self.layer_table(names[0], *found)[2]
             self.page.judge(claim, *interval(lead), evidence=self.evidence(records_of(*found))[0], records=records_of(*found))
 

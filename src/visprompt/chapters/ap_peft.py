@@ -1,16 +1,22 @@
 """AP beside the parameter-efficient methods: printed accuracies by group, and printed counts beside our own."""
 
+from dataclasses import dataclass
 from functools import cache
 
 import pandas as pd
 
 from .. import papers
+from ..data.tasks import group_of
+from ..measure.cost import measured_cost
 from ..measure.counts import printed_counts
 from ..pages import plots
 from ..pages.page import Page
 from ..records import Record
+from ..studies.statistics import group_table
 from .ap import printed_cells
-from .ap_cost import medians
+from .ap_cost import LARGE, batch_size, machine, medians
+from .chapter import Chapter
+from .parameters import ChapterParameters
 
 IN_TURNS = {  # timed in turns, with the settings that the paper states
     "ap": {},
@@ -21,6 +27,29 @@ IN_TURNS = {  # timed in turns, with the settings that the paper states
     "adaptformer": {},
     "ssf": {},
 }
+
+
+HELD = {  # whose peak memory is measured, each in a process of its own
+    "AP": ("ap", {}),
+    "AP-3": ("ap", {"block": [0, 1, 2]}),
+    "AP-5": ("ap", {"block": [0, 1, 2, 3, 4]}),
+    "VPT-10": ("vpt-deep", {"prompt_tokens": 10}),
+    "VPT-50": ("vpt-deep", {"prompt_tokens": 50}),
+}
+WEIGHTED = "The plain mean over the tasks, which with 5, 9 and 5 of them is the weighted mean of the groups."
+
+
+@dataclass(frozen=True)
+class PeftParameters(ChapterParameters):
+    """What the page on AP beside other methods takes."""
+
+    measure: bool = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
+
+
+class PeftChapter(Chapter):
+    """The runs of that page."""
+
+    takes = PeftParameters
 
 
 @cache
@@ -43,6 +72,21 @@ def show_parameters(
         }
     ).reset_index(drop=True)
     page.show(artifact, table, evidence="derived", caption="Trained parameters beside the printed ones.", how=how)
+
+
+def show_tuned(chapter: Chapter, artifact: str, rows: pd.DataFrame) -> None:
+    """Show the accuracies of some runs by group of tasks; nothing where there is none."""
+    if len(rows):
+        chapter.show(artifact, group_table(rows), rows, "Test accuracy in %, mean ± standard deviation over seeds.")
+
+
+def benchmarks(chapter: Chapter) -> tuple[list[str], list[str]]:
+    """Of Table 4's data sets those of FGVC and those of VTAB; in the quick profile its fine-grained task and the others."""
+    full = chapter.cast.tasks["full"]
+    if chapter.p.plan == "paper":
+        return full[:5], full[5:14]
+    fine = [task for task in full if group_of(task) == "fine"]
+    return fine, [task for task in full if task not in fine]
 
 
 def judge_count(page: Page, artifact: str, row: str, claim: str, note: str = "") -> None:
@@ -87,6 +131,22 @@ def beside_vpt() -> tuple[pd.Series, pd.Series, pd.Series]:
     """The printed accuracies of VPT-Shallow, VPT-Deep and AP in Table A2."""
     cells = papers.published("ap.table-a2").set_index("method").drop(columns=["total_parameters", "doubt"]).astype(float)
     return cells.loc["VPT-SHALLOW"], cells.loc["VPT-DEEP"], cells.filter(like="AP", axis=0).iloc[-1]
+
+
+def peaks(device: str, run: bool) -> dict[str, Record]:
+    """The peak memory of a training step of those of HELD that were measured; with `run` of all."""
+    given = dict(batch_size=batch_size("vit", device), repeats=5, device=device, run=run)
+    found = {name: measured_cost(LARGE["vit"], slug, **given, **settings) for name, (slug, settings) in HELD.items()}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def judge_memory(page: Page, claim: str, held: dict[str, Record], a: str, b: str) -> None:
+    """Hold the peak memory of one of HELD over that of another, minus 1, against a claim; nothing where one is missing."""
+    if {a, b} <= {*held}:
+        used = [held[name] for name in (a, b)]
+        first, other = (record.values["peak_mb"] for record in used)
+        told = f"{a} {first:,.0f} MiB, {b} {other:,.0f} MiB at batch {used[0].settings['batch_size']}, on {machine(used[0])}."
+        page.judge(claim, first / other - 1, evidence="measured", records=used, note=told)
 
 
 def times_table(turns: Record) -> pd.DataFrame:

@@ -14,14 +14,14 @@ from ..methods import METHODS, method_class
 from ..models.embedded import networks
 from ..pages import plots
 from ..pages.page import Page
-from ..pages.parameters import Parameters, read_parameters
+from ..pages.parameters import FitParameters, read_parameters
 from ..records import Record
 from ..studies import evidence
 from ..studies.fair import whole
 from ..studies.grids import cast
 from ..studies.lab import Lab, LabSettings, Run
 from ..studies.statistics import difference
-from ..studies.sweeps import ap_rates, block_rates, sweep
+from ..studies.sweeps import sweep
 
 BACKBONES = {
     "quick": ["vit_micro_patch4_24", "resnet_micro_24"],
@@ -35,7 +35,7 @@ EVIDENCE = "trend"  # other data or other weights than the paper's
 
 
 @dataclass(frozen=True)
-class ApParameters(Parameters):
+class ApParameters(FitParameters):
     """What a page on AP's accuracy takes; what is left out is the profile's."""
 
     backbone: str | None = None  # None: a ViT and a ResNet
@@ -46,7 +46,6 @@ class ApParameters(Parameters):
     kept_seeds: list[int] | None = None  # seeds shown where a kept record has them, and not run otherwise
     data_dir: str | None = None  # folder of the tasks that are not embedded
     few_shot: int | None = None  # training images of the few-shot runs
-    epochs: int | None = None
 
     def of_profile(self) -> dict:
         """The profile's values of the parameters; a page adds its tasks. Seed 0 is what fits into ten minutes."""
@@ -85,9 +84,7 @@ class ApRuns:
 
     def __init__(self, page: Page, p: ApParameters):
         self.page, self.p = page, p
-        changes = {} if p.epochs is None else {"epochs": p.epochs}
-        self.lab = Lab(LabSettings(p.plan, p.weights, p.data_dir, p.device, changes, p.profile))
-        self.variant_rates = ap_rates(p.plan, "by_variant")
+        self.lab = Lab(LabSettings(p.plan, p.weights, p.data_dir, p.device, p.changes, p.profile))
 
     @classmethod
     def opened(cls, name: str, namespace: dict) -> "ApRuns":
@@ -162,12 +159,8 @@ class ApRuns:
         return [method for method in self.p.methods if method != "ap" and family in method_class(method).families]
 
     def ap(self, name: str, seed: int, task: str, train_size: int | None = None, **settings) -> Run:
-        """A run of AP at the learning rate that its variant or its block was given."""
-        kind = variant(settings)
-        rate = self.variant_rates.get(kind)
-        if rate is None and kind == "add" and isinstance(settings["block"], int):
-            rate = block_rates(self.p.plan, self.is_vit(name), self.lab.backbone(name).depth)[settings["block"]]
-        return Run(name, task, "ap", seed, train_size, settings, rate)
+        """A run of AP."""
+        return Run(name, task, "ap", seed, train_size, settings)
 
     def amounts(self, backbone: str, task: str, wanted: Sequence[int | None]) -> list[int | None]:
         """Numbers of training images, each once, without multiples of few_shot that the task lacks; None: the whole split."""
@@ -259,12 +252,6 @@ class ApRuns:
         told = f"{', '.join(self.backbones)} on {', '.join(self.tasks)}; mean over seeds."
         own = {*self.backbones} <= {*networks()} and {*self.tasks} <= {*embedded_tasks()}
         return f"Small backbones and tasks of this project, a direction only: {told}" if own else told
-
-
-def variant(settings: dict) -> str:
-    """Name of an AP variant, as in recipes.yaml: "product", "concatenate", "3 blocks" or plain "add"."""
-    blocks = settings["block"]
-    return f"{len(blocks)} blocks" if isinstance(blocks, list) else settings.get("kind", "add")
 
 
 def records_of(*parts: pd.DataFrame) -> list[Record]:

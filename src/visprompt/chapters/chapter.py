@@ -1,4 +1,4 @@
-"""The runs of a page of DA-VPT, iVPT or SPT, and what every such page does with them: tables, figures, claims."""
+"""The runs of a page that shows studies, and what every such page does with them: tables, figures, claims."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -40,15 +40,16 @@ class Chapter:
             by side, so one of them alone has any.
     """
 
+    takes = ChapterParameters  # the parameters of the page
+
     def __init__(self, page: Page, p: ChapterParameters, own: Sequence[str], quick_methods: Sequence[str]):
         for name in p.studies or []:
             choose("study of this page", name, own)
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         page.studies = self.own
-        changes = {} if p.epochs is None else {"epochs": p.epochs}
         paper = page.name.partition("_")[0]
         recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
-        self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, changes, p.profile))
+        self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, p.changes, p.profile))
         self.cast = cast_for(recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
         self.lenient = p.profile == "paper"  # shows what there is the data for
         self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
@@ -65,7 +66,7 @@ class Chapter:
             no_paper: it stands for no paper, so outside of the quick profile it runs what is asked for alone.
         """
         plots.style()
-        p = read_parameters(ChapterParameters, namespace)
+        p = read_parameters(cls.takes, namespace)
         if no_paper and p.profile != "quick" and not namespace.get("studies"):
             p = replace(p, studies=[], kept_seeds=[])
         return cls(Page(name, p), p, own, quick_methods)
@@ -157,7 +158,7 @@ class Chapter:
     def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
         """What some runs are evidence of, and in the paper profile a sentence that says why it is only a trend."""
         paper, p = self.page.name.partition("_")[0], self.p
-        if p.profile != "paper" or paper not in ("davpt", "ivpt", "spt"):
+        if p.profile != "paper" or paper not in ("ap", "davpt", "ivpt", "spt"):
             return "trend", ""
         given = {name for name in ("backbone", "tasks", "methods", "studies", "epochs") if getattr(p, name) is not None}
         narrowed = f"its list of runs was narrowed ({', '.join(sorted(given))})" if given else ""

@@ -1,15 +1,15 @@
-"""The parameters of the pages on DA-VPT, iVPT and SPT."""
+"""The parameters of the pages that show studies."""
 
 from dataclasses import dataclass
 
 from ..errors import BadInput, choose
 from ..methods import METHODS
-from ..pages.parameters import Parameters
+from ..pages.parameters import FitParameters
 from ..studies import grids
 
 
 @dataclass(frozen=True)
-class ChapterParameters(Parameters):
+class ChapterParameters(FitParameters):
     """What such a chapter takes. In the quick profile it runs its own methods on one task, and shows kept records."""
 
     backbone: str | None = None  # plays "supervised" in place of the profile's, and no other backbone is used
@@ -23,7 +23,6 @@ class ChapterParameters(Parameters):
     kept_seeds: list[int] | None = None  # those that are shown where a record has them
     search: bool | None = None  # search learning rates here; None: only in the paper profile
     data_dir: str | None = None  # folder of the tasks that are not embedded
-    epochs: int | None = None
 
     def __post_init__(self):
         super().__post_init__()

@@ -59,7 +59,7 @@ class Found:
 def found(chapter: Chapter) -> Found:
     """What a page can show. Nothing is run here: `visprompt segment` does that."""
     p = chapter.p
-    study = Study(p.profile, data_dir=p.data_dir, device=p.device)
+    study = Study(p.plan, data_dir=p.data_dir, device=p.device)
     try:
         return Found(study, study.run(p.kept_seeds, compute=False))
     except BadInput:  # the paper's data or weights are not here; `end` says what would run

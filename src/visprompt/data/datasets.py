@@ -30,7 +30,7 @@ def make_task(
             PIL image or uint8 (H, W, 3), and a label from 0. Leave their own transforms out.
         val: None takes every fifth training image.
         class_names: one a class; unless given those of `train.classes` or `train.features["label"].names`, else numbers.
-        resize: "direct" or "crop", see `tasks.load_task`.
+        resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Raises:
         BadInput: a split is empty, an entry is no picture with a label, or a label has no class.

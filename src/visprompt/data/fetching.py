@@ -4,7 +4,6 @@ A data folder holds a folder a data set, and `datasets.lock.json`: what was fetc
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -18,6 +17,7 @@ from . import catalogue
 from .catalogue import DataSet, File
 from .downloading import download, remote_size
 from .pictures import reason, shown
+from .turns import turn
 from .unpacking import leftovers, stem, unpack
 
 LOCK = "datasets.lock.json"
@@ -70,8 +70,8 @@ def fetch(*names: str, data_dir: str | os.PathLike | None = None, dry_run: bool 
         if dry_run:
             found += planned(dataset, folder)
             continue
-        with turn(folder / dataset.name, f"{dataset.name}"):
-            for undone in leftovers(folder / dataset.name):
+        with own_turn(folder / dataset.name, f"{dataset.name}") as alone:
+            for undone in leftovers(folder / dataset.name) if alone else ():
                 shutil.rmtree(undone, ignore_errors=True)
             found += [fetch_file(dataset, file, folder) for file in dataset.files]
     return found
@@ -193,7 +193,7 @@ def read_lock(folder: Path) -> dict[str, dict[str, Pin]]:
 
 def add_pin(folder: Path, dataset: str, file: str, pin: Pin) -> None:
     """Write a pin into the lock, whole or not at all."""
-    with turn(folder, LOCK):
+    with own_turn(folder, LOCK):
         pins = read_lock(folder)
         pins.setdefault(dataset, {})[file] = pin
         content = {name: {file: asdict(pin) for file, pin in sorted(files.items())} for name, files in sorted(pins.items())}
@@ -203,13 +203,11 @@ def add_pin(folder: Path, dataset: str, file: str, pin: Pin) -> None:
 
 
 @contextlib.contextmanager
-def turn(folder: Path, what: str) -> Iterator[None]:
-    """Be the only process at work in a folder; a second one waits, and a killed one leaves nothing to wait for."""
+def own_turn(folder: Path, what: str) -> Iterator[bool]:
+    """Be the only process at work in a folder, where it has locks; a second one waits."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / ".turn", "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        with turn(folder / ".turn") as alone:
+            yield alone
     except OSError as error:
         raise BadInput(f"{shown(folder)} cannot be written for {what} ({reason(error)}); give another data_dir.") from error
 

@@ -6,12 +6,12 @@ decodes. It is written whole or not at all, by one process; those that want the 
 """
 
 import contextlib
-import fcntl
 import functools
 import glob
 import hashlib
 import json
 import os
+import platform
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +29,7 @@ from ..progress import progress
 from . import fine_layouts, full_layouts, pictures, raw_layouts
 from .pictures import pixels, read_picture, reason, shown
 from .stored import Entry, Stored
+from .turns import turn
 
 Picture = Path | Callable[[], np.ndarray | Image.Image]  # a file, or what gives the picture when it is needed
 Item = tuple[Picture, int, str]  # a picture, its label, and what a message says of where it stands
@@ -48,7 +49,7 @@ def load_images(task: str, root: Path, parts: Sequence[Sequence[Item]], size: in
         root: the folder of its pictures.
         parts: the items of train, val and test.
         size: pixels of a side.
-        resize: "direct" or "crop", see `tasks.load_task`.
+        resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Returns:
         for each split images (N, 3, size, size) uint8 and labels (N,) int64.
@@ -188,11 +189,14 @@ def make(place: Path, task: str, root: Path, parts, labels, shapes, resize: str)
     gib = f"{need / 2**30:.1f} GiB"
     elsewhere = "name another folder in VISPROMPT_CACHE, or VISPROMPT_CACHE=none to keep the images in memory"
     try:
-        with turn(folder, place.name):
+        with turn(folder / ".turns" / place.name) as alone:
             if whole(place, shapes):
                 return
             undone = folder / f"{UNDONE}{place.name}"
-            shutil.rmtree(undone, ignore_errors=True)  # of a process that was killed: no other one has this turn
+            if alone:
+                shutil.rmtree(undone, ignore_errors=True)  # of a process that was killed
+            else:  # others may be at the same work, and the first one's will do
+                undone = undone.with_name(f"{undone.name}-{platform.node()}-{os.getpid()}")
             about = {"task": task, "root": str(root.resolve()), "size": shapes[0][-1], "resize": resize}
             for old in entries(folder, about):
                 shutil.rmtree(old)
@@ -205,21 +209,21 @@ def make(place: Path, task: str, root: Path, parts, labels, shapes, resize: str)
                 label = f"decoding {task} to {shapes[0][-1]} px, {gib} in {folder}"
                 about["fingerprint"] = write(undone, task, parts, labels, shapes, resize, label)
                 (undone / "entry.json").write_text(json.dumps(about, indent=1))
-                shutil.rmtree(place, ignore_errors=True)
-                os.replace(undone, place)
+                move(undone, place, shapes)
             finally:
                 shutil.rmtree(undone, ignore_errors=True)
     except OSError as error:
         raise BadInput(f"{shown(folder)} cannot keep {gib} of images of {task} ({reason(error)}); {elsewhere}.") from error
 
 
-@contextlib.contextmanager
-def turn(folder: Path, name: str) -> Iterator[None]:
-    """Be the only process that makes an entry; a killed one leaves nothing to wait for."""
-    (folder / ".turns").mkdir(parents=True, exist_ok=True)
-    with open(folder / ".turns" / name, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def move(undone: Path, place: Path, shapes: Sequence[tuple]) -> None:
+    """Put a finished entry into its place, unless a whole one has come there meanwhile."""
+    try:
+        os.replace(undone, place)
+    except OSError:  # a folder is there
+        if not whole(place, shapes):
+            shutil.rmtree(place, ignore_errors=True)
+            os.replace(undone, place)
 
 
 def entries(folder: Path, about: dict) -> list[Path]:

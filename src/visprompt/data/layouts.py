@@ -81,7 +81,7 @@ def read_folder(place: Place, size: int, resize: str) -> tuple[list[str], list[S
     Args:
         place: what `task_folder` found.
         size: pixels of a side.
-        resize: "direct" or "crop", see `tasks.load_task`.
+        resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Returns:
         names (one a class), and for each split images (N, 3, size, size) uint8 and labels (N,) int64; many images lie

@@ -61,15 +61,16 @@ def read_picture(path: Path, size: int, resize: str, where: str) -> np.ndarray:
 def pixels(image: Image.Image, size: int, resize: str, where: str) -> np.ndarray:
     """A picture -> (3, size, size) uint8 by a resize rule; see `tasks.load_task`."""
     image = _eight_bits(image, where)
-    if resize == "direct":
-        image = image.resize((size, size), Image.BILINEAR)
+    kernel = Image.BICUBIC if resize.endswith("bicubic") else Image.BILINEAR
+    if resize.startswith("direct"):
+        image = image.resize((size, size), kernel)
     else:
         short = -(-size * 8 // 7) / min(image.size)
         wide, high = (max(size, round(side * short)) for side in image.size)
         if wide * high > (Image.MAX_IMAGE_PIXELS or np.inf):
             raise BadInput(f"{where} is {image.width} x {image.height} pixels, too long for a centre; resize='direct'.")
         left, top = (wide - size) // 2, (high - size) // 2
-        image = image.resize((wide, high), Image.BILINEAR).crop((left, top, left + size, top + size))
+        image = image.resize((wide, high), kernel).crop((left, top, left + size, top + size))
     return np.asarray(image).transpose(2, 0, 1)
 
 

@@ -21,7 +21,7 @@ from .targets import pictures
 
 Split = tuple[torch.Tensor, torch.Tensor]
 SPLITS = ("train", "val", "test")
-RESIZES = ("direct", "crop")
+RESIZES = ("direct", "crop", "direct-bicubic", "crop-bicubic")
 LARGEST = 1024  # pixels of a side: far above any backbone's, far below what no memory holds
 
 
@@ -34,7 +34,7 @@ class Task:
     train: Split
     val: Split
     test: Split
-    resize: str  # how pictures came to their size: "none", "direct" or "crop"
+    resize: str  # how pictures came to their size: "none" or one of RESIZES
 
     @property
     def classes(self) -> int:
@@ -103,7 +103,7 @@ def load_task(
             the split has are taken from the larger pool of the tasks that have one.
         image_size: pixels of a side, 1 to 1024; 24 for embedded tasks and 224 for folders unless given.
         resize: "direct" to image_size x image_size, or "crop": short side to 8/7 of image_size (256 for
-            224), then the centre; both bilinear.
+            224), then the centre; both bilinear, or "direct-bicubic" and "crop-bicubic".
 
     Raises:
         BadInput: unknown name, missing or unreadable files, labels outside the classes, impossible arguments.
@@ -192,7 +192,8 @@ def _digits(entry: dict) -> list[Split]:
 
 def _fit_tensor(images: torch.Tensor, size: int, resize: str) -> torch.Tensor:
     """Bytes (N, 3, S, S) -> (N, 3, size, size) by a resize rule."""
-    inner = size if resize == "direct" else -(-size * 8 // 7)
-    grown = torch.nn.functional.interpolate(images.float(), (inner, inner), mode="bilinear", antialias=inner < images.shape[-1])
+    inner = size if resize.startswith("direct") else -(-size * 8 // 7)
+    mode, smaller = "bicubic" if resize.endswith("bicubic") else "bilinear", inner < images.shape[-1]
+    grown = torch.nn.functional.interpolate(images.float(), (inner, inner), mode=mode, antialias=smaller)
     edge = (inner - size) // 2
     return grown[..., edge : edge + size, edge : edge + size].round().clamp(0, 255).to(torch.uint8)

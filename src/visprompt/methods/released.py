@@ -1,11 +1,102 @@
-"""What released code does in training where a paper says otherwise or nothing: one class a difference.
+"""What released code does where a paper says otherwise or nothing: one class a difference.
 
 The methods follow the papers and know nothing of this; `training.as_asked` puts such a class before a method's own while
-a recipe that names it is fitted. What a method computes from a given state is not touched, so it is saved as ever.
+a recipe that names it is fitted. What changes the computation itself is a `Form`, which the fitted model keeps.
 """
 
 import torch
 from torch.nn import functional as F
+
+from ..errors import BadInput, choose
+
+
+class Form:
+    """A difference in what a model computes: it stays when the fit ends, and a saved model names it."""
+
+    @staticmethod
+    def unfit(model) -> str:
+        """Why a model cannot have it, and what to write; "" where it can."""
+        return ""
+
+
+class AveragedPrompts(Form):
+    """A backbone that averages the patches takes what comes out of the prompts into the mean (VPT, SPT, Gate-VPT)."""
+
+    @staticmethod
+    def unfit(model):
+        if model.source.pools_class_token:
+            return f"{model.source.name} pools its class token; give a backbone that averages, such as one of MAE"
+        return "" if model.source.is_vit else f"it is written for ViTs, and {model.source.name} is none"
+
+    def after_blocks(self, x):
+        return x
+
+
+class AveragedLastPrompts(AveragedPrompts):
+    """As `AveragedPrompts`, where each block has prompts of its own: those of the last block."""
+
+    @staticmethod
+    def unfit(model):
+        apart = "prompts that are keys and values give nothing; write form='concatenate'"
+        return AveragedPrompts.unfit(model) or (apart if model.method.form != "concatenate" else "")
+
+    def around(self, index, name, layer, x):
+        if name != "block" or index < len(self.prompts) - 1:
+            return super().around(index, name, layer, x)
+        prompts = self.entering(index).expand(len(x), -1, -1)
+        return layer(torch.cat([x[:, : self.prefix], prompts, x[:, self.prefix :]], 1))
+
+
+class BeforeTheNorm(Form):
+    """AdaptFormer's bottleneck reads what enters the LayerNorm before the MLP."""
+
+    def around(self, index, name, layer, x):
+        if name == "norm2":
+            self.__dict__["entering"] = x
+        if name != "mlp":
+            return layer(x)
+        return layer(x) + self.settings.scale * self.adapters[index](self.__dict__.pop("entering"))
+
+
+class MostlyNew(Form):
+    """ProVP's prompts keep 0.01 of what came out, with 0.99 of the new ones."""
+
+    def before_block(self, index, x):
+        if index == 0:
+            return super().before_block(0, x)
+        before, came_out, patches = self.split(x)
+        return torch.cat([before, 0.01 * came_out + 0.99 * self.added[index - 1], patches], 1)
+
+
+class StridedPieces(Form):
+    """E2VPT's piece s of a token is the numbers s, s + 16, s + 32, ..., with 16 pieces."""
+
+    def entering(self, index):
+        tokens, segments = self.token_mask[index], self.segment_mask[index]
+        if self.training and torch.is_grad_enabled():
+            tokens, segments = (self.watched(kind, index) for kind in range(2))
+        whole = segments.repeat(1, self.prompts[index].shape[1] // self.settings.segments)
+        return self.prompts[index] * whole * tokens[:, None]
+
+
+class SignedScore:
+    """E2VPT's score of a mask adds up its gradient as it is, not its size."""
+
+    def watched(self, kind, index):
+        mask = self.masks()[kind][index].clone().requires_grad_(True)
+
+        def add(gradient):
+            self.importance[kind][index] += gradient
+
+        mask.register_hook(add)
+        return mask
+
+
+class OneMask:
+    """E2VPT's blocks share one mask, by their scores together."""
+
+    def kept(self, importance, share):
+        return super().kept(importance.sum(0, keepdim=True), share).expand_as(importance)
 
 
 class NormalStart:
@@ -45,6 +136,25 @@ class OtherImages:
             found.append(self.prompts[index].detach().clone())
         with torch.no_grad():
             for prompt, start in zip(self.prompts, found, strict=True):
+                prompt.copy_(start)
+
+
+class BareTokens:
+    """SPT's prompts of block 0 start as tokens before their position is added."""
+
+    def prepare(self, backbone, images, labels, generator):
+        state = generator.get_state()
+        super().prepare(backbone, images, labels, generator)
+        kept, position = [prompt.detach().clone() for prompt in self.parameters()], backbone.model.pos_embed
+        embedding = position.detach().clone()
+        with torch.no_grad():
+            try:
+                position.zero_()
+                generator.set_state(state)
+                super().prepare(backbone, images, labels, generator)
+            finally:
+                position.copy_(embedding)
+            for prompt, start in list(zip(self.parameters(), kept, strict=True))[1:]:
                 prompt.copy_(start)
 
 
@@ -108,11 +218,55 @@ OF_DA_VPT = {
     "class query": ClassQuery,
     "mean patch": PatchMean,
 }
+OF_E2VPT = {
+    "narrow keys and values": NarrowKeyValues,
+    "strided pieces": StridedPieces,
+    "signed score": SignedScore,
+    "one mask": OneMask,
+}
 DIFFERENCES = {  # method -> what a recipe names -> its class
     "vp": {"normal start": NormalStart},
-    "e2vpt": {"narrow keys and values": NarrowKeyValues},
-    "gate-vpt": {"cut temperatures": CutTemperatures},
-    "spt-deep": {"other images": OtherImages},
+    "adaptformer": {"before the norm": BeforeTheNorm},
+    "vpt-shallow": {"averaged prompts": AveragedPrompts},
+    "vpt-deep": {"averaged prompts": AveragedLastPrompts},
+    "gate-vpt": {"cut temperatures": CutTemperatures, "averaged prompts": AveragedPrompts},
+    "e2vpt": OF_E2VPT,
+    "provp": {"mostly new": MostlyNew},
+    "spt-shallow": {"averaged prompts": AveragedPrompts, "bare tokens": BareTokens},
+    "spt-deep": {"averaged prompts": AveragedLastPrompts, "bare tokens": BareTokens, "other images": OtherImages},
     "da-vpt": OF_DA_VPT,
     "da-vpt-plus": OF_DA_VPT,
 }
+
+
+def named(slug: str, names: str) -> list[type]:
+    """The classes of a method's differences, their names apart by commas.
+
+    Raises:
+        BadInput: the method has no difference of that name.
+    """
+    known = DIFFERENCES.get(slug, {})
+    given = list(dict.fromkeys(name.strip() for name in names.split(","))) if names else []
+    if given and not known:
+        raise BadInput(f"no difference of {slug} can be asked for; leave as_released out of the recipe.")
+    return [known[choose(f"difference of {slug}", name, known)] for name in given]
+
+
+def take(model, differences: list[type]) -> None:
+    """Let a model's method do what these classes do, and nothing of what it took before.
+
+    Raises:
+        BadInput: the model cannot have one of them.
+    """
+    for difference in differences:
+        if issubclass(difference, Form) and (why := difference.unfit(model)):
+            raise BadInput(f"{model.slug} cannot be as released here: {why}.")
+    own = getattr(type(model.method), "plain", type(model.method))
+    marks = {"__module__": own.__module__, "plain": own}
+    model.method.__class__ = type("Method", (*differences, own), marks) if differences else own
+
+
+def form_of(model) -> str:
+    """The names of the forms that a model has, as `named` reads them."""
+    known = DIFFERENCES.get(model.slug, {})
+    return ", ".join(name for name, kind in known.items() if issubclass(kind, Form) and isinstance(model.method, kind))

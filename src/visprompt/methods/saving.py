@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from ..checks import require
 from ..errors import BadInput
 from ..models.backbones import Backbone
+from . import released
 from .base import TunedModel
 
 
@@ -47,6 +48,7 @@ def save_method(model: TunedModel, path: str | Path) -> None:
         "fingerprint": model.source.fingerprint,
         "tensors": sorted(tensors),
         "task": model.task,
+        "as_released": released.form_of(model),
     }
     part = None
     try:
@@ -71,6 +73,7 @@ ABOUT = {
     "fingerprint": str,
     "tensors": list[str],
     "task": dict | None,  # missing in older files
+    "as_released": str,  # likewise; the forms of `released.DIFFERENCES` that it has
 }
 
 
@@ -87,7 +90,7 @@ def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["visprompt"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
-        given = {"task": None, **about}
+        given = {"task": None, "as_released": "", **about}
         given = {name: given[name] for name in ABOUT}
     except Exception as error:
         raise BadInput(f"{path} is damaged or was not written by save_method ({type(error).__name__}).") from error
@@ -115,6 +118,7 @@ def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
         )
     try:
         model = build_method(about["method"], backbone, about["num_classes"], **about["settings"])
+        released.take(model, released.named(about["method"], about["as_released"]))
     except (BadInput, TypeError) as error:  # TypeError: a setting with the name of another argument
         raise BadInput(f"{path}: {error}") from error
     check_tensors(path, about, tensors, model)

@@ -16,6 +16,7 @@ from .checkpoints import load_weights
 from .loading import STATISTICS, pool_patches
 
 WIDTHS = {"vit": 48, "swin": 32}  # entries of a token, whole numbers for 3, 6, 12 and 16 heads; of a Swin's first stage
+LARGE = 64  # of a ViT-Large, on which AP's Table A8 has LoRA of rank 50
 CHANNELS = (4, 8, 16, 32)  # of a ResNet's stages, a sixteenth of the published ones
 PIXELS = {
     "swin": 112,
@@ -39,7 +40,8 @@ def narrowed(name: str) -> tuple[dict, int]:
     if family == "resnet":
         return {"channels": CHANNELS}, PIXELS[family]
     side = PIXELS.get(family) or 10 * int(re.search(r"patch(\d+)", timm_name(name))[1])
-    return {"embed_dim": WIDTHS[family], "img_size": side}, side
+    width = LARGE if timm_name(name).startswith("vit_large") else WIDTHS[family]
+    return {"embed_dim": width, "img_size": side}, side
 
 
 def narrow_model(name: str) -> tuple[nn.Module, dict]:

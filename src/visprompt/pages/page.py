@@ -103,13 +103,16 @@ class Page:
         """Hold a measured interval against a claim, display what follows and remember it.
 
         A trend says `seen here` or `not seen here`, and of which images; other evidence `agrees` or `disagrees`.
-        Not judged is what one task would have to say of several data sets, and what another claim was judged by.
+        Not judged is what one task would have to say of several data sets, what another claim was judged by, and what only
+        the paper's own runs could settle where these are fewer.
 
         Raises:
             BadInput: unknown claim or evidence, evidence that the claim does not accept, or a trend without records.
         """
         claim = papers.claim(claim_id)
         choose("evidence", evidence, EVIDENCE)
+        if evidence == "trend" and "replicated" in claim.settles and "trend" not in claim.settles:
+            return self.not_judged(claim_id, "only the paper's whole list of runs can settle it, and these are a part")
         choose(f"evidence for {claim_id}", evidence, claim.settles)
         found = judging.judged(claim, estimate, low, high, evidence, records, note)
         for earlier, other in self.claims.items():

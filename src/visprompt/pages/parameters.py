@@ -44,6 +44,21 @@ class Parameters:
         return "paper" if self.profile == "rehearsal" else self.profile
 
 
+@dataclass(frozen=True)
+class FitParameters(Parameters):
+    """What every notebook that trains takes: fields of the recipes in place of their own."""
+
+    epochs: int | None = None
+    precision: str | None = None  # "bf16", which a GPU does many times as fast
+    compile: bool = False  # networks go through torch.compile
+
+    @property
+    def changes(self) -> dict:
+        """The fields that are given."""
+        given = {name: getattr(self, name) for name in ("epochs", "precision", "compile")}
+        return {name: value for name, value in given.items() if value not in (None, False)}
+
+
 def read_parameters(settings: type, namespace: dict, cells: Sequence[str] | None = None):
     """Turn the parameters among a notebook's variables into `settings`, a frozen dataclass.
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 
 from ..errors import BadInput, CannotWrite
-from ..progress import progress
+from ..progress import log, progress
 from . import source, store, watch
+from .merging import difference, disagreement
 from .store import (
     Record,
     all_records,
@@ -97,6 +98,8 @@ def recorded(
         done = store.new_record(kind, key, full, values, start, **how)
         rival = store.write_record(done, found)
         if run != "again" and rival is not None and is_current(rival) and made_with(rival, compute):
+            if other := difference(rival.values, done.values):
+                print(disagreement(rival, done, other), file=log(), flush=True)
             done = rival  # another process did the same run meanwhile, and a page may name its record already
         elif rival is not None:
             store.write_record(done, rival)

@@ -313,7 +313,13 @@ def hardware() -> dict:
     import torch
 
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
-    return {"cpu": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(), "gpu": gpu}
+    found = {"cpu": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(), "gpu": gpu}
+    if gpu:  # whether float32 is shortened to nineteen bits there
+        found["tf32"] = {
+            "matrix products": torch.backends.cuda.matmul.allow_tf32,
+            "convolutions": torch.backends.cudnn.allow_tf32,
+        }
+    return found
 
 
 @functools.cache

@@ -94,7 +94,9 @@ def hook(frame, event, arg) -> None:
 
 def is_ours(code: types.CodeType) -> bool:
     """Whether a code object is of this package or of a notebook's cell."""
-    name = code.co_filename
+    name, dynamo = code.co_filename, sys.modules.get("torch._dynamo.convert_frame")
+    if dynamo is not None and (code in dynamo.output_codes or code.co_name.startswith("torch_dynamo_resume_in")):
+        return False  # torch.compile's own, under the name and in the file of the function that it stands for
     if name.startswith(ROOT):
         return not source.is_silent_module(name[len(ROOT) :].removesuffix(".py").replace("/", "."))
     return "ipykernel" in name or name.startswith("<ipython-input")

@@ -15,6 +15,7 @@ from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
 from ..data.tasks import SPLITS, load_task
 from ..models.loading import load_backbone
+from ..studies.forecast import checkpoint_bytes
 from .tables import code, table
 
 
@@ -100,6 +101,7 @@ def timm_facts(group: str, name: str) -> str:
     count = sum(part.numel() for part in network.model.parameters()) - sum(heads)
     facts = {
         "parameters without the classifier": f"{count:,}",
+        "size": f"{checkpoint_bytes(name) / 1e6:,.1f} MB, four bytes a parameter",
         "input": f"{network.image_size} x {network.image_size}, mean {network.mean}, std {network.std}",
         "pooling": getattr(network.model, "global_pool", "avg") if network.is_vit else "mean of all places",
         "from": said.hf_hub_id or said.url,

@@ -17,7 +17,9 @@ from ..training.recipe import Recipe
 from .forecast import Fetch, checkpoint_files, data_files, speed_of
 from .grids import Cast, cast
 from .lab import rate_name
+from .mask_forecast import mask_operations
 from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_runs, runs_of, told
+from .segmentation import content
 
 ALL = "all"  # the row of all artifacts together
 
@@ -58,24 +60,25 @@ class Budget:
         return json.dumps(content, indent=1)
 
 
-def plan(*ids: str, profile: str = "paper", data_dir: str | Path | None = None, device: str | None = None) -> Budget:
+def plan(*ids: str, profile: str = "paper", data_dir=None, device: str | None = None, precision: str | None = None) -> Budget:
     """What artifacts take: runs, those recorded, bytes to fetch, hours of a device, and the command.
 
     Args:
         ids: such as "spt.table-3"; none: all.
         data_dir: a folder of data sets; only what is there is planned.
         device: of devices.yaml, or "measured"; None: see `forecast.speed_of`.
+        precision: "float32" or "bf16", in place of the recipes' own.
 
     Raises:
         BadInput: an unknown artifact, profile or device, or a folder that is not there.
     """
-    speed, actors = speed_of(device), there(cast(profile), data_dir)
+    speed, actors = speed_of(device, precision), there(cast(profile), data_dir)
     folder = None if data_dir is None else Path(data_dir)
     runs = {id: runs_of(cells_of(id, actors=actors)) for id in ids or artifacts()}
     together = {run.key: run for found in runs.values() for run in found}
     done = recorded(together.values())
     masks = {id: mask_runs(id, profile) for id in runs}
-    hours = {key: None for found in masks.values() for key in found}  # their operations are not counted
+    hours = {key: speed.hours_of(mask_operations(key, profile)) for found in masks.values() for key in found}
     hours = Hours(done, hours | {key: speed.hours(run) for key, run in together.items() if key not in done})
     files = {id: to_fetch(id, runs[id], actors, folder) for id in runs}
     keys = {id: [run.key for run in runs[id]] + masks[id] for id in runs}
@@ -127,6 +130,7 @@ def to_fetch(id: str, runs: list[Planned], actors: Cast, folder: Path | None) ->
     if not quick:
         tasks += entry.data
         networks += [actors.backbones[part] for part in entry.networks if part in actors.backbones]
+        networks += [content()["profiles"]["paper"]["backbone"]] if entry.masks else []
     return data_files(tasks, folder) + checkpoint_files(networks)
 
 
@@ -189,7 +193,7 @@ def text(budget: Budget) -> str:
     )
     with contextlib.redirect_stdout(out):
         print(shown.to_string(index=False, justify="left"))
-        print(f"hours: {budget.how}")
+        print(f"hours: {budget.how}; bytes of a checkpoint: four a parameter")
         for row in budget.rows if len(budget.rows) <= 5 else ():
             print(f"{row.artifact} is made by {told(artifact(row.artifact))}: {row.command}")
             print(f"{row.artifact}: {row.note}" if row.note else "", end="\n" if row.note else "")

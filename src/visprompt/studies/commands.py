@@ -36,7 +36,9 @@ def study(args) -> None:
         raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds) or 'nothing'!r}.")
     names = args.names or list(studies())
     share(args.part)
-    changes, usual = {} if args.epochs is None else {"epochs": args.epochs}, args.recipe or args.profile
+    changes = {"epochs": args.epochs, "precision": args.precision, "compile": args.compile or None}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    usual = args.recipe or args.profile
     actors = cast_for(usual, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods)
     failed, done = [], 0
     check_cells([name for name in args.names if "." not in name], actors, args.data_dir)
@@ -70,7 +72,7 @@ def plan(args) -> None:
     """What artifacts take: runs, those recorded, bytes to fetch, GPU hours, and the command for each."""
     from . import budget
 
-    found = budget.plan(*args.artifacts, profile=args.profile, data_dir=args.data, device=args.device)
+    found = budget.plan(*args.artifacts, profile=args.profile, data_dir=args.data, device=args.device, precision=args.precision)
     if args.format == "csv":
         found.frame().to_csv(sys.stdout, index=False)
     else:
@@ -82,7 +84,7 @@ def batches(args) -> None:
     from .batches import batches, planned_runs, write_jobs
     from .forecast import speed_of
 
-    runs, speed = planned_runs(args.artifacts, args.profile, args.data), speed_of(args.device)
+    runs, speed = planned_runs(args.artifacts, args.profile, args.data), speed_of(args.device, args.precision)
     hours = {run.key: speed.hours(run) for run in runs}
     jobs = batches(runs, lambda run: args.minutes if hours[run.key] is None else 60 * hours[run.key], args.minutes)
     given = {"data_dir": args.data, "weights": args.weights, "artifacts": args.artifacts or None}
@@ -131,6 +133,20 @@ def keep(args) -> None:
         print(f"{number} are not: {why}", file=sys.stderr)
     if refused and not count:
         raise BadInput("no record was kept.")
+
+
+def merge(args) -> None:
+    """Add the records of another machine's build/records to this one's; a run that both have must agree."""
+    from pathlib import Path
+
+    from ..records.merging import merge
+
+    found = merge(Path(args.folder))
+    print(f"{found.added} records are added, {found.there} were here already")
+    for line in found.refused:
+        print(line, file=sys.stderr)
+    if found.refused:
+        raise BadInput(f"{len(found.refused)} records are refused; see above.")
 
 
 def renew(args) -> None:
@@ -192,6 +208,7 @@ DEVICE = ("--device", {"default": "cpu", "help": "cpu or cuda"})
 FILES = ("--weights", {"nargs": "+", "default": [], "metavar": "NAME=FILE", "help": "weights that have no address"})
 FOLDER = ("--data-dir", {"help": "folder of the tasks that are not embedded"})
 FORMAT = ("--format", {"choices": ["table", "csv", "json"], "default": "table"})
+PRECISION = ("--precision", {"choices": ["float32", "bf16"], "help": "in place of the recipe's"})
 COMMANDS = {  # function -> its options
     bench: [
         ("--repeats", {"type": int, "default": 5, "help": "timed rounds (5)"}),
@@ -211,6 +228,8 @@ COMMANDS = {  # function -> its options
         PROFILE,
         ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),
+        PRECISION,
+        ("--compile", {"action": "store_true", "help": "networks go through torch.compile"}),
         ("--backbone", {"help": "plays the supervised one, and no other is used"}),
         ("--weights", {"nargs": "+", "default": ["pretrained"], "help": "a weights file for it, or NAME=FILE for several"}),
         FOLDER,
@@ -221,6 +240,7 @@ COMMANDS = {  # function -> its options
         ("--profile", {"default": "paper"}),
         ("--data", {"metavar": "FOLDER", "help": "a folder of data sets; plan only what is there"}),
         ("--device", {"help": "of data_manifests/devices.yaml, or measured: what visprompt bench timed here"}),
+        PRECISION,
         FORMAT,
     ],
     batches: [
@@ -229,6 +249,7 @@ COMMANDS = {  # function -> its options
         ("--minutes", {"type": float, "default": 30, "help": "that a job may take (30)"}),
         ("--data", {"metavar": "FOLDER", "help": "a folder of data sets; only what is there is run"}),
         ("--device", {"help": "whose hours count, as of visprompt plan"}),
+        PRECISION,
         ("--out", {"help": "where to write the list; none: only say how many"}),
         FILES,
     ],
@@ -238,7 +259,7 @@ COMMANDS = {  # function -> its options
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
         PROFILE,
         ("--iterations", {"type": int, "help": "in place of the recipe's"}),
-        ("--precision", {"choices": ["float32", "bf16"], "help": "in place of the recipe's"}),
+        PRECISION,
         ("--weights", {"default": "pretrained", "help": "a file for the backbone"}),
         FOLDER,
         DEVICE,
@@ -248,6 +269,7 @@ COMMANDS = {  # function -> its options
         ("--rates", {"nargs": "+", "type": float, "default": [], "help": "those to try; five or, of a new method, seven"}),
     ],
     keep: [("--kind", {"help": "only records of this kind, such as tune or cost"})],
+    merge: [("folder", {"help": "the other machine's build/records"})],
     renew: [("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}), FILES, FOLDER],
     runs: [
         ("--kind", {"help": "such as tune or cost"}),

@@ -16,7 +16,7 @@ from .lab import rate_name
 from .plan import conditions
 
 LISTED = ("vtab-1k", "fgvc")  # benchmarks whose split only their lists name; of others the data set is split by its authors
-FREE = ("precision", "cache_gib")  # fields of a recipe that change how a run is computed, not which run it is
+FREE = ("precision", "compile", "cache_gib")  # fields of a recipe that change how a run is computed, not which run it is
 
 
 def of_records(records: Sequence[Record], paper: str, narrowed: str = "") -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import timm
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -134,12 +135,17 @@ class Speed:
 
     def hours(self, run: Planned) -> float | None:
         """Hours of a run; None where no manifest says how many images there are."""
-        found = operations(run)
-        return None if found is None else found / self.by_precision[lab_of(run.recipe).recipe(run.run).precision] / 3600
+        return self.hours_of(operations(run), lab_of(run.recipe).recipe(run.run).precision)
+
+    def hours_of(self, work: float | None, precision: str = "float32") -> float | None:
+        """Hours of so many operations; None of None."""
+        return None if work is None else work / self.by_precision[precision] / 3600
 
 
-def speed_of(device: str | None) -> Speed:
+def speed_of(device: str | None, precision: str | None = None) -> Speed:
     """A device of devices.yaml at its peak; None: this machine's bench where there is one of a GPU, else an H200.
+
+    With a precision all runs are taken to be in it.
 
     Raises:
         BadInput: neither a device of the table nor "measured", or nothing was measured here.
@@ -151,8 +157,9 @@ def speed_of(device: str | None) -> Speed:
         if device == "measured":
             raise BadInput("no step times of this machine are kept; time some: visprompt bench --device cuda.")
     entry = table[choose("device", device or "h200", [*table, "measured"])]
-    rates = {name: entry[name] * 1e12 for name in ("float32", "bf16")}
-    return Speed(rates, f"counted operations at the peak of one {entry['title']}, so the least that it can take")
+    rates = {name: entry[precision or name] * 1e12 for name in ("float32", "bf16")}
+    told = f"counted operations at the peak of one {entry['title']} in {precision or 'the precision of each recipe'}"
+    return Speed(rates, f"{told}, so the least that it can take")
 
 
 def measured() -> Speed | None:
@@ -208,8 +215,22 @@ def with_parts(dataset: catalogue.DataSet) -> list[catalogue.DataSet]:
 def checkpoint_files(backbones: Iterable[str]) -> list[Fetch]:
     """The checkpoints of backbones that do not come with this project."""
     outside = [name for name in dict.fromkeys(backbones) if name not in own_networks()]
-    return [Fetch(name, published().get(name, {}).get("bytes")) for name in outside]
+    return [Fetch(name, checkpoint_bytes(name)) for name in outside]
+
+
+@functools.cache
+def checkpoint_bytes(name: str) -> int | None:
+    """Bytes of a published checkpoint that timm fetches: four a parameter, with its classifier; None of others."""
+    if name not in embedded.published():
+        return None
+
+    def compute():
+        with torch.device("meta"):
+            network = timm.create_model(name, num_classes=timm.get_pretrained_cfg(name).num_classes)
+        return {"bytes": sum(4 * part.numel() for part in network.parameters())}
+
+    settings = {"what": "checkpoint", "backbone": name}
+    return (recorded("count", settings, compute, run=False) or recorded("count", settings, compute)).values["bytes"]
 
 
 own_networks = functools.cache(embedded.networks)
-published = functools.cache(embedded.published)

@@ -27,7 +27,9 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     return recorded(
         kind,
         settings,
-        partial(measure_as_asked, measure, ready) if as_asked.asks(ready["recipe"]) else partial(measure, ready),
+        partial(measure_as_asked, measure, ready)
+        if as_asked.asks(ready["recipe"], ready["model"])
+        else partial(measure, ready),
         data=data_of(task.fingerprint, other and other.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],

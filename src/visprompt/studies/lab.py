@@ -22,6 +22,7 @@ from ..records import Record, forget_failure, is_current, record_failure, record
 from ..training.loop import SHARED, data_of, settings_of, tune
 from ..training.protocol import Protocol, protocol, tries
 from ..training.recipe import Recipe, load_recipe, settled
+from .ap_rates import ap_rate
 
 
 @dataclass(frozen=True)
@@ -287,11 +288,14 @@ class Lab:
         return run.settings | self.protocol.per_task.get(run.method, {}).get(run.task, {})
 
     def recipe(self, run: Run) -> Recipe:
-        """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing else."""
-        family = self.backbone(run.backbone, run.scratch).family
+        """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing else; AP has one a block."""
+        backbone = self.backbone(run.backbone, run.scratch)
+        family, rate = backbone.family, run.rate
         changes = self.protocol.of_group(self.group(run.task)) | self.bench.changes | run.changes
-        if run.rate is not None:
-            changes[rate_name(run.method)] = run.rate
+        if rate is None and run.method == "ap":
+            rate = ap_rate(self.bench.recipe, run.settings, family != "resnet", backbone.depth)
+        if rate is not None:
+            changes[rate_name(run.method)] = rate
         return settled(load_recipe(self.bench.recipe, run.method, family != "resnet", **changes), run.method, family)
 
     def prepare(self, run: Run) -> dict:

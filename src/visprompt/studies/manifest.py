@@ -39,7 +39,7 @@ def studies_schema() -> dict:
         "blocks": method(),
         "each_block": listed(method(), uniqueItems=True),
         "prepared_on": either(TEXT, parts),
-        "train_sizes": mapping({}, {"quick": sizes, "paper": named(sizes)}),
+        "train_sizes": mapping({}, {"quick": sizes, "rehearsal": sizes, "paper": named(sizes)}),
     }
     what = {"backbones": parts, "tasks": either(TEXT, parts), "variants": named(variant, 0)}
     study = mapping({"title": TEXT, **what}, {**more, "paper": mapping({}, what | more)})

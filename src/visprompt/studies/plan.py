@@ -145,7 +145,7 @@ def command(id: str, profile: str = "paper") -> str:
         files = sorted({cell.run.backbone for cell in cells_of(id)} & {*embedded.from_files()})  # that have no address
         given = " ".join(f"{file}=FILE" for file in files)
         lines = [f"visprompt study {id} --profile {profile} --data-dir FOLDER" + f" --weights {given}" * bool(given)]
-        if name.partition("_")[0] in written()["shown"]:
+        if name.startswith(tuple(written()["shown"])):
             lines.append(whole + f" -p weights '[{given}]'" * bool(given) + " -p studies '[]'\"")
         return "\n".join(lines + [BENCH] * ("measured" in entry.made))
     if (entry.data or entry.networks) and not quick:
@@ -247,7 +247,7 @@ class Paper(Lab):
         self.read: dict[tuple, Recipe] = {}
 
     def backbone(self, name: str, scratch: bool = False):
-        return SimpleNamespace(family=family_of(name))
+        return SimpleNamespace(family=family_of(name), depth=0)
 
     def joins(self, run: Run) -> bool:
         asked = self.protocol.joins(groups().get(run.task, "other")) and not run.trial

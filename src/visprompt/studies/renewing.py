@@ -134,7 +134,7 @@ def verify(count: int, seed: int = 0, weights: Mapping[str, str] = {}, data_dir:
     rows = []
     for record in progress(random.Random(seed).sample(kept, min(count, len(kept))), "verifying"):
         made = ready(record, weights, data_dir)
-        now = (fit_as_asked if as_asked.asks(made["recipe"]) else fit)(**made)["test"]
+        now = (fit_as_asked if as_asked.asks(made["recipe"], made["model"]) else fit)(**made)["test"]
         s, here = record.settings, {**records.hardware(), **records.versions()}
         other = {**record.hardware, **record.versions}
         notes = [

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from .. import paths
 from ..errors import BadInput
-from ..manifests import load_yaml
 from ..records import Record, run_all
 from .lab import Lab, LabSettings, Run, Usual, rate_name
 
@@ -97,14 +95,3 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
             best[name] = max(zip(trials, records), key=lambda pair: pair[1].values["val"])[0]
     chosen = [(run, best.get(repr(replace(run, seed=0)), run)) for run in runs]
     return [replace(run, rate=like.rate, changes=like.changes) for run, like in chosen]
-
-
-def ap_rates(recipe: str, part: str) -> dict:
-    """AP's learning rates in a recipe, "by_block" or "by_variant"; empty where none were chosen."""
-    return load_yaml(paths.MANIFESTS / "recipes.yaml")[recipe].get("ap_rates", {}).get(part, {})
-
-
-def block_rates(recipe: str, is_vit: bool, depth: int) -> list[float | None]:
-    """AP's learning rate at each block; None, the method's own rate, where none was chosen for this depth."""
-    rates = ap_rates(recipe, "by_block").get("vit" if is_vit else "resnet", [])
-    return rates if len(rates) == depth else [None] * depth

@@ -17,18 +17,18 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from ..chance import stream
 from ..data.originals import WHOLE_CROPS, Known
 from ..data.tasks import Task
-from ..errors import BadInput, choose
+from ..errors import BadInput
 from ..methods import TunedModel, prompts, released
 from ..methods.adapter import Bottleneck
 from .recipe import Recipe
 
-BESIDE = ("head_decay", "spared", "schedule", "dropout", "drop_path", "head_start", "as_released")
+BESIDE = ("head_decay", "spared", "schedule", "dropout", "drop_path", "head_start", "compile", "as_released")
 
 
-def asks(recipe: Recipe) -> bool:
-    """Whether a recipe asks anything that the plain loop does not do."""
+def asks(recipe: Recipe, model: TunedModel) -> bool:
+    """Whether a recipe asks anything that the plain loop does not do, or no more what the model was fitted with."""
     beside = (getattr(recipe, field.name) != field.default for field in fields(recipe) if field.name in BESIDE)
-    return recipe.augmentation in WHOLE_CROPS or any(beside)
+    return recipe.augmentation in WHOLE_CROPS or any(beside) or bool(released.form_of(model))
 
 
 @contextmanager
@@ -52,6 +52,8 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
             stack.enter_context(wrapped(model, "reset", lambda reset: started(model, recipe.head_start, reset)))
         for owner, name, wrap in drops(model, recipe):
             stack.enter_context(wrapped(owner, name, wrap))
+        if recipe.compile:
+            stack.enter_context(wrapped(model, "features", compiled))
         yield
 
 
@@ -64,31 +66,19 @@ def check(model: TunedModel, task: Task, recipe: Recipe) -> None:
         raise BadInput(f"dropout is of prompts and of adapters, and {model.slug} has neither; write dropout 0.")
     if recipe.drop_path and not (model.source.is_vit and model.source.opened):
         raise BadInput(f"drop_path is written for timm's standard ViT blocks; for {model.source.name} write 0.")
-
-
-def differences(model: TunedModel, recipe: Recipe) -> list[type]:
-    """The classes of what a recipe wants as released code has it.
-
-    Raises:
-        BadInput: no difference of the method has that name.
-    """
-    known = released.DIFFERENCES.get(model.slug, {})
-    names = [name.strip() for name in recipe.as_released.split(",")] if recipe.as_released else []
-    if names and not known:
-        raise BadInput(f"no difference of {model.slug} can be asked for; leave as_released out of the recipe.")
-    return [known[choose(f"difference of {model.slug}", name, known)] for name in names]
+    if recipe.compile and not (model.source.is_vit and model.source.opened):
+        raise BadInput(f"compile is tried on timm's standard ViT blocks alone; for {model.source.name} write False.")
 
 
 @contextmanager
 def released_form(model: TunedModel, recipe: Recipe) -> Iterator[None]:
-    """The model's method behind the classes of `differences`, for a while."""
-    own, before = type(model.method), differences(model, recipe)
-    if before:
-        model.method.__class__ = type("Method", (*before, own), {"__module__": own.__module__})
+    """The model's method as the recipe wants it of released code; afterwards, what of it is a form stays."""
+    asked = released.named(model.slug, recipe.as_released)
+    released.take(model, asked)
     try:
         yield
     finally:
-        model.method.__class__ = own
+        released.take(model, [kind for kind in asked if issubclass(kind, released.Form)])
 
 
 @contextmanager
@@ -164,6 +154,23 @@ def started(model: TunedModel, how: str, reset):
             model.head.bias.fill_(0.0 if how == "truncated normal" else -math.log(99))  # a class in a hundred
 
     return start
+
+
+def compiled(features):
+    """`features` through torch.compile. It also runs as it is, once with gradients and once without, on one image.
+
+    What is compiled does not run as Python, and a record names the functions that ran.
+    """
+    fast, ran = torch.compile(features), set()
+
+    def through(x):
+        if torch.is_grad_enabled() not in ran:
+            ran.add(torch.is_grad_enabled())
+            with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+                features(x[:1])
+        return fast(x)
+
+    return through
 
 
 def bottlenecks(model: TunedModel) -> list[Bottleneck]:

@@ -17,7 +17,7 @@ def add_commands(commands) -> None:
     action.add_argument("--backbone", default=BACKBONE, help=f"a timm ViT or ResNet, or an embedded one ({BACKBONE})")
     action.add_argument("--epochs", type=int, default=15, help="(15)")
     action.add_argument("--seed", type=int, default=0, help="(0)")
-    action.add_argument("--resize", default="direct", help="direct or crop (direct)")
+    action.add_argument("--resize", default="direct", help="direct or crop, or either with -bicubic behind it (direct)")
     action.add_argument("--weights", **weights)
     action.add_argument("--device", **device)
     action = commands.add_parser("predict", help=predict_pictures.__doc__.split("\n")[0])

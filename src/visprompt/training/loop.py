@@ -24,7 +24,7 @@ def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **mo
     The model then knows its task's class names.
     """
     recipe = with_own_rate(recipe, model)
-    fitting = fit_as_asked if as_asked.asks(recipe) else fit
+    fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
     values = fitting(model, task, recipe, seed, **{"cache": may_cache(model, task, recipe), **more})
     model.task = {"name": task.name, "class_names": list(task.class_names), "image_size": task.size, "resize": task.resize}
     return values
@@ -62,7 +62,7 @@ def tune(
         if not isinstance(value, kind) or isinstance(value, bool):
             raise BadInput(f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see its docstring.")
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
-    fitting = fit_as_asked if as_asked.asks(recipe) else fit
+    fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),

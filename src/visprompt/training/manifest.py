@@ -9,7 +9,7 @@ from ..data.joining import JOINED
 from ..data.tasks import RESIZES
 from ..manifests.schema import COUNT, TEXT, listed, mapping, named, of_hint, one_of, said
 from ..manifests.wording import Fault
-from ..methods import METHODS
+from ..methods import METHODS, released
 from ..methods.manifest import method_settings
 from ..models.loading import STATISTICS
 from ..words import REAL
@@ -70,6 +70,8 @@ def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
             yield from method_settings(path, slug, option, (), ("recipe",))
             for field, value in option.get("recipe", {}).items():
                 yield from said((*path, "recipe", field), lambda one: Recipe(**one), {field: value})
+            names = option.get("recipe", {}).get("as_released", "")
+            yield from said((*path, "recipe", "as_released"), lambda one, slug=slug: released.named(slug, one), names)
 
 
 def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:

@@ -44,7 +44,8 @@ class Recipe:
     dropout: Share = 0.0  # of prompts entering a block, of an adapter's bottleneck (VPT, Gate-VPT, AdaptFormer: 0.1)
     drop_path: Share = 0.0  # of the last block's two branches, rising from 0 at the first (DA-VPT)
     head_start: Literal["small", "truncated normal", "VPT's"] = "small"  # of deviation 0.01; 0.02 (SPT); He's, bias -4.6
-    as_released: str = ""  # what the method does as released code has it: names of `released.DIFFERENCES`, by commas
+    compile: bool = False  # the network goes through torch.compile, which on a GPU saves starts of kernels
+    as_released: str = ""  # what is as released code has it: names of `released.DIFFERENCES`, by commas
 
     def __new__(cls, *args, **given):
         known = [f.name for f in fields(cls)]

@@ -1,0 +1,129 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # AP: on other networks and data
+#
+# Is the gain of an activation prompt {cite}`ap` one of two networks alone, and is its place? The paper repeats its
+# comparison on CLIP and Swin, tries every block on more data sets, and sets VPT's prompts beside AP's block by block.
+#
+# In the quick profile the ViT and the ResNet of this project stand in for the paper's (`trend`); there is no small
+# CLIP and no small Swin, so what is about these is `not run`. Every method has the rate that suited it best on
+# `position`, AP one for every block; [](ap.ipynb) shows all that were tried. Blocks are counted from 0.
+
+# %% tags=["parameters"]
+profile = "quick"
+device = "cpu"
+backbone = None  # plays the profile's ViT; no other backbone is then used
+weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
+tasks = None  # none but these
+methods = None  # slugs; no variants but theirs
+studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
+# only where a backbone, tasks, methods or search is given
+seeds = None  # run and shown here
+kept_seeds = None  # shown where a record has them
+search = None  # these studies search no rates
+data_dir = None  # folder of the tasks that are not embedded
+epochs = None
+precision = None  # "bf16" on a GPU
+compile = False  # True on a GPU
+
+# %% tags=["hide-input", "remove-output"]
+from visprompt import papers
+from visprompt.chapters import ap_others, ap_peft
+from visprompt.chapters.chapter import Chapter
+
+chapter = Chapter.opened("ap_others", globals(), ["ap-others", "ap-layers"])
+page = chapter.page
+WEIGHTS = "The accuracies need the published weights and the data."
+STAR = "mean and range over seeds; star: best on validation, where that was not trained on."
+
+# %% name="runs" tags=["hide-input"]
+layers = chapter.rows("ap-layers")
+chapter.show_left_out()
+
+# %% [markdown]
+# (ap.table-5)=
+# ## Table 5: AP against VP on CLIP and Swin
+#
+# AP is printed above VP on all seven data sets for CLIP's ViT-B/32, and on all but EuroSAT for Swin-B.
+
+# %% name="ap.table-5" tags=["hide-input"]
+rows = chapter.rows("ap-others")
+for _, mine in rows.groupby("backbone", sort=False):
+    ap_peft.show_tuned(chapter, "ap.table-5", mine)
+for word, part in {"clip": "ap-clip", "swin": "swin"}.items():
+    mine = rows[rows.backbone == chapter.cast.backbones.get(part)]
+    chapter.judge(f"ap.table-5.{word}-ap-over-vp", mine, "AP", "VP", on=chapter.of_study("ap-others"), parts=[part])
+printed = papers.published("ap.table-5")
+cells = printed.drop(columns=["architecture", "method", "doubt"]).astype(float)
+gains = cells[printed.method == "AP"].to_numpy() - cells[printed.method == "VP"].to_numpy()
+page.judge(
+    "ap.table-5.gain-range",
+    int(((gains < 0.5) | (gains >= 7)).sum()),
+    evidence="derived",
+    note=f"From the printed cells. The gains go from {gains.min():.2f} to {gains.max():.2f}.",
+)
+page.printed("ap.table-5", "Table 5 as printed")
+chapter.end("ap.table-5", WEIGHTS)
+
+# %% [markdown]
+# (ap.figure-7)=
+# ## Figure 7: Layer effect on CLIP and Swin (caption absent from the text)
+#
+# The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The figure's caption is lost.
+
+# %% name="ap.figure-7" tags=["hide-input"]
+wanted = [chapter.cast.backbones.get(part) for part in ("ap-clip", "swin")]
+rows = layers[layers.backbone.isin(wanted)]
+ap_others.show_blocks(chapter, "ap.figure-7", rows, f"AP by block on CLIP and Swin: {STAR}")
+for word, part in {"clip": "ap-clip", "swin": "swin"}.items():
+    ap_others.judge_preference(chapter, f"ap.figure-7.{word}-prefers-shallow", part, "layers")
+chapter.end("ap.figure-7", WEIGHTS)
+
+# %% [markdown]
+# (ap.figure-a1)=
+# ## Figure A1: Layer preference on more data sets
+#
+# The paper repeats {ref}`Figure 4 <ap.figure-4>` on more data sets, which the text does not name. Whether a prompt
+# comes too late in a deep block depends on the task too: a task that asks for what the network was taught to ignore
+# must be prompted before that is lost.
+
+# %% name="ap.figure-a1" tags=["hide-input"]
+parts = {"vit-prefers-shallow": "supervised", "cnn-prefers-deep": "resnet"}
+if chapter.p.plan == "paper":
+    parts = {"vit-prefers-shallow": "ap-vit", "cnn-prefers-deep": "ap-resnet"}
+rows = layers[layers.backbone.isin([chapter.cast.backbones.get(part) for part in parts.values()])]
+ap_others.show_blocks(chapter, "ap.figure-a1", rows, f"AP by block: {STAR}")
+for claim, part in parts.items():
+    ap_others.judge_preference(chapter, f"ap.figure-a1.{claim}", part, chapter.of_study("ap-layers"))
+chapter.end("ap.figure-a1", "The paper's data sets are not named in the text; more tasks give more panels.")
+
+# %% [markdown]
+# (ap.figure-a2)=
+# ## Figure A2: AP and VPT layer by layer
+#
+# The paper puts VPT's prompts into one block at a time and finds them below AP, with the same preference for layers.
+# VPT at one block is AP by concatenation, but for its prompts' outputs, which are dropped behind the block. AP has
+# one rate for every block, VPT at one block the rate of VPT-Deep, which favours AP.
+
+# %% name="ap.figure-a2" tags=["hide-input"]
+vit = parts["vit-prefers-shallow"]
+rows = layers[layers.backbone == chapter.cast.backbones.get(vit)]
+on = "layers" if chapter.p.plan == "paper" else chapter.of_study("ap-layers")
+rows = rows[rows.task.isin(chapter.cast.playing("layers"))]
+ap_others.show_blocks(chapter, "ap.figure-a2", rows, f"AP and VPT at single blocks: {STAR}", ["ap", "vpt-deep"])
+ap_others.judge_beside_vpt(chapter, vit, on)
+chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weights and the data.")
+
+# %% tags=["remove-output", "remove-input"]
+page.close()

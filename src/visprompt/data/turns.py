@@ -1,0 +1,28 @@
+"""One process at a time on a file of a folder that several machines may share."""
+
+import contextlib
+import errno
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}  # what NFS and Lustre may answer
+
+
+@contextlib.contextmanager
+def turn(path: Path) -> Iterator[bool]:
+    """Be the only process that has a file's lock; a killed one leaves nothing to wait for.
+
+    Yields:
+        whether there is a lock: False on a file system that knows none, where nobody waits for anybody.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            locked = True
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
+            locked = False
+        yield locked

@@ -1,0 +1,75 @@
+"""Runs of other machines: a folder of their records is added to this machine's, without a server between."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import BadInput
+from . import store
+from .store import Record
+
+MEASURED = ("seconds", "memory")  # in the names of values that no two runs have alike
+
+
+@dataclass
+class Merged:
+    """What became of the records of a folder."""
+
+    added: int = 0
+    there: int = 0  # of runs that are here already, with the same values
+    refused: list[str] = field(default_factory=list)  # a line each
+
+
+def merge(folder: Path) -> Merged:
+    """Add the records of another machine's folder to this machine's own.
+
+    Of two records of one run with other values the one that is here stays, unless it alone is of older code; the other is
+    refused, and both are named.
+
+    Raises:
+        BadInput: the folder holds no record.
+        CannotWrite: the disk is full, or the folder cannot be written.
+    """
+    own, found = store.stores()[0], Merged()
+    paths = list(store.files(folder))
+    if not paths:
+        raise BadInput(f"{folder} holds no record; give a folder such as another machine's build/records.")
+    for path in paths:
+        try:
+            record = store.read_record(path)
+        except BadInput as error:
+            found.refused.append(str(error))
+            continue
+        units = store.read_code(folder / "code" / f"{record.code}.json")
+        if units is not None:  # first what the record needs
+            store.write_code(units)
+        place = own / store.place(record.kind, record.settings, record.key)
+        here = store.read_record(place) if place.exists() else None
+        other = here and difference(here.values, record.values)
+        if here is not None and other is None:
+            found.there += 1
+        elif here is None or (store.is_current(record) and not store.is_current(here)):
+            store.write_whole(place, store.as_text(record))
+            found.added += 1
+        else:
+            found.refused.append(disagreement(here, record, other))
+    return found
+
+
+def disagreement(here: Record, other: Record, values: tuple) -> str:
+    """What two records of one run say, in a line."""
+    name, mine, theirs = values
+    about = " ".join(str(here.settings[part]) for part in ("method", "task", "seed") if part in here.settings) or here.kind
+    told = [f"{r.id} ({r.hardware.get('cpu', 'unknown')}, {r.date}) has {v}" for r, v in ((here, mine), (other, theirs))]
+    return f"{about}, {name}: {' and '.join(told)}; the first is here and stays. Delete it, or run it again."
+
+
+def difference(one, other, name: str = "values") -> tuple | None:
+    """The first value that differs, as (name, one, other); None where all that is not a measurement is the same."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = [key for key in {**one, **other} if not any(word in key for word in MEASURED)]
+        pairs = [(key, one.get(key), other.get(key)) for key in names]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(f"{name}[{i}]", a, b) for i, (a, b) in enumerate(zip(one, other, strict=True))]
+    else:
+        return None if one == other else (name, one, other)
+    return next((found for key, a, b in pairs if (found := difference(a, b, key)) is not None), None)
