@@ -99,6 +99,27 @@ def test_a_shared_folder_without_locks_that_shows_files_late_loses_no_run(stores
     assert store.read_record(path_of(second, stores[0])) == second == make(3.0)
 
 
+def test_of_two_runs_that_end_in_one_moment_one_record_stands(stores):
+    """Four processes file the same runs in the same moments: all are told of the same record."""
+    code = """
+import sys, time
+from pathlib import Path
+from visprompt import records
+from visprompt.records import store
+start, number = float(sys.argv[1]), int(sys.argv[2])
+store.stores = lambda: [Path(sys.argv[3])]
+for turn in range(20):
+    done = store.new_record("kind", f"{turn:012d}", {"what": "race"}, {"value": number}, 0.0)
+    time.sleep(max(0, start + turn * 0.05 - time.time()))
+    print((store.write_record(done) or done).id)
+"""
+    words = [sys.executable, "-c", code, str(time.time() + 6)]
+    racers = [subprocess.Popen([*words, str(i), str(stores[0])], stdout=subprocess.PIPE, text=True) for i in range(4)]
+    told = [racer.communicate()[0].split() for racer in racers]
+    assert {len(ids) for ids in told} == {20} and len(set(map(tuple, told))) == 1
+    assert {record.id for record in store.all_records(of=[stores[0]])} == set(told[0])
+
+
 def path_of(record, folder):
     return folder / store.place(record.kind, record.settings, record.key)
 

@@ -13,11 +13,11 @@ from datetime import date
 from pathlib import Path
 
 from ..errors import BadInput
+from ..records.turns import turn
 from . import catalogue
 from .catalogue import DataSet, File
 from .downloading import download, remote_size
 from .pictures import reason, shown
-from .turns import turn
 from .unpacking import leftovers, stem, unpack
 
 LOCK = "datasets.lock.json"

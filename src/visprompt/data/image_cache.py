@@ -26,10 +26,10 @@ from PIL import __version__ as pillow
 
 from ..errors import BadInput
 from ..progress import progress
+from ..records.turns import turn
 from . import fine_layouts, full_layouts, pictures, raw_layouts
 from .pictures import pixels, read_picture, reason, shown
 from .stored import Entry, Stored
-from .turns import turn
 
 Picture = Path | Callable[[], np.ndarray | Image.Image]  # a file, or what gives the picture when it is needed
 Item = tuple[Picture, int, str]  # a picture, its label, and what a message says of where it stands

@@ -20,6 +20,7 @@ from ..errors import BadInput, CannotWrite
 from ..paths import REHEARSAL, ROOT
 from ..words import REHEARSED
 from . import source
+from .turns import turn
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,15 @@ def write_record(record: Record, known: Record | None = None) -> Record | None:
         None, or the record that came there since, which then stays.
     """
     path = stores()[0] / place(record.kind, record.settings, record.key)
-    if path.exists():
-        there = read_record(path)
-        if known is None or there.id != known.id:
-            return there
-    write_whole(path, as_text(record))
+    try:
+        with turn(stores()[0] / ".turn"):  # two chapters with the same runs end them in the same moment
+            if path.exists():
+                there = read_record(path)
+                if known is None or there.id != known.id:
+                    return there
+            write_whole(path, as_text(record))
+    except OSError as error:
+        raise cannot_write(path, error) from error
     return None
 
 
@@ -282,10 +287,14 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as error:
         if temporary:
             temporary.unlink(missing_ok=True)
-        raise CannotWrite(
-            f"cannot write {path}: {error.strerror}. Free some space (or mend the folder) and run again; "
-            "finished runs are kept."
-        ) from error
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> CannotWrite:
+    """What to say where a file or a folder cannot be written."""
+    return CannotWrite(
+        f"cannot write {path}: {error.strerror}. Free some space (or mend the folder) and run again; finished runs are kept."
+    )
 
 
 def sweep_parts(store: Path, age: float = 3600) -> None:
