@@ -19,6 +19,8 @@ from visprompt.site.results import read_notebook
 from visprompt.studies import grids
 from visprompt.studies.casting import cast_for
 
+BENCHMARKS = grids.cast("paper").tasks  # VTAB-1k's 19 are its "benchmark", FGVC's five "fine"
+
 WORST = {"claims": 0.12, "row": 60, "short": 900, "words": 120}
 
 
@@ -366,6 +368,18 @@ def test_a_record_of_an_unknown_task_asks_to_choose(comparing):
     comparing.locator("textarea").fill(json.dumps(record))
     assert "choose what comes nearest" in comparing.locator("[aria-live]").inner_text()
     assert not comparing.locator("b, img").count()
+
+
+@pytest.mark.parametrize("task", [*BENCHMARKS["benchmark"], *BENCHMARKS["fine"]])
+def test_a_record_of_every_task_of_the_benchmarks_finds_its_printed_name(comparing, task):
+    """On the papers' own tasks, VTAB-1k's and FGVC's, nobody has to choose."""
+    record = {
+        "kind": "tune",
+        "settings": {"method": "vpt-deep", "task": task, "backbone": "b", "seed": 0},
+        "values": {"test": 50},
+    }
+    comparing.locator("textarea").fill(json.dumps(record))
+    assert f"VPT-Deep on {task}, b" in comparing.locator("[aria-live]").inner_text()
 
 
 def test_maps_are_leafed_through(whole, tab):

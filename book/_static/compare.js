@@ -1,8 +1,8 @@
 // Compare a result: a record or a number beside the accuracies that papers print and kept runs gave.
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-compare").forEach((box) => {
-  const {rows: short, words, methods} = JSON.parse(box.querySelector("script").textContent);
+  const {rows: short, words, methods, tasks} = JSON.parse(box.querySelector("script").textContent);
   const rows = short.map((row) => row.map((cell, place) => place === 3 ? cell : words[cell]));
-  const key = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, "");
+  const key = (text) => String(text).toLowerCase().replace(/[^a-z0-9]/g, "");
   const {bar: controls, field} = vp.bar(), table = vp.make("table"), said = vp.make("p");
   said.setAttribute("aria-live", "polite");
   const pasted = field("record", "Record", vp.make("textarea", {rows: 2, placeholder: "{\"id\": …}"}));
@@ -32,7 +32,7 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
     }
     accuracy.value = values.test;
     const name = methods[settings.method] ?? settings.method;
-    const known = [...data.options].find((option) => key(option.value) === key(settings.task));
+    const known = [...data.options].find((option) => key(option.value) === key(tasks[settings.task] ?? settings.task));
     if (known) { data.value = known.value; choose(); }
     if (!known || ![...method.options].some((option) => option.value === name)) {
       said.textContent = `Nothing is kept or printed for ${name} on ${settings.task} by that name; choose what comes nearest.`;

@@ -20,6 +20,11 @@ STUDIES, SEEDS = ("tasks", "benchmark", "pretraining"), range(5)  # in which a m
 SENSITIVITY = "SPT (sensitivity-aware tuning)"  # another method of the same letters, of which iVPT prints numbers
 PERCENT = 3  # the place of the number in a line
 OTHERWISE = {"linearprobing": "linear-probe", "fullfinetuning": "full-finetune"}  # printed word -> slug
+PRINTED = {  # task -> the papers' name, where letters and digits do not tell
+    "kitti": "KITTI/distance",
+    "dsprites_label_x_position": "dSprites/location",
+    "dsprites_label_orientation": "dSprites/orientation",
+}
 
 
 def key(text: str) -> str:
@@ -68,7 +73,8 @@ def compare(results: dict, root: Path) -> str:
     words = [*dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, str))]  # each once: a third of the bytes
     number = {word: place for place, word in enumerate(words)}
     short = [[cell if place == PERCENT else number[cell] for place, cell in enumerate(row)] for row in rows]
-    given = json.dumps({"rows": short, "words": words, "methods": NAMES}, separators=(",", ":")).replace("<", r"\u003c")
+    given = {"rows": short, "words": words, "methods": NAMES, "tasks": PRINTED}
+    given = json.dumps(given, separators=(",", ":")).replace("<", r"\u003c")
     told = "Without scripts, the same numbers are in the tables of each paper's numbers, and ours in its chapter."
     return f'<div class="vp-compare"><script type="application/json">{given}</script><p>{html.escape(told)}</p></div>'
 
