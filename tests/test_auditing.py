@@ -6,7 +6,7 @@ import shutil
 from dataclasses import asdict, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from visprompt import auditing, manifests, papers, paths
@@ -139,6 +139,7 @@ def test_senses(sense, printed, computed, verdict):
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 3), st.floats(0.001, 0.999))
+@example(-1, 0, 0.25)  # cut off to zero from below
 def test_one_rule_of_rounding(whole, digits, share):
     """A number rounded or cut off stands for itself, to either side of zero; two units away nothing does."""
     unit = 10.0**-digits

@@ -1,5 +1,7 @@
 """What printed digits stand for: one rule for every comparison of a printed number with a computed one."""
 
+import math
+
 EXACT = 1e-9  # float noise
 
 
@@ -12,5 +14,5 @@ def stands_for(printed: float, unit: float, computed: float, slack: float = 0.0)
     """
     if abs(computed - printed) <= unit / 2 + slack + EXACT:
         return "rounded"
-    beyond = computed - printed if printed >= 0 else printed - computed
+    beyond = (computed - printed) * math.copysign(1, printed or computed)  # a printed 0 has either side
     return "cut off" if 0 < beyond < unit + slack - EXACT else ""
