@@ -187,6 +187,7 @@ ASKED = {
     "licence": "the-papers-data-sets-access-licence-size",
     "build_method": "visprompt.methods.build_method",
     "cub_200_2011": "data-cub_200_2011",
+    "CUB-200": "data-cub_200_2011",
     "visprompt claims": "the-papers-numbers-without-running-anything",
     "spt.table-2.largest-gain": "spt.table-2.largest-gain",
 }
@@ -200,6 +201,15 @@ def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):
     path, _, name = first.get_attribute("href").partition("#")
     assert name == ASKED[asked] or path.endswith("status.html")  # the small site has no page for most artifacts
     assert len(first.inner_text()) > len(asked)  # a few words beside the name
+
+
+def test_the_search_knows_a_paper_s_contradicted_claims(whole, tab):
+    tab.goto((whole / "search.html").as_uri() + "?q=SPT contradicted")
+    tab.locator(".vp-places a").first.click()
+    tab.wait_for_url("**/claims.html?paper=SPT&verdict=disagrees")
+    tab.wait_for_selector(".vp-filter select")
+    rows = tab.locator(".vp-filterable tbody tr:visible").all_inner_texts()
+    assert rows and all("SPT" in row and "disagrees" in row for row in rows)
 
 
 def test_the_jump_box_goes_there_by_keyboard(whole, tab):
@@ -221,7 +231,7 @@ def test_every_place_is_there(whole):
     lost = []
     for kind, name, _, address, _ in places:
         path, _, anchor = address.partition("#")
-        page = whole / path
+        page = whole / path.partition("?")[0]
         if (whole / "notebooks" / "spt.html").exists() or not path.startswith("notebooks/"):
             if not page.exists() or (anchor and anchor not in ids(page)):
                 lost.append(f"{kind} {name}: {address}")

@@ -13,12 +13,12 @@
     document.head.append(script);
   });
   // How well a place answers: its whole name or id, the end of its name ("Table A3" of "AP, Table A3"), its start, all words
-  // as words, all words as beginnings.
+  // as words (a claim's name is a sentence, which holds many), all words as beginnings.
   const worth = (place, asked, words) => {
     if (place.key === asked || place.ident === asked) return 100;
     if (place.key.endsWith(` ${asked}`) && place.kind === "artifact") return 90;
     if (place.key.startsWith(`${asked} `)) return 70;
-    if (words.every((word) => ` ${place.key} `.includes(` ${word} `))) return 60;
+    if (place.kind !== "claim" && words.every((word) => ` ${place.key} `.includes(` ${word} `))) return 60;
     if (words.every((word) => place.all.includes(` ${word} `))) return 40;
     return words.every((word) => place.all.includes(` ${word}`)) ? 20 : 0;
   };

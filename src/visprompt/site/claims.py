@@ -106,7 +106,7 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
 
 def list_address(above: str = "", **wanted: str) -> str:
     """The address of the claims explorer with some filters set: paper (its short name), verdict, evidence, weight."""
-    return html.escape(f"{above}claims.html?{urlencode(wanted)}")
+    return f"{above}claims.html?{urlencode(wanted)}"
 
 
 def bar(paper: str, results: dict, above: str = "") -> str:
@@ -120,7 +120,7 @@ def bar(paper: str, results: dict, above: str = "") -> str:
     parts, told = [], []
     for verdict, evidence in order:
         n, words = count[verdict, evidence], {"Paper": short, "Verdict": verdict} | ({"Evidence": evidence} if evidence else {})
-        target = list_address(above, **{name.lower(): word for name, word in words.items()})
+        target = html.escape(list_address(above, **{name.lower(): word for name, word in words.items()}))
         name = html.escape(f"{n} {verdict}" + (f", {evidence}" if evidence and verdict in VERDICTS else ""))
         parts.append(
             f'<a class="vp-part {css(verdict)}" style="flex: {n}" href="{target}" title="{name}">'

@@ -17,7 +17,7 @@ from ..data import catalogue
 from ..methods import method_class
 from ..pages.judging import MATHEMATICS
 from .api_pages import home
-from .claims import is_value
+from .claims import IN_A_BAR, is_value, list_address
 from .tables import printed_name
 
 COMMAND = re.compile(r"(?m)^\$ ([^#\n\\]+?) *(?:# *(.*))?$")
@@ -26,7 +26,7 @@ HEADING = re.compile(r"(?m)^#{1,3} (.+)$")
 
 def places(results: dict, root: Path) -> list[list[str]]:
     """[kind, name, id, address from the front page, a few words] of every artifact, claim, method, ..."""
-    makers = (artifacts, methods, pages, datasets, names, commands, claims)
+    makers = (artifacts, methods, pages, lists, datasets, names, commands, claims)
     return [list(place) for maker in makers for place in maker(results, root)]
 
 
@@ -44,6 +44,15 @@ def claims(results: dict, root: Path) -> Iterator[tuple]:
     for claim in papers.claims():
         said = MATHEMATICS.sub(lambda match: match[1], claim.metric if is_value(claim) else claim.printed or claim.metric)
         yield "claim", said[:120], claim.id, f"claims.html#{claim.id}", results["claims"][claim.id]["verdict"]
+
+
+def lists(results: dict, root: Path) -> Iterator[tuple]:
+    """Every paper's claims of one verdict, at the explorer with its filters set."""
+    for slug, paper in papers.papers().items():
+        found = {results["claims"][claim.id]["verdict"] for claim in papers.claims(slug)}
+        for verdict in (verdict for verdict in IN_A_BAR if verdict in found):
+            also = "contradicted" if verdict == "disagrees" else ""
+            yield "page", f"{paper['short']}, claims: {verdict}", "", list_address(paper=paper["short"], verdict=verdict), also
 
 
 def methods(results: dict, root: Path) -> Iterator[tuple]:
