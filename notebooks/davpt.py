@@ -52,7 +52,7 @@ compile = False  # True on a GPU
 import numpy as np
 import pandas as pd
 
-from visprompt.chapters import davpt, real, segmentation
+from visprompt.chapters import davpt, segmentation, two_legs
 from visprompt.chapters.chapter import PARTS, Chapter
 from visprompt.data.tasks import embedded_tasks
 from visprompt.papers import published
@@ -258,10 +258,12 @@ if len(rows):
 chapter.end("davpt.table-7", "The 19 tasks of VTAB-1k need their images and the published weights.")
 
 # %% [markdown]
-# ## Real weights, real images
+# ## Photographs beside drawn pictures
+#
+# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs and how they were made.
 
 # %% name="real" tags=["hide-input"]
-real.real_images(chapter)
+two_legs.show(chapter, "davpt")
 chapter.show_left_out()
 
 # %% tags=["remove-output", "remove-input"]

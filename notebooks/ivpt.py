@@ -57,7 +57,7 @@ compile = False  # True on a GPU
 import pandas as pd
 
 from visprompt import papers
-from visprompt.chapters import ivpt, real, segmentation
+from visprompt.chapters import ivpt, segmentation, two_legs
 from visprompt.chapters.chapter import Chapter
 from visprompt.measure import counts
 from visprompt.studies import statistics
@@ -238,10 +238,12 @@ why = "The five FGVC sets with a ViT-B/16 need the published weights and the dat
 chapter.end("ivpt.table-9", why)
 
 # %% [markdown]
-# ## Real weights, real images
+# ## Photographs beside drawn pictures
+#
+# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs and how they were made.
 
 # %% name="real" tags=["hide-input"]
-real.real_images(chapter)
+two_legs.show(chapter, "ivpt")
 chapter.show_left_out()
 
 # %% tags=["remove-output", "remove-input"]

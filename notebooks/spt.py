@@ -53,7 +53,7 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
-from visprompt.chapters import real, spt
+from visprompt.chapters import spt, two_legs
 from visprompt.chapters.chapter import PARTS, Chapter
 from visprompt.data.tasks import embedded_tasks
 from visprompt.studies import grids, statistics
@@ -291,10 +291,12 @@ page.printed("spt.table-s4", "Table S4 as printed")
 chapter.end("spt.table-s4", "Needs ViT-B/16 of ImageNet-21k, FGVC and VTAB-1k.")
 
 # %% [markdown]
-# ## Real weights, real images
+# ## Photographs beside drawn pictures
+#
+# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs and how they were made.
 
 # %% name="real" tags=["hide-input"]
-real.real_images(chapter)
+two_legs.show(chapter, "spt")
 chapter.show_left_out()
 
 # %% tags=["remove-output", "remove-input"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from visprompt import records
-from visprompt.chapters import attention_viewer, real, spt, spt_starts
+from visprompt.chapters import attention_viewer, real, spt, spt_starts, two_legs
 from visprompt.chapters import chapter as chapters
 from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
@@ -160,6 +160,19 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
     assert {"batch", "settings", "data", "weights"} <= set(table.columns)  # what the rows differ in is shown
 
 
+@pytest.mark.parametrize("order", [(0.05, 0.01), (0.01, 0.05)])
+def test_of_equal_rates_the_one_with_all_seeds_is_shown(order):
+    """Two rates of a linear probe had one validation accuracy, and the page showed the one that was not taken further."""
+    seeds = {0.05: [0], 0.01: [0, 1, 2]}
+    part = [
+        SimpleNamespace(settings={"method": "vpt-deep", "seed": seed, "recipe": {"learning_rate": rate}}, values={"val": 73.0})
+        for rate in order
+        for seed in seeds[rate]
+    ]
+    best, tried = real.at_best_rate(sorted(part, key=lambda record: record.settings["seed"]))
+    assert [record.settings["seed"] for record in best] == [0, 1, 2] and tried == 2
+
+
 def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
     """A kept record of a run."""
     key = records.key_of("tune", settings, data, weights)
@@ -174,6 +187,55 @@ def shown(monkeypatch, chapter, call=None):
         monkeypatch.setattr(f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", "")))
     (call or (lambda: real.real_images(chapter)))()
     return "".join(found)
+
+
+def runs_of(tests):
+    """Rows for `two_legs`: {variant: {task: a test accuracy for every seed}}."""
+    rows = [
+        {"backbone": "b", "task": task, "train_size": 100, "seed": seed, "variant": variant, "test": test, "record": None}
+        for variant, tasks in tests.items()
+        for task, values in tasks.items()
+        for seed, test in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+UP = {"SPT-Deep": {"x": [60, 61, 62], "y": [70, 71, 72]}, "VPT-Deep": {"x": [50, 50.5, 53], "y": [60, 61.5, 62]}}
+DOWN = {"SPT-Deep": UP["VPT-Deep"], "VPT-Deep": UP["SPT-Deep"]}
+MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}  # above with one seed, below with others
+
+
+@pytest.mark.parametrize(
+    ("drawn_runs", "photographs", "said"),
+    [
+        (UP, UP, "both agree with the paper"),
+        (DOWN, DOWN, "both differ"),
+        (UP, DOWN, "legs differ"),
+        (UP, MIXED, "open"),
+        ({"VPT-Deep": UP["VPT-Deep"]}, UP, "one leg alone"),
+        (UP, {"SPT-Deep": {"x": [60]}, "VPT-Deep": {"x": [50]}}, "open"),  # one seed has no interval
+    ],
+)
+def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photographs, said):
+    monkeypatch.setattr(two_legs, "photographs", lambda: runs_of(photographs))
+    (leg,) = two_legs.legs(SimpleNamespace(rows=lambda study, part: runs_of(drawn_runs)), ["spt"])
+    assert (leg.better, leg.worse, leg.said) == ("SPT-Deep", "VPT-Deep", said)
+    assert two_legs.table([leg]).together.tolist() == [said]
+    assert "inf" not in two_legs.told(leg.photographs)
+    two_legs.figure([leg])
+
+
+def test_what_is_compared_is_a_variant_of_both_studies():
+    studies = chapters.grids.studies()
+    for study, pairs in two_legs.COMPARED.values():
+        for name in (study, "real"):
+            assert {one for pair in pairs for one in pair} <= set(studies[name]["variants"])
+
+
+def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
+    """Else a mean would run over what differs in more than the seed."""
+    frame = two_legs.photographs()
+    assert not frame.duplicated(["variant", "task", "seed"]).any()
 
 
 def test_a_task_that_no_variant_learned_is_named():

@@ -60,12 +60,18 @@ def alike(kept: list[records.Record]) -> list[list[records.Record]]:
 
 
 def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], int]:
-    """(those with the rate that did best on validation with the first seed, how many rates were tried)."""
+    """(those with the rate that did best on validation with the first seed, how many rates were tried).
+
+    Of rates that did equally well it is the one that the other seeds were run with.
+    """
     field = rate_name(part[0].settings["method"])
-    tried = [record for record in part if record.settings["seed"] == part[0].settings["seed"]]
-    rate = max(tried, key=lambda record: record.values["val"]).settings["recipe"][field]
-    best = [record for record in part if record.settings["recipe"][field] == rate]
-    return best, len({record.settings["recipe"][field] for record in tried})
+    with_rate = {}
+    for record in part:
+        with_rate.setdefault(record.settings["recipe"][field], []).append(record)
+    first = part[0].settings["seed"]
+    val = {rate: r.values["val"] for rate, mine in with_rate.items() for r in mine if r.settings["seed"] == first}
+    best = max(val, key=lambda rate: (val[rate], len(with_rate[rate])))
+    return with_rate[best], len(val)
 
 
 def row(best: list[records.Record], tried: int) -> dict:

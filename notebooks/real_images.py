@@ -1,0 +1,67 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # On real images
+#
+# The other pages fit small networks to small drawn pictures. This one takes a published ViT-Tiny and photographs
+# ([](../data.md) has the data sets) through the same methods, and sets both legs side by side: what a paper prints
+# above what, here and there. The photographs are 112 pixels wide and a run sees 400 or 800 of them ten times, so a
+# number here compares with no published one, and a direction that holds on both legs is still no verdict on a paper.
+
+# %% tags=["parameters"]
+profile = "quick"
+device = "cpu"
+backbone = None
+weights = "pretrained"
+tasks = None
+methods = None
+studies = None
+seeds = None
+kept_seeds = None
+search = None
+data_dir = None
+epochs = None
+precision = None  # "bf16" on a GPU
+compile = False  # True on a GPU
+
+# %% tags=["hide-input", "remove-output"]
+from visprompt.chapters import real, two_legs
+from visprompt.chapters.chapter import Chapter
+
+chapter = Chapter.opened("real_images", globals(), ["benchmark", "ap-layers"], no_paper=True)
+page = chapter.page
+
+# %% [markdown]
+# ## Two legs
+#
+# A thick line is the interval for other seeds on the tasks that were run, and whether the legs agree goes by it. A thin
+# line, where three tasks or more allow one, is for other tasks too.
+
+# %% name="two-legs" tags=["hide-input"]
+found = two_legs.legs(chapter)
+if found:
+    two_legs.present(chapter, found, two_legs.figure(found), "two-legs")
+    two_legs.present(chapter, found, two_legs.table(found), "two-legs")
+
+# %% [markdown]
+# ## All runs
+#
+# Every method has three rates, the same multiples of its own rate in the quick profile, and takes the one with the
+# best validation accuracy for seed 0. The validation images are those of the lists; the test images choose nothing.
+
+# %% name="real" tags=["hide-input"]
+real.real_images(chapter)
+chapter.show_left_out()
+
+# %% tags=["remove-output", "remove-input"]
+page.close()
