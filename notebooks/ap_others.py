@@ -39,7 +39,7 @@ compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
 from visprompt import papers
-from visprompt.chapters import ap_others, ap_peft
+from visprompt.chapters import ap_others, ap_peft, two_legs
 from visprompt.chapters.chapter import Chapter
 
 chapter = Chapter.opened("ap_others", globals(), ["ap-others", "ap-layers"])
@@ -124,6 +124,14 @@ rows = rows[rows.task.isin(chapter.cast.playing("layers"))]
 ap_others.show_blocks(chapter, "ap.figure-a2", rows, f"AP and VPT at single blocks: {STAR}", ["ap", "vpt-deep"])
 ap_others.judge_beside_vpt(chapter, vit, on)
 chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weights and the data.")
+
+# %% [markdown]
+# ## Photographs beside drawn pictures
+#
+# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs and how they were made.
+
+# %% name="real" tags=["hide-input"]
+two_legs.show(chapter, "ap")
 
 # %% tags=["remove-output", "remove-input"]
 page.close()
