@@ -19,6 +19,7 @@ from sites import ROOT, call, document, ids, pages
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
 from visprompt.site import build, chapters, front, manifest_pages, record_pages
+from visprompt.site import claims as site_claims
 
 
 def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
@@ -429,3 +430,12 @@ def test_the_page_of_a_record_counts_what_is_too_long_to_show():
     maps, loss = [[[0.5] * 600] * 2] * 2, [0.1] * 40
     assert record_pages.counted(maps) == "2,400 numbers, which the record's file in book/records has"
     assert record_pages.counted(loss) == loss and record_pages.counted([]) == [] and record_pages.counted("word") == "word"
+
+
+def test_no_two_claims_of_a_page_s_beginning_read_alike():
+    alike = {}
+    for claim in papers.claims():
+        alike.setdefault((claim.artifact.split(".")[0], site_claims.statement(claim)), []).append(claim)
+    for group in alike.values():
+        assert len({chapters.apart(claim, group) for claim in group}) == len(group)
+    assert any(len(group) > 1 for group in alike.values())

@@ -10,7 +10,7 @@ from .. import papers
 from ..pages.judging import found_text
 from ..words import WEIGHTS
 from . import claims, front, number_pages
-from .tables import badge, table
+from .tables import badge, printed_name, table
 
 LABEL = re.compile(r"(?m)^\(([a-z]+\.[a-z0-9-]+)\)=$")
 TITLE = re.compile(r"(?m)^# .*$")
@@ -135,6 +135,18 @@ def first_table(asked: list[papers.Claim], results: dict) -> str:
     rows = []
     for claim in asked:
         found = results["claims"][claim.id]
-        where = f'<a href="../claims.html#{html.escape(claim.id)}"><span class="vp-clamp">{claims.statement(claim)}</span></a>'
+        said = claims.statement(claim) + apart(
+            claim, [one for one in asked if claims.statement(one) == claims.statement(claim)]
+        )
+        where = f'<a href="../claims.html#{html.escape(claim.id)}"><span class="vp-clamp">{said}</span></a>'
         rows.append([where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])])
     return table(["What the paper says", "Printed, or asked", "Ours", "Verdict"], rows, kind="vp-core-claims vp-cards")
+
+
+def apart(claim: papers.Claim, alike: list[papers.Claim]) -> str:
+    """What tells a claim from others in the same words: the end of its id, with its artifact where several ids end so."""
+    if len(alike) == 1:
+        return ""
+    ends = {one.id.rpartition(".")[2] for one in alike}
+    own = claim.id.rpartition(".")[2].replace("-", " ")
+    return f" ({own})" if len(ends) == len(alike) else f" ({printed_name(papers.artifacts().loc[claim.artifact])}, {own})"
