@@ -54,6 +54,14 @@ if found:
     two_legs.present(chapter, found, two_legs.table(found), "two-legs")
 
 # %% [markdown]
+# ## Sixteen bits
+#
+# On a GPU the runs would be done in bf16. The same seeds in both precisions say what that does to an accuracy.
+
+# %% name="precisions" tags=["hide-input"]
+two_legs.show_precisions(chapter)
+
+# %% [markdown]
 # ## All runs
 #
 # Every method has three rates, the same multiples of its own rate in the quick profile, and takes the one with the

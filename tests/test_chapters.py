@@ -225,6 +225,29 @@ def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photogr
     two_legs.figure([leg])
 
 
+def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):
+    """A run at another rate is no partner."""
+
+    def photographs(precision):
+        rate, tests = (0.1, [70, 71, 72]) if precision == "bf16" else (0.1, [71, 71, 71])
+        frame = pd.concat([runs_of({"VPT-Deep": {"x": tests}}), runs_of({"AP": {"x": tests}})], ignore_index=True)
+        frame["record"] = [
+            SimpleNamespace(
+                id=str(i), settings={"method": "vpt-deep", "recipe": {"learning_rate": rate + i // 3 * (precision == "bf16")}}
+            )
+            for i in range(len(frame))
+        ]
+        return frame
+
+    monkeypatch.setattr(two_legs, "photographs", photographs)
+    tables = []
+    monkeypatch.setattr(chapter.page, "present", lambda table, **more: tables.append((table, more)))
+    two_legs.show_precisions(chapter)
+    ((table, more),) = tables
+    assert table.method.tolist() == ["VPT-Deep"] and table.seeds.tolist() == [3] and len(more["records"]) == 6
+    assert table["bf16 − float32: points"].item().startswith("+0.0 [-2.5, +2.5]")
+
+
 def test_what_is_compared_is_a_variant_of_both_studies():
     studies = chapters.grids.studies()
     for study, pairs in two_legs.COMPARED.values():

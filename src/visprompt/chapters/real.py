@@ -30,7 +30,7 @@ def real_images(chapter: Chapter) -> None:
     if best:
         table = pd.DataFrame([row(*found) for found in best])
         cells = table.groupby(["task", "method"])
-        plain = [name for name in ("settings", "batch", "data", "weights") if cells[name].nunique().max() == 1]
+        plain = [name for name in ("settings", "batch", "precision", "data", "weights") if cells[name].nunique().max() == 1]
         used = [record for records_, _ in best for record in records_]
         norms = [record.settings["normalisation"] for record in used]
         pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
@@ -84,6 +84,7 @@ def row(best: list[records.Record], tried: int) -> dict:
         "pixels": s["image_size"],
         "epochs": s["recipe"]["epochs"],
         "batch": s["recipe"]["batch_size"],
+        "precision": s["recipe"].get("precision", "float32"),
         "training images": s["train_size"],
         "data": best[0].data,
         "weights": best[0].weights,

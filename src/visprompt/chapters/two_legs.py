@@ -14,6 +14,7 @@ from ..errors import BadInput
 from ..pages import plots
 from ..studies import grids
 from ..studies.fair import listed
+from ..studies.lab import rate_name
 from ..studies.statistics import Gain, gain
 from ..words import REAL as PROFILE
 from . import real
@@ -59,10 +60,11 @@ def way(found: Gain | None) -> str:
     return "above" if low > 0 else "below" if high < 0 else "open"
 
 
-def photographs() -> pd.DataFrame:
+def photographs(precision: str = "float32") -> pd.DataFrame:
     """A row of every kept run of the study `real`, each method at its best rate, as `studies.statistics.gain` takes them."""
     names = {settings["method"]: variant for variant, settings in grids.studies()["real"]["variants"].items()}
     kept = [r for r in real.kept_rows("tune", backbone=real.REAL) if r.about.get("profile") == PROFILE]
+    kept = [r for r in kept if r.settings["recipe"]["precision"] == precision]
     rows = []
     for part in real.alike(kept):
         for record in real.at_best_rate(part)[0]:
@@ -81,10 +83,10 @@ def legs(chapter: Chapter, names: Sequence[str] = tuple(COMPARED)) -> list[Legs]
     return [leg for leg in found if leg.photographs]
 
 
-def of(frame: pd.DataFrame, better: str, worse: str) -> Gain | None:
+def of(frame: pd.DataFrame, better: str, worse: str, by: str = "variant") -> Gain | None:
     """The gain of one variant over another, None where no task and seed has both."""
     try:
-        return gain(frame, better, worse)
+        return gain(frame, better, worse, by=by)
     except BadInput:
         return None
 
@@ -159,3 +161,27 @@ def present(chapter: Chapter, found: Sequence[Legs], thing: pd.DataFrame | Figur
 def tasks(found: Sequence[Legs]) -> list[str]:
     """The tasks of the photographs that stand behind some comparisons."""
     return sorted({record.settings["task"] for leg in found for record in leg.photographs.records})
+
+
+def show_precisions(chapter: Chapter) -> None:
+    """bf16 above float32 in kept runs of photographs that differ in nothing else, paired by task and seed."""
+    frame = pd.concat([photographs(precision).assign(precision=precision) for precision in ("float32", "bf16")])
+    rates = frame.record.map(lambda record: record.settings["recipe"][rate_name(record.settings["method"])])
+    pairs = {key: of(part, "bf16", "float32", by="precision") for key, part in frame.groupby([frame.variant, rates])}
+    pairs = {key: found for key, found in pairs.items() if found}
+    if not pairs:
+        display(Markdown("No such pair is kept."))
+        return
+    chapter.page.present(
+        pd.DataFrame(
+            [
+                {"method": variant, "rate": rate, "bf16 − float32: points": told(found), "seeds": found.seeds}
+                for (variant, rate), found in pairs.items()
+            ]
+        ),
+        evidence="measured",
+        records=[record for found in pairs.values() for record in found.records],
+        cell="precisions",
+        how=f"{real.REAL}, autocast on a processor; weights and their updates in float32.",
+        caption="Test accuracy with bf16 above that with float32, in points.",
+    )
