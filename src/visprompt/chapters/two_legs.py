@@ -133,7 +133,8 @@ def figure(found: Sequence[Legs]) -> Figure:
     ends = ends[np.isfinite(ends)]  # one seed has no interval
     ax.set(xlim=(min(*ends, 0) - 4, max(*ends, 0) + 4), xlabel="points of test accuracy")
     ax.axvline(0, color="black", lw=0.8)
-    ax.set_yticks(range(len(found)), [f"{leg.better} over {leg.worse}" for leg in found])
+    labels = [f"{leg.better} over {leg.worse}".replace("E2VPT", "E²VPT") for leg in found]
+    ax.set_yticks(range(len(found)), labels)
     ax.set_ylim(len(found) - 0.5, -0.5)
     plots.legend_below(fig, [ax])
     return fig
