@@ -54,6 +54,15 @@ if found:
     two_legs.present(chapter, found, two_legs.table(found), "two-legs")
 
 # %% [markdown]
+# ## AP at every block
+#
+# The question of AP's Figures 2, 4 and A1: where should the one prompt be? On textures, which ImageNet has
+# taught already, and on traffic signs, which are far from it.
+
+# %% name="blocks" tags=["hide-input"]
+two_legs.show_blocks(chapter, "blocks")
+
+# %% [markdown]
 # ## Sixteen bits
 #
 # On a GPU the runs would be done in bf16. The same seeds in both precisions say what that does to an accuracy.

@@ -16,6 +16,7 @@ from ..words import REAL as PROFILE
 from .chapter import Chapter
 
 REAL = grids.cast(PROFILE).backbones["real"]  # a published ViT small enough for a processor
+PLACE = grids.cast(PROFILE).places["real"]  # AP's block in the study `real`; the others are of `real-layers`
 ABOUT = (
     "A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. The splits are not "
     "known to be VTAB-1k's, so these numbers do not compare with published ones. "
@@ -26,7 +27,7 @@ ABOUT = (
 def real_images(chapter: Chapter) -> None:
     """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more."""
     display(HTML(f"<p>{ABOUT}</p>"))
-    best = [at_best_rate(part) for part in alike(kept_rows("tune", backbone=REAL))]
+    best = [at_best_rate(part) for part in alike(of_variants(kept_rows("tune", backbone=REAL)))]
     if best:
         table = pd.DataFrame([row(*found) for found in best])
         cells = table.groupby(["task", "method"])
@@ -57,6 +58,11 @@ def alike(kept: list[records.Record]) -> list[list[records.Record]]:
         same = {**record.settings, "recipe": {**record.settings["recipe"], **searched}, "seed": None}
         found.setdefault(json.dumps([same, record.data, record.weights], sort_keys=True), []).append(record)
     return list(found.values())
+
+
+def of_variants(kept: list[records.Record]) -> list[records.Record]:
+    """Those of the study `real`: of AP at a single block none but its place."""
+    return [record for record in kept if record.settings["method_settings"].get("block", PLACE) == PLACE]
 
 
 def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], int]:
