@@ -239,9 +239,10 @@ ap_peft.show_parameters(page, "ap.table-a4")
 note = "ViT-Large/16 with a 10-way head, as in Table 2."
 for word, count in (("three", 3), ("five", 5)):
     ap_peft.judge_count(page, "ap.table-a4", f"ap-{count}", f"{word}-blocks-parameters", note)
-held = ap_peft.peaks(p.device, run=False)  # [](ap_peft.ipynb) measures them
+held, timed = (measured(p.device, run=False) for measured in (ap_peft.peaks, ap_peft.times))  # by [](ap_peft.ipynb)
 for word, name in {"three": "AP-3", "five": "AP-5"}.items():
     ap_peft.judge_memory(page, f"ap.table-a4.{word}-blocks-memory", held, name, "AP")
+    ap_peft.judge_time(page, f"ap.table-a4.{word}-blocks-time", timed, name, "AP")
 page.printed("ap.table-a4", "Table A4 as printed")
 page.not_run(
     "ap.table-a4",

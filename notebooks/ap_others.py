@@ -16,9 +16,10 @@
 # Is the gain of an activation prompt {cite}`ap` one of two networks alone, and is its place? The paper repeats its
 # comparison on CLIP and Swin, tries every block on more data sets, and sets VPT's prompts beside AP's block by block.
 #
-# In the quick profile the ViT and the ResNet of this project stand in for the paper's (`trend`); there is no small
-# CLIP and no small Swin, so what is about these is `not run`. Every method has the rate that suited it best on
-# `position`, AP one for every block; [](ap.ipynb) shows all that were tried. Blocks are counted from 0.
+# In the quick profile networks of this project stand in for the paper's (`trend`): a ViT and a ResNet, where every
+# method has the rate that suited it best on `position` and AP one for every block ([](ap.ipynb) shows all that were
+# tried); and a Swin of four stages and a ViT trained against captions as CLIP is, where every method, at every block and
+# on every task, takes the best of three rates on validation. Blocks are counted from 0, a Swin's through all stages.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -42,7 +43,7 @@ from visprompt import papers
 from visprompt.chapters import ap_others, ap_peft, two_legs
 from visprompt.chapters.chapter import Chapter
 
-chapter = Chapter.opened("ap_others", globals(), ["ap-others", "ap-layers"])
+chapter = Chapter.opened("ap_others", globals(), ["ap-others", "ap-layers", "ap-layers-others"])
 page = chapter.page
 WEIGHTS = "The accuracies need the published weights and the data."
 STAR = "mean and range over seeds; star: best on validation, where that was not trained on."
@@ -80,14 +81,15 @@ chapter.end("ap.table-5", WEIGHTS)
 # (ap.figure-7)=
 # ## Figure 7: Layer effect on CLIP and Swin (caption absent from the text)
 #
-# The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The figure's caption is lost.
+# The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The figure's caption is lost. What a block
+# costs follows from the architecture; where it is best is tried on the small networks.
 
 # %% name="ap.figure-7" tags=["hide-input"]
-wanted = [chapter.cast.backbones.get(part) for part in ("ap-clip", "swin")]
-rows = layers[layers.backbone.isin(wanted)]
+ap_others.show_costs(chapter, "ap.figure-7")
+rows = chapter.rows("ap-layers-others")
 ap_others.show_blocks(chapter, "ap.figure-7", rows, f"AP by block on CLIP and Swin: {STAR}")
 for word, part in {"clip": "ap-clip", "swin": "swin"}.items():
-    ap_others.judge_preference(chapter, f"ap.figure-7.{word}-prefers-shallow", part, "layers")
+    ap_others.judge_preference(chapter, f"ap.figure-7.{word}-prefers-shallow", part, "layers", "ap-layers-others")
 chapter.end("ap.figure-7", WEIGHTS)
 
 # %% [markdown]

@@ -187,6 +187,8 @@ rows = chapter.rows("ap-ranks")
 ap_peft.show_tuned(chapter, "ap.table-a8", rows)
 for claim, pair in {"rank-10-over-rank-1": ("rank 10", "rank 1"), "rank-50-gain-small": ("rank 50", "rank 10")}.items():
     chapter.judge(f"ap.table-a8.{claim}", rows, *pair, on="full")
+timed = ap_peft.times(p.device, p.measure)
+ap_peft.judge_time(page, "ap.table-a8.rank-50-time-over-rank-10", timed, "LORA, rank 50", "LORA, rank 10")
 chapter.end("ap.table-a8", WHY)
 
 # %% tags=["remove-output", "remove-input"]

@@ -46,8 +46,9 @@ page = chapter.page
 # ## How the backbones were trained
 #
 # All saw the same 60,000 drawn pictures. The masked autoencoders come first: supervised training and MoCo-v3 hardly
-# begin on such small ViTs from a random start, so both start from painted patches, the supervised ones to name 112
-# shapes, MoCo-v3 to tell pictures apart without a label. Their curves, from the logs beside the weights
+# begin on such small transformers from a random start, so all start from painted patches, the supervised ones to name
+# 112 shapes, MoCo-v3 to tell pictures apart without a label, CLIP's to tell which caption is whose ("a small striped red
+# pentagon, above and left, on a green ground", with words left out). The curves, from the logs beside the weights
 # (`make pretrain NAME=…` trains a backbone again and writes its log anew):
 
 # %% name="curves" tags=["hide-input"]
@@ -57,9 +58,9 @@ page.present(
     evidence="trend",
     cell="curves",
     how="From the logs of the pretraining runs, one run each.",
-    caption="Training losses by stage. Supervised: cross-entropy with two extra heads. The supervised micro ViT's first "
-    "stage painted plain pixels, whose loss is on another scale, and is left out.",
-    alt="Three panels of falling training losses: masked autoencoding, MoCo-v3, and supervised training.",
+    caption="Training losses by stage. Supervised: cross-entropy with two extra heads. The first stages of the supervised "
+    "micro ViT and of the Swin painted plain pixels, whose loss is on another scale, and are left out.",
+    alt="Four panels of falling training losses: masked autoencoding, MoCo-v3, captions, and supervised training.",
 )
 
 # %% [markdown]

@@ -1,14 +1,18 @@
 """`make bench`: what takes turns, what is counted, which records are shown. No test asserts a time."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 import visprompt as vp
 from visprompt.__main__ import main
+from visprompt.chapters import ap_peft
 from visprompt.chapters.cost import CostPage
 from visprompt.measure import pairs, task_memory
 from visprompt.measure.pairs import Side
 from visprompt.measure.starts import time_starts
+from visprompt.measure.turns import variants_in_turns
 from visprompt.models.backbones import load_backbone
 from visprompt.pages.parameters import Parameters
 from visprompt.records import store
@@ -78,6 +82,32 @@ def test_every_pair_of_a_gpu_runs_in_its_precision():
                 model, batch = side.build(backbone), pairs.sample_batch(backbone, 2)
                 assert pairs.inference(side, model, batch[0])().dtype == torch.bfloat16
                 pairs.training_step(side, model, *batch)()
+
+
+def test_variants_of_one_method_are_timed_side_by_side(stores):
+    """Settings tell them apart, and a page that only looks finds the record of the same settings alone."""
+    asked = dict(batch_size=2, repeats=3)
+    variants = {"AP": ("ap", {}), "AP-3": ("ap", {"block": [0, 1, 2]})}
+    assert variants_in_turns(MICRO, variants, **asked, run=False) is None
+    record = variants_in_turns(MICRO, variants, **asked)
+    assert {name: len(found["seconds"]) for name, found in record.values.items()} == {"AP": 3, "AP-3": 3}
+    assert variants_in_turns(MICRO, variants, **asked, run=False).id == record.id
+    assert variants_in_turns(MICRO, {"AP": variants["AP"]}, **asked, run=False) is None
+
+
+def test_a_time_is_judged_by_rounds_in_pairs(monkeypatch):
+    """Twice as long in every round is 1 above, however much the rounds differ."""
+    seconds = {"AP": [1.0, 2.0, 3.0], "AP-3": [2.0, 4.0, 6.0]}
+    timed = SimpleNamespace(
+        values={name: {"seconds": found} for name, found in seconds.items()},
+        settings={"batch_size": 2},
+        hardware={"gpu": "", "cpu": "x", "threads": 2},
+    )
+    judged = []
+    page = SimpleNamespace(judge=lambda claim, *values, **told: judged.append((claim, values, told["records"])))
+    ap_peft.judge_time(page, "c", timed, "AP-3", "AP")
+    ap_peft.judge_time(page, "c", None, "AP-3", "AP")
+    assert judged == [("c", (1.0, 1.0, 1.0), [timed])]
 
 
 def test_inference_returns_to_training():

@@ -261,6 +261,38 @@ def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
     assert not frame.duplicated(["variant", "task", "seed"]).any()
 
 
+def photographs_by_block(tasks, blocks):
+    """Rows as `two_legs.photographs` gives them: AP at these blocks, and the linear probe."""
+    same = {"backbone": real.REAL, "train_size": 100, "val": 50.0, "record": None}
+    rows = [
+        {**same, "task": task, "seed": seed, "variant": variant, "block": block, "test": 50.0 - (block or 0) + seed}
+        for task in tasks
+        for seed in range(3)
+        for variant, block in [("Linear probe", None), *((f"ap, block {block}", block) for block in blocks)]
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_ap_by_block_on_photographs_is_shown_where_every_block_is_kept(monkeypatch, chapter):
+    frame = pd.concat([photographs_by_block(["dtd10"], range(12)), photographs_by_block(["gtsrb"], range(5))])
+    monkeypatch.setattr(two_legs, "photographs", lambda every_block: frame)
+    shown = []
+    monkeypatch.setattr(chapter.page, "present", lambda figure, **told: shown.append((figure, told)))
+    two_legs.show_blocks(chapter, "blocks")
+    ((figure, told),) = shown
+    assert len(figure.axes) == 1 and "dtd10: +8.0" in told["how"] and "3 seeds" in told["how"]
+    assert len(told["records"]) == 13 * 3
+    frame, lines = photographs_by_block(["gtsrb"], range(5)), []
+    monkeypatch.setattr(two_legs, "display", lambda thing: lines.append(thing.data))
+    two_legs.show_blocks(chapter, "blocks")
+    assert lines == ["No task has kept runs of AP at every block."] and len(shown) == 1
+
+
+def test_of_ap_at_single_blocks_its_place_alone_is_a_run_of_the_study():
+    kept = [SimpleNamespace(settings={"method_settings": given}) for given in ({}, {"block": real.PLACE}, {"block": 7})]
+    assert real.of_variants(kept) == kept[:2]
+
+
 def test_a_task_that_no_variant_learned_is_named():
     rows = [("letters", "a", 7.0), ("letters", "a", 7.8), ("position", "a", 30.0), ("letters", "b", 7.8), ("dtd10", "a", 1.0)]
     frame = pd.DataFrame([{"task": t, "backbone": b, "variant": "VPT-Deep", "test": v} for t, b, v in rows])

@@ -9,9 +9,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from visprompt.data.drawing import SOURCE_CLASSES, draw
+import visprompt as vp
+from visprompt.data.drawing import SIZE, SOURCE_CLASSES, draw
 from visprompt.errors import BadInput
-from visprompt.models import objectives, pretraining
+from visprompt.models import captions, objectives, pretraining
 from visprompt.models.embedded import build_embedded, networks, weights_file
 
 NAMES = sorted(networks())
@@ -34,8 +35,7 @@ def test_weights_fit_the_builder(name):
     assert all(v.isfinite().all() for v in state.values())
     assert all(v.dtype == torch.float32 for k, v in state.items() if not k.endswith("num_batches_tracked"))
     assert weights_file(name).stat().st_size < 5e6
-    stages = [part for key, part in model.named_children() if key.startswith(("blocks", "layer"))]
-    assert sum(map(len, stages)) >= 8
+    assert len(vp.load_backbone(name).blocks) >= 8
     images = torch.zeros(2, 3, 24, 24)
     assert model.eval()(images).shape == (2, SOURCE_CLASSES)
     assert build_embedded(name, 7).eval()(images).shape == (2, 7)
@@ -47,8 +47,8 @@ def test_report_is_of_this_recipe(name):
     report = json.loads(path.with_suffix(".json").read_text())
     recipe = asdict(pretraining.RECIPES[name])
     assert report["name"] == name and report["recipe"].items() <= recipe.items()  # older logs lack newer fields
-    later = {key: recipe[key] for key in recipe.keys() - report["recipe"].keys()}
-    assert not later or (later["init"], later["moco_epochs"]) == ("", 0)
+    later = recipe.keys() - report["recipe"].keys()
+    assert all(recipe[key] in ("", 0) for key in later if key == "init" or key.endswith("epochs"))  # stages it had not
     with safe_open(path, "pt") as file:
         note = file.metadata()
     assert json.loads(note["recipe"]) == report["recipe"]
@@ -74,14 +74,17 @@ def test_source_accuracy_is_reached_on_new_pictures(name):
     assert stated > 0.7 or "nano" in name  # the quality that the chapters rely on; chance is below 0.01
 
 
-STAGES = ["vit_micro_patch4_24", "vit_micro_patch4_24.mocov3", "vit_nano_patch4_24", "resnet_micro_24"]
+STAGES = [
+    *("vit_micro_patch4_24", "vit_micro_patch4_24.mocov3", "vit_micro_patch4_24.clip", "vit_nano_patch4_24"),
+    *("swin_micro_patch3_24", "resnet_micro_24"),
+]
 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_training_again_repeats(name, tmp_path):
     """Two tiny trainings give the same tensors, learn something, and write both files whole."""
     recipe = pretraining.RECIPES[name]
-    epochs = {key: min(1, getattr(recipe, key)) for key in ("mae_epochs", "moco_epochs", "epochs")}
+    epochs = {key: min(1, value) for key, value in asdict(recipe).items() if key.endswith("epochs")}
     tiny = replace(recipe, images=256, held_out=50, batch=64, **epochs)
     reports = [pretraining.pretrain(name, tiny, folder=tmp_path / str(i)) for i in range(2)]
     file = weights_file(name).name
@@ -118,6 +121,86 @@ def test_painter_sees_only_what_is_not_hidden():
     torch.testing.assert_close(seen[0], seen[1])
 
 
+def test_a_painter_of_windows_sees_only_what_is_not_hidden():
+    """Changing hidden patches changes the target alone: the painted pixels stay as they are."""
+    torch.manual_seed(0)
+    painter = objectives.WindowPainter(build_embedded("swin_micro_patch3_24"), 0.6).eval()
+    assert (painter.squares, painter.hide) == (4, 10)
+    seen = []
+    painter.paint.register_forward_hook(lambda _, __, out: seen.append(out.detach()))
+    images = torch.rand(1, 3, SIZE, SIZE)
+    with torch.no_grad():
+        for where in (slice(0), slice(None, 10), slice(10, None)):  # nothing, what is hidden, what is seen
+            torch.manual_seed(1)
+            squares, changed = torch.rand(1, 16).argsort(1)[0, where], images.clone()
+            for square in squares.tolist():
+                r, c = divmod(square, 4)
+                changed[..., 6 * r : 6 * r + 6, 6 * c : 6 * c + 6] += 1.0
+            torch.manual_seed(1)
+            assert painter(changed) > 0
+    torch.testing.assert_close(seen[0], seen[1])
+    assert (seen[0] - seen[2]).abs().max() > 0.01
+
+
+def test_a_small_swin_is_timms_own_forward_pass():
+    backbone = vp.load_backbone("swin_micro_patch3_24", "pretrained")
+    images = torch.rand(2, 3, SIZE, SIZE)
+    assert backbone.family == "swin" and backbone.depth == 10 and backbone.width == 160
+    with torch.no_grad():
+        wanted = objectives.pooled(backbone.model, images)
+        torch.testing.assert_close(backbone.pool(backbone.run(backbone.stem(images))), wanted)
+
+
+def test_clips_architecture_in_small():
+    """A norm before the blocks, no bias of the patches, quick GELU; and so has the published one by the name of the plan."""
+    for name in ("vit_micro_patch4_24.clip", vp.studies.grids.cast("paper").backbones["ap-clip"]):
+        model = vp.load_backbone(name, device="meta").model
+        assert isinstance(model.norm_pre, torch.nn.LayerNorm) and model.patch_embed.proj.bias is None
+        assert type(model.blocks[0].mlp.act).__name__ == "QuickGELU"
+
+
+def test_captions_say_what_was_drawn():
+    """Places and colours by hand: a white disc above and right on black, and its mirror image in red on blue."""
+    grid = np.arange(SIZE) + 0.5
+    disc = (np.hypot(grid[None] - 15, grid[:, None] - 9) < 4).astype(float)
+    masks = np.stack([disc, disc[:, ::-1]])
+    white = np.repeat(disc[..., None], 3, -1)
+    red = np.stack([masks[1], 0 * masks[1], 1 - masks[1]], -1)
+    said = captions.describe(np.uint8(255 * np.stack([white, red])), np.array([0, 5]), masks)
+    words = [dict(zip(captions.PLACES, row, strict=True)) for row in said.tolist()]
+    colours = [(captions.COLOURS[w["colour"]], captions.COLOURS[w["ground"]]) for w in words]
+    assert colours == [("white", "black"), ("red", "blue")]
+    assert [(w["row"], w["column"], w["size"]) for w in words] == [(0, 2, 0), (0, 0, 0)]
+    assert [(w["shape"], w["fill"]) for w in words] == [(0, 0), (1, 1)]
+    every = captions.describe(*draw("source", 500, seed=3, with_masks=True))
+    assert (every >= 0).all() and (every.max(0) < [*captions.PLACES.values()]).all()
+
+
+def test_captions_are_told_apart_by_the_symmetrised_loss_over_the_batch():
+    """Against a plain loop over pairs; and a word that is left out changes nothing that is read."""
+    torch.manual_seed(0)
+    tower = captions.Captioned(build_embedded("vit_micro_patch4_24.clip")).eval()
+    images = torch.rand(4, 3, SIZE, SIZE)
+    said = torch.from_numpy(captions.describe(*draw("source", 4, seed=3, with_masks=True)))
+    torch.manual_seed(5)
+    loss = tower(images, said)
+    torch.manual_seed(5)
+    left_out = torch.rand(said.shape) < captions.UNSAID
+    left_out[:, tower.always] = False
+    assert left_out.any()
+    read = tower.text(torch.where(left_out, tower.unsaid, said))
+    seen, read = tower.project(objectives.pooled(tower.vit, images)), tower.project_text(read)
+    scores = [[torch.cosine_similarity(a, b, dim=0) / 0.07 for b in read] for a in seen]
+    total = 0.0
+    for lines in (scores, list(zip(*scores, strict=True))):
+        for i, line in enumerate(lines):
+            total += (torch.stack(list(line)).logsumexp(0) - line[i]) / 8
+    torch.testing.assert_close(loss, total, rtol=1e-4, atol=1e-5)
+    other = torch.where(left_out, (said + 1) % tower.unsaid, said)
+    torch.manual_seed(5)
+    torch.testing.assert_close(tower(images, other), loss)
+
+
 def test_augmentation_moves_and_swaps_but_invents_nothing():
     torch.manual_seed(0)
     images = torch.randint(0, 256, (16, 3, 24, 24), dtype=torch.uint8)
@@ -131,6 +214,8 @@ def test_augmentation_moves_and_swaps_but_invents_nothing():
             for x in range(-2, 3)
         ]
         assert any(found)
+    kept = pretraining._augment(images, 0, swap=False)
+    assert torch.equal(kept, images.float())  # captions name the colours
 
 
 def test_normalised_painting_does_not_see_contrast_or_brightness():

@@ -193,11 +193,11 @@ def cost_by_block(backbone: Backbone) -> pd.DataFrame:
     )
 
 
-def block_costs() -> tuple[Record, pd.DataFrame]:
-    """What AP costs at every block of a ResNet-101: the record and its rows, see `cost_by_block`."""
-    resnet = load_backbone("resnet101", device="meta")
-    named = {"what": "AP by block", "backbone": "resnet101"}
-    exact = recorded("count", named, lambda: {"rows": cost_by_block(resnet).to_dict("list")}, made=[resnet])
+def block_costs(name: str = "resnet101") -> tuple[Record, pd.DataFrame]:
+    """What AP costs at every block of an architecture: the record and its rows, see `cost_by_block`."""
+    backbone = load_backbone(name, device="meta")
+    named = {"what": "AP by block", "backbone": name}
+    exact = recorded("count", named, lambda: {"rows": cost_by_block(backbone).to_dict("list")}, made=[backbone])
     return exact, pd.DataFrame(exact.values["rows"])
 
 

@@ -7,16 +7,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..models.backbones import load_backbone
+from ..models.embedded import networks
 from ..pages import plots
 from ..studies.grids import depth_of
+from .ap_layers import block_costs
 from .chapter import Chapter
 
 COLOURS = {"ap": plots.PALETTE["ap"], "vpt-deep": "#0173b2"}  # VPT-Deep's on the other chapters' pages
+LARGE = {"CLIP's ViT-B/32": "vit_base_patch32_clip_quickgelu_224", "Swin-B": "swin_base_patch4_window7_224"}  # of Table 5
 LINES = {"Linear probe": "linear-probe", "NORM-TUNE": "norm-tune", "VP": "vp", "Full fine-tuning": "full-finetune"}
 
 
 def by_block(rows: pd.DataFrame, method: str) -> pd.DataFrame:
-    """Of runs of the study `ap-layers` those of a method at single blocks."""
+    """Of runs at every block those of a method at single blocks."""
     return rows[rows.variant.str.startswith(f"{method}, block ")]
 
 
@@ -45,9 +49,38 @@ def block_grid(rows: pd.DataFrame, methods: Sequence[str] = ("ap",)) -> Figure:
     for line, backbone in zip(axes, backbones, strict=True):
         for ax, task in zip(line, tasks, strict=True):
             block_plot(ax, rows[(rows.backbone == backbone) & (rows.task == task)], methods)
-            ax.set_title(f"{backbone.partition('.')[0]}: {task}", fontsize=9)
+            name = backbone if backbone in networks() else backbone.partition(".")[0]
+            ax.set_title(f"{name}: {task}", fontsize=9)
     fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
     return fig
+
+
+def show_costs(chapter: Chapter, artifact: str) -> None:
+    """Prompt entries and training operations of AP at every block of the paper's two networks, on shapes alone."""
+    lines, used = [], []
+    for printed, name in LARGE.items():
+        record, rows = block_costs(name)
+        shapes = [" × ".join(map(str, shape)) for shape in load_backbone(name, device="meta").shapes()]
+        used.append(record)
+        for shape, part in rows.groupby(rows.block.map(shapes.__getitem__), sort=False):
+            first, last = part.iloc[0], part.iloc[-1]
+            lines.append(
+                {
+                    "network": printed,
+                    "blocks": f"{first.block:.0f} to {last.block:.0f}",
+                    "what enters them": shape,
+                    "prompt entries": f"{first.parameters:,.0f}",
+                    "training FLOPs, % of VP's": f"{100 * first.share:.0f} to {100 * last.share:.0f}",
+                }
+            )
+    chapter.page.show(
+        artifact,
+        pd.DataFrame(lines),
+        evidence="derived",
+        records=used,
+        how="Counted on shapes at 224 pixels, with the last block's class token alone where that is pooled; blocks from 0.",
+        caption="AP by block at the paper's architectures: entries of the prompt, and operations of a training step beside VP's.",
+    )
 
 
 def show_blocks(chapter: Chapter, artifact: str, rows: pd.DataFrame, caption: str, methods: Sequence[str] = ("ap",)) -> None:
@@ -57,14 +90,17 @@ def show_blocks(chapter: Chapter, artifact: str, rows: pd.DataFrame, caption: st
         chapter.show(artifact, block_grid(rows, methods), rows, caption, alt)
 
 
-def means_of(chapter: Chapter, claim: str, part: str, on, methods: Sequence[str]) -> tuple[list[pd.DataFrame], list]:
+def means_of(
+    chapter: Chapter, claim: str, part: str, on, methods: Sequence[str], study: str = "ap-layers"
+) -> tuple[list[pd.DataFrame], list]:
     """Where a claim can be judged, the accuracy of each method: seed and task as rows, blocks as columns; and the records.
 
     Args:
         part: the backbone's, as in studies.yaml.
         on: the tasks that the claim is about.
+        study: whose runs are looked at.
     """
-    rows = chapter.rows("ap-layers", part=part)
+    rows = chapter.rows(study, part=part)
     if not len(rows):
         return [], []
     every = [f"{method}, block {block}" for method in methods for block in range(depth_of(part, chapter.cast))]
@@ -73,9 +109,9 @@ def means_of(chapter: Chapter, claim: str, part: str, on, methods: Sequence[str]
     return (tables, [*found.record]) if len(found) else ([], [])
 
 
-def judge_preference(chapter: Chapter, claim: str, part: str, on) -> None:
+def judge_preference(chapter: Chapter, claim: str, part: str, on, study: str = "ap-layers") -> None:
     """Hold AP in the deepest third of a backbone's blocks, minus the shallowest third, against a claim."""
-    found, used = means_of(chapter, claim, part, on, ["ap"])
+    found, used = means_of(chapter, claim, part, on, ["ap"], study)
     for table in found:
         third = max(1, table.shape[1] // 3)
         lead = table.iloc[:, -third:].mean(axis=1) - table.iloc[:, :third].mean(axis=1)

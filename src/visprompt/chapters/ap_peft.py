@@ -9,12 +9,13 @@ from .. import papers
 from ..data.tasks import group_of
 from ..measure.cost import measured_cost
 from ..measure.counts import printed_counts
+from ..measure.turns import variants_in_turns
 from ..pages import plots
 from ..pages.page import Page
 from ..records import Record
 from ..studies.statistics import group_table
 from .ap import printed_cells
-from .ap_cost import LARGE, batch_size, machine, medians
+from .ap_cost import LARGE, batch_size, machine, medians, ratio
 from .chapter import Chapter
 from .parameters import ChapterParameters
 
@@ -36,6 +37,9 @@ HELD = {  # whose peak memory is measured, each in a process of its own
     "VPT-10": ("vpt-deep", {"prompt_tokens": 10}),
     "VPT-50": ("vpt-deep", {"prompt_tokens": 50}),
 }
+TIMED = {name: HELD[name] for name in ("AP", "AP-3", "AP-5")} | {
+    f"LORA, rank {rank}": ("lora", {"rank": rank}) for rank in (10, 50)
+}  # whose training step is timed in turns
 WEIGHTED = "The plain mean over the tasks, which with 5, 9 and 5 of them is the weighted mean of the groups."
 
 
@@ -147,6 +151,18 @@ def judge_memory(page: Page, claim: str, held: dict[str, Record], a: str, b: str
         first, other = (record.values["peak_mb"] for record in used)
         told = f"{a} {first:,.0f} MiB, {b} {other:,.0f} MiB at batch {used[0].settings['batch_size']}, on {machine(used[0])}."
         page.judge(claim, first / other - 1, evidence="measured", records=used, note=told)
+
+
+def times(device: str, run: bool) -> Record | None:
+    """The record of the training steps of TIMED in turns on ViT-Large/16."""
+    return variants_in_turns(LARGE["vit"], TIMED, batch_size=batch_size("vit", device), repeats=10, device=device, run=run)
+
+
+def judge_time(page: Page, claim: str, timed: Record | None, a: str, b: str) -> None:
+    """Hold how much longer one variant's training step takes than another's against a claim; nothing without a record."""
+    if timed is not None:
+        told = f"A training step at batch {timed.settings['batch_size']}, ten rounds in turns, on {machine(timed)}."
+        page.judge(claim, *ratio(timed, "seconds", a, b), evidence="measured", records=[timed], note=told)
 
 
 def times_table(turns: Record) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from ..data.tasks import embedded_tasks
 from ..models.embedded import networks, weights_file
 from ..studies import grids, statistics
 
-STAGES = {"masked": "masked autoencoding", "contrastive": "MoCo-v3", "supervised": "supervised"}
+STAGES = {"masked": "masked autoencoding", "contrastive": "MoCo-v3", "captions": "captions (CLIP)", "supervised": "supervised"}
 MARKS = {"From scratch": ("x", "#7f7f7f"), "Linear probe": ("o", "#0072b2"), "Full fine-tuning": ("s", "#222222")}
 
 
@@ -21,13 +21,13 @@ def logs() -> dict[str, dict]:
 
 def losses_figure(found: dict[str, dict]):
     """Training losses by stage; painted plain pixels, whose loss is on another scale, are left out."""
-    fig, axes = plt.subplots(1, 3, figsize=(7.4, 3.6))
-    for ax, (stage, title) in zip(axes, STAGES.items(), strict=True):
+    fig, axes = plt.subplots(2, 2, figsize=(7.4, 5.6))
+    for ax, (stage, title) in zip(axes.flat, STAGES.items(), strict=True):
         for name, log in found.items():
             curve = [row for row in log["curve"] if row["stage"] == stage]
             if curve and not (stage == "masked" and not log["recipe"].get("mae_normalised", False)):
                 ax.plot([row["step"] for row in curve], [row["loss"] for row in curve], label=name, lw=1.2)
-        ax.set(title=title, xlabel="step", ylabel="training loss" if stage == "masked" else "")
+        ax.set(title=title, xlabel="step", ylabel="training loss")
         ax.legend(fontsize=5.5, loc="upper right")
     return fig
 
@@ -42,8 +42,8 @@ def backbones_table(found: dict[str, dict]) -> pd.DataFrame:
         {
             "backbone": name,
             "width": networks()[name]["timm_kwargs"].get("embed_dim", "–"),
-            "epochs: MAE / MoCo / labels": " / ".join(
-                str(log["recipe"].get(key, 0)) for key in ("mae_epochs", "moco_epochs", "epochs")
+            "epochs: painting / MoCo / captions / labels": " / ".join(
+                str(log["recipe"].get(key, 0)) for key in ("mae_epochs", "moco_epochs", "caption_epochs", "epochs")
             ),
             "start": "MAE" if log["recipe"].get("init") else "random",
             "own head, %": percent(log["source_accuracy"]),

@@ -7,6 +7,7 @@ from ..models.backbones import load_backbone
 from ..progress import progress
 from ..records import Record, recorded
 from .cost import measure_speed
+from .pairs import Side, in_turns, sample_batch, training_step
 
 
 def speeds_in_turns(
@@ -43,5 +44,34 @@ def speeds_in_turns(
                 if device.startswith("cuda"):
                     torch.cuda.empty_cache()
         return found
+
+    return recorded("turns", chosen, compute, run=run)
+
+
+def variants_in_turns(
+    backbone: str,
+    variants: dict[str, tuple[str, dict]],
+    *,
+    batch_size: int,
+    repeats: int,
+    device: str = "cpu",
+    run: bool = True,
+) -> Record | None:
+    """Record of a training step of several variants, which may be of one method, on random weights and images.
+
+    Args:
+        variants: name -> slug and settings of the method.
+
+    Returns:
+        A record whose values hold what `pairs.in_turns` returns for each name.
+    """
+    chosen = {"backbone": backbone, "variants": variants, "batch_size": batch_size, "repeats": repeats, "device": device}
+
+    def compute():
+        frozen = load_backbone(backbone, device=device)
+        images, labels = sample_batch(frozen, batch_size)
+        sides = {name: Side(slug, settings) for name, (slug, settings) in variants.items()}
+        steps = {name: training_step(side, side.build(frozen), images, labels) for name, side in sides.items()}
+        return in_turns(steps, repeats, device)
 
     return recorded("turns", chosen, compute, run=run)

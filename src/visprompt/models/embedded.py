@@ -1,4 +1,4 @@
-"""Builds the embedded backbones of data_manifests/backbones.yaml: plain timm models, no weights."""
+"""The embedded backbones of data_manifests/backbones.yaml, by name: plain timm models, and where their weights lie."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ from torch import nn
 from .. import paths
 from ..errors import choose
 from ..manifests import load_yaml
+from .builders import build as build_from
 
 
 def networks() -> dict[str, dict]:
@@ -36,25 +37,6 @@ def build_embedded(name: str, num_classes: int = 112) -> nn.Module:
     """
     known = networks()
     return build_from(known[choose("embedded backbone", name, known)], num_classes)
-
-
-def build_from(entry: dict, num_classes: int = 112) -> nn.Module:
-    """What an entry of the manifest describes, with random weights."""
-    kwargs = dict(entry["timm_kwargs"], num_classes=num_classes)
-    if entry["timm_class"] == "VisionTransformer":
-        from timm.models.vision_transformer import VisionTransformer
-
-        model = VisionTransformer(**kwargs)
-        for block in model.blocks:
-            block.attn.fused_attn = False  # at 37 tokens the plain form is a sixth faster on a CPU, same values
-        return model
-    from timm.models.resnet import BasicBlock, ResNet
-
-    model = ResNet(BasicBlock, **kwargs)
-    # timm's stem shrinks the picture four times; at 24 pixels nothing would be left for the stages to see
-    model.conv1 = nn.Conv2d(3, model.bn1.num_features, 3, padding=1, bias=False)
-    model.maxpool = nn.Identity()
-    return model
 
 
 def weights_file(name: str) -> Path:

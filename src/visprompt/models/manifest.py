@@ -11,7 +11,17 @@ def backbones_schema() -> dict:
     """`backbones.yaml`."""
     vit = mapping(
         {name: COUNT for name in ("img_size", "patch_size", "embed_dim", "depth", "num_heads")},
-        {"class_token": FLAG, "global_pool": one_of(["token", "avg", "max"]), "fc_norm": FLAG},
+        {
+            "class_token": FLAG,
+            "global_pool": one_of(["token", "avg", "max"]),
+            "fc_norm": FLAG,
+            "pre_norm": FLAG,
+            "act_layer": one_of(["gelu", "quick_gelu"]),
+        },
+    )
+    swin = mapping(
+        dict.fromkeys(("img_size", "patch_size", "window_size", "embed_dim"), COUNT)
+        | dict.fromkeys(("depths", "num_heads"), listed(COUNT, 4, 4)),
     )
     resnet = mapping(
         {"layers": listed(COUNT, 4, 4), "channels": listed(COUNT, 4, 4)},
@@ -19,7 +29,7 @@ def backbones_schema() -> dict:
     )
     positive = {"type": "number", "exclusiveMinimum": 0}
     entry = {
-        "timm_class": one_of(["VisionTransformer", "ResNet"]),
+        "timm_class": one_of(["VisionTransformer", "SwinTransformer", "ResNet"]),
         "timm_kwargs": {"type": "object"},
         "image_size": COUNT,
         "mean": listed(NUMBER, 3, 3),
@@ -33,7 +43,7 @@ def backbones_schema() -> dict:
     whole = mapping(entry, {"source_accuracy": SHARE, "probe_accuracy": SHARE})
     whole["allOf"] = [
         {"if": {"properties": {"timm_class": {"const": kind}}}, "then": {"properties": {"timm_kwargs": schema}}}
-        for kind, schema in (("VisionTransformer", vit), ("ResNet", resnet))
+        for kind, schema in (("VisionTransformer", vit), ("SwinTransformer", swin), ("ResNet", resnet))
     ]
     file = {"timm": TEXT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3)}
     known = {"fingerprint": DIGITS}  # of its tensors, as `fingerprint_weights` gives it
@@ -45,12 +55,18 @@ def backbones_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Sizes fit each other; timm says it in a traceback."""
     for name, entry in content["embedded"].items():
         path, size, given = ("embedded", name, "timm_kwargs"), entry["image_size"], entry["timm_kwargs"]
-        if entry["timm_class"] == "VisionTransformer":
-            if given["img_size"] != size:
-                yield Fault((*path, "img_size"), f"{given['img_size']} is given; write {size}, as in image_size.")
-            if given["img_size"] % given["patch_size"]:
-                text = f"{given['patch_size']} is given; write a divisor of img_size, {size}."
-                yield Fault((*path, "patch_size"), text)
-            if given["embed_dim"] % given["num_heads"]:
-                text = f"{given['num_heads']} is given; write a divisor of embed_dim, {given['embed_dim']}."
+        if entry["timm_class"] == "ResNet":
+            continue
+        if given["img_size"] != size:
+            yield Fault((*path, "img_size"), f"{given['img_size']} is given; write {size}, as in image_size.")
+        if given["img_size"] % given["patch_size"]:
+            text = f"{given['patch_size']} is given; write a divisor of img_size, {size}."
+            yield Fault((*path, "patch_size"), text)
+        heads = given["num_heads"]
+        stages = [heads] if entry["timm_class"] == "VisionTransformer" else heads  # each twice as wide as the one before
+        for stage, count in enumerate(stages):
+            if given["embed_dim"] * 2**stage % count:
+                text = f"{heads} is given; write a divisor of embed_dim, {given['embed_dim']}."
+                if stages is heads:
+                    text = f"{count} is given; write a divisor of {given['embed_dim'] * 2**stage}, the width of stage {stage}."
                 yield Fault((*path, "num_heads"), text)

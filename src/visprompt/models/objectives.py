@@ -11,6 +11,11 @@ from ..data.drawing import FILLS, source_parts
 from ..data.outlines import CONTOURS, GLYPHS
 
 
+def pooled(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """Images (B, 3, H, W) -> the features (B, D) that a timm model's classifier reads."""
+    return model.forward_head(model.forward_features(images), pre_logits=True)
+
+
 class Painter(nn.Module):
     """A masked autoencoder around a timm ViT: hides patches, and paints them from what is left.
 
@@ -37,7 +42,7 @@ class Painter(nn.Module):
         tokens = vit.patch_embed(images) + vit.pos_embed[:, 1:]
         tokens = tokens.gather(1, seen.expand(-1, -1, tokens.shape[-1]))
         first = (vit.cls_token + vit.pos_embed[:, :1]).expand(count, -1, -1)
-        tokens = vit.norm(vit.blocks(torch.cat([first, tokens], 1)))[:, 1:]
+        tokens = vit.norm(vit.blocks(vit.norm_pre(torch.cat([first, tokens], 1))))[:, 1:]
         canvas = self.mask_token.expand(count, self.patches, -1)
         canvas = canvas.scatter(1, seen.expand_as(tokens), tokens) + self.places
         painted = self.paint(self.decoder(canvas))
@@ -47,6 +52,42 @@ class Painter(nn.Module):
             wanted = (wanted - wanted.mean(-1, keepdim=True)) / (wanted.var(-1, keepdim=True) + 1e-6).sqrt()
         where = hidden.expand(-1, -1, wanted.shape[-1])
         return F.mse_loss(painted.gather(1, where), wanted.gather(1, where))
+
+
+class WindowPainter(nn.Module):
+    """Masked painting around a timm Swin (as SimMIM, Xie et al. 2022): hidden patches are tokens that say nothing.
+
+    They are hidden in squares of two by two, since single ones are painted from what touches them. What leaves every stage
+    is brought to the size of the first, summed, and painted from: the last stage alone has one token of these pictures.
+    """
+
+    def __init__(self, swin: nn.Module, hidden: float):
+        super().__init__()
+        from timm.models.vision_transformer import Block
+
+        self.swin, self.patch, self.side = swin, swin.patch_embed.patch_size[0], swin.patch_embed.grid_size[0]
+        self.squares = self.side // 2
+        self.hide, width = round(self.squares**2 * hidden), 64
+        self.mask_token = nn.Parameter(torch.randn(swin.embed_dim) * 0.02)
+        self.places = nn.Parameter(torch.randn(self.side**2, width) * 0.02)
+        self.lateral = nn.ModuleList(nn.Linear(swin.embed_dim * 2**stage, width) for stage in range(len(swin.layers)))
+        self.decoder = nn.Sequential(Block(width, 4), Block(width, 4), nn.LayerNorm(width))
+        self.paint = nn.Linear(width, 3 * self.patch**2)
+
+    def forward(self, images: torch.Tensor, labels=None) -> torch.Tensor:
+        """Mean squared error on the hidden patches of images (B, 3, H, W)."""
+        count, squares = len(images), self.squares
+        order = torch.rand(count, squares**2).argsort(1)
+        hidden = torch.zeros(count, squares**2, dtype=torch.bool).scatter_(1, order[:, : self.hide], True)
+        hidden = hidden.view(count, squares, squares).repeat_interleave(2, 1).repeat_interleave(2, 2)
+        x, canvas = torch.where(hidden[..., None], self.mask_token, self.swin.patch_embed(images)), 0
+        for stage, lateral in zip(self.swin.layers, self.lateral, strict=True):
+            x = stage(x)
+            seen = self.swin.norm(x) if stage is self.swin.layers[-1] else x
+            canvas = canvas + F.interpolate(lateral(seen).permute(0, 3, 1, 2), size=(self.side, self.side))
+        painted = self.paint(self.decoder(canvas.flatten(2).transpose(1, 2) + self.places))
+        wanted = F.unfold(images, self.patch, stride=self.patch).transpose(1, 2)
+        return F.mse_loss(painted[hidden.flatten(1)], wanted[hidden.flatten(1)])
 
 
 class Student(nn.Module):
@@ -60,10 +101,10 @@ class Student(nn.Module):
 
     def forward(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Loss of images (B, 3, H, W) with source labels (B,)."""
-        pooled = self.model.forward_head(self.model.forward_features(images), pre_logits=True)
+        features = pooled(self.model, images)
         shape, fill = (torch.from_numpy(np.asarray(p)) for p in source_parts(labels.numpy()))
-        side = F.cross_entropy(self.shape_head(pooled), shape) + F.cross_entropy(self.fill_head(pooled), fill)
-        return F.cross_entropy(self.model.get_classifier()(pooled), labels) + self.side_loss * side
+        side = F.cross_entropy(self.shape_head(features), shape) + F.cross_entropy(self.fill_head(features), fill)
+        return F.cross_entropy(self.model.get_classifier()(features), labels) + self.side_loss * side
 
 
 def mlp(*widths: int) -> nn.Sequential:
@@ -89,7 +130,7 @@ class Contrast(nn.Module):
 
     def embed(self, vit: nn.Module, project: nn.Module, images: torch.Tensor) -> torch.Tensor:
         """(B, 3, H, W) -> (B, 128), from the class token."""
-        return project(vit.forward_head(vit.forward_features(images), pre_logits=True))
+        return project(pooled(vit, images))
 
     def forward(self, images: torch.Tensor, labels=None) -> torch.Tensor:
         """Symmetrised InfoNCE loss of images (B, 3, H, W)."""

@@ -1,8 +1,9 @@
 """Pretrains the embedded backbones on the drawn source: `python -m visprompt.models.pretraining vit_micro_patch4_24`.
 
-A recipe has up to three stages, each with its own objective (`objectives`): painting hidden patches, telling pictures
-apart, and the 112 source classes, with two extra heads, thrown away at the end, that name the shape and the fill
-apart. Supervised training alone hardly starts on 24-pixel pictures, so supervised ViTs paint first. One CPU thread
+A recipe has up to four stages, each with its own objective (`objectives`, `captions`): painting hidden patches, telling
+pictures apart, telling which caption is whose, and the 112 source classes, with two extra heads, thrown away at the end,
+that name the shape and the fill apart. Supervised training alone hardly starts on 24-pixel pictures, so supervised
+transformers paint first. One CPU thread
 each; the logs beside the weights say how long it took.
 """
 
@@ -27,8 +28,9 @@ from torch.nn import functional as F
 from ..data.drawing import SOURCE_CLASSES, draw
 from ..data.tasks import Split, normalise
 from ..errors import choose
+from .captions import Captioned, describe
 from .embedded import build_embedded, weights_file
-from .objectives import Contrast, Painter, Student
+from .objectives import Contrast, Painter, Student, WindowPainter, pooled
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Pretraining:
     moco_temperature: float = 0.2  # MoCo-v3's
     moco_momentum: float = 0.99  # MoCo-v3's start value; fewer steps than theirs do not pay for more
     moco_rate: float = 1e-3  # AdamW peak; unlike painting, it breaks down at twice that on such networks
+    caption_epochs: int = 0  # of CLIP's training against captions
+    caption_rate: float = 1e-3  # AdamW peak
     epochs: int = 0  # of supervised training
     rate: float = 1.5e-3  # AdamW peak
     weight_decay: float = 0.05  # the usual one for small ViTs
@@ -68,8 +72,15 @@ RECIPES = {
     "vit_nano_patch4_24": Pretraining(init="vit_nano_patch4_24.mae", epochs=5),
     "vit_mini_patch4_24.mae": MASKED,
     "vit_mini_patch4_24": Pretraining(init="vit_mini_patch4_24.mae", epochs=3),
+    "vit_micro_patch4_24.clip": Pretraining(mae_epochs=4, mae_normalised=False, caption_epochs=6),
+    "swin_micro_patch3_24": Pretraining(mae_epochs=4, mae_hidden=0.6, mae_normalised=False, epochs=10),
     "resnet_micro_24": Pretraining(epochs=6, rate=3e-3),
 }
+
+
+def captions(recipe: Pretraining) -> torch.Tensor:
+    """What can be said of the pictures that `source` gives for training: (N, places)."""
+    return torch.from_numpy(describe(*draw("source", recipe.images, recipe.image_seed, 0, with_masks=True)))
 
 
 def source(recipe: Pretraining) -> tuple[Split, Split]:
@@ -92,14 +103,15 @@ def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, recip
     return hits / len(labels)
 
 
-def _augment(images: torch.Tensor, shift: int) -> torch.Tensor:
-    """Bytes (B, 3, S, S) moved by up to `shift` pixels, colours swapped, alike in groups of eight."""
+def _augment(images: torch.Tensor, shift: int, swap: bool = True) -> torch.Tensor:
+    """Bytes (B, 3, S, S) moved by up to `shift` pixels, with `swap` the colours swapped, alike in groups of eight."""
     size = images.shape[-1]
     padded = F.pad(images.float(), (shift,) * 4, mode="replicate")
     moved = []
     for part in padded.split(8):
         dy, dx = torch.randint(0, 2 * shift + 1, (2,)).tolist()
-        moved.append(part[:, torch.randperm(3), dy : dy + size, dx : dx + size])
+        part = part[:, torch.randperm(3)] if swap else part  # captions name colours
+        moved.append(part[..., dy : dy + size, dx : dx + size])
     return torch.cat(moved)
 
 
@@ -121,7 +133,7 @@ def _fit(loss_of, parameters, data, recipe: Pretraining, epochs: int, rate: floa
     for _ in range(epochs):
         order = torch.randperm(len(images))
         for index in order[: len(order) // recipe.batch * recipe.batch].split(recipe.batch):
-            batch = normalise(_augment(images[index], recipe.shift), recipe.mean, recipe.std)
+            batch = normalise(_augment(images[index], recipe.shift, stage != "captions"), recipe.mean, recipe.std)
             loss = loss_of(batch, labels[index])
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
@@ -145,10 +157,16 @@ def _keep_memory() -> None:
 def stages(model: nn.Module, recipe: Pretraining) -> Iterator[tuple[str, nn.Module, int, float]]:
     """Name, objective, epochs and rate of each stage of a recipe, the objective made when its turn comes."""
     if recipe.mae_epochs:
-        yield "masked", Painter(model, recipe.mae_hidden, recipe.mae_normalised), recipe.mae_epochs, recipe.mae_rate
+        windows = hasattr(model, "layers")
+        painter = (
+            WindowPainter(model, recipe.mae_hidden) if windows else Painter(model, recipe.mae_hidden, recipe.mae_normalised)
+        )
+        yield "masked", painter, recipe.mae_epochs, recipe.mae_rate
     if recipe.moco_epochs:
         contrast = Contrast(model, recipe.moco_temperature, recipe.moco_momentum)
         yield "contrastive", contrast, recipe.moco_epochs, recipe.moco_rate
+    if recipe.caption_epochs:
+        yield "captions", Captioned(model), recipe.caption_epochs, recipe.caption_rate
     if recipe.epochs:
         yield "supervised", Student(model, recipe.side_loss), recipe.epochs, recipe.rate
 
@@ -187,8 +205,10 @@ def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None =
         print(json.dumps(row), flush=True)
 
     for stage, objective, epochs, rate in stages(model, recipe):
-        trained = [p for k, p in objective.named_parameters() if p.requires_grad and not k.startswith("vit.head")]
-        _fit(objective, trained, train, recipe, epochs, rate, log, stage)
+        unused = ("vit.head", "swin.head")
+        trained = [p for k, p in objective.named_parameters() if p.requires_grad and not k.startswith(unused)]
+        data = (train[0], captions(recipe)) if stage == "captions" else train
+        _fit(objective, trained, data, recipe, epochs, rate, log, stage)
     seconds = round(time.time() - began)
     report = {
         "name": name,
@@ -216,7 +236,7 @@ def probe_accuracy(model: nn.Module, train: Split, held_out: Split, recipe: Pret
     @torch.inference_mode()
     def features(images):
         parts = (normalise(part, recipe.mean, recipe.std) for part in images.split(500))
-        return torch.cat([model.forward_head(model.forward_features(x), pre_logits=True) for x in parts]).numpy()
+        return torch.cat([pooled(model, x) for x in parts]).numpy()
 
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
     probe.fit(features(train[0][:images]), train[1][:images].numpy())

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
+
 from .. import manifests
 from ..data.joining import JOINED
 from ..data.tasks import RESIZES
@@ -78,9 +80,9 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Each value is one that `Recipe` takes, and rates by block are as many as an embedded backbone has blocks."""
     depths: dict[str, set] = {"vit": set(), "resnet": set()}
     for entry in manifests.load_yaml(file.parent / "backbones.yaml")["embedded"].values():
-        given = entry["timm_kwargs"]
-        family, depth = ("vit", given["depth"]) if "depth" in given else ("resnet", sum(given["layers"]))
-        depths[family].add(depth)
+        for family, blocks in (("vit", "depth"), ("resnet", "layers")):  # no rates by block are chosen for a Swin
+            if blocks in entry["timm_kwargs"]:
+                depths[family].add(int(np.sum(entry["timm_kwargs"][blocks])))
     for name, recipe in content.items():
         groups = [((name, part), recipe.get(part, {})) for part in ("common", *GROUPS)]
         for part in ("vit", "resnet"):
