@@ -61,7 +61,7 @@ with_ap = "ap" in p.methods and len(frame) > 0
 # whole network but backward only to its block, so a deep prompt trains almost as cheaply as a linear probe.
 
 # %% name="ap.figure-2" tags=["hide-input"]
-exact, rows = ap_layers.block_costs()
+exact, rows = ap_layers.block_costs("resnet101")
 page.show(
     "ap.figure-2",
     ap_layers.cost_figure(rows),

@@ -180,24 +180,25 @@ class LayerRuns(ApRuns):
         return record, len(images[0])
 
 
-def cost_by_block(backbone: Backbone) -> pd.DataFrame:
-    """Prompt entries and training FLOPs (share of VP's) of AP at every block, on shapes alone."""
+def cost_by_block(backbone: Backbone, blocks: Sequence[int]) -> pd.DataFrame:
+    """Prompt entries and training FLOPs (share of VP's) of AP at each of some blocks, on shapes alone."""
     vp_flops = count_flops(build_method("vp", backbone, 37), training=True)["flops"]
-    models = [build_method("ap", backbone, 37, block=block) for block in range(backbone.depth)]
+    models = [build_method("ap", backbone, 37, block=block) for block in blocks]
     return pd.DataFrame(
         {
-            "block": range(backbone.depth),
+            "block": blocks,
             "parameters": [count_parameters(model)["method"] for model in models],
             "share": [count_flops(model, training=True)["flops"] / vp_flops for model in models],
         }
     )
 
 
-def block_costs(name: str = "resnet101") -> tuple[Record, pd.DataFrame]:
-    """What AP costs at every block of an architecture: the record and its rows, see `cost_by_block`."""
+def block_costs(name: str, blocks: Sequence[int] | None = None) -> tuple[Record, pd.DataFrame]:
+    """What AP costs at some blocks of an architecture, all unless told: the record and its rows, see `cost_by_block`."""
     backbone = load_backbone(name, device="meta")
-    named = {"what": "AP by block", "backbone": name}
-    exact = recorded("count", named, lambda: {"rows": cost_by_block(backbone).to_dict("list")}, made=[backbone])
+    blocks = range(backbone.depth) if blocks is None else blocks
+    named = {"what": "AP by block", "backbone": name, "blocks": list(blocks)}
+    exact = recorded("count", named, lambda: {"rows": cost_by_block(backbone, blocks).to_dict("list")}, made=[backbone])
     return exact, pd.DataFrame(exact.values["rows"])
 
 

@@ -59,18 +59,19 @@ def show_costs(chapter: Chapter, artifact: str) -> None:
     """Prompt entries and training operations of AP at every block of the paper's two networks, on shapes alone."""
     lines, used = [], []
     for printed, name in LARGE.items():
-        record, rows = block_costs(name)
-        shapes = [" × ".join(map(str, shape)) for shape in load_backbone(name, device="meta").shapes()]
+        shapes = load_backbone(name, device="meta").shapes()
+        ends = [(shapes.index(shape), len(shapes) - 1 - shapes[::-1].index(shape)) for shape in dict.fromkeys(shapes)]
+        record, rows = block_costs(name, [block for pair in ends for block in pair])
         used.append(record)
-        for shape, part in rows.groupby(rows.block.map(shapes.__getitem__), sort=False):
-            first, last = part.iloc[0], part.iloc[-1]
+        entries, share = rows.parameters.iloc[::2], 100 * rows.share
+        for number, (first, last) in enumerate(ends):
             lines.append(
                 {
                     "network": printed,
-                    "blocks": f"{first.block:.0f} to {last.block:.0f}",
-                    "what enters them": shape,
-                    "prompt entries": f"{first.parameters:,.0f}",
-                    "training FLOPs, % of VP's": f"{100 * first.share:.0f} to {100 * last.share:.0f}",
+                    "blocks": f"{first} to {last}",
+                    "what enters them": " × ".join(map(str, shapes[first])),
+                    "prompt entries": f"{entries.iloc[number]:,.0f}",
+                    "training FLOPs, % of VP's": f"{share[2 * number]:.0f} to {share[2 * number + 1]:.0f}",
                 }
             )
     chapter.page.show(

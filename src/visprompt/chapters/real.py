@@ -45,7 +45,9 @@ def real_images(chapter: Chapter) -> None:
             how=f"{REAL}, pixels of {'; '.join(pixels)}. Data by the records: {chapter.data(used)}; {whose}.",
             caption="Kept runs on real images: mean and standard deviation over seeds.",
         )
-    command = f"visprompt study real --profile {PROFILE} --data-dir FOLDER --weights {REAL}=FILE --search --seeds 0 1 2"
+    command = (
+        f"visprompt study real real-layers --profile {PROFILE} --data-dir FOLDER --weights {REAL}=FILE --search --seeds 0 1 2"
+    )
     told = "More of this" if best else "No such run is kept yet. This"
     display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
 
