@@ -176,11 +176,15 @@ def tasks(found: Sequence[Legs]) -> list[str]:
 def show_blocks(chapter: Chapter, cell: str) -> None:
     """AP at every block on photographs (study `real-layers`), where all blocks of a task are kept, and the other methods."""
     frame = photographs(every_block=True)
-    rows = frame[frame.task.isin(grids.tasks_of("real-layers", grids.cast(PROFILE)))]
+    asked = grids.tasks_of("real-layers", grids.cast(PROFILE))
+    rows = frame[frame.task.isin(asked)]
     whole = rows.groupby("task").block.transform("nunique") == grids.depth_of("real", grids.cast(PROFILE))
     rows = rows[whole & (rows.block.notna() | rows.variant.isin(LINES))]
+    if lacking := [task for task in asked if task not in set(rows.task)]:
+        display(
+            Markdown(f"Runs at every block are not kept for {listed(lacking)}; the command at the end of the page does them.")
+        )
     if not len(rows):
-        display(Markdown("No task has kept runs of AP at every block."))
         return
     by_block = rows[rows.block.notna()]
     mean = by_block.groupby(["task", "seed", "block"]).test.mean().unstack()
