@@ -130,7 +130,8 @@ chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weig
 # %% [markdown]
 # ## Photographs beside drawn pictures
 #
-# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs and how they were made.
+# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs, AP at every block of it, and how
+# they were made.
 
 # %% name="real" tags=["hide-input"]
 two_legs.show(chapter, "ap")

@@ -259,6 +259,9 @@ def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
     """Else a mean would run over what differs in more than the seed."""
     frame = two_legs.photographs()
     assert not frame.duplicated(["variant", "task", "seed"]).any()
+    kept = real.kept_rows("tune", backbone=real.REAL)
+    cells = {(record.settings["method"], record.settings["task"]) for record in kept}
+    assert {(row.record.settings["method"], row.task) for row in frame.itertuples()} == cells  # none is lost
 
 
 def photographs_by_block(tasks, blocks):
@@ -290,8 +293,11 @@ def test_ap_by_block_on_photographs_is_shown_where_every_block_is_kept(monkeypat
 
 
 def test_of_ap_at_single_blocks_its_place_alone_is_a_run_of_the_study():
-    kept = [SimpleNamespace(settings={"method_settings": given}) for given in ({}, {"block": real.PLACE}, {"block": 7})]
-    assert real.of_variants(kept) == kept[:2]
+    kept = [
+        SimpleNamespace(settings={"method_settings": given})
+        for given in ({}, {"block": None}, {"block": real.PLACE}, {"block": 7})
+    ]
+    assert real.of_variants(kept) == kept[:3]
 
 
 def test_a_task_that_no_variant_learned_is_named():

@@ -63,8 +63,8 @@ def alike(kept: list[records.Record]) -> list[list[records.Record]]:
 
 
 def of_variants(kept: list[records.Record]) -> list[records.Record]:
-    """Those of the study `real`: of AP at a single block none but its place."""
-    return [record for record in kept if record.settings["method_settings"].get("block", PLACE) == PLACE]
+    """Those of the study `real`: of AP at a single block none but its place. VPT-Deep's block, too, is none."""
+    return [record for record in kept if record.settings["method_settings"].get("block") in (None, PLACE)]
 
 
 def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], int]:
