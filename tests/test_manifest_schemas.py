@@ -517,20 +517,6 @@ def test_random_damage_gives_one_line_or_a_valid_file(copy, name, at, cut, put):
             assert str(error).startswith(str(path)) and "\n" not in str(error)
 
 
-def test_what_a_study_says_can_be_built():
-    """Every variant's settings are accepted by its method, on the shapes of the quick profile's ViT."""
-    from visprompt.methods import build_method
-    from visprompt.models.backbones import load_backbone
-    from visprompt.studies import grids
-
-    vit = load_backbone("vit_micro_patch4_24", device="meta")
-    found = [run for name in grids.studies() for _, run, _ in grids.cells(name, grids.cast("quick"), vit.depth)]
-    wanted = {repr((run.method, run.settings)): run for run in found}
-    assert len(wanted) > 70
-    for run in wanted.values():
-        build_method(run.method, vit, 100, **run.settings)
-
-
 def test_a_misspelt_part_runs_nothing_and_says_so(copy, monkeypatch, capsys):
     """Not exit 0 without a word, as if there were nothing to do."""
     from visprompt.__main__ import main
