@@ -32,7 +32,7 @@ studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all 
 # only where a backbone, tasks, methods or search is given
 seeds = None  # run and shown here
 kept_seeds = None  # shown where a record has them
-search = None  # these studies search no rates
+search = None  # search rates here; the paper profile has none for these studies
 data_dir = None  # folder of the tasks that are not embedded
 epochs = None
 precision = None  # "bf16" on a GPU

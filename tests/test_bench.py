@@ -100,7 +100,7 @@ def test_a_time_is_judged_by_rounds_in_pairs(monkeypatch):
     seconds = {"AP": [1.0, 2.0, 3.0], "AP-3": [2.0, 4.0, 6.0]}
     timed = SimpleNamespace(
         values={name: {"seconds": found} for name, found in seconds.items()},
-        settings={"batch_size": 2},
+        settings={"batch_size": 2, "repeats": 3},
         hardware={"gpu": "", "cpu": "x", "threads": 2},
     )
     judged = []

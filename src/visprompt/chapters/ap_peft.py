@@ -161,7 +161,8 @@ def times(device: str, run: bool) -> Record | None:
 def judge_time(page: Page, claim: str, timed: Record | None, a: str, b: str) -> None:
     """Hold how much longer one variant's training step takes than another's against a claim; nothing without a record."""
     if timed is not None:
-        told = f"A training step at batch {timed.settings['batch_size']}, ten rounds in turns, on {machine(timed)}."
+        batch, rounds = (timed.settings[name] for name in ("batch_size", "repeats"))
+        told = f"A training step at batch {batch}, {rounds} rounds in turns, on {machine(timed)}."
         page.judge(claim, *ratio(timed, "seconds", a, b), evidence="measured", records=[timed], note=told)
 
 

@@ -7,7 +7,7 @@ from torch import nn
 from .. import paths
 from ..errors import choose
 from ..manifests import load_yaml
-from .builders import build as build_from
+from .builders import build as build_from  # by this name `load_backbone` calls it, whose text stands in kept records
 
 
 def networks() -> dict[str, dict]:
