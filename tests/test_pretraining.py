@@ -10,9 +10,10 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 import visprompt as vp
+from visprompt.data import leaves
 from visprompt.data.drawing import SIZE, SOURCE_CLASSES, draw
 from visprompt.errors import BadInput
-from visprompt.models import captions, objectives, pretraining
+from visprompt.models import captions, knowledge, objectives, pretraining, steps
 from visprompt.models.embedded import build_embedded, networks, weights_file
 from visprompt.studies.grids import cast
 
@@ -49,7 +50,8 @@ def test_report_is_of_this_recipe(name):
     recipe = asdict(pretraining.RECIPES[name])
     assert report["name"] == name and report["recipe"].items() <= recipe.items()  # older logs lack newer fields
     later = recipe.keys() - report["recipe"].keys()
-    assert all(recipe[key] in ("", 0) for key in later if key == "init" or key.endswith("epochs"))  # stages it had not
+    assert all(recipe[key] in ("", 0) for key in later if key == "init" or key.endswith("epochs") and key != "few_epochs")
+    assert all(recipe[key] == (1e-6 if key == "mae_floor" else "source") for key in later & {"mae_floor", "pictures"})
     with safe_open(path, "pt") as file:
         note = file.metadata()
     assert json.loads(note["recipe"]) == report["recipe"]
@@ -71,7 +73,7 @@ def test_source_accuracy_is_reached_on_new_pictures(name):
     model.load_state_dict(load_file(weights_file(name)), strict=False)
     images, labels = draw("source", count, seed=987)
     images, labels = torch.from_numpy(images.transpose(0, 3, 1, 2)), torch.from_numpy(labels)
-    got = pretraining.accuracy(model, images, labels, recipe)
+    got = knowledge.accuracy(model, images, labels, recipe)
     stated = networks()[name]["source_accuracy"]
     error = np.sqrt(stated * (1 - stated) * (1 / count + 1 / recipe.held_out))
     assert abs(got - stated) < 4 * error
@@ -96,6 +98,8 @@ def test_training_again_repeats(name, tmp_path):
     assert all(torch.equal(first[k], second[k]) for k in first)
     assert reports[0]["probe_accuracy"] == reports[1]["probe_accuracy"]
     assert (reports[0]["source_accuracy"] is None) == (recipe.epochs == 0)
+    labels = recipe.epochs or recipe.caption_epochs
+    assert {"few_labels_accuracy", "scratch_accuracy"} <= reports[0].keys() or labels and "scratch_accuracy" not in reports[0]
     assert reports[0]["recipe"]["images"] == 256 and reports[0]["curve"][-1]["step"] == 4
     assert not list(tmp_path.rglob("*.part")) and len(list(tmp_path.rglob("*.json"))) == 2
     torch.manual_seed(0)
@@ -208,7 +212,7 @@ def test_captions_are_told_apart_by_the_symmetrised_loss_over_the_batch():
 def test_augmentation_moves_and_swaps_but_invents_nothing():
     torch.manual_seed(0)
     images = torch.randint(0, 256, (16, 3, 24, 24), dtype=torch.uint8)
-    moved = pretraining._augment(images, 2)
+    moved = steps.augment(images, 2)
     assert moved.shape == images.shape and not torch.equal(moved, images.float())
     for before, after in zip(images, moved, strict=True):
         sums = before.float()[:, 4:-4, 4:-4].sum((1, 2)).sort().values
@@ -218,7 +222,7 @@ def test_augmentation_moves_and_swaps_but_invents_nothing():
             for x in range(-2, 3)
         ]
         assert any(found)
-    kept = pretraining._augment(images, 0, swap=False)
+    kept = steps.augment(images, 0, swap=False)
     assert torch.equal(kept, images.float())  # captions name the colours
 
 
@@ -238,6 +242,67 @@ def test_normalised_painting_does_not_see_contrast_or_brightness():
         objectives.F.mse_loss = original
     torch.testing.assert_close(wanted[0], wanted[1], atol=2e-3, rtol=0)
     torch.testing.assert_close(wanted[0].mean(-1), torch.zeros(2, painter.patches - painter.keep), atol=1e-5, rtol=0)
+
+
+def test_a_floor_below_the_variance_keeps_flat_patches_from_asking_for_their_grain():
+    """What is wanted, against the formula by hand: grain of variance 0.004 stays below a third of what an edge asks for."""
+    torch.manual_seed(0)
+    painter = objectives.Painter(build_embedded("vit_micro_patch4_24"), 0.67, True, pretraining.LEAVES.mae_floor)
+    images = 0.06 * torch.randn(1, 3, SIZE, SIZE)
+    wanted = painter.wanted(images)
+    patch = images[0, :, :4, 4:8].reshape(-1)
+    torch.testing.assert_close(wanted[0, 1], (patch - patch.mean()) / (patch.var() + 0.01) ** 0.5)
+    assert 0.4 < wanted.std() < 0.6
+    painter.floor = 1e-6
+    assert painter.wanted(images).std() > 0.98  # of 48 pixels, one less is free
+
+
+def test_leaves_hide_what_lies_behind_them(monkeypatch):
+    """With one colour for all that is in front, nothing behind is seen through it; and draws repeat, class by class."""
+    monkeypatch.setattr(leaves, "contrast", lambda rng, others, tries=6: rng.random((len(others), 3)))
+    monkeypatch.setattr(leaves, "finish", lambda rng, canvas: canvas)
+    masks = []
+    source_mask = leaves.source_mask
+    monkeypatch.setattr(leaves, "source_mask", lambda *given: masks.append(source_mask(*given)) or masks[-1])
+    drawn = []
+    for often in (0.0, 1.0):
+        monkeypatch.setattr(leaves, "OFTEN", often)
+        drawn.append(leaves.draw_leaves(200, 3)[0])
+    assert np.array_equal(*masks)
+    front = masks[0] == 1
+    np.testing.assert_allclose(drawn[0][front], drawn[1][front], atol=1e-12)
+    assert front.mean() > 0.05
+    assert (np.abs(drawn[0] - drawn[1]).max(-1) > 0.05)[~front].mean() > 0.2
+    monkeypatch.undo()
+    (first, labels), (again, _), (other, _) = (leaves.draw_leaves(600, 3, stream) for stream in (0, 0, 1))
+    assert np.array_equal(first, again) and not np.array_equal(first, other) and first.dtype == np.uint8
+    assert np.bincount(labels, minlength=SOURCE_CLASSES).min() == 5 and set(labels[:SOURCE_CLASSES]) == {*range(SOURCE_CLASSES)}
+
+
+def test_what_few_labels_make_of_a_network_leaves_it_as_it_was():
+    """The better rate is the one that is better behind the labels, not on what is held out."""
+    recipe = replace(pretraining.MASKED, few_labels=64, few_epochs=2, batch=32)
+    images, labels = draw("source", 200, 1)
+    data = torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels % 2)
+    model = build_embedded("vit_nano_patch4_24", 2).requires_grad_(False)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    answers = iter([0.5, 0.9, 0.7, 0.1])  # behind the labels and held out, for each of the rates
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(knowledge, "Student", lambda model, side_loss: Plain(model))
+        patched.setattr(knowledge, "accuracy", lambda *given: next(answers))
+        assert knowledge.few_labels_accuracy(model, data, data, recipe) == 0.1
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+
+
+class Plain(torch.nn.Module):
+    """A student of a network with another number of classes."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images, labels):
+        return torch.nn.functional.cross_entropy(self.model(images), labels)
 
 
 def test_contrast_is_the_symmetrised_loss_over_the_batch():

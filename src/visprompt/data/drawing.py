@@ -102,10 +102,9 @@ def _filled(fill, distance, u, v, scale) -> np.ndarray:
     return np.choose(fill[:, None, None], kinds)
 
 
-def _source(rng, labels: np.ndarray) -> Drawn:
-    """112 classes: 20 contours x 4 fills, then 32 stroke glyphs, on any ground, place, turn and size."""
+def source_mask(rng, labels: np.ndarray) -> np.ndarray:
+    """Masks (n, S, S) of source classes (n,), at any place, turn and size near the middle."""
     n = len(labels)
-    ground, colours = background(rng, n)
     scale = rng.uniform(6.0, 9.5, n)
     cx, cy = rng.uniform(9.0, 15.0, (2, n))
     u, v = local(cx, cy, np.deg2rad(rng.uniform(-34, 34, n)), scale)
@@ -118,6 +117,13 @@ def _source(rng, labels: np.ndarray) -> Drawn:
     strokes = ~closed
     d = glyph_distance(shape[strokes] - CONTOURS, u[strokes], v[strokes]) * scale[strokes, None, None]
     mask[strokes] = cover(d - stroke[strokes])
+    return mask
+
+
+def _source(rng, labels: np.ndarray) -> Drawn:
+    """112 classes: 20 contours x 4 fills, then 32 stroke glyphs, on any ground, place, turn and size."""
+    ground, colours = background(rng, len(labels))
+    mask = source_mask(rng, labels)
     return finish(rng, paint(ground, mask, contrast(rng, colours))), labels, mask
 
 

@@ -19,15 +19,16 @@ def pooled(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
 class Painter(nn.Module):
     """A masked autoencoder around a timm ViT: hides patches, and paints them from what is left.
 
-    With `normalised` each patch is wanted with mean 0 and variance 1 ("normalised pixels", He et al., Sec. 4).
+    With `normalised` each patch is wanted with mean 0 and variance 1 ("normalised pixels", He et al., Sec. 4), less where
+    its variance is not far above `floor`.
     """
 
-    def __init__(self, vit: nn.Module, hidden: float, normalised: bool = False):
+    def __init__(self, vit: nn.Module, hidden: float, normalised: bool = False, floor: float = 1e-6):
         super().__init__()
         from timm.models.vision_transformer import Block
 
         self.vit, width, self.patches = vit, vit.embed_dim, vit.patch_embed.num_patches
-        self.normalised = normalised
+        self.normalised, self.floor = normalised, floor
         self.keep = round(self.patches * (1 - hidden))
         self.mask_token = nn.Parameter(torch.randn(width) * 0.02)
         self.places = nn.Parameter(torch.randn(self.patches, width) * 0.02)
@@ -45,13 +46,17 @@ class Painter(nn.Module):
         tokens = vit.norm(vit.blocks(vit.norm_pre(torch.cat([first, tokens], 1))))[:, 1:]
         canvas = self.mask_token.expand(count, self.patches, -1)
         canvas = canvas.scatter(1, seen.expand_as(tokens), tokens) + self.places
-        painted = self.paint(self.decoder(canvas))
-        side = vit.patch_embed.patch_size[0]
-        wanted = F.unfold(images, side, stride=side).transpose(1, 2)
-        if self.normalised:
-            wanted = (wanted - wanted.mean(-1, keepdim=True)) / (wanted.var(-1, keepdim=True) + 1e-6).sqrt()
+        painted, wanted = self.paint(self.decoder(canvas)), self.wanted(images)
         where = hidden.expand(-1, -1, wanted.shape[-1])
         return F.mse_loss(painted.gather(1, where), wanted.gather(1, where))
+
+    def wanted(self, images: torch.Tensor) -> torch.Tensor:
+        """What is to be painted of images (B, 3, H, W): (B, patches, 3 P P)."""
+        side = self.vit.patch_embed.patch_size[0]
+        pixels = F.unfold(images, side, stride=side).transpose(1, 2)
+        if not self.normalised:
+            return pixels
+        return (pixels - pixels.mean(-1, keepdim=True)) / (pixels.var(-1, keepdim=True) + self.floor).sqrt()
 
 
 class WindowPainter(nn.Module):

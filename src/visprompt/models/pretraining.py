@@ -3,19 +3,17 @@
 A recipe has up to four stages, each with its own objective (`objectives`, `captions`): painting hidden patches, telling
 pictures apart, telling which caption is whose, and the 112 source classes, with two extra heads, thrown away at the end,
 that name the shape and the fill apart. Supervised training alone hardly starts on 24-pixel pictures, so supervised
-transformers paint first. One CPU thread
-each; the logs beside the weights say how long it took.
+transformers paint first. One CPU thread each; the logs beside the weights say how long it took.
 """
 
 import argparse
-import contextlib
-import ctypes
 import json
 import os
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,20 +21,23 @@ import safetensors.torch
 import timm
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from ..data.drawing import SOURCE_CLASSES, draw
-from ..data.tasks import Split, normalise
+from ..data.leaves import draw_leaves
+from ..data.tasks import Split
 from ..errors import choose
 from .captions import Captioned, describe
 from .embedded import build_embedded, weights_file
-from .objectives import Contrast, Painter, Student, WindowPainter, pooled
+from .knowledge import accuracy, few_labels_accuracy, probe_accuracy
+from .objectives import Contrast, Painter, Student, WindowPainter
+from .steps import fit, keep_memory
 
 
 @dataclass(frozen=True)
 class Pretraining:
     """Everything that decides the weights."""
 
+    pictures: str = "source"  # or "leaves": several things that hide each other, as on photographs
     images: int = 60_000  # about 535 a class; fewer were learned by heart
     held_out: int = 4_000  # standard error of the source accuracy below 0.7 points
     image_seed: int = 1  # of the drawn source; the targets use other seeds and other drawings
@@ -48,6 +49,7 @@ class Pretraining:
     mae_epochs: int = 0  # of masked autoencoding
     mae_hidden: float = 0.67  # share of patches hidden: 24 of 36
     mae_normalised: bool = True  # better features than raw pixels (He et al., Sec. 4)
+    mae_floor: float = 1e-6  # added to a patch's variance (theirs); more, or flat patches ask for their grain
     mae_rate: float = 2e-3  # AdamW peak; narrow networks stand high rates
     moco_epochs: int = 0  # of MoCo-v3, which sees every picture twice
     moco_temperature: float = 0.2  # MoCo-v3's
@@ -61,9 +63,12 @@ class Pretraining:
     warmup: float = 0.05  # share of the steps with a rising rate
     shift: int = 2  # pictures are moved by up to this many pixels, edges repeated
     side_loss: float = 0.5  # weight of the shape and fill heads' losses beside the 112 classes'
+    few_labels: int = 1000  # that weights trained without labels are fine-tuned with, to see what they are worth
+    few_epochs: int = 40  # of that fine-tuning, whose losses stand still by then
 
 
 MASKED = Pretraining(mae_epochs=8)
+LEAVES = Pretraining(pictures="leaves", mae_epochs=40, mae_floor=0.01)  # grain's variance is 0.004
 RECIPES = {
     "vit_micro_patch4_24": Pretraining(mae_epochs=4, mae_normalised=False, epochs=7),
     "vit_micro_patch4_24.mae": MASKED,
@@ -85,82 +90,19 @@ def captions(recipe: Pretraining) -> torch.Tensor:
 
 def source(recipe: Pretraining) -> tuple[Split, Split]:
     """The drawn source for training and held out: two pairs of images (N, 3, 24, 24) uint8, labels (N,)."""
-    pairs = []
+    pairs, drawn = [], partial(draw, "source") if recipe.pictures == "source" else draw_leaves
     for stream, count in enumerate((recipe.images, recipe.held_out)):
-        images, labels = draw("source", count, recipe.image_seed, stream)
+        images, labels = drawn(count, recipe.image_seed, stream)
         pairs.append((torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)))
     return tuple(pairs)
-
-
-def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, recipe: Pretraining) -> float:
-    """Share of images (N, 3, H, W) uint8 whose largest logit is the label's."""
-    model.eval()
-    with torch.inference_mode():
-        hits = sum(
-            (model(normalise(x, recipe.mean, recipe.std)).argmax(1) == y).sum().item()
-            for x, y in zip(images.split(500), labels.split(500), strict=True)
-        )
-    return hits / len(labels)
-
-
-def _augment(images: torch.Tensor, shift: int, swap: bool = True) -> torch.Tensor:
-    """Bytes (B, 3, S, S) moved by up to `shift` pixels, with `swap` the colours swapped, alike in groups of eight."""
-    size = images.shape[-1]
-    padded = F.pad(images.float(), (shift,) * 4, mode="replicate")
-    moved = []
-    for part in padded.split(8):
-        dy, dx = torch.randint(0, 2 * shift + 1, (2,)).tolist()
-        part = part[:, torch.randperm(3)] if swap else part  # captions name colours
-        moved.append(part[..., dy : dy + size, dx : dx + size])
-    return torch.cat(moved)
-
-
-def _fit(loss_of, parameters, data, recipe: Pretraining, epochs: int, rate: float, log, stage: str) -> None:
-    """Minimise `loss_of(images, labels)`: AdamW, warm-up, cosine; `log(row)` is told every 100 steps."""
-    images, labels = data
-    parameters = list(parameters)
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    optimiser = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98))
-    steps = epochs * (len(images) // recipe.batch)
-    rising = max(1, round(recipe.warmup * steps))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda s: min((s + 1) / rising, 0.5 + 0.5 * np.cos(np.pi * max(0, s - rising) / max(1, steps - rising)))
-    )
-    step, recent = 0, []
-    for _ in range(epochs):
-        order = torch.randperm(len(images))
-        for index in order[: len(order) // recipe.batch * recipe.batch].split(recipe.batch):
-            batch = normalise(_augment(images[index], recipe.shift, stage != "captions"), recipe.mean, recipe.std)
-            loss = loss_of(batch, labels[index])
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            nn.utils.clip_grad_norm_(parameters, 1.0)
-            optimiser.step()
-            schedule.step()
-            step, recent = step + 1, [*recent, loss.item()]
-            if step % 100 == 0 or step == steps:
-                log({"stage": stage, "step": step, "of": steps, "loss": round(sum(recent) / len(recent), 4)})
-                recent = []
-
-
-def _keep_memory() -> None:
-    """Let glibc reuse freed memory; handing every activation back to the system cost a third of the time."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        libc = ctypes.CDLL(None)
-        libc.mallopt(-3, 1 << 30)  # M_MMAP_THRESHOLD
-        libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
 
 
 def stages(model: nn.Module, recipe: Pretraining) -> Iterator[tuple[str, nn.Module, int, float]]:
     """Name, objective, epochs and rate of each stage of a recipe, the objective made when its turn comes."""
     if recipe.mae_epochs:
         windows = hasattr(model, "layers")
-        painter = (
-            WindowPainter(model, recipe.mae_hidden) if windows else Painter(model, recipe.mae_hidden, recipe.mae_normalised)
-        )
+        kind, more = (WindowPainter, ()) if windows else (Painter, (recipe.mae_normalised, recipe.mae_floor))
+        painter = kind(model, recipe.mae_hidden, *more)
         yield "masked", painter, recipe.mae_epochs, recipe.mae_rate
     if recipe.moco_epochs:
         contrast = Contrast(model, recipe.moco_temperature, recipe.moco_momentum)
@@ -171,23 +113,26 @@ def stages(model: nn.Module, recipe: Pretraining) -> Iterator[tuple[str, nn.Modu
         yield "supervised", Student(model, recipe.side_loss), recipe.epochs, recipe.rate
 
 
-def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None = None) -> dict:
+def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None = None, compiled: bool = False) -> dict:
     """Train an embedded backbone and write its weights and its log.
 
     Args:
         name: one of RECIPES.
         recipe: other settings than RECIPES[name].
         folder: where to write; the place named in data_manifests/backbones.yaml unless given.
+        compiled: by torch's compiler, a third faster with the last digits of their own; it wants a C++ compiler.
 
     Returns:
         The log: name, recipe, accuracies, seconds, hardware, versions, curve. "source_accuracy" is that of the
-        network's own head and None without supervised training; "probe_accuracy" that of a linear probe.
+        network's own head and None without supervised training; "probe_accuracy" that of a linear probe;
+        "few_labels_accuracy" and "scratch_accuracy" those of fine-tuning with 1,000 labels from these weights and from
+        a random start, where training saw no labels.
 
     Raises: BadInput: no recipe has that name.
     """
     recipe = recipe or RECIPES[choose("backbone to pretrain", name, RECIPES)]
     began, curve = time.time(), []
-    _keep_memory()
+    keep_memory()
     torch.set_num_threads(1)
     torch.manual_seed(recipe.seed)
     train, held_out = source(recipe)
@@ -208,14 +153,18 @@ def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None =
         unused = ("vit.head", "swin.head")
         trained = [p for k, p in objective.named_parameters() if p.requires_grad and not k.startswith(unused)]
         data = (train[0], captions(recipe)) if stage == "captions" else train
-        _fit(objective, trained, data, recipe, epochs, rate, log, stage)
+        if compiled:
+            objective.compile()
+        fit(objective, trained, data, recipe, epochs, rate, log, stage)
     seconds = round(time.time() - began)
     report = {
         "name": name,
         "recipe": asdict(recipe),
         "source_accuracy": round(accuracy(model, *held_out, recipe), 4) if recipe.epochs else None,
         "probe_accuracy": round(probe_accuracy(model, train, held_out, recipe), 4),
+        **({} if recipe.epochs or recipe.caption_epochs else few_labels(name, model, train, held_out, recipe)),
         "held_out": recipe.held_out,
+        "compiled": compiled,
         "seconds": seconds,
         "hardware": f"{os.cpu_count()}-core {platform.machine().replace('_', '-')} CPU, one thread",
         "versions": {m.__name__: m.__version__ for m in (torch, timm, np)},
@@ -225,22 +174,11 @@ def pretrain(name: str, recipe: Pretraining | None = None, folder: Path | None =
     return report
 
 
-def probe_accuracy(model: nn.Module, train: Split, held_out: Split, recipe: Pretraining, images: int = 6000) -> float:
-    """Held-out accuracy of a logistic regression on the pooled features of the first `images` training pictures."""
-    from sklearn.linear_model import LogisticRegression  # slow to import
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    model.eval()
-
-    @torch.inference_mode()
-    def features(images):
-        parts = (normalise(part, recipe.mean, recipe.std) for part in images.split(500))
-        return torch.cat([pooled(model, x) for x in parts]).numpy()
-
-    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
-    probe.fit(features(train[0][:images]), train[1][:images].numpy())
-    return probe.score(features(held_out[0]), held_out[1].numpy())
+def few_labels(name: str, model: nn.Module, train: Split, held_out: Split, recipe: Pretraining) -> dict[str, float]:
+    """Whether a network that saw no labels is a start for few of them: its held-out accuracy and a random start's."""
+    torch.manual_seed(recipe.seed)
+    starts = {"few_labels_accuracy": model, "scratch_accuracy": build_embedded(name, SOURCE_CLASSES)}
+    return {key: round(few_labels_accuracy(start, train, held_out, recipe), 4) for key, start in starts.items()}
 
 
 def save(model: nn.Module, report: dict, path: Path) -> None:
@@ -267,8 +205,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("name", choices=sorted(RECIPES))
     parser.add_argument("--folder", type=Path, help="where to write (default: data_manifests/weights)")
+    parser.add_argument("--compile", action="store_true", help="a third faster; wants a C++ compiler")
     given = parser.parse_args(arguments)
-    report = pretrain(given.name, folder=given.folder)
+    report = pretrain(given.name, folder=given.folder, compiled=given.compile)
     print(
         f"{report['name']}: a linear probe names {report['probe_accuracy']:.1%} of {report['held_out']} held-out "
         f"pictures, {report['seconds']} s"

@@ -10,7 +10,7 @@ from .. import papers, records
 from ..pages import judging
 from .tables import code, printed_name
 
-MOST = 2000  # numbers of one value that the page of a record shows
+MOST = 500  # numbers of one value that the page of a record shows
 PAGE = Template(
     """<!DOCTYPE html>
 <html lang="en">
