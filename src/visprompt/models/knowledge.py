@@ -1,6 +1,7 @@
 """How much of the source a network knows: by its own head, by a linear probe, and by a start for few labels."""
 
 import copy
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -46,7 +47,7 @@ def few_labels_accuracy(model: nn.Module, train: Split, held_out: Split, recipe)
 
     The rate, of two, is the better one on as many pictures behind those.
     """
-    few = min(recipe.few_labels, recipe.images // 2)
+    few, recipe = min(recipe.few_labels, recipe.images // 2), replace(recipe, batch=recipe.few_batch)
     first, second = (tuple(part[at : at + few] for part in train) for at in (0, few))
     found = []
     for rate in RATES:

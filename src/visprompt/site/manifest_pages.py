@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+from functools import partial
 from pathlib import Path
 
 import timm
@@ -13,6 +14,7 @@ from .. import manifests, papers
 from ..data import catalogue
 from ..data.drawing import draw
 from ..data.layouts import LAYOUTS
+from ..data.leaves import draw_leaves
 from ..data.tasks import SPLITS, load_task
 from ..models.loading import load_backbone
 from ..studies.forecast import checkpoint_bytes
@@ -85,10 +87,16 @@ def preprocessing(results: dict, root: Path) -> str:
 
 def backbones(results: dict, root: Path) -> str:
     """The backbones of data_manifests/backbones.yaml, and what they were trained on."""
-    images = torch.from_numpy(draw("source", 10, seed=0)[0]).permute(0, 3, 1, 2)
+    sources = (partial(draw, "source"), draw_leaves)
+    images, leaves = (torch.from_numpy(drawn(10, seed=0)[0]).permute(0, 3, 1, 2) for drawn in sources)
     source = strip(images, "Ten drawn images of the source task: outlines with four fills, and strokes, on many grounds.")
-    return f"The source task looks like this:\n\n{source}\n\n" + manifest(
-        root / "data_manifests" / "backbones.yaml", timm_facts
+    behind = strip(
+        leaves, "Ten drawn images of the source `leaves`: the same in front of up to two other things, on soft grounds."
+    )
+    return (
+        f"The source task looks like this:\n\n{source}\n\nNetworks whose names end in `leaves` learned from things before "
+        "things. Edges, smooth parts and occlusions are what photographs are made of, and what a hidden patch holds is then "
+        f"decided by outlines:\n\n{behind}\n\n" + manifest(root / "data_manifests" / "backbones.yaml", timm_facts)
     )
 
 
