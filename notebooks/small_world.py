@@ -60,7 +60,8 @@ page.present(
     cell="curves",
     how="From the logs of the pretraining runs, one run each.",
     caption="Training losses by stage. Supervised: cross-entropy with two extra heads. The first stages of the supervised "
-    "micro ViT, of CLIP's and of the Swin painted plain pixels, whose loss is on another scale, and are left out.",
+    "micro ViT, of CLIP's and of the Swin painted plain pixels, whose loss is on another scale, and are left out. The loss "
+    "of leaves is of other pictures, and compares with no other.",
     alt="Four panels of falling training losses: masked autoencoding, MoCo-v3, captions, and supervised training.",
 )
 

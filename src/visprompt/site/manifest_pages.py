@@ -91,7 +91,7 @@ def backbones(results: dict, root: Path) -> str:
     images, leaves = (torch.from_numpy(drawn(10, seed=0)[0]).permute(0, 3, 1, 2) for drawn in sources)
     source = strip(images, "Ten drawn images of the source task: outlines with four fills, and strokes, on many grounds.")
     behind = strip(
-        leaves, "Ten drawn images of the source `leaves`: the same in front of up to two other things, on soft grounds."
+        leaves, "Ten drawn images of the source of leaves: the same in front of up to two other things, on soft grounds."
     )
     return (
         f"The source task looks like this:\n\n{source}\n\nNetworks whose names end in `leaves` learned from things before "
