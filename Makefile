@@ -21,7 +21,7 @@ LARGER ?=
 NARROWING = PAPERS TASKS METHODS SEEDS EPOCHS PRECISION COMPILE BACKBONE WEIGHTS LARGER
 # those without labels first: two of the others start from them
 BACKBONES = $(foreach size,micro nano mini,vit_$(size)_patch4_24.mae vit_$(size)_patch4_24) vit_micro_patch4_24.mocov3 \
-	vit_micro_patch4_24.mae_leaves vit_micro_patch4_24.clip swin_micro_patch3_24 resnet_micro_24
+	$(foreach objective,mae mocov3,vit_micro_patch4_24.$(objective)_leaves) vit_micro_patch4_24.clip swin_micro_patch3_24 resnet_micro_24
 TESTS ?= tests
 
 SHELL := /bin/bash
@@ -91,7 +91,7 @@ bench: $(READY)  ## time the methods on this machine
 	@$(CHECK)
 	$(BIN)/python -m visprompt bench $(ARGS)
 
-pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; about four hours)
+pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; about four and a half hours)
 	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visprompt.models.pretraining "$$name" || exit 1; done
 
 lock:  ## renew requirements.lock from pyproject.toml (needs the network)

@@ -45,7 +45,7 @@ page = chapter.page
 # %% [markdown]
 # ## How the backbones were trained
 #
-# All but one saw the same 60,000 drawn pictures, one thing on a ground; the one whose name ends in `leaves` saw 60,000 of
+# All but two saw the same 60,000 drawn pictures, one thing on a ground; the two whose names end in `leaves` saw 60,000 of
 # things before things ([](../backbones.md) shows both). The masked autoencoders come first: supervised training and
 # MoCo-v3 hardly begin on such small transformers from a random start, so all start from painted patches, the supervised
 # ones to name 112 shapes, MoCo-v3 to tell pictures apart without a label, CLIP's to tell which caption is whose ("a small
@@ -72,10 +72,10 @@ page.present(
 # the chapters say of "MAE" and "MoCo-v3" is said of such backbones.
 #
 # The last columns are what weights that saw no labels are worth as a start: the whole network is fine-tuned with 1,000
-# labels of the pictures it learned from, and so is a random start. A masked autoencoder that is to speak for MAE should be
+# labels of the pictures it learned from, and so is a random start. A network that is to speak for MAE or MoCo-v3 should be
 # ten points above that start, and its linear probe at five times chance; both were fixed before any task was looked at.
-# The one of `leaves` painted five times as long as the older and is over both bars. No study uses it yet: the chapters'
-# "MAE" and "MoCo-v3" are the older ones, until all runs on them have been done again.
+# Those of `leaves` trained longer than the older ones and are over both bars. No study uses them yet: the chapters' "MAE"
+# and "MoCo-v3" are the older ones, until all runs on them have been done again.
 
 # %% name="backbones" tags=["hide-input"]
 page.present(

@@ -12,7 +12,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -75,6 +75,7 @@ RECIPES = {
     "vit_micro_patch4_24.mae": MASKED,
     "vit_micro_patch4_24.mocov3": Pretraining(init="vit_micro_patch4_24.mae", moco_epochs=2),
     "vit_micro_patch4_24.mae_leaves": LEAVES,
+    "vit_micro_patch4_24.mocov3_leaves": replace(LEAVES, init="vit_micro_patch4_24.mae_leaves", mae_epochs=0, moco_epochs=5),
     "vit_nano_patch4_24.mae": MASKED,
     "vit_nano_patch4_24": Pretraining(init="vit_nano_patch4_24.mae", epochs=5),
     "vit_mini_patch4_24.mae": MASKED,
