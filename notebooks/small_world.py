@@ -71,7 +71,7 @@ page.present(
 # little of the 112 shapes in a linear way: minutes on one CPU thread are no substitute for ImageNet and days. What
 # the chapters say of "MAE" and "MoCo-v3" is said of such backbones.
 #
-# The last columns are what weights that saw no labels are worth as a start: the whole network is fine-tuned with 1,000
+# The last column but one is what weights that saw no labels are worth as a start: the whole network is fine-tuned with 1,000
 # labels of the pictures it learned from, and so is a random start. A network that is to speak for MAE or MoCo-v3 should be
 # ten points above that start, and its linear probe at five times chance; both were fixed before any task was looked at.
 # Those of `leaves` trained longer than the older ones and are over both bars. No study uses them yet: the chapters' "MAE"

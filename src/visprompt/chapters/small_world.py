@@ -45,12 +45,10 @@ def backbones_table(found: dict[str, dict]) -> pd.DataFrame:
             "epochs: painting / MoCo / captions / labels": " / ".join(
                 str(log["recipe"].get(key, 0)) for key in ("mae_epochs", "moco_epochs", "caption_epochs", "epochs")
             ),
-            "pictures": log["recipe"].get("pictures", "source"),
             "start": "MAE" if log["recipe"].get("init") else "random",
             "own head, %": percent(log["source_accuracy"]),
             "linear probe, %": percent(log.get("probe_accuracy")),
-            "1,000 labels, %": percent(log.get("few_labels_accuracy")),
-            "the same from scratch, %": percent(log.get("scratch_accuracy")),
+            "1,000 labels / scratch, %": " / ".join(percent(log.get(f"{key}_accuracy")) for key in ("few_labels", "scratch")),
             "minutes": round(log["seconds"] / 60),
         }
         for name, log in found.items()
