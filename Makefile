@@ -19,7 +19,7 @@ BACKBONE ?=
 WEIGHTS ?=
 LARGER ?=
 NARROWING = PAPERS TASKS METHODS SEEDS EPOCHS PRECISION COMPILE BACKBONE WEIGHTS LARGER
-# those without labels first: two of the others start from them
+# those without labels first: some of the others start from them
 BACKBONES = $(foreach size,micro nano mini,vit_$(size)_patch4_24.mae vit_$(size)_patch4_24) vit_micro_patch4_24.mocov3 \
 	$(foreach objective,mae mocov3,vit_micro_patch4_24.$(objective)_leaves) vit_micro_patch4_24.clip swin_micro_patch3_24 resnet_micro_24
 TESTS ?= tests
