@@ -20,8 +20,8 @@ WEIGHTS ?=
 LARGER ?=
 NARROWING = PAPERS TASKS METHODS SEEDS EPOCHS PRECISION COMPILE BACKBONE WEIGHTS LARGER
 # those without labels first: some of the others start from them
-BACKBONES = $(foreach size,micro nano mini,vit_$(size)_patch4_24.mae vit_$(size)_patch4_24) vit_micro_patch4_24.mocov3 \
-	$(foreach objective,mae mocov3,vit_micro_patch4_24.$(objective)_leaves) vit_micro_patch4_24.clip swin_micro_patch3_24 resnet_micro_24
+BACKBONES = $(foreach size,nano mini,vit_$(size)_patch4_24.mae vit_$(size)_patch4_24) \
+	$(addprefix vit_micro_patch4_24,.mae_leaves .mocov3_leaves .clip) vit_micro_patch4_24 swin_micro_patch3_24 resnet_micro_24
 TESTS ?= tests
 
 SHELL := /bin/bash

@@ -159,7 +159,8 @@ chapter.end("ivpt.table-5", ivpt.SIZES_WHY)
 #
 # Backbones that were pretrained without labels: MoCo-v3 and MAE. The paper finds VPT weak there, Gate-VPT
 # ("GaPT" in the paper, {cite}`yoo2023`), made for such backbones, better, and iVPT better still. The quick
-# profile's backbones have one size and one source of pictures for all three pre-trainings.
+# profile's backbones have one size for all three pre-trainings; the two without labels learned from pictures of things
+# before things ([](small_world.ipynb)).
 
 # %% name="ivpt.table-6" tags=["hide-input"]
 pre = ivpt.of_pretrainings(chapter)

@@ -83,8 +83,8 @@ def test_source_accuracy_is_reached_on_new_pictures(name):
 STAGES = [
     *(
         "vit_micro_patch4_24",
-        "vit_micro_patch4_24.mocov3",
         "vit_micro_patch4_24.mae_leaves",
+        "vit_micro_patch4_24.mocov3_leaves",
         "vit_micro_patch4_24.clip",
         "vit_nano_patch4_24",
     ),

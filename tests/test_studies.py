@@ -329,7 +329,7 @@ def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
     assert list(statistics.tables(frame[:1])) == ["b"]
     assert main(["study", "pretraining", "--tasks", "position", "--methods", "linear-probe", "--epochs", "1"]) == 0
     told = capsys.readouterr().out
-    assert [f"pretraining, {MICRO}.{name}: test accuracy" in told for name in ("mae", "mocov3")] == [True, True]
+    assert [f"pretraining, {MICRO}.{name}: test accuracy" in told for name in ("mae_leaves", "mocov3_leaves")] == [True, True]
 
 
 def test_what_is_looked_up_need_not_be_possible_and_what_is_run_must(lab, stores, monkeypatch):
@@ -369,15 +369,16 @@ def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
 
 def test_a_weights_file_belongs_to_one_backbone(stores):
     """One file for a sweep of several backbones would make rows of one out of the weights of another."""
-    file, other = (str(embedded.weights_file(name)) for name in (f"{MICRO}.mae", MICRO))
+    mae, moco = (f"{MICRO}.{name}_leaves" for name in ("mae", "mocov3"))
+    file, other = (str(embedded.weights_file(name)) for name in (mae, MICRO))
     one = Lab(LabSettings(weights=file))
-    assert one.backbone(f"{MICRO}.mae").fingerprint == vp.load_backbone(f"{MICRO}.mae", "pretrained").fingerprint
-    with pytest.raises(BadInput, match=f"given for {MICRO}.mae and would now serve {MICRO}.mocov3 too; name them"):
-        one.backbone(f"{MICRO}.mocov3")
+    assert one.backbone(mae).fingerprint == vp.load_backbone(mae, "pretrained").fingerprint
+    with pytest.raises(BadInput, match=f"given for {mae} and would now serve {moco} too; name them"):
+        one.backbone(moco)
     assert one.backbone(MICRO, scratch=True).fingerprint == "random, seed 0"  # random weights need no file
-    for words in ([f"{MICRO}.mae={file}", f"{MICRO}={other}"], f"[{MICRO}.mae={file}, {MICRO}={other}]"):
+    for words in ([f"{mae}={file}", f"{MICRO}={other}"], f"[{mae}={file}, {MICRO}={other}]"):
         several = Lab(LabSettings(weights=words))
-        assert several.weights_of(f"{MICRO}.mae") == file and several.weights_of(MICRO) == other
+        assert several.weights_of(mae) == file and several.weights_of(MICRO) == other
         assert several.weights_of("vit_nano_patch4_24") == "pretrained"
     wrongs = [
         (["x"], "NAME=FILE"),

@@ -72,8 +72,6 @@ MASKED = Pretraining(mae_epochs=8)
 LEAVES = Pretraining(pictures="leaves", mae_epochs=40, mae_floor=0.01)  # grain's variance is 0.004
 RECIPES = {
     "vit_micro_patch4_24": Pretraining(mae_epochs=4, mae_normalised=False, epochs=7),
-    "vit_micro_patch4_24.mae": MASKED,
-    "vit_micro_patch4_24.mocov3": Pretraining(init="vit_micro_patch4_24.mae", moco_epochs=2),
     "vit_micro_patch4_24.mae_leaves": LEAVES,
     "vit_micro_patch4_24.mocov3_leaves": replace(LEAVES, init="vit_micro_patch4_24.mae_leaves", mae_epochs=0, moco_epochs=5),
     "vit_nano_patch4_24.mae": MASKED,
