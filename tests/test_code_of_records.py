@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import small_vit, tiny_task
+from ipykernel.iostream import OutStream
 
 import visprompt as vp
 from visprompt import records
@@ -376,6 +377,11 @@ def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
     seen.codes[0] = codes[0]
     assert set(seen.units()) == {"notebooks.two_cells:gradient_cells", "notebooks.two_cells:N"}
     assert source.stands(seen.units())
+
+
+def test_the_kernel_itself_is_nobodys_code():
+    """A bar drawn in a notebook runs ipykernel's own stream, which no notebook holds: such a record never was current."""
+    assert not watch.is_ours(OutStream.write.__code__)
 
 
 def test_a_run_below_a_profiler_is_watched_all_the_same():

@@ -4,6 +4,7 @@ import ast
 import functools
 import linecache
 import multiprocessing
+import re
 import sys
 import threading
 import types
@@ -68,6 +69,7 @@ STACK: list[Seen] = []  # the watches that are on, innermost last
 KNOWN: dict[int, tuple] = {}  # id of a code object -> it, whether it is ours, whether it is a method
 IMPORTING: list = []  # frames of modules of ours that are being imported: what they run once decides no value
 CELLS: dict[str, source.Module] = {}  # cells of a notebook that stand in no file of the tree
+CELL = re.compile(r"\bipykernel_\d+\b")  # the folder of a cell's file; the kernel's own lie in ipykernel/
 ROOT = f"{source.PACKAGE}/"
 
 
@@ -99,7 +101,7 @@ def is_ours(code: types.CodeType) -> bool:
         return False  # torch.compile's own, under the name and in the file of the function that it stands for
     if name.startswith(ROOT):
         return not source.is_silent_module(name[len(ROOT) :].removesuffix(".py").replace("/", "."))
-    return "ipykernel" in name or name.startswith("<ipython-input")
+    return CELL.search(name) is not None or name.startswith("<ipython-input")
 
 
 @contextmanager
