@@ -78,7 +78,8 @@ chapter.end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageN
 # %% [markdown]
 # A frozen prompt is a fixed key and value beside every image's own. It can shift attention, but it cannot learn where
 # to. Uniform prompts are directions that the frozen keys and values were never fitted to; tokens are what they know.
-# Whether either helps shows in the distance to the probe's row, more than in the distance of one start to another.
+# Whether either helps shows in the distance to the probe's row, more than in the distance of one start to another. But
+# that distance holds one of rates too: the probe's head has a searched rate, those beside frozen prompts the recipe's.
 
 # %% [markdown]
 # (spt.figure-3)=
