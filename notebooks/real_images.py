@@ -35,7 +35,7 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import real, two_legs
+from visprompt.chapters import real, real_methods, two_legs
 from visprompt.chapters.chapter import Chapter
 
 chapter = Chapter.opened("real_images", globals(), ["benchmark", "ap-layers"], no_paper=True)
@@ -52,6 +52,16 @@ found = two_legs.legs(chapter)
 if found:
     two_legs.present(chapter, found, two_legs.figure(found), "two-legs")
     two_legs.present(chapter, found, two_legs.table(found), "two-legs")
+
+# %% [markdown]
+# ## Every method
+#
+# VPT-Deep is what the papers set out from, and it has runs on every task. A method is compared with it on the tasks
+# that both have. The thick line is for other seeds on these tasks; the thin one, for three tasks or more, is for
+# other tasks too.
+
+# %% name="methods" tags=["hide-input"]
+real_methods.show(chapter, "methods")
 
 # %% [markdown]
 # ## AP at every block

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from visprompt import records
-from visprompt.chapters import attention_viewer, real, spt, spt_starts, two_legs
+from visprompt.chapters import attention_viewer, real, real_methods, spt, spt_starts, two_legs
 from visprompt.chapters import chapter as chapters
 from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
@@ -223,6 +223,33 @@ def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photogr
     assert two_legs.table([leg]).together.tolist() == [said]
     assert "inf" not in two_legs.told(leg.photographs)
     two_legs.figure([leg])
+
+
+def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(monkeypatch, chapter):
+    """A task that one of the two lacks says nothing of it; of one task there is no interval for other tasks."""
+    tests = {
+        "VPT-Deep": {"dtd10": [50, 51, 52], "gtsrb": [60, 60, 60], "cifar100": [40, 41, 40]},
+        "AP": {"dtd10": [60, 61, 62], "gtsrb": [64, 64, 64], "cifar100": [41, 42, 41], "ucmerced": [1, 1, 1]},
+        "DA-VPT": {"gtsrb": [50, 50, 50]},
+        "VP": {"ucmerced": [9, 9, 9]},
+    }
+    frame = runs_of(tests)
+    monkeypatch.setattr(two_legs, "photographs", lambda: frame)
+    shown = []
+    monkeypatch.setattr(chapter.page, "present", lambda thing, **told: shown.append((thing, told)))
+    real_methods.show(chapter, "methods")
+    (figure, told), (table, _) = shown
+    rows = table.set_index("method")
+    assert rows.index.tolist() == ["VP", "AP", "VPT-Deep", "DA-VPT"]  # as the study lists them
+    assert rows.loc["AP", "over VPT-Deep: points, other seeds"] == "+5.0 [+5.0, +5.0]; above 0 on 3 of 3"
+    assert rows.loc["AP", "other tasks"] == "[-6.4, +16.4]"  # mean of 10, 4 and 1, by hand: 4.303 * 4.583 / sqrt(3)
+    assert rows["other tasks"].drop("AP").tolist() == ["–"] * 3 and rows.loc["VP", "gtsrb"] == "–"
+    assert rows.loc["VP", "over VPT-Deep: points, other seeds"] == "–" and rows.loc["VP", "ucmerced"] == "9.0 ± 0.0"
+    assert "above VPT-Deep: AP; below: DA-VPT." in told["how"] and len(told["records"]) == len(frame)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["AP", "DA-VPT"]
+    frame = frame[frame.variant != "VPT-Deep"]
+    real_methods.show(chapter, "methods")
+    assert len(shown) == 2  # nothing to stand beside
 
 
 def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):

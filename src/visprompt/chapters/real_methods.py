@@ -1,0 +1,82 @@
+"""Every method on photographs beside one that all of them can be paired with."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ..pages import plots
+from ..studies import grids
+from ..studies.fair import listed
+from ..studies.statistics import Gain, spread
+from . import real, two_legs
+from .chapter import Chapter
+
+BASE = "VPT-Deep"  # what the papers improve on; kept on every task
+MARKERS = ["o", "s", "^", "D", "v"]
+
+
+def ordered(frame: pd.DataFrame) -> list[str]:
+    """The variants of the study `real` that have runs, as it lists them."""
+    return [variant for variant in grids.studies()["real"]["variants"] if (frame.variant == variant).any()]
+
+
+def gains(frame: pd.DataFrame) -> dict[str, Gain | None]:
+    """Variant -> its gain over BASE on the tasks that both have; None where they share none, and of BASE itself."""
+    return {name: None if name == BASE else two_legs.of(frame, name, BASE) for name in ordered(frame)}
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row of every method: accuracy by task over seeds, then its gain over BASE with both intervals."""
+    tasks = [task for task in grids.cast(two_legs.PROFILE).tasks["real"] if (frame.task == task).any()]
+    cells = {key: spread(part.test, part.record) for key, part in frame.groupby(["variant", "task"])}
+    return pd.DataFrame(
+        [
+            {
+                "method": name,
+                **{task: cells.get((name, task), "–") for task in tasks},
+                f"over {BASE}: points, other seeds": two_legs.told(found),
+                "other tasks": f"[{found.low:+.1f}, {found.high:+.1f}]" if found and found.tasks > 2 else "–",
+            }
+            for name, found in gains(frame).items()
+        ],
+        dtype=object,
+    )
+
+
+def figure(frame: pd.DataFrame) -> Figure:
+    """Every method's gain over BASE: a mark for each task; thick for other seeds on these tasks, thin for other tasks too."""
+    found = {name: gain for name, gain in gains(frame).items() if gain}
+    means = frame.groupby(["variant", "task"]).test.mean().unstack("task")
+    fig, ax = plt.subplots(figsize=(7, 1.2 + 0.32 * len(found)))
+    ax.axvline(0, color="black", lw=0.8)
+    for row, (name, gain) in enumerate(found.items()):
+        for marker, task in zip(MARKERS, means, strict=False):
+            look = {"color": "#8a8a8a", "mfc": "none", "ms": 5, "ls": "none", "zorder": 1}
+            ax.plot(means.loc[name, task] - means.loc[BASE, task], row - 0.18, marker, label=task, **look)
+        if gain.tasks > 2:  # of two tasks the interval is everything
+            ax.plot([gain.low, gain.high], [row + 0.12] * 2, lw=0.9, color="#0072b2")
+        ax.plot(gain.here[1:], [row + 0.12] * 2, lw=3, color="#0072b2", alpha=0.6)
+        ax.plot(gain.mean, row + 0.12, "D", ms=5, color="#0072b2", label="mean of its tasks")
+    ax.set_yticks(range(len(found)), [name.replace("E2VPT", "E²VPT") for name in found])
+    ax.set(ylim=(len(found) - 0.5, -0.5), xlabel=f"points of test accuracy above {BASE}")
+    plots.legend_below(fig, [ax], columns=3)
+    return fig
+
+
+def show(chapter: Chapter, cell: str) -> None:
+    """The figure and the table of all methods, where BASE has runs."""
+    frame = two_legs.photographs()
+    if not (frame.variant == BASE).any():
+        return
+    frame = frame[frame.variant.notna()]
+    above = [name for name, gain in gains(frame).items() if gain and two_legs.way(gain) == "above"]
+    below = [name for name, gain in gains(frame).items() if gain and two_legs.way(gain) == "below"]
+    how = (
+        f"{real.REAL}; of three rates, validation chose with seed 0. Mean ± standard deviation of {frame.seed.nunique()} seeds. "
+        f"A gain is over the tasks that a method and {BASE} both have. Of its own tasks with other seeds, above {BASE}: "
+        f"{listed(above, 20)}; below: {listed(below, 20)}."
+    )
+    said = {"evidence": "trend", "records": [*frame.record], "cell": cell, "how": how}
+    alt = "For every method, marks of its gain on each task, their mean and its intervals. " + how
+    chapter.page.present(figure(frame), caption=f"Every method beside {BASE} on photographs.", alt=alt, **said)
+    chapter.page.present(table(frame), caption="Test accuracy in %, by task.", **said)
