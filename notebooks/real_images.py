@@ -35,7 +35,7 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import real, real_methods, two_legs
+from visprompt.chapters import real, real_findings, two_legs
 from visprompt.chapters.chapter import Chapter
 
 chapter = Chapter.opened("real_images", globals(), ["benchmark", "ap-layers"], no_paper=True)
@@ -61,7 +61,7 @@ if found:
 # other tasks too.
 
 # %% name="methods" tags=["hide-input"]
-real_methods.show(chapter, "methods")
+real_findings.show_methods(chapter, "methods")
 
 # %% [markdown]
 # ## AP at every block
@@ -70,7 +70,7 @@ real_methods.show(chapter, "methods")
 # already, and on traffic signs, which are far from it. Every block takes the best of three rates on validation.
 
 # %% name="blocks" tags=["hide-input"]
-two_legs.show_blocks(chapter, "blocks")
+real_findings.show_blocks(chapter, "blocks")
 
 # %% [markdown]
 # ## Sixteen bits
@@ -78,7 +78,7 @@ two_legs.show_blocks(chapter, "blocks")
 # On a GPU the runs would be done in bf16. The same seeds in both precisions say what that does to an accuracy.
 
 # %% name="precisions" tags=["hide-input"]
-two_legs.show_precisions(chapter)
+real_findings.show_precisions(chapter)
 
 # %% [markdown]
 # ## All runs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from visprompt import records
-from visprompt.chapters import attention_viewer, real, real_methods, spt, spt_starts, two_legs
+from visprompt.chapters import attention_viewer, real, real_findings, spt, spt_starts, two_legs
 from visprompt.chapters import chapter as chapters
 from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
@@ -217,7 +217,7 @@ MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}  # 
     ],
 )
 def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photographs, said):
-    monkeypatch.setattr(two_legs, "photographs", lambda: runs_of(photographs))
+    monkeypatch.setattr(real, "photographs", lambda: runs_of(photographs))
     (leg,) = two_legs.legs(SimpleNamespace(rows=lambda study, part: runs_of(drawn_runs)), ["spt"])
     assert (leg.better, leg.worse, leg.said) == ("SPT-Deep", "VPT-Deep", said)
     assert two_legs.table([leg]).together.tolist() == [said]
@@ -234,10 +234,10 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
         "VP": {"ucmerced": [9, 9, 9]},
     }
     frame = runs_of(tests)
-    monkeypatch.setattr(two_legs, "photographs", lambda: frame)
+    monkeypatch.setattr(real, "photographs", lambda: frame)
     shown = []
     monkeypatch.setattr(chapter.page, "present", lambda thing, **told: shown.append((thing, told)))
-    real_methods.show(chapter, "methods")
+    real_findings.show_methods(chapter, "methods")
     (figure, told), (table, _) = shown
     rows = table.set_index("method")
     assert rows.index.tolist() == ["VP", "AP", "VPT-Deep", "DA-VPT"]  # as the study lists them
@@ -248,7 +248,7 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     assert "above VPT-Deep: AP; below: DA-VPT." in told["how"] and len(told["records"]) == len(frame)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["AP", "DA-VPT"]
     frame = frame[frame.variant != "VPT-Deep"]
-    real_methods.show(chapter, "methods")
+    real_findings.show_methods(chapter, "methods")
     assert len(shown) == 2  # nothing to stand beside
 
 
@@ -266,10 +266,10 @@ def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):
         ]
         return frame
 
-    monkeypatch.setattr(two_legs, "photographs", photographs)
+    monkeypatch.setattr(real, "photographs", photographs)
     tables = []
     monkeypatch.setattr(chapter.page, "present", lambda table, **more: tables.append((table, more)))
-    two_legs.show_precisions(chapter)
+    real_findings.show_precisions(chapter)
     ((table, more),) = tables
     assert table.method.tolist() == ["VPT-Deep"] and table.seeds.tolist() == [3] and len(more["records"]) == 6
     assert table["bf16 − float32: points"].item().startswith("+0.0 [-2.5, +2.5]")
@@ -284,7 +284,7 @@ def test_what_is_compared_is_a_variant_of_both_studies():
 
 def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
     """Else a mean would run over what differs in more than the seed."""
-    frame = two_legs.photographs()
+    frame = real.photographs()
     assert not frame.duplicated(["variant", "task", "seed"]).any()
     kept = real.kept_rows("tune", backbone=real.REAL)
     cells = {(record.settings["method"], record.settings["task"]) for record in kept}
@@ -292,7 +292,7 @@ def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
 
 
 def photographs_by_block(tasks, blocks):
-    """Rows as `two_legs.photographs` gives them: AP at these blocks, and the linear probe."""
+    """Rows as `real.photographs` gives them: AP at these blocks, and the linear probe."""
     same = {"backbone": real.REAL, "train_size": 100, "val": 50.0, "record": None}
     rows = [
         {**same, "task": task, "seed": seed, "variant": variant, "block": block, "test": 50.0 - (block or 0) + seed}
@@ -305,17 +305,17 @@ def photographs_by_block(tasks, blocks):
 
 def test_ap_by_block_on_photographs_is_shown_where_every_block_is_kept(monkeypatch, chapter):
     frame = pd.concat([photographs_by_block(["dtd10"], range(12)), photographs_by_block(["gtsrb"], range(5))])
-    monkeypatch.setattr(two_legs, "photographs", lambda every_block: frame)
+    monkeypatch.setattr(real, "photographs", lambda every_block: frame)
     shown, lines = [], []
-    monkeypatch.setattr(two_legs, "display", lambda thing: lines.append(thing.data))
+    monkeypatch.setattr(real_findings, "display", lambda thing: lines.append(thing.data))
     monkeypatch.setattr(chapter.page, "present", lambda figure, **told: shown.append((figure, told)))
-    two_legs.show_blocks(chapter, "blocks")
+    real_findings.show_blocks(chapter, "blocks")
     assert "not kept for gtsrb;" in lines.pop()
     ((figure, told),) = shown
     assert len(figure.axes) == 1 and "dtd10: +8.0" in told["how"] and "3 seeds" in told["how"]
     assert len(told["records"]) == 13 * 3
     frame = photographs_by_block(["gtsrb"], range(5))
-    two_legs.show_blocks(chapter, "blocks")
+    real_findings.show_blocks(chapter, "blocks")
     assert "not kept for dtd10 and gtsrb;" in lines.pop() and len(shown) == 1
 
 

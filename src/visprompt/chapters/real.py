@@ -107,3 +107,24 @@ def kept_rows(kind: str, **settings) -> list[records.Record]:
     """The records of a kind with these settings that the project keeps, also of data that is not on this machine."""
     kept = records.all_records(kind, of=records.stores()[1:])
     return [record for record in kept if all(record.settings.get(key) == value for key, value in settings.items())]
+
+
+def photographs(precision: str = "float32", every_block: bool = False) -> pd.DataFrame:
+    """A row of every kept run of the study `real`, each method at its best rate, as `studies.statistics.gain` takes them.
+
+    Args:
+        every_block: AP's runs of the study `real-layers` too, as variants "ap, block 0" and so on.
+    """
+    names = {settings["method"]: variant for variant, settings in grids.studies()["real"]["variants"].items()}
+    kept = [r for r in kept_rows("tune", backbone=REAL) if r.about.get("profile") == PROFILE]
+    kept = [r for r in kept if r.settings["recipe"]["precision"] == precision]
+    rows = []
+    for part in alike(kept):
+        for record in at_best_rate(part)[0]:
+            same = {key: record.settings[key] for key in ("backbone", "task", "train_size", "seed")}
+            found = {"test": record.values["test"], "val": record.values["val"], "record": record}
+            if of_variants(part):
+                rows.append({**same, "variant": names[record.settings["method"]], **found})
+            if every_block and (block := record.settings["method_settings"].get("block")) is not None:
+                rows.append({**same, "variant": f"ap, block {block}", "block": block, **found})
+    return pd.DataFrame(rows, columns=["backbone", "task", "train_size", "seed", "variant", "block", "test", "val", "record"])

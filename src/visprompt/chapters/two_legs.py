@@ -12,13 +12,9 @@ from matplotlib.figure import Figure
 from .. import papers
 from ..errors import BadInput
 from ..pages import plots
-from ..studies import grids
 from ..studies.fair import listed
-from ..studies.lab import rate_name
 from ..studies.statistics import Gain, gain
-from ..words import REAL as PROFILE
 from . import real
-from .ap_others import LINES, block_grid
 from .chapter import Chapter
 
 # A paper's study of the drawn world, and which method it prints above which.
@@ -61,30 +57,9 @@ def way(found: Gain | None) -> str:
     return "above" if low > 0 else "below" if high < 0 else "open"
 
 
-def photographs(precision: str = "float32", every_block: bool = False) -> pd.DataFrame:
-    """A row of every kept run of the study `real`, each method at its best rate, as `studies.statistics.gain` takes them.
-
-    Args:
-        every_block: AP's runs of the study `real-layers` too, as variants "ap, block 0" and so on.
-    """
-    names = {settings["method"]: variant for variant, settings in grids.studies()["real"]["variants"].items()}
-    kept = [r for r in real.kept_rows("tune", backbone=real.REAL) if r.about.get("profile") == PROFILE]
-    kept = [r for r in kept if r.settings["recipe"]["precision"] == precision]
-    rows = []
-    for part in real.alike(kept):
-        for record in real.at_best_rate(part)[0]:
-            same = {key: record.settings[key] for key in ("backbone", "task", "train_size", "seed")}
-            found = {"test": record.values["test"], "val": record.values["val"], "record": record}
-            if real.of_variants(part):
-                rows.append({**same, "variant": names[record.settings["method"]], **found})
-            if every_block and (block := record.settings["method_settings"].get("block")) is not None:
-                rows.append({**same, "variant": f"ap, block {block}", "block": block, **found})
-    return pd.DataFrame(rows, columns=["backbone", "task", "train_size", "seed", "variant", "block", "test", "val", "record"])
-
-
 def legs(chapter: Chapter, names: Sequence[str] = tuple(COMPARED)) -> list[Legs]:
     """The comparisons of some papers; a paper without runs of photographs has none."""
-    beside, found = photographs(), []
+    beside, found = real.photographs(), []
     for paper in names:
         study, pairs = COMPARED[paper]
         drawn = chapter.rows(study, part="supervised")
@@ -171,58 +146,3 @@ def present(chapter: Chapter, found: Sequence[Legs], thing: pd.DataFrame | Figur
 def tasks(found: Sequence[Legs]) -> list[str]:
     """The tasks of the photographs that stand behind some comparisons."""
     return sorted({record.settings["task"] for leg in found for record in leg.photographs.records})
-
-
-def show_blocks(chapter: Chapter, cell: str) -> None:
-    """AP at every block on photographs (study `real-layers`), where all blocks of a task are kept, and the other methods."""
-    frame = photographs(every_block=True)
-    asked = grids.tasks_of("real-layers", grids.cast(PROFILE))
-    rows = frame[frame.task.isin(asked)]
-    whole = rows.groupby("task").block.transform("nunique") == grids.depth_of("real", grids.cast(PROFILE))
-    rows = rows[whole & (rows.block.notna() | rows.variant.isin(LINES))]
-    if lacking := [task for task in asked if task not in set(rows.task)]:
-        display(
-            Markdown(f"Runs at every block are not kept for {listed(lacking)}; the command at the end of the page does them.")
-        )
-    if not len(rows):
-        return
-    by_block = rows[rows.block.notna()]
-    mean = by_block.groupby(["task", "seed", "block"]).test.mean().unstack()
-    third = mean.shape[1] // 3
-    lead = (mean.iloc[:, :third].mean(axis=1) - mean.iloc[:, -third:].mean(axis=1)).groupby("task").mean()
-    told = "; ".join(f"{task}: {points:+.1f}" for task, points in lead.items())
-    chapter.page.present(
-        block_grid(rows),
-        evidence="trend",
-        records=[*rows.record],
-        cell=cell,
-        how=f"{real.REAL}; of three rates a block, validation chose with seed 0. Mean and range over "
-        f"{by_block.seed.nunique()} seeds; star: the block best on validation. The shallowest third of the blocks above the "
-        f"deepest third, in points: {told}.",
-        caption="AP at every block of a published ViT-Tiny, on photographs.",
-        alt="Test accuracy over the block with the prompt, a panel for every data set. " + told,
-    )
-
-
-def show_precisions(chapter: Chapter) -> None:
-    """bf16 above float32 in kept runs of photographs that differ in nothing else, paired by task and seed."""
-    frame = pd.concat([photographs(precision).assign(precision=precision) for precision in ("float32", "bf16")])
-    rates = frame.record.map(lambda record: record.settings["recipe"][rate_name(record.settings["method"])])
-    pairs = {key: of(part, "bf16", "float32", by="precision") for key, part in frame.groupby([frame.variant, rates])}
-    pairs = {key: found for key, found in pairs.items() if found}
-    if not pairs:
-        display(Markdown("No such pair is kept."))
-        return
-    chapter.page.present(
-        pd.DataFrame(
-            [
-                {"method": variant, "rate": rate, "bf16 − float32: points": told(found), "seeds": found.seeds}
-                for (variant, rate), found in pairs.items()
-            ]
-        ),
-        evidence="measured",
-        records=[record for found in pairs.values() for record in found.records],
-        cell="precisions",
-        how=f"{real.REAL}, autocast on a processor; weights and their updates in float32.",
-        caption="Test accuracy with bf16 above that with float32, in points.",
-    )

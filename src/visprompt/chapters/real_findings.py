@@ -1,14 +1,18 @@
-"""Every method on photographs beside one that all of them can be paired with."""
+"""What photographs alone say: every method beside VPT-Deep, AP at every block, bf16 beside float32."""
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from IPython.display import Markdown, display
 from matplotlib.figure import Figure
 
 from ..pages import plots
 from ..studies import grids
 from ..studies.fair import listed
+from ..studies.lab import rate_name
 from ..studies.statistics import Gain, spread
+from ..words import REAL as PROFILE
 from . import real, two_legs
+from .ap_others import LINES, block_grid
 from .chapter import Chapter
 
 BASE = "VPT-Deep"  # what the papers improve on; kept on every task
@@ -27,7 +31,7 @@ def gains(frame: pd.DataFrame) -> dict[str, Gain | None]:
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """A row of every method: accuracy by task over seeds, then its gain over BASE with both intervals."""
-    tasks = [task for task in grids.cast(two_legs.PROFILE).tasks["real"] if (frame.task == task).any()]
+    tasks = [task for task in grids.cast(PROFILE).tasks["real"] if (frame.task == task).any()]
     cells = {key: spread(part.test, part.record) for key, part in frame.groupby(["variant", "task"])}
     return pd.DataFrame(
         [
@@ -63,9 +67,9 @@ def figure(frame: pd.DataFrame) -> Figure:
     return fig
 
 
-def show(chapter: Chapter, cell: str) -> None:
+def show_methods(chapter: Chapter, cell: str) -> None:
     """The figure and the table of all methods, where BASE has runs."""
-    frame = two_legs.photographs()
+    frame = real.photographs()
     if not (frame.variant == BASE).any():
         return
     frame = frame[frame.variant.notna()]
@@ -80,3 +84,58 @@ def show(chapter: Chapter, cell: str) -> None:
     alt = "For every method, marks of its gain on each task, their mean and its intervals. " + how
     chapter.page.present(figure(frame), caption=f"Every method beside {BASE} on photographs.", alt=alt, **said)
     chapter.page.present(table(frame), caption="Test accuracy in %, by task.", **said)
+
+
+def show_blocks(chapter: Chapter, cell: str) -> None:
+    """AP at every block on photographs (study `real-layers`), where all blocks of a task are kept, and the other methods."""
+    frame = real.photographs(every_block=True)
+    asked = grids.tasks_of("real-layers", grids.cast(PROFILE))
+    rows = frame[frame.task.isin(asked)]
+    whole = rows.groupby("task").block.transform("nunique") == grids.depth_of("real", grids.cast(PROFILE))
+    rows = rows[whole & (rows.block.notna() | rows.variant.isin(LINES))]
+    if lacking := [task for task in asked if task not in set(rows.task)]:
+        display(
+            Markdown(f"Runs at every block are not kept for {listed(lacking)}; the command at the end of the page does them.")
+        )
+    if not len(rows):
+        return
+    by_block = rows[rows.block.notna()]
+    mean = by_block.groupby(["task", "seed", "block"]).test.mean().unstack()
+    third = mean.shape[1] // 3
+    lead = (mean.iloc[:, :third].mean(axis=1) - mean.iloc[:, -third:].mean(axis=1)).groupby("task").mean()
+    told = "; ".join(f"{task}: {points:+.1f}" for task, points in lead.items())
+    chapter.page.present(
+        block_grid(rows),
+        evidence="trend",
+        records=[*rows.record],
+        cell=cell,
+        how=f"{real.REAL}; of three rates a block, validation chose with seed 0. Mean and range over "
+        f"{by_block.seed.nunique()} seeds; star: the block best on validation. The shallowest third of the blocks above the "
+        f"deepest third, in points: {told}.",
+        caption="AP at every block of a published ViT-Tiny, on photographs.",
+        alt="Test accuracy over the block with the prompt, a panel for every data set. " + told,
+    )
+
+
+def show_precisions(chapter: Chapter) -> None:
+    """bf16 above float32 in kept runs of photographs that differ in nothing else, paired by task and seed."""
+    frame = pd.concat([real.photographs(precision).assign(precision=precision) for precision in ("float32", "bf16")])
+    rates = frame.record.map(lambda record: record.settings["recipe"][rate_name(record.settings["method"])])
+    pairs = {key: two_legs.of(part, "bf16", "float32", by="precision") for key, part in frame.groupby([frame.variant, rates])}
+    pairs = {key: found for key, found in pairs.items() if found}
+    if not pairs:
+        display(Markdown("No such pair is kept."))
+        return
+    chapter.page.present(
+        pd.DataFrame(
+            [
+                {"method": variant, "rate": rate, "bf16 − float32: points": two_legs.told(found), "seeds": found.seeds}
+                for (variant, rate), found in pairs.items()
+            ]
+        ),
+        evidence="measured",
+        records=[record for found in pairs.values() for record in found.records],
+        cell="precisions",
+        how=f"{real.REAL}, autocast on a processor; weights and their updates in float32.",
+        caption="Test accuracy with bf16 above that with float32, in points.",
+    )
