@@ -247,6 +247,9 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     assert rows.loc["VP", "over VPT-Deep: points, other seeds"] == "–" and rows.loc["VP", "ucmerced"] == "9.0 ± 0.0"
     assert "above VPT-Deep: AP; below: DA-VPT." in told["how"] and len(told["records"]) == len(frame)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["AP", "DA-VPT"]
+    assert real_findings.fallen(frame) == []
+    falls = runs_of({"AP": {"dtd10": [60, 31, 29]}, "VP": {"dtd10": [20, 20, 20]}})
+    assert real_findings.fallen(falls) == ["AP on dtd10, seed 2: 29.0 %"]
     frame = frame[frame.variant != "VPT-Deep"]
     real_findings.show_methods(chapter, "methods")
     assert len(shown) == 2  # nothing to stand beside
