@@ -170,7 +170,7 @@ def test_of_equal_rates_the_one_with_all_seeds_is_shown(order):
         for seed in seeds[rate]
     ]
     best, tried = real.at_best_rate(sorted(part, key=lambda record: record.settings["seed"]))
-    assert [record.settings["seed"] for record in best] == [0, 1, 2] and tried == 2
+    assert [record.settings["seed"] for record in best] == [0, 1, 2] and tried == [0.01, 0.05]
 
 
 def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
@@ -234,6 +234,11 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
         "VP": {"ucmerced": [9, 9, 9]},
     }
     frame = runs_of(tests)
+    of_task = {"dtd10": 0.1, "gtsrb": 0.1, "cifar100": 0.5, "ucmerced": 0.02}
+    frame["record"] = [
+        SimpleNamespace(settings={"method": "vp", "recipe": {"learning_rate": of_task[task]}}) for task in frame.task
+    ]
+    frame["tried"] = [[0.02, 0.1, 0.5]] * len(frame)
     monkeypatch.setattr(real, "photographs", lambda: frame)
     shown = []
     monkeypatch.setattr(chapter.page, "present", lambda thing, **told: shown.append((thing, told)))
@@ -247,6 +252,7 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     assert rows.loc["VP", "over VPT-Deep: points, other seeds"] == "–" and rows.loc["VP", "ucmerced"] == "9.0 ± 0.0"
     assert "above VPT-Deep: AP; below: DA-VPT." in told["how"] and len(told["records"]) == len(frame)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["AP", "DA-VPT"]
+    assert rows["rate: low · mid · high"].tolist() == ["1 · 0 · 0", "1 · 2 · 1", "0 · 2 · 1", "0 · 1 · 0"]
     assert real_findings.fallen(frame) == []
     falls = runs_of({"AP": {"dtd10": [60, 31, 29]}, "VP": {"dtd10": [20, 20, 20]}})
     assert real_findings.fallen(falls) == ["AP on dtd10, seed 2: 29.0 %"]

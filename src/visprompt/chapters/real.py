@@ -67,8 +67,8 @@ def of_variants(kept: list[records.Record]) -> list[records.Record]:
     return [record for record in kept if record.settings["method_settings"].get("block") in (None, PLACE)]
 
 
-def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], int]:
-    """(those with the rate that did best on validation with the first seed, how many rates were tried).
+def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], list[float]]:
+    """(those with the rate that did best on validation with the first seed, the rates that were tried, rising).
 
     Of rates that did equally well it is the one that the other seeds were run with.
     """
@@ -79,10 +79,10 @@ def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], int]
     first = part[0].settings["seed"]
     val = {rate: r.values["val"] for rate, mine in with_rate.items() for r in mine if r.settings["seed"] == first}
     best = max(val, key=lambda rate: (val[rate], len(with_rate[rate])))
-    return with_rate[best], len(val)
+    return with_rate[best], sorted(val)
 
 
-def row(best: list[records.Record], tried: int) -> dict:
+def row(best: list[records.Record], tried: list[float]) -> dict:
     """A row of the table: the seeds of one method's settings on one task."""
     s = best[0].settings
     return {
@@ -97,7 +97,7 @@ def row(best: list[records.Record], tried: int) -> dict:
         "data": best[0].data,
         "weights": best[0].weights,
         "rate": s["recipe"][rate_name(s["method"])],
-        "rates tried": tried,
+        "rates tried": ", ".join(f"{rate:g}" for rate in tried),
         "test accuracy, %": spread([record.values["test"] for record in best]),
         "seeds": len(best),
     }
@@ -120,11 +120,14 @@ def photographs(precision: str = "float32", every_block: bool = False) -> pd.Dat
     kept = [r for r in kept if r.settings["recipe"]["precision"] == precision]
     rows = []
     for part in alike(kept):
-        for record in at_best_rate(part)[0]:
+        best, tried = at_best_rate(part)
+        for record in best:
             same = {key: record.settings[key] for key in ("backbone", "task", "train_size", "seed")}
-            found = {"test": record.values["test"], "val": record.values["val"], "record": record}
+            found = {"test": record.values["test"], "val": record.values["val"], "record": record, "tried": tried}
             if of_variants(part):
                 rows.append({**same, "variant": names[record.settings["method"]], **found})
             if every_block and (block := record.settings["method_settings"].get("block")) is not None:
                 rows.append({**same, "variant": f"ap, block {block}", "block": block, **found})
-    return pd.DataFrame(rows, columns=["backbone", "task", "train_size", "seed", "variant", "block", "test", "val", "record"])
+    return pd.DataFrame(
+        rows, columns=["backbone", "task", "train_size", "seed", "variant", "block", "test", "val", "record", "tried"]
+    )

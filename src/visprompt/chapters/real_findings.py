@@ -29,6 +29,14 @@ def gains(frame: pd.DataFrame) -> dict[str, Gain | None]:
     return {name: None if name == BASE else two_legs.of(frame, name, BASE) for name in ordered(frame)}
 
 
+def chosen(frame: pd.DataFrame) -> str:
+    """On how many tasks validation chose the lowest, a middle and the highest rate of those tried, of one method's rows."""
+    first = frame.drop_duplicates("task")
+    rates = [record.settings["recipe"][rate_name(record.settings["method"])] for record in first.record]
+    places = ["low" if rate == tried[0] else "high" if rate == tried[-1] else "mid" for rate, tried in zip(rates, first.tried)]
+    return " · ".join(str(places.count(place)) for place in ("low", "mid", "high"))
+
+
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """A row of every method: accuracy by task over seeds, then its gain over BASE with both intervals."""
     tasks = [task for task in grids.cast(PROFILE).tasks["real"] if (frame.task == task).any()]
@@ -40,6 +48,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
                 **{task: cells.get((name, task), "–") for task in tasks},
                 f"over {BASE}: points, other seeds": two_legs.told(found),
                 "other tasks": f"[{found.low:+.1f}, {found.high:+.1f}]" if found and found.tasks > 2 else "–",
+                "rate: low · mid · high": chosen(frame[frame.variant == name]),
             }
             for name, found in gains(frame).items()
         ],
@@ -85,6 +94,7 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     below = [name for name, gain in gains(frame).items() if gain and two_legs.way(gain) == "below"]
     how = (
         f"{real.REAL}; of three rates, validation chose with seed 0. Mean ± standard deviation of {frame.seed.nunique()} seeds. "
+        "The last column counts the tasks on which the lowest, a middle and the highest of the rates won. "
         f"A gain is over the tasks that a method and {BASE} both have. Of its own tasks with other seeds, above {BASE}: "
         f"{listed(above, 20)}; below: {listed(below, 20)}."
     )
