@@ -1,5 +1,6 @@
 """What the pages on iVPT share: tables of accuracies, gains over a variant, and audits of printed means."""
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import matplotlib.pyplot as plt
@@ -9,6 +10,7 @@ import pandas as pd
 from .. import auditing, papers
 from ..measure import counts
 from ..models.backbones import load_backbone
+from ..pages import plots
 from ..studies import statistics
 from .chapter import Chapter
 
@@ -20,7 +22,6 @@ COLOURS = dict(
         strict=True,
     )
 )
-MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
 PAIR = ["VPT-Deep", "iVPT"]
 STEPS = ["VPT-Deep", "CDC", "CDC + DA", "iVPT"]
 STRUCTURES = ["VPT-Deep", "ProVP", "EXPRESS", "Vanilla CDC", "CDC"]
@@ -56,7 +57,7 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
     fig, ax = plt.subplots(figsize=(7, 3.2))
     for i, name in enumerate(shown):
         by_task = (cells[name] - cells[base]).dropna().groupby("task").mean()
-        for marker, (task, value) in zip(MARKERS, by_task.items(), strict=False):
+        for marker, (task, value) in zip(itertools.cycle(plots.MARKERS), by_task.items(), strict=False):
             ax.plot(i - 0.15, value, marker, color="#8a8a8a", ms=6, label=task if name == shown[0] else None)
         found = statistics.gain(frame, name, base)
         error = [[found.mean - found.low], [found.high - found.mean]] if np.isfinite(found.low) else None

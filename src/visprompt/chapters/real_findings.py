@@ -1,5 +1,7 @@
 """What photographs alone say: every method beside VPT-Deep, AP at every block, bf16 beside float32."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import Markdown, display
@@ -16,63 +18,48 @@ from .ap_others import LINES, block_grid
 from .chapter import Chapter
 
 BASE = "VPT-Deep"  # what the papers improve on; kept on every task
-MARKERS = ["o", "s", "^", "D", "v"]
-
-
-def ordered(frame: pd.DataFrame) -> list[str]:
-    """The variants of the study `real` that have runs, as it lists them."""
-    return [variant for variant in grids.studies()["real"]["variants"] if (frame.variant == variant).any()]
 
 
 def gains(frame: pd.DataFrame) -> dict[str, Gain | None]:
-    """Variant -> its gain over BASE on the tasks that both have; None where they share none, and of BASE itself."""
-    return {name: None if name == BASE else two_legs.of(frame, name, BASE) for name in ordered(frame)}
+    """Variant -> its gain over BASE on the tasks that both have, in the order of the study; None where there is none."""
+    order = [name for name in grids.studies()["real"]["variants"] if (frame.variant == name).any()]
+    return {name: None if name == BASE else two_legs.of(frame, name, BASE) for name in order}
 
 
 def chosen(frame: pd.DataFrame) -> str:
     """On how many tasks validation chose the lowest, a middle and the highest rate of those tried, of one method's rows."""
     first = frame.drop_duplicates("task")
     rates = [record.settings["recipe"][rate_name(record.settings["method"])] for record in first.record]
-    places = ["low" if rate == tried[0] else "high" if rate == tried[-1] else "mid" for rate, tried in zip(rates, first.tried)]
+    places = [
+        "low" if rate == tried[0] else "high" if rate == tried[-1] else "mid"
+        for rate, tried in zip(rates, first.tried, strict=True)
+    ]
     return " · ".join(str(places.count(place)) for place in ("low", "mid", "high"))
 
 
-def table(frame: pd.DataFrame) -> pd.DataFrame:
+def table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFrame:
     """A row of every method: accuracy by task over seeds, then its gain over BASE with both intervals."""
-    tasks = [task for task in grids.cast(PROFILE).tasks["real"] if (frame.task == task).any()]
-    cells = {key: spread(part.test, part.record) for key, part in frame.groupby(["variant", "task"])}
-    return pd.DataFrame(
-        [
-            {
-                "method": name,
-                **{task: cells.get((name, task), "–") for task in tasks},
-                f"over {BASE}: points, other seeds": two_legs.told(found),
-                "other tasks": f"[{found.low:+.1f}, {found.high:+.1f}]" if found and found.tasks > 2 else "–",
-                "rate: low · mid · high": chosen(frame[frame.variant == name]),
-            }
-            for name, found in gains(frame).items()
-        ],
-        dtype=object,
-    )
+    cells = frame.groupby(["variant", "task"]).test.agg(spread).unstack().fillna("–")
+    cells = cells[[task for task in grids.cast(PROFILE).tasks["real"] if task in cells]].loc[[*found]]
+    gain = [two_legs.told(one) for one in found.values()]
+    other = [f"[{one.low:+.1f}, {one.high:+.1f}]" if one and one.tasks > 2 else "–" for one in found.values()]
+    rates = [chosen(frame[frame.variant == name]) for name in found]
+    more = {f"over {BASE}: points, other seeds": gain, "other tasks": other, "rate: low · mid · high": rates}
+    return cells.assign(**more).rename_axis("method").rename_axis(None, axis=1).reset_index()
 
 
-def figure(frame: pd.DataFrame) -> Figure:
-    """Every method's gain over BASE: a mark for each task; thick for other seeds on these tasks, thin for other tasks too."""
-    found = {name: gain for name, gain in gains(frame).items() if gain}
-    means = frame.groupby(["variant", "task"]).test.mean().unstack("task")
+def figure(frame: pd.DataFrame, found: dict[str, Gain | None]) -> Figure:
+    """Every method's gain over BASE, see `two_legs.draw_gain`, with a mark for each task."""
+    found = {name: gain for name, gain in found.items() if gain}
     fig, ax = plt.subplots(figsize=(7, 1.2 + 0.32 * len(found)))
-    ax.axvline(0, color="black", lw=0.8)
-    for row, (name, gain) in enumerate(found.items()):
-        for marker, task in zip(MARKERS, means, strict=False):
-            look = {"color": "#8a8a8a", "mfc": "none", "ms": 5, "ls": "none", "zorder": 1}
-            ax.plot(means.loc[name, task] - means.loc[BASE, task], row - 0.18, marker, label=task, **look)
-        if gain.tasks > 2:  # of two tasks the interval is everything
-            ax.plot([gain.low, gain.high], [row + 0.12] * 2, lw=0.9, color="#0072b2")
-        ax.plot(gain.here[1:], [row + 0.12] * 2, lw=3, color="#0072b2", alpha=0.6)
-        ax.plot(gain.mean, row + 0.12, "D", ms=5, color="#0072b2", label="mean of its tasks")
-    ax.set_yticks(range(len(found)), [name.replace("E2VPT", "E²VPT") for name in found])
-    ax.set(ylim=(len(found) - 0.5, -0.5), xlabel=f"points of test accuracy above {BASE}")
-    plots.legend_below(fig, [ax], columns=3)
+    marks = []
+    for marker, (task, part) in zip(itertools.cycle(plots.MARKERS), frame.groupby("task"), strict=False):
+        means = {row: one.mean for row, name in enumerate(found) if (one := two_legs.of(part, name, BASE))}
+        ax.plot([*means.values()], [row - 0.18 for row in means], marker, color="#8a8a8a", mfc="none", ms=5, label=task)
+        marks += means.values()
+    for row, gain in enumerate(found.values()):
+        two_legs.draw_gain(ax, row + 0.12, gain, "mean of its tasks", **two_legs.LOOKS[two_legs.PHOTOGRAPHS])
+    two_legs.finish_rows(fig, ax, [*found], [*found.values()], f"points of test accuracy above {BASE}", columns=3, marks=marks)
     return fig
 
 
@@ -89,19 +76,20 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     frame = real.photographs()
     if not (frame.variant == BASE).any():
         return
-    frame = frame[frame.variant.notna()]
-    above = [name for name, gain in gains(frame).items() if gain and two_legs.way(gain) == "above"]
-    below = [name for name, gain in gains(frame).items() if gain and two_legs.way(gain) == "below"]
-    how = (
-        f"{real.REAL}; of three rates, validation chose with seed 0. Mean ± standard deviation of {frame.seed.nunique()} seeds. "
-        "The last column counts the tasks on which the lowest, a middle and the highest of the rates won. "
-        f"A gain is over the tasks that a method and {BASE} both have. Of its own tasks with other seeds, above {BASE}: "
-        f"{listed(above, 20)}; below: {listed(below, 20)}."
-    )
-    said = {"evidence": "trend", "records": [*frame.record], "cell": cell, "how": how}
-    alt = "For every method, marks of its gain on each task, their mean and its intervals. " + how
-    chapter.page.present(figure(frame), caption=f"Every method beside {BASE} on photographs.", alt=alt, **said)
-    chapter.page.present(table(frame), caption="Test accuracy in %, by task.", **said)
+    found = gains(frame)
+    ways = {name: two_legs.way(gain) for name, gain in found.items()}
+    above, below = ([name for name, way in ways.items() if way == side] for side in ("above", "below"))
+    tried = " or ".join(sorted({str(len(rates)) for rates in frame.tried}))
+    how = f"{real.REAL}; of {tried} rates, validation chose with seed 0. Over {frame.seed.nunique()} seeds"
+    said = f"A gain is over the tasks that a method and {BASE} both have. With other seeds, on these tasks, "
+    said += f"above {BASE}: {listed(above, 20)}; below: {listed(below, 20)}."
+    same = {"evidence": "trend", "records": [*frame.record], "cell": cell}
+    alt = "For every method, marks of its gain on each task, their mean and its intervals. " + said
+    caption = f"Every method beside {BASE} on photographs."
+    chapter.page.present(figure(frame, found), how=f"{how}. {said}", caption=caption, alt=alt, **same)
+    counted = "The last column counts the tasks on which the lowest, a middle and the highest of the rates won."
+    how = f"{how}, mean ± standard deviation. {counted}"
+    chapter.page.present(table(frame, found), how=how, caption="Test accuracy in %, by task.", **same)
     if fell := fallen(frame):
         why = "The search saw one seed. At the rate it chose, another fell below half of the best seed's accuracy"
         display(Markdown(f"{why}: {'; '.join(fell)}. A mean and its interval take it in."))

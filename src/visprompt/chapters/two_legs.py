@@ -102,26 +102,34 @@ def table(found: Sequence[Legs]) -> pd.DataFrame:
 
 
 def figure(found: Sequence[Legs]) -> Figure:
-    """Every comparison's gain on both legs: thick for other seeds on its tasks, thin for other tasks too."""
+    """Every comparison's gain on both legs, see `draw_gain`."""
     fig, ax = plt.subplots(figsize=(7, 0.9 + 0.45 * len(found)))
     for row, leg in enumerate(found):
         for shift, name, one in ((-0.13, DRAWN, leg.drawn), (0.13, PHOTOGRAPHS, leg.photographs)):
-            if one is None:
-                continue
-            look = LOOKS[name]
-            if one.tasks > 1 and np.isfinite(one.low):
-                ax.plot([one.low, one.high], [row + shift] * 2, lw=0.9, color=look["color"])
-            ax.plot(one.here[1:], [row + shift] * 2, lw=3, color=look["color"], alpha=0.6)
-            ax.plot(one.mean, row + shift, ls="none", ms=6, label=name, **look)
-    ends = np.array([end for leg in found for one in (leg.drawn, leg.photographs) if one for end in (one.mean, *one.here)])
-    ends = ends[np.isfinite(ends)]  # one seed has no interval
-    ax.set(xlim=(min(*ends, 0) - 4, max(*ends, 0) + 4), xlabel="points of test accuracy")
-    ax.axvline(0, color="black", lw=0.8)
-    labels = [f"{leg.better} over {leg.worse}".replace("E2VPT", "E²VPT") for leg in found]
-    ax.set_yticks(range(len(found)), labels)
-    ax.set_ylim(len(found) - 0.5, -0.5)
-    plots.legend_below(fig, [ax])
+            if one is not None:
+                draw_gain(ax, row + shift, one, name, **LOOKS[name])
+    drawn = [one for leg in found for one in (leg.drawn, leg.photographs) if one]
+    finish_rows(fig, ax, [f"{leg.better} over {leg.worse}" for leg in found], drawn, "points of test accuracy")
     return fig
+
+
+def draw_gain(ax, y: float, found: Gain, label: str, color: str, marker: str) -> None:
+    """A gain at a height: its mean, thick for other seeds on its tasks, thin for other tasks too (of two it is everything)."""
+    if found.tasks > 1 and np.isfinite(found.low):
+        ax.plot([found.low, found.high], [y] * 2, lw=0.9, color=color)
+    ax.plot(found.here[1:], [y] * 2, lw=3, color=color, alpha=0.6)
+    ax.plot(found.mean, y, ls="none", ms=6, label=label, color=color, marker=marker)
+
+
+def finish_rows(fig: Figure, ax, names: Sequence[str], drawn: Sequence[Gain], xlabel: str, columns: int = 2, marks=()) -> None:
+    """Names of the rows, top down; a line at 0; a legend; as wide as means, intervals for other seeds and other marks."""
+    ends = np.array([*marks, *(end for one in drawn for end in (one.mean, *one.here))])
+    ends = ends[np.isfinite(ends)]  # one seed has no interval
+    ax.set(xlim=(min(*ends, 0) - 4, max(*ends, 0) + 4), xlabel=xlabel)
+    ax.axvline(0, color="black", lw=0.8)
+    ax.set_yticks(range(len(names)), [name.replace("E2VPT", "E²VPT") for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    plots.legend_below(fig, [ax], columns)
 
 
 def show(chapter: Chapter, *names: str) -> None:

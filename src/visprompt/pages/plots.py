@@ -18,6 +18,7 @@ PALETTE = {
     "ap": "#d55e00",
 }
 NAMES = names()
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]  # of tasks; a figure with more takes them again
 
 
 def style() -> None:
