@@ -244,13 +244,13 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     shown = []
     monkeypatch.setattr(chapter.page, "present", lambda thing, **told: shown.append((thing, told)))
     real_findings.show_methods(chapter, "methods")
-    (figure, told), (table, _) = shown
-    rows = table.set_index("method")
+    (figure, told), (accuracies, _), (leads, _) = shown
+    rows = accuracies.merge(leads, on="method", validate="1:1").set_index("method")
     assert rows.index.tolist() == ["VP", "AP", "VPT-Deep", "E2VPT", "DA-VPT"]  # as the study lists them
-    assert rows.loc["AP", "over VPT-Deep: points, other seeds"] == "+5.0 [+5.0, +5.0]; above 0 on 3 of 3"
+    assert rows.loc["AP", "over VPT-Deep, other seeds"] == "+5.0 [+5.0, +5.0]; above 0 on 3 of 3"
     assert rows.loc["AP", "other tasks"] == "[-6.4, +16.4]"  # mean of 10, 4 and 1, by hand: 4.303 * 4.583 / sqrt(3)
     assert rows["other tasks"].drop("AP").tolist() == ["–"] * 4 and rows.loc["VP", "gtsrb"] == "–"
-    assert rows.loc["VP", "over VPT-Deep: points, other seeds"] == "–" and rows.loc["VP", "ucmerced"] == "9.0 ± 0.0"
+    assert rows.loc["VP", "over VPT-Deep, other seeds"] == "–" and rows.loc["VP", "ucmerced"] == "9.0 ± 0.0"
     assert "above VPT-Deep: AP; below: DA-VPT." in told["how"] and len(told["records"]) == len(frame)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["AP", "E²VPT", "DA-VPT"]
     marks = {line.get_label(): line.get_xdata() for line in figure.axes[0].lines}
@@ -261,7 +261,7 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     assert real_findings.fallen(falls) == ["AP on dtd10, seed 2: 29.0 %"]
     frame = frame[frame.variant != "VPT-Deep"]
     real_findings.show_methods(chapter, "methods")
-    assert len(shown) == 2  # nothing to stand beside
+    assert len(shown) == 3  # nothing to stand beside
 
 
 def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):

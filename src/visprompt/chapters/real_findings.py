@@ -1,6 +1,7 @@
 """What photographs alone say: every method beside VPT-Deep, AP at every block, bf16 beside float32."""
 
 import itertools
+from collections.abc import Iterable
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -37,15 +38,28 @@ def chosen(frame: pd.DataFrame) -> str:
     return " · ".join(str(places.count(place)) for place in ("low", "mid", "high"))
 
 
-def table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFrame:
-    """A row of every method: accuracy by task over seeds, then its gain over BASE with both intervals."""
+def accuracies(frame: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
+    """Test accuracy over seeds, a row of every one of the methods and a column of every task."""
     cells = frame.groupby(["variant", "task"]).test.agg(spread).unstack().fillna("–")
-    cells = cells[[task for task in grids.cast(PROFILE).tasks["real"] if task in cells]].loc[[*found]]
-    gain = [two_legs.told(one) for one in found.values()]
-    other = [f"[{one.low:+.1f}, {one.high:+.1f}]" if one and one.tasks > 2 else "–" for one in found.values()]
-    rates = [chosen(frame[frame.variant == name]) for name in found]
-    more = {f"over {BASE}: points, other seeds": gain, "other tasks": other, "rate: low · mid · high": rates}
-    return cells.assign(**more).rename_axis("method").rename_axis(None, axis=1).reset_index()
+    return named(cells[[task for task in grids.cast(PROFILE).tasks["real"] if task in cells]].loc[[*methods]])
+
+
+def lead_table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFrame:
+    """A row of every method: its gain with both intervals, and which of the tried rates won."""
+    rows = {
+        name: {
+            f"over {BASE}, other seeds": two_legs.told(one),
+            "other tasks": f"[{one.low:+.1f}, {one.high:+.1f}]" if one and one.tasks > 2 else "–",
+            "rate: low · mid · high": chosen(frame[frame.variant == name]),
+        }
+        for name, one in found.items()
+    }
+    return named(pd.DataFrame(rows).T)
+
+
+def named(rows: pd.DataFrame) -> pd.DataFrame:
+    """A table whose rows are methods, with their names as a column."""
+    return rows.rename_axis("method").rename_axis(None, axis=1).reset_index()
 
 
 def figure(frame: pd.DataFrame, found: dict[str, Gain | None]) -> Figure:
@@ -87,9 +101,11 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     alt = "For every method, marks of its gain on each task, their mean and its intervals. " + said
     caption = f"Every method beside {BASE} on photographs."
     chapter.page.present(figure(frame, found), how=f"{how}. {said}", caption=caption, alt=alt, **same)
-    counted = "The last column counts the tasks on which the lowest, a middle and the highest of the rates won."
-    how = f"{how}, mean ± standard deviation. {counted}"
-    chapter.page.present(table(frame, found), how=how, caption="Test accuracy in %, by task.", **same)
+    chapter.page.present(
+        accuracies(frame, found), how=f"{how}, mean ± standard deviation.", caption="Test accuracy in %.", **same
+    )
+    how = f"{said} The last column counts the tasks on which the lowest, a middle and the highest of the tried rates won."
+    chapter.page.present(lead_table(frame, found), how=how, caption=f"Points of test accuracy above {BASE}.", **same)
     if fell := fallen(frame):
         why = "The search saw one seed. At the rate it chose, another fell below half of the best seed's accuracy"
         display(Markdown(f"{why}: {'; '.join(fell)}. A mean and its interval take it in."))
