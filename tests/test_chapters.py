@@ -137,6 +137,7 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
     }
     other = {
         "train_size": 200,
+        "image_size": 224,
         "resize": "crop",
         "normalisation": {"mean": [0.4] * 3, "std": [0.5] * 3},
         "recipe": {**base["recipe"], "batch_size": 64},
@@ -150,14 +151,15 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
         keep(stores, {**base, name: value}, 20.0)
     keep(stores, base, 20.0, data="other images")
     keep(stores, base, 20.0, weights="other weights")
-    tables = []
-    monkeypatch.setattr(chapter.page, "present", lambda table, **_: tables.append(table))
+    shown = []
+    monkeypatch.setattr(chapter.page, "present", lambda table, **told: shown.append((table, told["how"])))
     real.real_images(chapter)
-    (table,) = tables
+    ((table, how),) = shown
+    assert ", 4 epochs;" in how and "epochs" not in table  # what all rows have is said once
     accuracies = table["test accuracy, %"].astype(str).tolist()
-    assert sorted(accuracies) == ["20.0"] * 8 + ["82.0 ± 2.8"]
-    assert table.seeds.sum() == 10 and table["training images"].tolist().count(200) == 1
-    assert {"batch", "settings", "data", "weights"} <= set(table.columns)  # what the rows differ in is shown
+    assert sorted(accuracies) == ["20.0"] * 9 + ["82.0 ± 2.8"]
+    assert table.seeds.sum() == 11 and table["training images"].tolist().count(200) == 1
+    assert {"batch", "settings", "data", "weights", "pixels"} <= set(table.columns)  # what the rows differ in is shown
 
 
 @pytest.mark.parametrize("order", [(0.05, 0.01), (0.01, 0.05)])

@@ -32,24 +32,26 @@ def real_images(chapter: Chapter) -> None:
         table = pd.DataFrame([row(*found) for found in best])
         cells = table.groupby(["task", "method"])
         plain = [name for name in ("settings", "batch", "precision", "data", "weights") if cells[name].nunique().max() == 1]
+        same = [name for name in ("pixels", "epochs") if table[name].nunique() == 1]  # said below, for the table's width
+        told = "".join(f", {table[name][0]} {name}" for name in same)
         used = [record for records_, _ in best for record in records_]
         norms = [record.settings["normalisation"] for record in used]
         pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
         known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
         whose = f"of {fair.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
         chapter.page.present(
-            table.drop(columns=plain),
+            table.drop(columns=[*plain, *same]),
             evidence="trend",
             records=used,
             cell="real",
-            how=f"{REAL}, pixels of {'; '.join(pixels)}. Data by the records: {chapter.data(used)}; {whose}.",
+            how=f"{REAL}{told}; normalised with {'; '.join(pixels)}. Data by the records: {chapter.data(used)}; {whose}.",
             caption="Kept runs on real images: mean and standard deviation over seeds.",
         )
     command = (
         f"visprompt study real real-layers --profile {PROFILE} --data-dir FOLDER --weights {REAL}=FILE --search --seeds 0 1 2"
     )
-    told = "More of this" if best else "No such run is kept yet. This"
-    display(HTML(f'<div class="vp-notrun">{told} is run with<pre>{html.escape(command)}</pre></div>'))
+    more = "More of this" if best else "No such run is kept yet. This"
+    display(HTML(f'<div class="vp-notrun">{more} is run with<pre>{html.escape(command)}</pre></div>'))
 
 
 def alike(kept: list[records.Record]) -> list[list[records.Record]]:
@@ -96,7 +98,7 @@ def row(best: list[records.Record], tried: list[float]) -> dict:
         "training images": s["train_size"],
         "data": best[0].data,
         "weights": best[0].weights,
-        "rate": s["recipe"][rate_name(s["method"])],
+        "rate": f"{s['recipe'][rate_name(s['method'])]:g}",
         "rates tried": ", ".join(f"{rate:g}" for rate in tried),
         "test accuracy, %": spread([record.values["test"] for record in best]),
         "seeds": len(best),
