@@ -20,7 +20,7 @@ WEIGHTS ?=
 LARGER ?=
 NARROWING = PAPERS TASKS METHODS SEEDS EPOCHS PRECISION COMPILE BACKBONE WEIGHTS LARGER
 # those without labels first: some of the others start from them
-BACKBONES = $(foreach size,nano mini,vit_$(size)_patch4_24.mae vit_$(size)_patch4_24) \
+BACKBONES = $(foreach size,nano mini,$(addprefix vit_$(size)_patch4_24,.mae .mae_leaves) vit_$(size)_patch4_24) \
 	$(addprefix vit_micro_patch4_24,.mae_leaves .mocov3_leaves .clip) vit_micro_patch4_24 swin_micro_patch3_24 resnet_micro_24
 TESTS ?= tests
 

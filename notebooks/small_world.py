@@ -45,12 +45,12 @@ page = chapter.page
 # %% [markdown]
 # ## How the backbones were trained
 #
-# All but two saw the same 60,000 drawn pictures, one thing on a ground; the two whose names end in `leaves`, the chapters'
-# "MAE" and "MoCo-v3", saw 60,000 of things before things ([](../backbones.md) shows both). The masked autoencoders come first: supervised training and
-# MoCo-v3 hardly begin on such small transformers from a random start, so all start from painted patches, the supervised
-# ones to name 112 shapes, MoCo-v3 to tell pictures apart without a label, CLIP's to tell which caption is whose ("a small
-# striped red pentagon, above and left, on a green ground", with words left out). The curves, from the logs beside the
-# weights (`make pretrain NAME=…` trains a backbone again and writes its log anew):
+# Those whose names end in `leaves`, the chapters' "MAE" and "MoCo-v3", saw 60,000 drawn pictures of things before things;
+# all others saw the same 60,000 of one thing on a ground ([](../backbones.md) shows both). The masked autoencoders come
+# first: supervised training and MoCo-v3 hardly begin on such small transformers from a random start, so all start from
+# painted patches, the supervised ones to name 112 shapes, MoCo-v3 to tell pictures apart without a label, CLIP's to tell
+# which caption is whose ("a small striped red pentagon, above and left, on a green ground", with words left out). The
+# curves, from the logs beside the weights (`make pretrain NAME=…` trains a backbone again and writes its log anew):
 
 # %% name="curves" tags=["hide-input"]
 logs = small_world.logs()
@@ -76,16 +76,16 @@ page.present(
 # ten points above that start, and its linear probe at five times chance; both were fixed before any task was looked at.
 # The batches of the fine-tuning were not: those of 128, tried first, are too few steps for either start, and left the
 # masked autoencoder of `leaves` short of the ten points.
-# Those of `leaves` are over both bars. The painted nano and mini are not: they trained for a fifth of the time, on the
-# easier pictures, as a start for the supervised ones of their size. One figure tunes them, SPT's by size
-# ({ref}`Figure 3 <spt.figure-3>`), where methods compare within a size, and sizes do not compare with each other.
+# The nano of `leaves` is too narrow for the second: it painted the same pictures for as long, down to a loss that the micro
+# passed after a third of its steps. One figure tunes it, SPT's by size ({ref}`Figure 3 <spt.figure-3>`). The two whose
+# names end in `mae` alone are a start for the supervised ones of their size, and no chapter tunes them.
 
 # %% name="backbones" tags=["hide-input"]
 page.present(
     small_world.backbones_table(logs),
     evidence="trend",
     cell="backbones",
-    how="From the logs beside the weights.",
+    how=f"From the logs beside the weights. {small_world.bars(logs)}",
     caption="The embedded backbones on 4,000 held-out pictures of their source; chance is 0.9 %.",
 )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from visprompt import records
-from visprompt.chapters import attention_viewer, real, real_findings, spt, spt_starts, two_legs
+from visprompt.chapters import attention_viewer, real, real_findings, small_world, spt, spt_starts, two_legs
 from visprompt.chapters import chapter as chapters
 from visprompt.chapters.chapter import Chapter
 from visprompt.chapters.parameters import ChapterParameters
@@ -493,6 +493,17 @@ def test_a_page_of_no_paper_runs_nothing_of_the_papers_unasked(stores, monkeypat
     named = {"studies": ["tasks"], "seeds": [3]}
     assert not len(chapters.Chapter.opened("small_world", named, ["tasks"], no_paper=True).frames["tasks"])
     assert asked == {"tasks": [3]}
+
+
+def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
+    logs = {
+        name: {"probe_accuracy": probe, "few_labels_accuracy": few, "scratch_accuracy": 0.01}
+        for name, probe, few in (("a", 0.045, 0.11), ("b", 0.044, 0.12), ("c", 0.3, 0.1), ("d", 0.04, 0.02))  # 5 / 112 = 0.0446
+    }
+    logs["labels"] = {"probe_accuracy": 0.9}
+    assert small_world.bars(logs) == "Over both bars: a; over one: b and c; over none: d."
+    both = small_world.bars(small_world.logs()).split(";")[0]
+    assert all(grids.cast("quick").backbones[part] in both for part in ("mae", "mocov3"))  # what the chapters call so
 
 
 CELLS = st.tuples(st.sampled_from("xy"), st.sampled_from(["letters", "position"]), st.integers(0, 2))

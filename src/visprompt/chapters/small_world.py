@@ -6,11 +6,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from ..data.drawing import SOURCE_CLASSES
 from ..data.tasks import embedded_tasks
 from ..models.embedded import networks, weights_file
 from ..studies import grids, statistics
+from ..studies.fair import listed
 
 STAGES = {"masked": "masked autoencoding", "contrastive": "MoCo-v3", "captions": "captions (CLIP)", "supervised": "supervised"}
+PROBE_BAR = 5 / SOURCE_CLASSES  # five times chance: what a network without labels should know, fixed beforehand
+START_BAR = 0.10  # and what it should be worth above a random start, with few labels
 MARKS = {"From scratch": ("x", "#7f7f7f"), "Linear probe": ("o", "#0072b2"), "Full fine-tuning": ("s", "#222222")}
 
 
@@ -54,6 +58,17 @@ def backbones_table(found: dict[str, dict]) -> pd.DataFrame:
         for name, log in found.items()
     ]
     return pd.DataFrame(rows)
+
+
+def bars(found: dict[str, dict]) -> str:
+    """Which of the networks that saw no labels are over both bars, over one, or over none, in a sentence."""
+    over = {
+        name: (log["probe_accuracy"] >= PROBE_BAR) + (log["few_labels_accuracy"] - log["scratch_accuracy"] >= START_BAR)
+        for name, log in found.items()
+        if "few_labels_accuracy" in log
+    }
+    said = {count: listed([name for name, passed in over.items() if passed == count], 20) for count in (2, 1, 0)}
+    return f"Over both bars: {said[2]}; over one: {said[1]}; over none: {said[0]}."
 
 
 def in_order(frame: pd.DataFrame) -> dict[str, int | None]:
