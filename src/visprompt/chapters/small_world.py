@@ -67,8 +67,12 @@ def bars(found: dict[str, dict]) -> str:
         for name, log in found.items()
         if "few_labels_accuracy" in log
     }
-    said = {count: listed([name for name, passed in over.items() if passed == count], 20) for count in (2, 1, 0)}
-    return f"Over both bars: {said[2]}; over one: {said[1]}; over none: {said[0]}."
+    said = "; ".join(
+        f"over {bars}: {listed([name for name, passed in over.items() if passed == count], 20)}"
+        for count, bars in ((2, "both bars"), (1, "one"), (0, "none"))
+        if count in over.values()
+    )
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def in_order(frame: pd.DataFrame) -> dict[str, int | None]:
