@@ -45,11 +45,9 @@ def backbones_table(found: dict[str, dict]) -> pd.DataFrame:
     rows = [
         {
             "backbone": name,
-            "width": networks()[name]["timm_kwargs"].get("embed_dim", "–"),
             "epochs: painting / MoCo / captions / labels": " / ".join(
                 str(log["recipe"].get(key, 0)) for key in ("mae_epochs", "moco_epochs", "caption_epochs", "epochs")
             ),
-            "start": "MAE" if log["recipe"].get("init") else "random",
             "own head, %": percent(log["source_accuracy"]),
             "linear probe, %": percent(log.get("probe_accuracy")),
             "1,000 labels / scratch, %": " / ".join(percent(log.get(f"{key}_accuracy")) for key in ("few_labels", "scratch")),
