@@ -3,6 +3,7 @@
 import html
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -193,6 +194,20 @@ def test_blocks_are_judged_by_their_outer_thirds_and_only_when_all_tasks_have_th
     beside = judged_of(flat, lambda chapter: ap_others.judge_beside_vpt(chapter, "supervised", TWO))
     assert "at every block" in beside["ap.figure-a2.same-layer-preference"]
     assert judged_of(turned, lambda chapter: ap_others.judge_beside_vpt(chapter, "supervised", TWO)) == {}
+
+
+def test_blocks_are_whole_numbers_and_every_line_lies_within_the_axes():
+    rows = single_blocks(ap=[62, 73, 75, 74, 75, 71, 71, 70, 66, 65, 58, 53])
+    lines = {"Linear probe": 32.8, "NORM-TUNE": 76.0, "VP": 54.7, "Full fine-tuning": 78.0}
+    others = [rows[rows.block == 0].assign(variant=name, block=None, test=test) for name, test in lines.items()]
+    fig = ap_others.block_grid(pd.concat([rows, *others]))
+    assert len(fig.axes) == 2
+    for ax in fig.axes:
+        assert all(tick == round(tick) for tick in ax.get_xticks())
+        (low, high), seen = ax.get_ylim(), [y for line in ax.lines for y in line.get_ydata()]
+        room = (high - low) / 30  # of each line from the edges
+        assert low + room < min(seen) == 32.8 and max(seen) == 78.0 < high - room
+    plt.close(fig)
 
 
 def test_the_lab_takes_ap_at_the_rate_of_its_block_or_variant_and_others_at_their_own():

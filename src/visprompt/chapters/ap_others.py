@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..models.backbones import load_backbone
 from ..models.embedded import networks
@@ -38,7 +39,9 @@ def block_plot(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
         other = rows[rows.variant == variant]
         if len(other):
             ax.axhline(other.test.mean(), ls="--", lw=1.4, color=plots.PALETTE[method], label=plots.NAMES[method])
+    ax.autoscale(axis="y")  # a line near the edge does not ask for it
     ax.set(xlabel="block with the prompt", ylabel="test accuracy, %")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def block_grid(rows: pd.DataFrame, methods: Sequence[str] = ("ap",)) -> Figure:
