@@ -127,8 +127,8 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
     by_block = rows[rows.block.notna()]
     mean = by_block.groupby(["task", "seed", "block"]).test.mean().unstack()
     third = mean.shape[1] // 3
-    lead = (mean.iloc[:, :third].mean(axis=1) - mean.iloc[:, -third:].mean(axis=1)).groupby("task").mean()
-    told = "; ".join(f"{task}: {points:+.1f}" for task, points in lead.items())
+    lead = (mean.iloc[:, :third].mean(axis=1) - mean.iloc[:, -third:].mean(axis=1)).groupby("task")
+    told = "; ".join(f"{task}: {seeds.mean():+.1f} (seeds: {seeds.min():+.1f} to {seeds.max():+.1f})" for task, seeds in lead)
     chapter.page.present(
         block_grid(rows),
         evidence="trend",
