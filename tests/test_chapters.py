@@ -502,9 +502,9 @@ def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
     }
     logs["labels"] = {"probe_accuracy": 0.9}
     assert small_world.bars(logs) == "Over both bars: a; over one: b and c; over none: d."
-    both, one = small_world.bars(small_world.logs()).split(";")  # the page and Figure 3 of SPT say so in prose
-    cast = grids.cast("quick").backbones
-    assert all(cast[part] in both for part in ("mae", "mocov3", "larger-mae")) and one == f" over one: {cast['smaller-mae']}."
+    said, cast = small_world.bars(small_world.logs()), grids.cast("quick").backbones  # the page says so in prose
+    assert said.startswith("Over both bars") and ";" not in said
+    assert all(cast[part] in said for part in ("mae", "mocov3", "larger-mae", "smaller-mae"))
 
 
 CELLS = st.tuples(st.sampled_from("xy"), st.sampled_from(["letters", "position"]), st.integers(0, 2))

@@ -75,7 +75,7 @@ RECIPES = {
     "vit_micro_patch4_24.mae_leaves": LEAVES,
     "vit_micro_patch4_24.mocov3_leaves": replace(LEAVES, init="vit_micro_patch4_24.mae_leaves", mae_epochs=0, moco_epochs=5),
     "vit_nano_patch4_24.mae": MASKED,
-    "vit_nano_patch4_24.mae_leaves": LEAVES,
+    "vit_nano_patch4_24.mae_leaves": replace(LEAVES, mae_epochs=120),  # 40 were too few: the smallest learns slowest
     "vit_nano_patch4_24": Pretraining(init="vit_nano_patch4_24.mae", epochs=5),
     "vit_mini_patch4_24.mae": MASKED,
     "vit_mini_patch4_24.mae_leaves": LEAVES,
