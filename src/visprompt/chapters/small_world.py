@@ -31,7 +31,7 @@ def losses_figure(found: dict[str, dict]):
             curve = [row for row in log["curve"] if row["stage"] == stage]
             if curve and not (stage == "masked" and not log["recipe"].get("mae_normalised", False)):
                 ax.plot([row["step"] for row in curve], [row["loss"] for row in curve], label=name, lw=1.2)
-        ax.set(title=title, xlabel="step", ylabel="training loss")
+        ax.set(title=title, xlabel="step", ylabel="training loss", xscale="log")
         ax.legend(fontsize=5.5, loc="upper right")
     return fig
 

@@ -146,7 +146,7 @@ def present(chapter: Chapter, found: Sequence[Legs], thing: pd.DataFrame | Figur
     both = [one for leg in found for one in (leg.drawn, leg.photographs) if one]
     used = list({record.id: record for one in both for record in one.records}.values())
     caption = "What a paper prints above what, in points of test accuracy, on drawn pictures and on photographs."
-    how = f"{real.REAL} on {listed(tasks(found))}, beside the quick profile's runs; intervals of 95 % are for other seeds on these tasks."
+    how = f"{real.REAL} on {listed(tasks(found), 20)}, beside the quick profile's runs; intervals of 95 % are for other seeds on these tasks."
     alt = None if isinstance(thing, pd.DataFrame) else "; ".join(f"{leg.better} over {leg.worse}: {leg.said}" for leg in found)
     chapter.page.present(thing, evidence="trend", records=used, cell=cell, how=how, caption=caption, alt=alt)
 
