@@ -91,7 +91,7 @@ bench: $(READY)  ## time the methods on this machine
 	@$(CHECK)
 	$(BIN)/python -m visprompt bench $(ARGS)
 
-pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; about six and a half hours)
+pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; hours, see The small world)
 	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visprompt.models.pretraining "$$name" || exit 1; done
 
 lock:  ## renew requirements.lock from pyproject.toml (needs the network)

@@ -107,8 +107,8 @@ chapter.end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-
 # (b) Tasks drawn by one program share grounds and colours: their tokens are nearer to each other than those of birds
 # and cars. (c) One rate, searched at the usual length, serves all lengths. More prompts take more of a fixed
 # attention, so that a length far above the number of patches is another regime than the paper's 100 beside 196.
-# (d) Only the middle size had a search; the others use its rates. The smallest was pretrained three times as long as the
-# others, which it took to know enough of its pictures ([](small_world.ipynb)).
+# (d) Only the middle size had a search; the others use its rates. The smallest was pretrained for three times as
+# many epochs as the others, to know enough of its pictures ([](small_world.ipynb)).
 
 # %% [markdown]
 # (spt.figure-4)=

@@ -502,9 +502,12 @@ def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
     }
     logs["labels"] = {"probe_accuracy": 0.9}
     assert small_world.bars(logs) == "Over both bars: a; over one: b and c; over none: d."
-    said, cast = small_world.bars(small_world.logs()), grids.cast("quick").backbones  # the page says so in prose
+    logs, cast = small_world.logs(), grids.cast("quick").backbones
+    said = small_world.bars(logs)  # this and the epochs are said in prose, too
     assert said.startswith("Over both bars") and ";" not in said
     assert all(cast[part] in said for part in ("mae", "mocov3", "larger-mae", "smaller-mae"))
+    nano, micro, mini = (logs[cast[part]]["recipe"]["mae_epochs"] for part in ("smaller-mae", "mae", "larger-mae"))
+    assert nano == 3 * micro == 3 * mini
 
 
 CELLS = st.tuples(st.sampled_from("xy"), st.sampled_from(["letters", "position"]), st.integers(0, 2))
