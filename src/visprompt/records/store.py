@@ -48,6 +48,7 @@ class Record:
     commit: str = ""
     date: str = ""
     about: dict = field(default_factory=dict)  # profile, recipe's name, folder of the data, evidence
+    carried: dict = field(default_factory=dict)  # of one that was not run again after a change of form: see `carrying`
 
 
 def stores() -> list[Path]:
@@ -92,7 +93,7 @@ def completed(record: Record, about: dict) -> Record:
 
 def digest(content: dict) -> str:
     """The id of a record with this content."""
-    return short_hash({name: value for name, value in content.items() if name != "id"})
+    return short_hash({name: value for name, value in content.items() if name != "id" and (value or name != "carried")})
 
 
 def place(kind: str, settings: dict, key: str) -> Path:
@@ -135,7 +136,8 @@ def write_record(record: Record, known: Record | None = None) -> Record | None:
 
 def as_text(record: Record) -> str:
     """A record as JSON, a line a field."""
-    lines = [f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in asdict(record).items()]
+    told = {name: value for name, value in asdict(record).items() if value or name != "carried"}
+    lines = [f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in told.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
