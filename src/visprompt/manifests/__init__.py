@@ -23,6 +23,34 @@ def load_yaml(path: Path) -> dict | list:
     return copy.deepcopy(_checked(Path(path), stamp(path)).content)  # what a caller changes is its own
 
 
+class Entries(dict):
+    """The entries of a YAML file below one of its keys; a record names those that its run read, not the whole file."""
+
+    def __init__(self, path: Path, key: str):
+        super().__init__(copy.deepcopy(_checked(Path(path), stamp(path)).content[key]))
+        self.path, self.key = path, key
+
+    def __getitem__(self, name):
+        return entry(self.path, (self.key, str(name)), super().__getitem__(name))
+
+    def get(self, name, default=None):
+        """The entry, or the default."""
+        return self[name] if name in self else default
+
+    def values(self):
+        """All entries."""
+        return entry(self.path, (self.key,), super().values())
+
+    def items(self):
+        """All names and entries."""
+        return entry(self.path, (self.key,), super().items())
+
+
+def entry(path: Path, keys: tuple[str, ...], value):
+    """The value, which is what stands below these keys of a YAML file; `records.watch` takes note of the call."""
+    return value
+
+
 def stamp(path: Path) -> tuple | None:
     """What changes with a file: time, size and the file itself; None where nothing can be read."""
     try:

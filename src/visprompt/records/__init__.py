@@ -124,7 +124,8 @@ def watched(compute: Callable, made: Iterable) -> tuple[dict, dict[str, str]]:
 def made_with(record: Record, compute: Callable) -> bool:
     """Whether a record's values come from this function, and not from another one that names its run the same."""
     code = getattr(getattr(compute, "func", compute), "__code__", None)
-    own = watch.unit_of(code) if code is not None and watch.is_ours(code) else None
+    watched = code is not None and (watch.is_ours(code) or watch.is_a_users(code, compute.__module__))
+    own = watch.unit_of(code) if watched else None
     return own is None or watch.said_by(*own) in store.hashes(record.code)
 
 

@@ -1,25 +1,30 @@
-"""What code says, apart from how it is written: today's functions and constants, each with a hash.
+"""Today's functions and constants, each with a hash of what it says (see `normal_form`), and whether a list still holds.
 
 A unit is a function, a method, the head of a class (bases and decorators), one attribute of a class, or a name that a
-module binds otherwise. Its hash leaves out comments, docstrings, annotations, texts of errors and layout, and calls
-what it takes from this package by its own name, so that a moved function or a renamed module changes nothing.
+module binds otherwise, with the statements that change its object in place.
 """
 
 import ast
 import functools
 import hashlib
-from collections.abc import Iterator
+import json
+import os
+import sys
+import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..paths import PACKAGE, ROOT
+from ..paths import MANIFESTS, PACKAGE, ROOT
+from .normal_form import NormalForm, touched
 
 NOTEBOOKS = ROOT / "notebooks"
 NAME = PACKAGE.name
-# rooms, and (the last two) modules of rooms, that decide no value
-SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest", "stored")
+# rooms, and (the last) modules of rooms, that decide no value
+SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest")
 NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
-LAYOUT = {"type_comment", "type_params", "returns", "annotation", "kind", "ctx", "simple", "type_ignores"}
+CACHES = {"cache", "lru_cache", "cached_property"}  # of functools: what such a function ran is not seen again
+# Place today -> name then, of units that were renamed: what calls them and what they say counts as before.
+RENAMED: dict[str, str] = {}
 
 
 @dataclass
@@ -32,7 +37,7 @@ class Module:
     aliases: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # name -> (module or None, name there)
     bases: dict[str, list[ast.AST]] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)  # filled by `hash_of`
-    uses: dict[str, list[tuple[ast.AST, bool]]] = field(default_factory=dict)  # filled by `uses`
+    uses: dict[str, list[tuple[ast.AST, bool]]] = field(default_factory=dict)  # by `hash_of`
     targets: dict[str, list[tuple["Module", str, bool]]] = field(default_factory=dict)  # by `targets`, till `forget`
 
     def resolve(self, name: str) -> tuple["Module", str] | None:
@@ -66,9 +71,9 @@ def parse(text: str, name: str, is_package: bool = False) -> Module:
 
 def came_from(node: ast.ImportFrom, name: str, is_package: bool) -> str | None:
     """The module of this package that an import takes names from; None for a foreign one."""
-    if not node.level:
+    if not node.level or name.startswith(OUTSIDE):
         parts = (node.module or "").split(".")
-        return ".".join(parts[1:]) if parts[0] == NAME else None
+        return ".".join(parts[1:]) if parts[0] == NAME and not node.level else None
     above = name.split(".") if name else []
     above = above[: len(above) - node.level + is_package]
     return ".".join([*above, *([node.module] if node.module else [])])
@@ -86,106 +91,26 @@ def add_units(found: Module, node: ast.stmt) -> None:
 
     if isinstance(node, ast.ClassDef):
         enter(node.name, node)
-        found.bases[node.name] = node.bases
         for part in node.body:
-            for unit in bound(part):
+            for unit in touched(part):
                 enter(f"{node.name}.{unit}", part)
     else:
-        for unit in bound(node) or [f"statement {len(found.spans)}"]:
+        for unit in touched(node) or [f"statement {len(found.spans)}"]:
             enter(unit, node)
 
 
-def bound(node: ast.stmt) -> list[str]:
-    """The names that a statement binds."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return [node.name]
-    inner = [n.name for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
-    stored = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-    return list(dict.fromkeys(inner + stored))
-
-
-def said(node, at: Module):
-    """A node as nested lists of what it says; see the module's docstring for what is left out."""
-    if isinstance(node, list):
-        return [said(part, at) for part in node if not is_silent(part)]
-    if not isinstance(node, ast.AST):
-        return [type(node).__name__, repr(node)]
-    if isinstance(node, ast.Name):
-        where, original = at.aliases.get(node.id, (None, node.id))
-        return ["Name", original or node.id]
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and is_room(node.value.id, at):
-        return ["Name", node.attr]
-    if isinstance(node, ast.Raise):  # which error, not its words
-        return ["Raise", said(node.exc.func if isinstance(node.exc, ast.Call) else node.exc, at)]
-    if isinstance(node, ast.Assert):
-        return ["Assert", said(node.test, at)]
-    if isinstance(node, ast.AnnAssign):
-        return ["Assign", said([node.target], at), said(node.value, at)]
-    if is_choice(node):
-        return said(node.args[1], at)  # what was given comes back, or an error
-    parts = [
-        [name, said(value, at)]
-        for name, value in ast.iter_fields(node)
-        if name not in LAYOUT and value is not None and value != []
-    ]
-    return [type(node).__name__, *parts]
-
-
-def is_silent(node) -> bool:
-    """Whether a statement says nothing: a docstring, an import (names say what they mean), a bare annotation."""
-    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    return text or isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.AnnAssign) and not node.value)
-
-
-def is_choice(node) -> bool:
-    """Whether a node is `errors.choose(what, given, allowed)`."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "choose" and len(node.args) > 1
-
-
-def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that `said` speaks of."""
-    if is_silent(node) or isinstance(node, ast.Raise):
-        return
-    if is_choice(node):
-        node = node.args[1]
-    yield node
-    for name, value in ast.iter_fields(node):
-        for part in (value if isinstance(value, list) else [value]) if name not in LAYOUT else ():
-            if isinstance(part, ast.AST):
-                yield from walk(part)
-
-
-def foreign_to(node: ast.AST) -> list[ast.AST]:
-    """The names, and attributes of names, that a node uses without binding them itself."""
-    every = list(walk(node))
-    own = {n.arg for n in every if isinstance(n, ast.arg)}
-    own |= {n.id for n in every if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    named = [(n, n.value if isinstance(n, ast.Attribute) else n) for n in every if isinstance(n, (ast.Name, ast.Attribute))]
-    return [n for n, name in named if isinstance(name, ast.Name) and name.id not in own]
-
-
-def uses(at: Module, unit: str) -> list[tuple[ast.AST, bool]]:
-    """What a unit names without binding it, and whether it calls it; of a class, what its decorators and bases name."""
-    if unit not in at.uses:
-        at.uses[unit] = []
-        for node in at.units[unit]:
-            for part in [*node.decorator_list, *node.bases] if isinstance(node, ast.ClassDef) else [node]:
-                called = {id(n.func) for n in walk(part) if isinstance(n, ast.Call)}
-                at.uses[unit] += [(name, id(name) in called) for name in foreign_to(part)]
-    return at.uses[unit]
-
-
 def targets(at: Module, unit: str) -> list[tuple[Module, str, bool]]:
-    """Of what `uses` gives, what this package defines: module, unit, and whether it is called."""
+    """What a unit names that this package defines: module, unit, and whether it is called."""
     if unit not in at.targets:
-        found = [(defined(name, at), called) for name, called in uses(at, unit)]
+        hash_of(at, unit)
+        found = [(defined(name, at), called) for name, called in at.uses[unit]]
         at.targets[unit] = [(*target, called) for target, called in found if target is not None]
     return at.targets[unit]
 
 
 def is_silent_module(name: str) -> bool:
     """Whether what a module does decides no value."""
-    return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-2:]
+    return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-1:]
 
 
 def is_room(name: str, at: Module) -> bool:
@@ -211,17 +136,35 @@ def paths() -> dict[str, Path]:
 
 
 MODULES: dict[str, Module] = {}  # those that were read
+OUTSIDE = "outside "  # begins the name of a user's own module
 
 
 def module(name: str) -> Module | None:
-    """A module of the package or a notebook, or None."""
-    if name not in MODULES and name in paths():
-        path = paths()[name]
+    """A module of the package, a notebook, or a user's own module that this process has imported; None for any other."""
+    path = outside(name) if name.startswith(OUTSIDE) else paths().get(name)
+    if name not in MODULES and path is not None:
         try:
             MODULES[name] = parse(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
-        except (SyntaxError, ValueError):
+        except (OSError, SyntaxError, ValueError):
             MODULES[name] = Module(name)  # a file that says nothing, so that nothing of it stands
     return MODULES.get(name)
+
+
+def outside(name: str) -> Path | None:
+    """The file of a user's own module, among those that this process has imported."""
+    files = (getattr(found, "__file__", None) for found in list(sys.modules.values()))
+    paths = (Path(file) for file in files if isinstance(file, str) and file.endswith(f"{name.removeprefix(OUTSIDE)}.py"))
+    return next((path for path in paths if OUTSIDE + path.stem == name and is_users(str(path))), None)
+
+
+LIBRARIES = tuple({os.path.realpath(path) + os.sep for path in sysconfig.get_paths().values()} | {sys.base_prefix + os.sep})
+
+
+def is_users(file: str) -> bool:
+    """Whether a file of code is neither of this package nor of an installed one."""
+    there = os.path.realpath(file)
+    packages = f"{os.sep}site-packages{os.sep}" in there or f"{os.sep}dist-packages{os.sep}" in there
+    return not (packages or there.startswith((*LIBRARIES, f"{PACKAGE}{os.sep}")) or not there.endswith(".py"))
 
 
 @functools.lru_cache(maxsize=None)
@@ -229,16 +172,21 @@ def homes() -> dict[str, list[str]]:
     """Name of a unit -> modules that have one of that name; "statement" for all that bind no name."""
     found: dict[str, list[str]] = {}
     for name in paths():
-        for unit in dict.fromkeys(unit.split(" ")[0] for unit in module(name).units):
+        for unit in dict.fromkeys(named_then(name, unit) for unit in module(name).units):
             found.setdefault(unit, []).append(name)
     return found
+
+
+def named_then(name: str, unit: str) -> str:
+    """What a unit of a module was called in lists made before it was renamed; "statement" for all that bind no name."""
+    return RENAMED.get(f"{name}:{unit}", unit).split(" ")[0]
 
 
 def often(unit: str, wanted: str) -> int:
     """How often a unit of this name says this in today's tree."""
     unit = unit.split(" ")[0]
     every = (module(name) for name in homes().get(unit, ()))
-    return sum(hash_of(at, u) == wanted for at in every for u in at.units if u.split(" ")[0] == unit)
+    return sum(hash_of(at, u) == wanted for at in every for u in at.units if named_then(at.name, u) == unit)
 
 
 def forget(*names: str) -> None:
@@ -254,14 +202,43 @@ def forget(*names: str) -> None:
 def hash_of(at: Module, unit: str) -> str:
     """Twelve hex digits of what a unit says."""
     if unit not in at.hashes:
-        nodes = at.units[unit]
-        words = [class_head(node, at) if isinstance(node, ast.ClassDef) else said(node, at) for node in nodes]
+        form = NormalForm(lambda name: meaning(name, at), lambda name: is_room(name, at))
+        words = []
+        for node in at.units[unit]:
+            if isinstance(node, ast.ClassDef) and "." not in unit:
+                words.append(class_head(node, at, form))
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                words.append(form.inner(node, named=False))
+            else:
+                words.append([form.of(node), is_field(at, unit, node)])
+        at.uses[unit] = form.uses
         at.hashes[unit] = hashlib.sha256(repr(words).encode()).hexdigest()[:12]
     return at.hashes[unit]
 
 
-def class_head(node: ast.ClassDef, at: Module) -> list:
-    """Bases, decorators, and which inherited names it defines anew: a new override changes what runs."""
+def meaning(name: str, at: Module) -> str | None:
+    """What a module's name is called where it is defined, before it was renamed; None if it is not imported."""
+    if RENAMED and (target := at.resolve(name)) is not None and f"{target[0].name}:{target[1]}" in RENAMED:
+        return RENAMED[f"{target[0].name}:{target[1]}"]
+    return at.aliases.get(name, (None, ""))[1] or None
+
+
+def is_field(at: Module, unit: str, node: ast.AST) -> bool:
+    """Whether an annotation makes an attribute of a class a field of a dataclass or of a named tuple."""
+    return isinstance(node, ast.AnnAssign) and "." in unit and has_fields(at, unit.partition(".")[0])
+
+
+def has_fields(at: Module, kind: str) -> bool:
+    """Whether a class is a dataclass or a named tuple."""
+    node = at.units[kind][0]
+    if not isinstance(node, ast.ClassDef):
+        return False
+    words = [part.func if isinstance(part, ast.Call) else part for part in node.decorator_list] + node.bases
+    return bool({"dataclass", "NamedTuple"} & {getattr(word, "id", getattr(word, "attr", "")) for word in words})
+
+
+def class_head(node: ast.ClassDef, at: Module, form: NormalForm) -> list:
+    """Bases, decorators, which inherited names it defines anew (an override changes what runs), statements of its body."""
     inherited = set()
     todo = [(base, at) for base in node.bases]
     while todo:
@@ -273,18 +250,30 @@ def class_head(node: ast.ClassDef, at: Module) -> list:
         there, name = found
         inherited |= {unit.split(".")[1] for unit in there.units if unit.startswith(f"{name}.")}
         todo += [(more, there) for more in there.bases.get(name, [])]
-    own = {name for part in node.body for name in bound(part)}
+    own = {name for part in node.body for name in touched(part)}
     again = sorted(name for name in own if name in inherited or name.startswith("__"))
-    return ["class", said(node.bases, at), said(node.keywords, at), said(node.decorator_list, at), again]
+    loose = [part for part in node.body if not touched(part)]
+    return ["class", form.of(node.bases), form.of(node.keywords), form.of(node.decorator_list), again, form.of(loose)]
 
 
 def defined(node: ast.AST, at: Module) -> tuple[Module, str] | None:
-    """The unit of the package that a name or `room.name` means."""
+    """The unit of the package that a name, `room.name` or `Class.attribute` means."""
     if isinstance(node, ast.Name):
         return at.resolve(node.id)
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and is_room(node.value.id, at):
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return None
+    if is_room(node.value.id, at):
         return room(node.value.id, at).resolve(node.attr)
-    return None
+    found = at.resolve(node.value.id)
+    return None if found is None else attribute(*found, node.attr)
+
+
+def attribute(at: Module, kind: str, name: str) -> tuple[Module, str] | None:
+    """Where an attribute of a class is bound, in it or in the first base that has it."""
+    if f"{kind}.{name}" in at.units:
+        return at, f"{kind}.{name}"
+    bases = (defined(base, at) for base in at.bases.get(kind, []))
+    return next(filter(None, (attribute(*base, name) for base in bases if base is not None)), None)
 
 
 @functools.lru_cache(maxsize=None)
@@ -296,22 +285,49 @@ def foreign_names() -> frozenset:
 
 
 def read_by(at: Module, unit: str) -> dict[str, str]:
-    """The constants that a unit reads, and the constants and calls that those are made of: place -> hash."""
+    """The constants that a unit reads, and the constants and calls that those are made of: place -> hash.
+
+    What a cache of functools keeps counts as a constant, and so do the attributes of a class that is named.
+    """
     found: dict[str, str] = {}
 
-    def follow(at: Module, unit: str, whole: bool) -> None:
-        for there, original, called in targets(at, unit):
-            if is_silent_module(there.name):
-                continue
-            if there.name.startswith("notebooks.") and original in NOT_READ:
-                continue
-            place, constant = f"{there.name}:{original}", is_constant(there, original)
-            if place not in found and (constant or (whole and called)):
-                found[place] = hash_of(there, original)
-                follow(there, original, True)
+    def enter(there: Module, name: str) -> None:
+        place = f"{there.name}:{name}"
+        if place not in found:
+            found[place] = hash_of(there, name)
+            follow(there, name, True)
 
-    follow(at, unit, False)
+    def follow(at: Module, unit: str, whole: bool) -> None:
+        for there, name, called in targets(at, unit):
+            if is_silent_module(there.name) or (there.name.startswith("notebooks.") and name in NOT_READ):
+                continue
+            if isinstance(there.units[name][0], ast.ClassDef):
+                for owner, part in attributes(there, name, whole):
+                    enter(owner, part)
+            elif is_constant(there, name) or is_cached(there, name) or (whole and called):
+                enter(there, name)
+
+    follow(at, unit, is_cached(at, unit))
     return found
+
+
+def attributes(at: Module, kind: str, whole: bool = False) -> list[tuple[Module, str]]:
+    """A class, its bases, and what they bind beside methods.
+
+    Args:
+        whole: with the fields of dataclasses and named tuples; of those that are made in a run, the watch sees which of
+            their defaults decide.
+    """
+    own = [unit for unit in at.units if unit.startswith(f"{kind}.") and is_constant(at, unit)]
+    found = [(at, kind), *((at, unit) for unit in own if whole or not is_field(at, unit, at.units[unit][0]))]
+    bases = (defined(base, at) for base in at.bases.get(kind, []))
+    return found + [p for base in bases if base and not is_silent_module(base[0].name) for p in attributes(*base, whole)]
+
+
+def is_cached(at: Module, unit: str) -> bool:
+    """Whether a unit is a function whose results functools keeps."""
+    words = [part.func if isinstance(part, ast.Call) else part for part in getattr(at.units[unit][0], "decorator_list", [])]
+    return bool(CACHES & {getattr(word, "id", getattr(word, "attr", "")) for word in words})
 
 
 def is_constant(at: Module, unit: str) -> bool:
@@ -326,7 +342,11 @@ def stands(units: dict[str, str]) -> bool:
     like a unit that ran and is another, so that names tell nothing there.
     """
     for place, said_then in units.items():
-        name, unit = place.split(":")
+        name, unit = place.split(":", 1)
+        if name in READ:
+            if READ[name](unit) != said_then:
+                return False
+            continue
         wanted, _, times = said_then.rstrip("~").partition("*")
         at = module(name)
         if at is not None and unit in at.units:
@@ -338,11 +358,42 @@ def stands(units: dict[str, str]) -> bool:
     return all(said_then.endswith("~") or means_the_same(place, known) for place, said_then in units.items())
 
 
+def file_said(name: str) -> str:
+    """Twelve hex digits of a file that a run read, by its path below the project; of a YAML file, of what it holds.
+
+    Args:
+        name: a path, or `path#key.key` for one entry of a YAML file.
+    """
+    from ..errors import BadInput
+    from ..manifests import load_yaml
+
+    path, _, keys = name.partition("#")
+    try:
+        if Path(path).suffix in (".yaml", ".yml"):
+            content = load_yaml(ROOT / path if (ROOT / path).exists() else MANIFESTS.parent / path)
+            for key in filter(None, keys.split(".")):
+                content = content[key]
+            content = json.dumps(content, sort_keys=True, default=str).encode()
+        else:
+            content = (ROOT / path).read_bytes()
+    except (OSError, BadInput, KeyError, TypeError):
+        return "none"
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def variable_said(name: str) -> str:
+    """Twelve hex digits of an environment variable that a run read."""
+    return hashlib.sha256(os.environ[name].encode()).hexdigest()[:12] if name in os.environ else "none"
+
+
+READ = {"file": file_said, "variable": variable_said}  # what a run read, beside code: kind -> what it says today
+
+
 def said_of(units: dict[str, str]) -> dict[str, set[str]]:
     """Name of a unit -> the hashes under that name in a list of units."""
     known: dict[str, set[str]] = {}
     for place, value in units.items():
-        known.setdefault(place.split(":")[1], set()).add(value.rstrip("~").partition("*")[0])
+        known.setdefault(place.split(":", 1)[1], set()).add(value.rstrip("~").partition("*")[0])
     return known
 
 
@@ -352,7 +403,8 @@ def means_the_same(place: str, known: dict[str, set[str]]) -> bool:
     Args:
         known: `said_of` the list that the unit is in.
     """
-    at, unit = module(place.split(":")[0]), place.split(":")[1]
+    name, unit = place.split(":", 1)
+    at = None if name in READ else module(name)
     if at is None or unit not in at.units:
         return True  # it moved; what it says still stands
     if isinstance(at.units[unit][0], ast.ClassDef):

@@ -4,31 +4,47 @@ import ast
 import functools
 import linecache
 import multiprocessing
+import os
 import re
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 
+from .. import paths
 from ..errors import BadInput
+from ..manifests import load_yaml
 from . import source
 
 
 class Seen:
-    """The code that ran: code objects, the classes whose methods they were, and units seen elsewhere."""
+    """What ran and was read.
+
+    Attributes:
+        codes: code objects, by their id.
+        classes: the classes whose methods these were.
+        defaults: fields of dataclasses and named tuples that were left at their defaults: (class, name).
+        read: places of files and of environment variables; see `source.READ`.
+        elsewhere: place -> hash, from another process.
+    """
 
     def __init__(self):
         self.codes: dict[int, types.CodeType] = {}
         self.classes: set[type] = set()
-        self.elsewhere: dict[str, str] = {}  # place -> hash, from another process
+        self.defaults: set[tuple[type, str]] = set()
+        self.read: set[str] = set()
+        self.elsewhere: dict[str, str] = {}
 
     def add(self, other: "Seen") -> None:
         """Take over what another one saw."""
         self.codes |= other.codes
         self.classes |= other.classes
+        self.defaults |= other.defaults
+        self.read |= other.read
         self.elsewhere |= other.elsewhere
 
     def units(self) -> dict[str, str]:
@@ -42,14 +58,22 @@ class Seen:
             tops.add(unit_of(code))
         for kind in self.classes:
             tops |= set(units_of_class(kind))
+        for kind, name in self.defaults:
+            tops |= set(units_of_field(kind, name))
+        for place in self.read:
+            found[place] = source.READ[place.split(":")[0]](place.split(":", 1)[1])
         for name, unit in sorted(filter(None, tops)):
-            at, said = source.module(name) or CELLS[name], said_by(name, unit)
+            said = said_by(name, unit)
+            if name.startswith(UNKNOWN):
+                found[f"{name}:{unit}"] = said  # such a unit is nowhere in the tree, so that the record is never current
+                continue
+            at = source.module(name) or CELLS[name]
             found[f"{name}:statement {said}" if unit.startswith("statement ") else f"{name}:{unit}"] = said
             found |= source.read_by(at, unit)
         times = {
             place: source.often(place.split(":")[1], said)
             for place, said in found.items()
-            if "*" not in said and "~" not in said
+            if "*" not in said and "~" not in said and place.split(":")[0] in source.paths()
         }
         found = {place: f"{said}*{times[place]}" if times.get(place, 1) > 1 else said for place, said in sorted(found.items())}
         known = source.said_of(found)
@@ -62,7 +86,7 @@ class Seen:
         return twin  # in this process nothing need be looked up, as `__getstate__` does
 
     def __getstate__(self):
-        return {"codes": {}, "classes": set(), "elsewhere": self.units()}  # code objects cannot go to another process
+        return vars(Seen()) | {"elsewhere": self.units()}  # code objects cannot go to another process
 
 
 STACK: list[Seen] = []  # the watches that are on, innermost last
@@ -73,25 +97,121 @@ CELL = re.compile(r"\bipykernel_\d+\b")  # the folder of a cell's file; the kern
 ROOT = f"{source.PACKAGE}/"
 
 
+UNKNOWN = "unknown"  # begins the name of a module without a source
+
+
 def hook(frame, event, arg) -> None:
     """Called by Python at every call and return while a watch is on."""
     if event == "call":
         code = frame.f_code
         known = KNOWN.get(id(code))
         if known is None:
-            known = KNOWN[id(code)] = (code, is_ours(code), code.co_varnames[:1] in (("self",), ("cls",)))
-        if not known[1]:
+            known = KNOWN[id(code)] = (code, look_of(code, frame), code.co_varnames[:1] in (("self",), ("cls",)))
+        if known[1] is None:
             return
-        if code.co_name == "<module>":
+        if known[1] is not note_call:
+            known[1](frame)
+        elif code.co_name == "<module>":
             IMPORTING.append(frame)
         elif not IMPORTING and STACK:
             seen = STACK[-1]
             seen.codes[id(code)] = code
             if known[2]:
                 mine = frame.f_locals.get(code.co_varnames[0])
-                seen.classes.add(mine if isinstance(mine, type) else type(mine))
+                kind = mine if isinstance(mine, type) else type(mine)
+                seen.classes.add(kind)
+                if hasattr(kind, "__dataclass_fields__") and mine is not kind:
+                    seen.defaults |= {(kind, f.name) for f in fields(kind) if getattr(mine, f.name, None) == f.default}
     elif event == "return" and IMPORTING and IMPORTING[-1] is frame:
         IMPORTING.pop()
+
+
+def note_call(frame) -> None:
+    """Stands for what `hook` does with a call of code that is watched."""
+
+
+def look_of(code: types.CodeType, frame) -> Callable | None:
+    """What a watch does with calls of some code: `note_call`, something else for what reads, or nothing."""
+    if is_ours(code) or is_a_users(code, frame.f_globals.get("__name__")):
+        return note_call
+    if code is ENVIRONMENT:
+        return note_variable
+    if code.co_filename == READER and code.co_name in ("load_yaml", "read_table", "entry"):
+        return note_manifest
+    generated = code.co_filename == "<string>" and code.co_name in ("__init__", "<lambda>")
+    return note_defaults if generated and code.co_varnames[:1] in (("self",), ("_cls",)) else None
+
+
+def note_defaults(frame) -> None:
+    """A dataclass or a named tuple of ours is made: its fields that are at their defaults decide."""
+    given = frame.f_locals
+    mine = given.get("self", given.get("_cls"))
+    kind = mine if isinstance(mine, type) else type(mine)
+    if kind.__module__.split(".")[0] != source.NAME or not STACK or IMPORTING:
+        return
+    usual = getattr(kind, "_field_defaults", None)
+    if usual is None:
+        usual = {f.name: f.default for f in fields(kind)} if is_dataclass(kind) else {}
+    for name, default in usual.items():
+        value = given.get(name, default)  # a field with a factory is given a sentinel, which is no value of the field
+        if value is default or "FACTORY" in type(value).__name__ or (type(value) is type(default) and value == default):
+            STACK[-1].defaults.add((kind, name))
+
+
+def note_variable(frame) -> None:
+    """An environment variable is read; this project's own say where things lie and decide no value."""
+    name, caller = frame.f_locals.get("key"), frame.f_back
+    while caller is not None and caller.f_code.co_filename in (ENVIRONMENT.co_filename, MAPPING):
+        caller = caller.f_back
+    if STACK and isinstance(name, str) and not name.startswith("VISPROMPT_") and decides(caller):
+        STACK[-1].read.add(f"variable:{name}")
+
+
+def note_manifest(frame) -> None:
+    """A YAML or CSV file of the project is read, or one entry of it."""
+    if STACK and not IMPORTING:
+        place, keys = within_project(frame.f_locals["path"]), ".".join(frame.f_locals.get("keys", ()))
+        if place is not None and (keys or frame.f_code.co_name != "entry"):
+            STACK[-1].read.add(f"file:{place}#{keys}" if keys else f"file:{place}")
+
+
+def opened(event: str, args: tuple) -> None:
+    """Told by Python of every file that is opened."""
+    if not STACK or event != "open" or IMPORTING or not isinstance(args[0], (str, os.PathLike)):
+        return
+    if isinstance(args[1], str) and args[1][:1] in "wax":
+        return
+    place = within_project(args[0])
+    if place is None or place.endswith((".py", ".pyc")) or place.startswith(("build", ".", "book")):
+        return
+    caller = sys._getframe(1)
+    while caller is not None and not (source.is_users(caller.f_code.co_filename) or caller.f_code.co_filename.startswith(ROOT)):
+        caller = caller.f_back
+    if decides(caller):
+        STACK[-1].read.add(f"file:{place}")
+
+
+def decides(frame) -> bool:
+    """Whether a frame is of code that is watched, and not of a room whose files have fingerprints of their own."""
+    if frame is None or frame.f_code.co_filename.startswith(tuple(f"{ROOT}{room}/" for room in FINGERPRINTED)):
+        return False
+    return is_ours(frame.f_code) or is_a_users(frame.f_code, frame.f_globals.get("__name__"))
+
+
+def within_project(path) -> str | None:
+    """A file by its path below the project; None if it lies elsewhere."""
+    found = os.path.realpath(path)
+    for root in (os.path.realpath(paths.ROOT), os.path.realpath(paths.MANIFESTS.parent)):
+        if found.startswith(root + os.sep):
+            return found[len(root) + 1 :]
+    return None
+
+
+ENVIRONMENT = type(os.environ).__getitem__.__code__
+MAPPING = Mapping.get.__code__.co_filename
+READER = load_yaml.__code__.co_filename
+FINGERPRINTED = ("data", "models")  # tasks and weights: what they read is known by its bytes
+sys.addaudithook(opened)
 
 
 def is_ours(code: types.CodeType) -> bool:
@@ -102,6 +222,13 @@ def is_ours(code: types.CodeType) -> bool:
     if name.startswith(ROOT):
         return not source.is_silent_module(name[len(ROOT) :].removesuffix(".py").replace("/", "."))
     return CELL.search(name) is not None or name.startswith("<ipython-input")
+
+
+def is_a_users(code: types.CodeType, module: str | None) -> bool:
+    """Whether a code object is of a user's own file, or was typed in."""
+    if code.co_filename.startswith("<"):
+        return module == "__main__" and code.co_filename in ("<stdin>", "<string>", "<console>")
+    return source.is_users(code.co_filename)
 
 
 @contextmanager
@@ -184,7 +311,7 @@ def watched_call(function: Callable, args: tuple) -> tuple:
 @functools.lru_cache(maxsize=None)
 def compiled(name: str) -> dict:
     """The code objects that today's file of a module compiles to, by name and first line."""
-    path = source.paths()[name]
+    path = source.outside(name) or source.paths()[name]
     todo, found = [compile(path.read_text(encoding="utf-8"), str(path), "exec")], {}
     while todo:
         code = todo.pop()
@@ -206,11 +333,18 @@ def unit_of(code: types.CodeType) -> tuple[str, str] | None:
             raise BadInput(f"{code.co_filename} was changed while it ran. Run again, so that the record says what ran.")
         unit = at_line(source.module(name), code.co_firstlineno)
         return None if unit is None else (name, unit)
-    return cell_unit(code)
+    if CELL.search(code.co_filename) or code.co_filename.startswith("<ipython-input"):
+        return cell_unit(code)
+    name = f"{source.OUTSIDE}{Path(code.co_filename).stem}"
+    if source.outside(name) == Path(code.co_filename) and same_code(name, code):
+        return name, at_line(source.module(name), code.co_firstlineno) or code.co_name
+    return f"{UNKNOWN} {Path(code.co_filename).name}", code.co_name
 
 
 def said_by(name: str, unit: str) -> str:
-    """The hash of a unit that `unit_of` gave."""
+    """The hash of a unit that `unit_of` gave; "none" of code without a source."""
+    if name.startswith(UNKNOWN):
+        return "none"
     return source.hash_of(source.module(name) or CELLS[name], unit)
 
 
@@ -267,17 +401,24 @@ def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
         yield name, each.__qualname__
         for unit in at.units:
             owner, _, attribute = unit.partition(".")
-            plain = owner == each.__qualname__ and attribute and source.is_constant(at, unit)
-            if plain or unit in (f"{each.__qualname__}.__init__", f"{each.__qualname__}.__post_init__"):
-                yield name, unit
+            plain = source.is_constant(at, unit) and not source.is_field(at, unit, at.units[unit][0])
+            if owner == each.__qualname__ and attribute:
+                if plain or source.is_cached(at, unit) or attribute in ("__init__", "__post_init__"):
+                    yield name, unit
+
+
+def units_of_field(kind: type, field: str) -> Iterator[tuple[str, str]]:
+    """The unit of a field's default, in the class that binds it."""
+    for each in kind.__mro__:
+        name = each.__module__.removeprefix(source.NAME).lstrip(".")
+        at, unit = source.module(name), f"{each.__qualname__}.{field}"
+        if at is not None and unit in at.units and not source.is_silent_module(name):
+            yield name, unit
+            return
 
 
 def units_of_defaults(settings) -> Iterator[tuple[str, str]]:
     """The fields of a dataclass that were left at their defaults: those that decide a run without standing in a record."""
-    left = [f.name for f in fields(settings) if getattr(settings, f.name) == f.default]
-    for kind in type(settings).__mro__:
-        name = kind.__module__.removeprefix(source.NAME).lstrip(".")
-        at = source.module(name)
-        for unit in (f"{kind.__qualname__}.{field}" for field in left):
-            if at is not None and unit in at.units:
-                yield name, unit
+    for f in fields(settings):
+        if getattr(settings, f.name) == f.default:
+            yield from units_of_field(type(settings), f.name)
