@@ -21,7 +21,7 @@ from ipykernel.iostream import OutStream
 import visprompt as vp
 from visprompt import records
 from visprompt.data.tasks import embedded_tasks, group_of
-from visprompt.records import source, store, watch, watching
+from visprompt.records import lists, source, store, watch, watching
 from visprompt.theory import ap_toy
 
 SLUGS = ["vpt-deep", "da-vpt-plus", "lora", "e2vpt", "spt-deep", "full-finetune", "linear-probe", "ap", "ssf", "ivpt"]
@@ -129,7 +129,7 @@ def test_a_hundred_mutations_each_outdate_exactly_what_used_them(made, tree):
         path.write_text(ast.unparse(changed))
         source.forget(module)
         if unit in source.module(module).units and source.hash_of(source.module(module), unit) != said:
-            hit = {name for name, units in made.items() if not source.stands(units)}
+            hit = {name for name, units in made.items() if not lists.stands(units)}
             # a changed attribute or method of a class may be inherited: its users are those that saw the class
             assert hit == used[place], (place, hit ^ used[place])
             seen.add((place, number))
@@ -138,7 +138,7 @@ def test_a_hundred_mutations_each_outdate_exactly_what_used_them(made, tree):
         if len(seen) >= 100:
             break
     assert len(seen) >= 100
-    assert all(source.stands(units) for units in made.values())
+    assert all(lists.stands(units) for units in made.values())
 
 
 def with_comments(text):
@@ -196,7 +196,7 @@ def test_harmless_edits_of_every_file_outdate_nothing(made, tree, edit):
         path.write_text(edit(text))
         count += 1
     source.forget()
-    assert not [name for name, units in made.items() if not source.stands(units)]
+    assert not [name for name, units in made.items() if not lists.stands(units)]
     assert count >= 17  # all edits are in together; times six kinds, more than a hundred
 
 
@@ -219,7 +219,7 @@ def rename_module(tree, old, new):
 @pytest.mark.parametrize("old", ["prompts", "lora", "token_starts", "ssf", "ivpt", "e2vpt"])
 def test_a_renamed_module_outdates_nothing(made, tree, old):
     rename_module(tree, old, "called_otherwise")
-    assert all(source.stands(units) for units in made.values())
+    assert all(lists.stands(units) for units in made.values())
 
 
 def test_a_renamed_module_whose_method_changed_is_outdated_though_another_says_the_same(made, tree):
@@ -227,7 +227,7 @@ def test_a_renamed_module_whose_method_changed_is_outdated_though_another_says_t
     path = tree / "methods" / "low_rank.py"
     path.write_text(path.read_text().replace("nn.init.zeros_(up)", "nn.init.ones_(up)"))
     source.forget()
-    assert not source.stands(made["lora"]) and source.stands(made["ssf"])
+    assert not lists.stands(made["lora"]) and lists.stands(made["ssf"])
 
 
 @pytest.mark.parametrize("name", ["normalise", "balanced_order"])
@@ -241,7 +241,7 @@ def test_a_moved_function_outdates_nothing(made, tree, name):
     (tree / "data" / "elsewhere.py").write_text(f"import torch\n\n\n{moved}\n")
     path.write_text(rest.replace("import torch\n", f"import torch\n\nfrom .elsewhere import {name}\n", 1))
     source.forget()
-    assert all(source.stands(units) for units in made.values())
+    assert all(lists.stands(units) for units in made.values())
 
 
 def test_a_name_that_means_another_function_outdates(made, tree):
@@ -253,7 +253,7 @@ def test_a_name_that_means_another_function_outdates(made, tree):
         )
     )
     source.forget()
-    assert not source.stands(made["lora"]) and source.stands(made["toy"])
+    assert not lists.stands(made["lora"]) and lists.stands(made["toy"])
 
 
 def test_a_new_override_outdates_its_class_and_a_new_method_of_its_own_does_not(made, tree):
@@ -261,10 +261,10 @@ def test_a_new_override_outdates_its_class_and_a_new_method_of_its_own_does_not(
     text = path.read_text()
     path.write_text(text + "\n    def helper(self):\n        return 1\n")
     source.forget()
-    assert all(source.stands(units) for units in made.values())
+    assert all(lists.stands(units) for units in made.values())
     path.write_text(text + "\n    def after_blocks(self, x):\n        return 2 * x\n")
     source.forget()
-    assert not source.stands(made["ssf"]) and source.stands(made["lora"])
+    assert not lists.stands(made["ssf"]) and lists.stands(made["lora"])
 
 
 def test_a_changed_default_outdates_runs_that_left_it_and_a_new_field_outdates_none(made, tree):
@@ -272,16 +272,16 @@ def test_a_changed_default_outdates_runs_that_left_it_and_a_new_field_outdates_n
     text = path.read_text()
     path.write_text(text.replace("    rank: int = 10", "    extra: int = 3  # new\n    rank: int = 10"))
     source.forget()
-    assert source.stands(made["lora"])
+    assert lists.stands(made["lora"])
     path.write_text(text.replace("    rank: int = 10", "    rank: int = 8"))
     source.forget()
-    assert not source.stands(made["lora"]) and source.stands(made["vpt-deep"])
+    assert not lists.stands(made["lora"]) and lists.stands(made["vpt-deep"])
 
 
 def test_a_new_method_outdates_nothing(made, tree):
     shutil.copy(tree / "methods" / "lora.py", tree / "methods" / "newest.py")
     source.forget()
-    assert all(source.stands(units) for units in made.values())
+    assert all(lists.stands(units) for units in made.values())
 
 
 OTHER = """
@@ -292,8 +292,8 @@ for name in json.loads(sys.argv[2]): setattr(Module, name, None)
 nn.Module = Module; torch.nn = nn; sys.modules.update({"torch": torch, "torch.nn": nn})
 for name, folder in (("visprompt", sys.argv[1]), ("visprompt.records", sys.argv[1] + "/records")):
     sys.modules[name] = types.ModuleType(name); sys.modules[name].__path__ = [folder]  # without what they import
-source = importlib.import_module("visprompt.records.source")
-print(json.dumps([source.stands(units) for units in json.load(sys.stdin)]))
+source = importlib.import_module("visprompt.records.source"); lists = importlib.import_module("visprompt.records.lists")
+print(json.dumps([lists.stands(units) for units in json.load(sys.stdin)]))
 """
 
 
@@ -363,7 +363,7 @@ def test_a_notebooks_cell_counts_as_code(stores, tmp_path):
     """The lambda of a cell, and the constants it reads, are found again in notebooks/."""
     text = "from visprompt.records import recorded\nN = 3\nfound = recorded('k', {'a': 1}, lambda: {'x': N})\n"
     at = source.parse(text, "cell")
-    assert watch.at_line(at, 3) == "found" and set(source.read_by(at, "found")) == {"cell:N"}
+    assert watch.at_line(at, 3) == "found" and set(lists.read_by(at, "found")) == {"cell:N"}
 
 
 def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
@@ -378,7 +378,7 @@ def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
     seen = watch.Seen()
     seen.codes[0] = codes[0]
     assert set(seen.units()) == {"notebooks.two_cells:gradient_cells", "notebooks.two_cells:N"}
-    assert source.stands(seen.units())
+    assert lists.stands(seen.units())
 
 
 def test_the_kernel_itself_is_nobodys_code():

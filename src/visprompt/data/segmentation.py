@@ -13,7 +13,7 @@ from PIL import Image
 
 from .. import paths
 from ..errors import BadInput, choose
-from ..manifests import load_yaml
+from ..manifests import Entries
 from . import catalogue
 from .folders import task_folder
 from .pictures import reason, shown
@@ -98,7 +98,7 @@ class SegmentationTask:
 
 def drawn_tasks() -> dict[str, dict]:
     """The drawn segmentation tasks' descriptions by name, from data_manifests/tasks.yaml."""
-    return load_yaml(paths.MANIFESTS / "tasks.yaml")["segmentation"]
+    return Entries(paths.MANIFESTS / "tasks.yaml", "segmentation")
 
 
 def load_segmentation(name: str, data_dir: str | Path | None = None) -> SegmentationTask:

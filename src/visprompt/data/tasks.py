@@ -12,7 +12,7 @@ import torch
 
 from .. import paths
 from ..errors import BadInput, choose
-from ..manifests import load_yaml
+from ..manifests import Entries
 from . import catalogue
 from .folders import check_name, shown
 from .layouts import read_folder, task_folder
@@ -63,7 +63,7 @@ class Task:
 
 def embedded_tasks() -> dict[str, dict]:
     """The embedded tasks' descriptions by name, from data_manifests/tasks.yaml."""
-    return load_yaml(paths.MANIFESTS / "tasks.yaml")["embedded"]
+    return Entries(paths.MANIFESTS / "tasks.yaml", "embedded")
 
 
 def group_of(task: str) -> str:

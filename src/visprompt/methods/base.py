@@ -12,6 +12,7 @@ from ..checks import require
 from ..errors import BadInput
 from ..models.backbones import Backbone
 from ..models.blocks import Hooks
+from ..models.structure import changed, describe, structure
 
 
 class Method(Hooks, nn.Module):
@@ -88,6 +89,19 @@ class TunedModel(nn.Module):
         self.register_buffer("feature_mean", torch.zeros(backbone.width, device=self.head.weight.device))
         self.register_buffer("feature_scale", torch.ones(backbone.width, device=self.head.weight.device))
         self.reset()
+        self.__dict__["built"] = self.structure()
+
+    def structure(self) -> dict[str, str]:
+        """Classes, hooks and methods of an object's own, of model, method and head; the backbone has its fingerprint."""
+        return structure(self, {"backbone", "built", "task"}, attributes=False)
+
+    @property
+    def changes(self) -> str:
+        """What differs from the method of this slug as it was built: twelve hex digits, or ""."""
+        own = getattr(type(self.method), "plain", type(self.method))
+        known = f"{__package__}.{self.slug.replace('-', '_')}.Method"
+        other = {} if describe(own) == known else {"method": describe(own)}
+        return changed(self.built, self.structure() | other)
 
     def reset(self, seed: int = 0) -> None:
         """Back to the untrained state: the backbone's weights, the method's start, a small random head."""

@@ -20,12 +20,17 @@ from ..records.watch import Seen, note
 from . import embedded
 from .blocks import NO_HOOKS, PromptedWindows, is_standard, named_layers, swin_block, vit_block
 from .checkpoints import load_weights
+from .structure import changed, structure
 
 FAMILIES = {"vit": VisionTransformer, "resnet": ResNet, "swin": SwinTransformer}
 ACCEPTED = (
     "a plain timm ViT (such as vit_base_patch16_224), a timm Swin (such as swin_base_patch4_window7_224) "
     "or a timm ResNet (such as resnet101)"
 )
+
+
+# What says nothing of how a backbone computes, or is told apart in a record.
+NO_STRUCTURE = {"name", "mean", "std", "trims", "architecture", "found_shapes", "drawn", "built", "made_by"}
 
 
 class Backbone(nn.Module):
@@ -67,18 +72,25 @@ class Backbone(nn.Module):
         if self.family == "swin":
             for block in self.blocks:
                 block.attn.__class__ = PromptedWindows
+        self.note_structure()
+
+    def note_structure(self) -> None:
+        """Take the network as it is now, but for its tensors, as what its name stands for."""
+        self.built = structure(self, NO_STRUCTURE)
 
     @property
     def fingerprint(self) -> str:
         """Which weights these are: twelve hex digits of name and tensors, computed anew each time it is asked.
 
         Random weights are named by their seed, as "random, seed 0", until they change: their bits differ between
-        processors. "" on the meta device. Takes about a second for 2 GB of weights, so hold it in loops.
+        processors. A network that was changed otherwise than in its weights says so, as "..., changed 0123456789ab".
+        "" on the meta device. Takes about a second for 2 GB of weights, so hold it in loops.
         """
         if next(self.parameters()).is_meta:
             return ""
-        bits = fingerprint_weights(self)
-        return self.drawn[0] if self.drawn is not None and self.drawn[1] == bits else bits
+        bits, other = fingerprint_weights(self), changed(self.built, structure(self, NO_STRUCTURE))
+        bits = self.drawn[0] if self.drawn is not None and self.drawn[1] == bits else bits
+        return f"{bits}, changed {other}" if other else bits
 
     @property
     def blocks(self) -> list[nn.Module]:

@@ -6,7 +6,7 @@ from torch import nn
 
 from .. import paths
 from ..errors import choose
-from ..manifests import load_yaml
+from ..manifests import Entries
 from .builders import build as build_from  # by this name `load_backbone` calls it, whose text stands in kept records
 
 
@@ -16,17 +16,17 @@ def networks() -> dict[str, dict]:
     Raises:
         BadInput: the file is missing or damaged.
     """
-    return load_yaml(paths.MANIFESTS / "backbones.yaml")["embedded"]
+    return Entries(paths.MANIFESTS / "backbones.yaml", "embedded")
 
 
 def from_files() -> dict[str, dict]:
     """Networks whose weights come as a file of their own, by name: timm's architecture and their normalisation."""
-    return load_yaml(paths.MANIFESTS / "backbones.yaml")["files"]
+    return Entries(paths.MANIFESTS / "backbones.yaml", "files")
 
 
 def published() -> dict[str, dict]:
     """The papers' checkpoints that timm fetches, by timm's name with its tag, and what each paper uses them for."""
-    return load_yaml(paths.MANIFESTS / "backbones.yaml")["published"]
+    return Entries(paths.MANIFESTS / "backbones.yaml", "published")
 
 
 def build_embedded(name: str, num_classes: int = 112) -> nn.Module:

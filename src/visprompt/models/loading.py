@@ -69,6 +69,7 @@ def resize_positions(backbone: Backbone, image_size: int) -> None:
     known = backbone.fingerprint
     backbone.model.set_input_size(img_size=image_size)
     backbone.image_size, backbone.found_shapes = image_size, None
+    backbone.note_structure()
     backbone.drawn = known, fingerprint_weights(backbone)
 
 
@@ -77,3 +78,4 @@ def pool_patches(backbone: Backbone) -> None:
     backbone.model.global_pool = "avg"
     backbone.pools_class_token = False
     backbone.architecture = {"pooling": "mean of the patches"}
+    backbone.note_structure()

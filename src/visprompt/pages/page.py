@@ -173,6 +173,10 @@ def with_age(how: str, records: Sequence[run_records.Record]) -> str:
     old = sum(not run_records.is_current(record) for record in records)
     if old:
         how = f"{how} {old} of {len(records)} records {'is' if old == 1 else 'are'} of older code."
+    carried = [record.carried for record in records if record.carried]
+    if carried:
+        samples = " and ".join(sorted({f"{part['sample']} at commit {part['commit']}" for part in carried}))
+        how = f"{how} {len(carried)} of {len(records)} records were carried to newer code (sample run again: {samples})."
     others, made = [], set()
     for name in ("torch", "timm"):
         installed = public(run_records.versions()[name])

@@ -7,14 +7,13 @@ module binds otherwise, with the statements that change its object in place.
 import ast
 import functools
 import hashlib
-import json
 import os
 import sys
 import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..paths import MANIFESTS, PACKAGE, ROOT
+from ..paths import PACKAGE, ROOT
 from .normal_form import NormalForm, touched
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -260,12 +259,21 @@ def defined(node: ast.AST, at: Module) -> tuple[Module, str] | None:
     """The unit of the package that a name, `room.name` or `Class.attribute` means."""
     if isinstance(node, ast.Name):
         return at.resolve(node.id)
-    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+    if not isinstance(node, ast.Attribute):
         return None
-    if is_room(node.value.id, at):
-        return room(node.value.id, at).resolve(node.attr)
-    found = at.resolve(node.value.id)
+    there = module_of(node.value, at)
+    if there is not None:
+        return there.resolve(node.attr)
+    found = defined(node.value, at)
     return None if found is None else attribute(*found, node.attr)
+
+
+def module_of(node: ast.AST, at: Module) -> Module | None:
+    """The module of the package that a name, or `package.module`, stands for."""
+    if isinstance(node, ast.Name):
+        return room(node.id, at) if is_room(node.id, at) else None
+    above = module_of(node.value, at) if isinstance(node, ast.Attribute) else None
+    return None if above is None else module(".".join(filter(None, [above.name, node.attr])))
 
 
 def attribute(at: Module, kind: str, name: str) -> tuple[Module, str] | None:
@@ -284,46 +292,6 @@ def foreign_names() -> frozenset:
     return frozenset(name for name in dir(nn.Module) if not name.startswith("__"))
 
 
-def read_by(at: Module, unit: str) -> dict[str, str]:
-    """The constants that a unit reads, and the constants and calls that those are made of: place -> hash.
-
-    What a cache of functools keeps counts as a constant, and so do the attributes of a class that is named.
-    """
-    found: dict[str, str] = {}
-
-    def enter(there: Module, name: str) -> None:
-        place = f"{there.name}:{name}"
-        if place not in found:
-            found[place] = hash_of(there, name)
-            follow(there, name, True)
-
-    def follow(at: Module, unit: str, whole: bool) -> None:
-        for there, name, called in targets(at, unit):
-            if is_silent_module(there.name) or (there.name.startswith("notebooks.") and name in NOT_READ):
-                continue
-            if isinstance(there.units[name][0], ast.ClassDef):
-                for owner, part in attributes(there, name, whole):
-                    enter(owner, part)
-            elif is_constant(there, name) or is_cached(there, name) or (whole and called):
-                enter(there, name)
-
-    follow(at, unit, is_cached(at, unit))
-    return found
-
-
-def attributes(at: Module, kind: str, whole: bool = False) -> list[tuple[Module, str]]:
-    """A class, its bases, and what they bind beside methods.
-
-    Args:
-        whole: with the fields of dataclasses and named tuples; of those that are made in a run, the watch sees which of
-            their defaults decide.
-    """
-    own = [unit for unit in at.units if unit.startswith(f"{kind}.") and is_constant(at, unit)]
-    found = [(at, kind), *((at, unit) for unit in own if whole or not is_field(at, unit, at.units[unit][0]))]
-    bases = (defined(base, at) for base in at.bases.get(kind, []))
-    return found + [p for base in bases if base and not is_silent_module(base[0].name) for p in attributes(*base, whole)]
-
-
 def is_cached(at: Module, unit: str) -> bool:
     """Whether a unit is a function whose results functools keeps."""
     words = [part.func if isinstance(part, ast.Call) else part for part in getattr(at.units[unit][0], "decorator_list", [])]
@@ -333,83 +301,3 @@ def is_cached(at: Module, unit: str) -> bool:
 def is_constant(at: Module, unit: str) -> bool:
     """Whether a name is bound by other than `def` and `class`."""
     return not isinstance(at.units[unit][0], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-
-
-def stands(units: dict[str, str]) -> bool:
-    """Whether all units still say what they said; one that moved counts as there, as often as it was.
-
-    A hash with "*3" was said by three units of one name; one with "~" is of a unit that names something which is called
-    like a unit that ran and is another, so that names tell nothing there.
-    """
-    for place, said_then in units.items():
-        name, unit = place.split(":", 1)
-        if name in READ:
-            if READ[name](unit) != said_then:
-                return False
-            continue
-        wanted, _, times = said_then.rstrip("~").partition("*")
-        at = module(name)
-        if at is not None and unit in at.units:
-            if hash_of(at, unit) != wanted:
-                return False
-        elif often(unit, wanted) < int(times or 1):
-            return False
-    known = said_of(units)
-    return all(said_then.endswith("~") or means_the_same(place, known) for place, said_then in units.items())
-
-
-def file_said(name: str) -> str:
-    """Twelve hex digits of a file that a run read, by its path below the project; of a YAML file, of what it holds.
-
-    Args:
-        name: a path, or `path#key.key` for one entry of a YAML file.
-    """
-    from ..errors import BadInput
-    from ..manifests import load_yaml
-
-    path, _, keys = name.partition("#")
-    try:
-        if Path(path).suffix in (".yaml", ".yml"):
-            content = load_yaml(ROOT / path if (ROOT / path).exists() else MANIFESTS.parent / path)
-            for key in filter(None, keys.split(".")):
-                content = content[key]
-            content = json.dumps(content, sort_keys=True, default=str).encode()
-        else:
-            content = (ROOT / path).read_bytes()
-    except (OSError, BadInput, KeyError, TypeError):
-        return "none"
-    return hashlib.sha256(content).hexdigest()[:12]
-
-
-def variable_said(name: str) -> str:
-    """Twelve hex digits of an environment variable that a run read."""
-    return hashlib.sha256(os.environ[name].encode()).hexdigest()[:12] if name in os.environ else "none"
-
-
-READ = {"file": file_said, "variable": variable_said}  # what a run read, beside code: kind -> what it says today
-
-
-def said_of(units: dict[str, str]) -> dict[str, set[str]]:
-    """Name of a unit -> the hashes under that name in a list of units."""
-    known: dict[str, set[str]] = {}
-    for place, value in units.items():
-        known.setdefault(place.split(":", 1)[1], set()).add(value.rstrip("~").partition("*")[0])
-    return known
-
-
-def means_the_same(place: str, known: dict[str, set[str]]) -> bool:
-    """Whether what a unit calls or reads by name is what it called or read then, wherever that lives now.
-
-    Args:
-        known: `said_of` the list that the unit is in.
-    """
-    name, unit = place.split(":", 1)
-    at = None if name in READ else module(name)
-    if at is None or unit not in at.units:
-        return True  # it moved; what it says still stands
-    if isinstance(at.units[unit][0], ast.ClassDef):
-        return True  # its bases are units of the list themselves
-    for there, original, _ in targets(at, unit):
-        if original in known and hash_of(there, original) not in known[original]:
-            return False
-    return True

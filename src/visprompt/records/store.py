@@ -16,10 +16,12 @@ from datetime import date
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import BadInput, CannotWrite
 from ..paths import REHEARSAL, ROOT
 from ..words import REHEARSED
-from . import source
+from . import lists, test_images
 from .turns import turn
 
 
@@ -49,6 +51,11 @@ class Record:
     date: str = ""
     about: dict = field(default_factory=dict)  # profile, recipe's name, folder of the data, evidence
     carried: dict = field(default_factory=dict)  # of one that was not run again after a change of form: see `carrying`
+
+    @property
+    def right(self) -> np.ndarray | None:
+        """Which test images the run named right, (N,) bool in the order of the split; None where it does not say."""
+        return test_images.unpacked(self.values)
 
 
 def stores() -> list[Path]:
@@ -162,6 +169,8 @@ def read_record(path: Path) -> Record:
             value = record.values.get(name, 0)
             if record.kind == "tune" and not (isinstance(value, (int, float)) and 0 <= value <= 100):
                 raise ValueError(f"{name} is {value!r}, no percentage")
+        if record.kind == "tune":
+            test_images.unpacked(record.values)
         return record
     except (ValueError, TypeError, AttributeError, OSError, RecursionError) as error:
         raise BadInput(f"record {path} is damaged ({' '.join(str(error).split())}). Delete that file and run again.") from None
@@ -258,7 +267,7 @@ def is_current(record: Record) -> bool:
 def code_stands(path: Path, changed: int) -> bool:
     """Whether the units of a list stand in today's tree."""
     units = read_code(path)
-    return units is not None and source.stands(units)
+    return units is not None and lists.stands(units)
 
 
 def hashes(code: str) -> set[str]:

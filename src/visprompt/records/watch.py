@@ -18,7 +18,7 @@ from pathlib import Path
 from .. import paths
 from ..errors import BadInput
 from ..manifests import load_yaml
-from . import source
+from . import lists, source
 
 
 class Seen:
@@ -28,7 +28,7 @@ class Seen:
         codes: code objects, by their id.
         classes: the classes whose methods these were.
         defaults: fields of dataclasses and named tuples that were left at their defaults: (class, name).
-        read: places of files and of environment variables; see `source.READ`.
+        read: places of files and of environment variables; see `lists.READ`.
         elsewhere: place -> hash, from another process.
     """
 
@@ -36,7 +36,7 @@ class Seen:
         self.codes: dict[int, types.CodeType] = {}
         self.classes: set[type] = set()
         self.defaults: set[tuple[type, str]] = set()
-        self.read: set[str] = set()
+        self.read: dict[str, str] = {}
         self.elsewhere: dict[str, str] = {}
 
     def add(self, other: "Seen") -> None:
@@ -44,7 +44,7 @@ class Seen:
         self.codes |= other.codes
         self.classes |= other.classes
         self.defaults |= other.defaults
-        self.read |= other.read
+        self.read = other.read | self.read
         self.elsewhere |= other.elsewhere
 
     def units(self) -> dict[str, str]:
@@ -53,15 +53,13 @@ class Seen:
         Raises:
             BadInput: a file was changed while this process ran the code that it held before.
         """
-        found, tops = dict(self.elsewhere), set()
+        found, tops = self.elsewhere | self.read, set()
         for code in self.codes.values():
             tops.add(unit_of(code))
         for kind in self.classes:
             tops |= set(units_of_class(kind))
         for kind, name in self.defaults:
             tops |= set(units_of_field(kind, name))
-        for place in self.read:
-            found[place] = source.READ[place.split(":")[0]](place.split(":", 1)[1])
         for name, unit in sorted(filter(None, tops)):
             said = said_by(name, unit)
             if name.startswith(UNKNOWN):
@@ -69,16 +67,8 @@ class Seen:
                 continue
             at = source.module(name) or CELLS[name]
             found[f"{name}:statement {said}" if unit.startswith("statement ") else f"{name}:{unit}"] = said
-            found |= source.read_by(at, unit)
-        times = {
-            place: source.often(place.split(":")[1], said)
-            for place, said in found.items()
-            if "*" not in said and "~" not in said and place.split(":")[0] in source.paths()
-        }
-        found = {place: f"{said}*{times[place]}" if times.get(place, 1) > 1 else said for place, said in sorted(found.items())}
-        known = source.said_of(found)
-        unsure = [place for place in found if not source.means_the_same(place, known)]
-        return found | {place: f"{found[place].rstrip('~')}~" for place in unsure}
+            found |= lists.read_by(at, unit)
+        return lists.as_list(found)
 
     def __deepcopy__(self, memo: dict) -> "Seen":
         twin = Seen()
@@ -158,13 +148,21 @@ def note_defaults(frame) -> None:
             STACK[-1].defaults.add((kind, name))
 
 
+def note_read(place: str) -> None:
+    """Enter a file or a variable as it is now, before it can change."""
+    if place not in STACK[-1].read:
+        STACK[-1].read[place] = ""  # looking it up reads it too
+        kind, name = place.split(":", 1)
+        STACK[-1].read[place] = lists.READ[kind](name)
+
+
 def note_variable(frame) -> None:
     """An environment variable is read; this project's own say where things lie and decide no value."""
     name, caller = frame.f_locals.get("key"), frame.f_back
     while caller is not None and caller.f_code.co_filename in (ENVIRONMENT.co_filename, MAPPING):
         caller = caller.f_back
     if STACK and isinstance(name, str) and not name.startswith("VISPROMPT_") and decides(caller):
-        STACK[-1].read.add(f"variable:{name}")
+        note_read(f"variable:{name}")
 
 
 def note_manifest(frame) -> None:
@@ -172,7 +170,7 @@ def note_manifest(frame) -> None:
     if STACK and not IMPORTING:
         place, keys = within_project(frame.f_locals["path"]), ".".join(frame.f_locals.get("keys", ()))
         if place is not None and (keys or frame.f_code.co_name != "entry"):
-            STACK[-1].read.add(f"file:{place}#{keys}" if keys else f"file:{place}")
+            note_read(f"file:{place}#{keys}" if keys else f"file:{place}")
 
 
 def opened(event: str, args: tuple) -> None:
@@ -188,7 +186,7 @@ def opened(event: str, args: tuple) -> None:
     while caller is not None and not (source.is_users(caller.f_code.co_filename) or caller.f_code.co_filename.startswith(ROOT)):
         caller = caller.f_back
     if decides(caller):
-        STACK[-1].read.add(f"file:{place}")
+        note_read(f"file:{place}")
 
 
 def decides(frame) -> bool:

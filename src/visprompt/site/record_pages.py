@@ -8,6 +8,7 @@ from string import Template
 
 from .. import papers, records
 from ..pages import judging
+from ..records import test_images
 from .tables import code, printed_name
 
 MOST = 500  # numbers of one value that the page of a record shows
@@ -93,7 +94,7 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
 
 def told_of(record: records.Record) -> dict:
     """All that a record says but for its longest lists, and whether it is by today's code."""
-    values = {name: counted(value) for name, value in record.values.items()}
+    values = {name: counted(value) for name, value in record.values.items() if name != test_images.NAME}
     return {**asdict(record), "values": values, "current": records.is_current(record)}
 
 

@@ -12,7 +12,7 @@ from ..data.tasks import Task, normalise
 from ..errors import BadInput
 from ..methods import TunedModel
 from ..methods.parameters import count_parameters
-from ..records import Record, recorded, watching
+from ..records import Record, recorded, test_images, watching
 from ..records.watch import note
 from . import as_asked
 from .recipe import Recipe, settled, with_own_rate
@@ -101,7 +101,12 @@ def run_settings(model: TunedModel, task: Task, recipe: Recipe, seed: int, prepa
         raise BadInput(f"{task.name} has {task.classes} classes; build the method with num_classes={task.classes}.")
     facts = {"task": task.name, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
     other = None if prepared_on is None else prepared_on.name
-    return settings_of(model.slug, model.method.settings, model.source, facts, recipe, seed, other)
+    settings = settings_of(model.slug, model.method.settings, model.source, facts, recipe, seed, other)
+    if model.num_classes != task.classes:
+        settings["num_classes"] = model.num_classes
+    if model.changes:
+        settings["changed"] = model.changes
+    return settings
 
 
 def settings_of(slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: int, prepared_on: str | None) -> dict:
@@ -169,7 +174,8 @@ def fit(
         watch: called with the number of finished epochs: 0 before the first step, and after each.
 
     Returns:
-        `test` and `val` accuracy in percent after the last epoch, `val_by_epoch`, the training `loss` of each epoch,
+        `test` and `val` accuracy in percent after the last epoch, `right`, the test images that were named right (see
+        `records.test_images`), `val_by_epoch`, the training `loss` of each epoch,
         the trained `parameters`, `cached_below` (the first trained block when the activations below it were kept,
         else None) and `fit_seconds`.
     """
@@ -192,16 +198,16 @@ def fit(
         key = backbone.name, backbone.mean, backbone.std, weights, task.fingerprint, split, first, device
         return SHARED.get(key, lambda: in_batches(lambda x: model.below(pixels(x)), images, device), recipe.cache_gib)
 
-    def percent(split):
+    def named_right(split):
         model.eval()
         given = inputs(split)
         with autocast(recipe, device):
             guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), given, device).cpu()
-        return round(100 * (guess == getattr(task, split)[1]).double().mean().item(), 4)
+        return guess == getattr(task, split)[1]
 
     def after(epoch):
         if epoch:
-            by_epoch.append(percent("val"))
+            by_epoch.append(percent(named_right("val")))
         watch(epoch)
 
     features: Callable = model.features if cached else (lambda x: model.features(model.below(pixels(x))))
@@ -221,8 +227,10 @@ def fit(
         prune = model.method.prune()
         if prune is None:
             break
+    right = named_right("test")
     return {
-        "test": percent("test"),
+        "test": percent(right),
+        "right": test_images.packed(right.numpy()),
         "val": by_epoch[-1],
         "val_by_epoch": by_epoch,
         "loss": losses,
@@ -236,7 +244,12 @@ def accuracy(model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> f
     """Percent of images (N, 3, S, S) uint8 that a model names right."""
     mean, std, device = model.source.mean, model.source.std, next(model.parameters()).device
     guess = in_batches(lambda x: model(normalise(x, mean, std)).argmax(-1), images, device).cpu()
-    return round(100 * (guess == labels).double().mean().item(), 4)
+    return percent(guess == labels)
+
+
+def percent(right: torch.Tensor) -> float:
+    """Accuracy in percent from which images (N,) were named right."""
+    return round(100 * right.double().mean().item(), 4)
 
 
 def train(model, features, inputs, labels, recipe, generator, watch) -> list[float]:

@@ -69,6 +69,7 @@ def settings_of(model: Segmenter, task: SegmentationTask, recipe: SegmentationRe
         "recipe": recipe,
         "seed": seed,
     }
+    found |= {"changed": model.tuned.changes} if model.tuned.changes else {}
     return {**found, "architecture": backbone.architecture} if backbone.architecture else found
 
 

@@ -1,0 +1,164 @@
+"""Records that outlive a change of form: those of older code count as today's if a sample of them, run again, is equal.
+
+After a change that is meant to keep all values some kept records are run again. If every one has the values that it had,
+to the last digit, the other records of their kinds are carried: each names the code that would run for it today, the code
+that did run, and the sample. If one differs, nothing of its kind is carried.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from ..errors import BadInput
+from . import lists, source, store
+from .merging import difference
+from .store import Record
+
+Pair = tuple[Record, Record]  # an outdated kept record, and the same run by today's code
+
+
+@dataclass
+class Carried:
+    """What became of the outdated kept records, by kind."""
+
+    carried: Counter = field(default_factory=Counter)
+    sample: Counter = field(default_factory=Counter)  # how many of a kind were run again
+    differ: dict[str, list[str]] = field(default_factory=dict)  # kind -> a line for each that came out otherwise
+    without: Counter = field(default_factory=Counter)  # outdated ones of kinds of which none was run again
+
+
+def outdated() -> list[Record]:
+    """The kept records that other code made."""
+    return [r for r in map(store.read_record, store.files(store.stores()[1])) if not store.is_current(r)]
+
+
+def again() -> list[Pair]:
+    """Each outdated kept record of which this machine has a run by today's code."""
+    here, pairs = store.stores()[0], []
+    for old in outdated():
+        path = here / store.place(old.kind, old.settings, old.key)
+        if path.exists() and store.is_current(new := store.read_record(path)):
+            pairs.append((old, new))
+    return pairs
+
+
+def drawn(records: Sequence[Record], count: int, seed: int, strata: Callable[[Record], Iterable[str]]) -> list[Record]:
+    """A sample that has every stratum once before any more, in a random order by a seed.
+
+    Args:
+        count: how many; more where there are more strata.
+        strata: those that a record is in, such as its kind, method and data set.
+    """
+    order, chosen, covered = random.Random(seed).sample(list(records), len(records)), [], set()
+    for record in order:
+        found = set(strata(record))
+        if not found <= covered:
+            covered |= found
+            chosen.append(record)
+    rest = [record for record in order if record not in chosen]
+    return chosen + rest[: max(0, count - len(chosen))]
+
+
+def carry(pairs: Sequence[Pair], seed: int | None = None) -> Carried:
+    """Carry the outdated kept records of all kinds of which some were run again with equal values; those count as run.
+
+    Raises:
+        BadInput: nothing was run again, or not by the code of a commit.
+        CannotWrite: the disk is full, or the folder cannot be written.
+    """
+    from .keeping import keep_record, why_not
+
+    if not pairs:
+        raise BadInput("no outdated kept record was run again by today's code; visprompt carry N runs a sample of N.")
+    if why := next(filter(None, (why_not(new) for _, new in pairs)), ""):
+        raise BadInput(f"a run of the sample cannot be kept: {why}.")
+    found = Carried(sample=Counter(old.kind for old, _ in pairs))
+    for old, new in pairs:
+        if other := difference(old.values, new.values):
+            name, then, now = other
+            found.differ.setdefault(old.kind, []).append(f"{old.id}, {about(old)}: {name} was {then} and is {now}")
+    for kind, number in found.sample.items():
+        if kind in found.differ:
+            continue
+        same = [(units_of(old), units_of(new)) for old, new in pairs if old.kind == kind]
+        for old, new in pairs:
+            if old.kind == kind:
+                keep_record(new)
+        for record in [r for r in outdated() if r.kind == kind]:
+            units = translated(units_of(record), same)
+            mark = {"from": record.carried.get("from", record.code), "commit": store.commit()}
+            mark |= {"sample": number, "seed": seed, "date": date.today().isoformat()}
+            kept = store.stores()[1]
+            name = store.short_hash(units)
+            store.write_whole(kept / "code" / f"{name}.json", store.code_text(units))
+            path = kept / store.place(record.kind, record.settings, record.key)
+            store.write_whole(path, store.as_text(store.with_id(replace(record, code=name, carried=mark))))
+            found.carried[kind] += 1
+    found.without = Counter(r.kind for r in outdated() if r.kind not in found.differ)
+    return found
+
+
+def about(record: Record) -> str:
+    """What a record is of, in a few words."""
+    s = record.settings
+    return " ".join(str(s[name]) for name in ("method", "task", "backbone", "seed") if s.get(name) is not None) or record.kind
+
+
+def units_of(record: Record) -> dict[str, str]:
+    """The units that a record names.
+
+    Raises:
+        BadInput: its list is nowhere.
+    """
+    for folder in store.stores():
+        units = store.read_code(folder / "code" / f"{record.code}.json")
+        if units is not None:
+            return units
+    raise BadInput(f"the list of code of record {record.id} is missing; run it again.")
+
+
+def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict[str, str]:
+    """What a run of which these units were seen then would use of today's code.
+
+    A unit that is still there says what it says today. What runs newly is learned from the sample: it goes with the changed
+    units that every sampled run has that runs it, and no sampled run that does not; without such a one, with any of them.
+
+    Args:
+        same: lists, then and now, of the runs of the sample.
+    """
+    now = {place: bare(said) for _, new in same for place, said in new.items()}
+    kept = {place: today(place, said) for place, said in units.items()}
+    changed = {place for place, said in units.items() if kept[place] != bare(said)}
+    kept = {place: said for place, said in kept.items() if said is not None}
+    pairs = [(changed_in(old, new), new.keys() - old.keys()) for old, new in same]
+    for place in now.keys() - kept.keys():
+        causes = [was for was, gained in pairs if place in gained]
+        if not causes:
+            continue
+        common = set.intersection(*causes) - set().union(*(was for was, gained in pairs if place not in gained))
+        if changed & (common or set().union(*causes)):
+            kept[place] = now[place]
+    return lists.as_list(kept)
+
+
+def bare(said: str) -> str:
+    """A hash of a list without its marks."""
+    return said.rstrip("~").partition("*")[0]
+
+
+def changed_in(old: dict[str, str], new: dict[str, str]) -> set[str]:
+    """The units of a list then that the list now has otherwise or not at all."""
+    return {place for place, said in old.items() if bare(new.get(place, "")) != bare(said)}
+
+
+def today(place: str, said: str) -> str | None:
+    """What a unit says today; None where it is gone. One that moved stays where it was seen."""
+    name, unit = place.split(":", 1)
+    if name in lists.READ:
+        return lists.READ[name](unit)
+    at = source.module(name)
+    if at is not None and unit in at.units:
+        return source.hash_of(at, unit)
+    return bare(said) if lists.stands({place: said}) else None
