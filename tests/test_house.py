@@ -51,3 +51,102 @@ def test_the_command_line_starts_without_what_only_some_commands_need():
         words[1] += "; print(*sys.modules)"
         loaded = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True).stdout.split()
         assert not {"torch", "pandas", "timm", "matplotlib", "sklearn"} & set(loaded)
+
+
+# What a watch of a run cannot see, with the rule that keeps it out of the package. The page on records lists the same rules.
+DECIDES = [
+    path
+    for path in MODULES
+    if room(path) not in ("__main__", "__init__", "errors", "progress", "paths", "words", "manifests", "papers", "records")
+]
+
+
+def top_level(tree: ast.Module):
+    """The statements that run when a module is imported, without the bodies of functions and of `if __name__ ...`."""
+    todo = list(tree.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.Import, ast.ImportFrom)):
+            continue
+        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            continue
+        yield node
+        todo += [part for name in ("body", "orelse", "handlers", "finalbody") for part in getattr(node, name, [])]
+
+
+def at_import(node: ast.AST):
+    """The nodes of a statement that are computed at import: not those inside of functions and lambdas."""
+    yield node
+    for part in ast.iter_child_nodes(node):
+        if not isinstance(part, (ast.FunctionDef, ast.Lambda, ast.stmt)):
+            yield from at_import(part)
+
+
+def aliases(tree: ast.Module) -> set[str]:
+    return {alias.asname or alias.name for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)) for alias in n.names}
+
+
+def base(node: ast.AST) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return getattr(node, "id", "")
+
+
+def called_names(tree: ast.Module) -> set[str]:
+    return {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+
+
+def broken_rules(tree: ast.Module) -> list[str]:
+    """The rules for authors that a module breaks, each with what breaks it."""
+    found, foreign = [], aliases(tree)
+    for statement in top_level(tree):
+        for node in at_import(statement):
+            text = ast.unparse(node)
+            stored = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
+            setter = isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr")
+            if (stored and base(node) in foreign) or (setter and base(node.args[0]) in foreign):
+                found.append(f"changes another module at import: {text}")
+            called = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
+            if (
+                called in ("open", "read_text", "read_bytes", "load_yaml", "read_table", "Entries", "getenv")
+                or "environ" in text
+            ):
+                found.append(f"reads a file or a variable at import: {text}")
+            if called.endswith(("PoolExecutor", "Pool")):
+                found.append(f"makes threads or processes at import: {text}")
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            found.append(f"calls something for its effect at import: {ast.unparse(statement)}")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            found.append(f"imports names that it does not write: {ast.unparse(node)}")
+        if isinstance(node, ast.Global):
+            found.append(f"changes a constant while it runs: {ast.unparse(node)}")
+    found += [f"finds code or values by a computed name: {name}" for name in {"globals", "eval", "exec"} & called_names(tree)]
+    found += [f"sends work where no watch is: {name}" for name in {"DataLoader", "Thread"} & called_names(tree)]
+    return found
+
+
+@pytest.mark.parametrize("path", DECIDES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_keeps_the_rules_for_what_a_watch_cannot_see(path):
+    assert broken_rules(ast.parse(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from . import other\nother.X = 1",
+        "from . import other\nother.TABLE['a'] = 1",
+        "from . import other\nsetattr(other, 'X', 1)",
+        "from .other import *",
+        "N = open('x').read()",
+        "import os\nN = os.environ['X']",
+        "from concurrent.futures import ThreadPoolExecutor\nPOOL = ThreadPoolExecutor()",
+        "register(1)",
+        "def f():\n    return globals()['X']",
+        "def f():\n    return eval('X')",
+        "def f():\n    global X\n    X = 1",
+        "from torch.utils.data import DataLoader\n\ndef f():\n    return DataLoader([], num_workers=2)",
+    ],
+)
+def test_each_rule_for_what_a_watch_cannot_see_can_be_broken(text):
+    assert broken_rules(ast.parse(text))
