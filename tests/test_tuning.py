@@ -121,6 +121,42 @@ def test_the_record_names_what_decides_it(vit, task, stores):
     assert tune(vp.build_method("ap", vit, 3, block=1), tiny_task(seed=5), QUICK).id != record.id
 
 
+def by_torch(tensor):
+    tensor[...] = 0
+
+
+def by_data(tensor):
+    tensor.data.zero_()
+
+
+def by_numpy(tensor):
+    tensor.numpy()[...] = 0
+
+
+@pytest.mark.parametrize("change", [by_torch, by_data, by_numpy])
+@pytest.mark.parametrize(("split", "part"), [("train", 0), ("train", 1), ("test", 0), ("test", 1)])
+def test_a_task_that_was_changed_in_place_is_another_one(vit, task, stores, change, split, part):
+    """Neither torch's counter of changes nor an address tells of what is done through `.data` or NumPy."""
+    model, before = vp.build_method("linear-probe", vit, 3), task.fingerprint
+    first, fitted = vp.tune(model, task, QUICK), vp.fit(model, task, QUICK)
+    assert first.data == before and vp.tune(model, task, QUICK) == first
+    change(getattr(task, split)[part])
+    true = fit(model, tiny_task_like(task), QUICK, 0)
+    for found in (vp.tune(model, task, QUICK).values, vp.fit(model, task, QUICK)):
+        assert found["loss"] == true["loss"] and found["test"] == true["test"] != fitted["test"]
+
+
+def tiny_task_like(task):
+    return replace(task, **{name: tuple(part.clone() for part in getattr(task, name)) for name in ("train", "val", "test")})
+
+
+def test_the_task_that_a_method_is_prepared_on_is_looked_at_anew_too(vit, task, stores):
+    model, other = vp.build_method("spt-deep", vit, 3, prompt_tokens=4, frozen=True), tiny_task(seed=5)
+    first = vp.tune(model, task, QUICK, prepared_on=other)
+    other.train[0][...] = 0
+    assert vp.tune(model, task, QUICK, prepared_on=other).data != first.data
+
+
 def test_search_looks_at_validation_only(stores, monkeypatch):
     found = []
     for flipped in (False, True):

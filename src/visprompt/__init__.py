@@ -30,6 +30,7 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
 }
 RENAMED = {"fit": "fit_model"}
 OF_A_MODEL = ("count_flops", "count_parameters")  # what they are given is looked at first
+OF_A_TASK = ("fit", "tune")  # whose images may have been changed in place
 __all__ = sorted(HOMES)
 
 
@@ -39,6 +40,8 @@ def __getattr__(name: str):
     found = getattr(importlib.import_module(f".{HOMES[name]}", __name__), RENAMED.get(name, name))
     if name in OF_A_MODEL:
         found = importlib.import_module(".methods.base", __name__).of_a_model(found)
+    if name in OF_A_TASK:
+        found = importlib.import_module(".data.tasks", __name__).seen_anew(found)
     globals()[name] = found
     return found
 
