@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from .. import paths
+from ..checks import require
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from . import catalogue
@@ -36,6 +37,21 @@ class Task:
     test: Split
     resize: str  # how pictures came to their size: "none" or one of RESIZES
 
+    def __post_init__(self):
+        """Refuse what is no task.
+
+        Raises:
+            BadInput: another type or shape, no image, images of several sizes, or a label that has no name.
+        """
+        check_name(self.name)
+        require("a task's class_names", self.class_names, tuple[str, ...])
+        choose("resize rule", self.resize, ("none", *RESIZES))
+        for which in SPLITS:
+            _check_split(which, getattr(self, which), self.classes)
+            size = getattr(self, which)[0].shape[-1]
+            if size != self.size:
+                raise BadInput(f"images of {which} are of {size} pixels, those of train of {self.size}; resize them.")
+
     @property
     def classes(self) -> int:
         """Number of classes."""
@@ -59,6 +75,30 @@ class Task:
                 digest.update(part.numpy().tobytes())
             digest.update(labels.numpy().tobytes())
         return digest.hexdigest()[:12]
+
+
+def _check_split(which: str, split: Split, classes: int) -> None:
+    """Refuse whatever is not images (N, 3, S, S) uint8 and labels (N,) int64 from 0 to `classes`, without it."""
+    if not isinstance(split, (tuple, list)) or len(split) != 2:
+        raise BadInput(f"{which} must be images and labels, not {type(split).__name__}.")
+    images, labels = split
+    shape = tuple(getattr(images, "shape", ()))
+    square = len(shape) == 4 and shape[1] == 3 and shape[2] == shape[3] and 0 not in shape
+    if not square or images.dtype != torch.uint8:
+        raise BadInput(f"images of {which} must be uint8 (N, 3, S, S), not {_form(images)}.")
+    if not isinstance(labels, torch.Tensor) or labels.dtype != torch.int64 or labels.shape != shape[:1]:
+        raise BadInput(f"labels of {which} must be int64 ({shape[0]},), one an image, not {_form(labels)}.")
+    low, high = (int(label) for label in labels.aminmax())
+    if low < 0 or high >= classes:
+        wrong = low if low < 0 else high
+        raise BadInput(f"labels of {which} must be 0 to {classes - 1}, for {classes} class names, not {wrong}.")
+
+
+def _form(value) -> str:
+    """The type and shape of a tensor, or what else a value is."""
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
 
 
 def seen_anew(function: Callable) -> Callable:
