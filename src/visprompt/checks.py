@@ -22,11 +22,41 @@ class Count(int):
     """As an annotation: a whole number from 1 on, of what must fit into memory."""
 
 
-MOST = 2**16
+class Rounds(int):
+    """As an annotation: a whole number from 0 on."""
+
+
+class Positive(float):
+    """As an annotation: a number above 0 that float32 can multiply and divide by."""
+
+
+class Weight(float):
+    """As an annotation: a number from 0 on that float32 can multiply by."""
+
+
+class Number(float):
+    """As an annotation: a number that float32 can multiply by."""
+
+
+class Words(tuple):
+    """As an annotation: different words."""
+
+
+class Blocks(tuple):
+    """As an annotation: numbers of different blocks."""
+
+
+MOST, LARGE = 2**16, 1e6
 RANGES = {  # annotation -> the type, what is wanted, and whether a value of the type is that
     Share: (float, "a number of at least 0 and below 1", lambda value: 0 <= value < 1),
     NotNegative: (float, "a number of at least 0", lambda value: value >= 0),
     Count: (int, f"a whole number of 1 to {MOST:,}", lambda value: 1 <= value <= MOST),
+    Rounds: (int, "a whole number from 0 on", lambda value: 0 <= value < 2**31),
+    Positive: (float, f"a number from {1 / LARGE:g} to {LARGE:g}", lambda value: 1 / LARGE <= value <= LARGE),
+    Weight: (float, f"a number from 0 to {LARGE:g}", lambda value: 0 <= value <= LARGE),
+    Number: (float, f"a number from {-LARGE:g} to {LARGE:g}", lambda value: abs(value) <= LARGE),
+    Words: (tuple[str, ...], "a list of different words", lambda value: len(set(value)) == len(value)),
+    Blocks: (tuple[int, ...], "a block's number, a list of different ones", lambda value: len(set(value)) == len(value)),
 }
 
 
