@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
+import visprompt as vp
 from visprompt.data import drawing, outlines, targets
 from visprompt.data.tasks import balanced_order, embedded_tasks, load_task, normalise
 from visprompt.errors import BadInput
@@ -274,9 +275,9 @@ IMAGES, LABELS = tiny_task().train
         ((IMAGES, LABELS + 1), "labels of .* must be 0 to 2, for 3 class names, not 3"),
     ],
 )
-def test_a_split_that_is_none_is_one_line(which, split, told):
+def test_a_split_that_is_none_is_one_line(vit, which, split, told):
     with pytest.raises(BadInput, match=told) as found:
-        replace(tiny_task(), **{which: split})
+        vp.fit(vp.build_method("linear-probe", vit, 3), replace(tiny_task(), **{which: split}))
     assert "\n" not in str(found.value) and which in str(found.value)
 
 
@@ -297,9 +298,9 @@ def test_a_split_that_is_none_is_one_line(which, split, told):
         ({"resize": None}, "resize"),
     ],
 )
-def test_a_task_that_is_none_is_one_line(given, told):
+def test_a_task_that_is_none_is_one_line(vit, stores, given, told):
     with pytest.raises(BadInput, match=told) as found:
-        replace(tiny_task(), **given)
+        vp.tune(vp.build_method("linear-probe", vit, 3), replace(tiny_task(), **given), vp.Recipe())
     assert "\n" not in str(found.value)
 
 

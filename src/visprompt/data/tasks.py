@@ -37,21 +37,6 @@ class Task:
     test: Split
     resize: str  # how pictures came to their size: "none" or one of RESIZES
 
-    def __post_init__(self):
-        """Refuse what is no task.
-
-        Raises:
-            BadInput: another type or shape, no image, images of several sizes, or a label that has no name.
-        """
-        check_name(self.name)
-        require("a task's class_names", self.class_names, tuple[str, ...])
-        choose("resize rule", self.resize, ("none", *RESIZES))
-        for which in SPLITS:
-            _check_split(which, getattr(self, which), self.classes)
-            size = getattr(self, which)[0].shape[-1]
-            if size != self.size:
-                raise BadInput(f"images of {which} are of {size} pixels, those of train of {self.size}; resize them.")
-
     @property
     def classes(self) -> int:
         """Number of classes."""
@@ -75,6 +60,22 @@ class Task:
                 digest.update(part.numpy().tobytes())
             digest.update(labels.numpy().tobytes())
         return digest.hexdigest()[:12]
+
+
+def check_task(task: Task) -> None:
+    """Refuse a task that somebody put together in another way than `Task` says.
+
+    Raises:
+        BadInput: another type or shape, no image, images of several sizes, or a label that has no name.
+    """
+    check_name(task.name)
+    require("a task's class_names", task.class_names, tuple[str, ...])
+    choose("resize rule", task.resize, ("none", *RESIZES))
+    for which in SPLITS:
+        _check_split(which, getattr(task, which), task.classes)
+        size = getattr(task, which)[0].shape[-1]
+        if size != task.size:
+            raise BadInput(f"images of {which} are of {size} pixels, those of train of {task.size}; resize them.")
 
 
 def _check_split(which: str, split: Split, classes: int) -> None:
@@ -102,14 +103,17 @@ def _form(value) -> str:
 
 
 def seen_anew(function: Callable) -> Callable:
-    """The function, for which the fingerprint of a task is that of its bytes at the call: they may be changed in place.
+    """The function, for which a task is one, and has the fingerprint of its bytes at the call: they may be changed in place.
 
     All bytes in memory are hashed once a call, since nothing else tells of every change: 3 ms for an embedded task, some
     0.4 s for 2,000 images of 224 pixels. Mapped images are not read; see `stored.known_fingerprint`.
     """
 
     def anew(value):
-        return replace(value) if isinstance(value, Task) else value
+        if not isinstance(value, Task):
+            return value
+        check_task(value)
+        return replace(value)
 
     @wraps(function)
     def called(*args, **given):
