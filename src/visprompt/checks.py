@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Callable
 
-from .errors import BadInput, choose
+from .errors import BadInput, brief, choose
 
 
 class Share(float):
@@ -93,8 +93,7 @@ def require(what: str, value, hint) -> None:
         wanted = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
         ranges = [RANGES[part][1] for part in (hint, *typing.get_args(hint)) if part in RANGES]
         wanted = f"{ranges[0]}{' or None' * bool(typing.get_args(hint))}" if ranges else wanted
-        given = " ".join(repr(value).split())  # arrays and tensors print over several lines
-        raise BadInput(f"{what} must be {wanted}, not {given if len(given) <= 80 else given[:77] + '...'}.")
+        raise BadInput(f"{what} must be {wanted}, not {brief(value)}.")
 
 
 def checked(name: str, function: Callable) -> Callable:

@@ -47,6 +47,8 @@ def fit_model(
     require("fit's cache", more.get("cache", True), bool)
     if not callable(more.get("watch", print)):
         raise BadInput(f"fit's watch must be a function of the number of epochs, not {more['watch']!r}.")
+    if next(model.parameters()).is_meta:
+        raise BadInput(f"this {model.slug} has shapes alone; build it on a backbone loaded without device='meta'.")
     if task.classes > model.num_classes:
         raise BadInput(f"{task.name} has {task.classes} classes; build the method with num_classes={task.classes}.")
     recipe = with_own_rate(recipe, model)
