@@ -4,6 +4,7 @@ import ast
 import copy
 import cProfile
 import functools
+import inspect
 import json
 import linecache
 import random
@@ -270,10 +271,10 @@ def test_a_new_override_outdates_its_class_and_a_new_method_of_its_own_does_not(
 def test_a_changed_default_outdates_runs_that_left_it_and_a_new_field_outdates_none(made, tree):
     path = tree / "methods" / "lora.py"
     text = path.read_text()
-    path.write_text(text.replace("    rank: int = 10", "    extra: int = 3  # new\n    rank: int = 10"))
+    path.write_text(text.replace("    rank: Count = 10", "    extra: int = 3  # new\n    rank: Count = 10"))
     source.forget()
     assert lists.stands(made["lora"])
-    path.write_text(text.replace("    rank: int = 10", "    rank: int = 8"))
+    path.write_text(text.replace("    rank: Count = 10", "    rank: Count = 8"))
     source.forget()
     assert not lists.stands(made["lora"]) and lists.stands(made["vpt-deep"])
 
@@ -350,7 +351,7 @@ def test_nothing_that_decides_values_is_cached_out_of_sight():
 
 
 def test_code_changed_on_disk_while_it_runs_is_refused(tmp_path, monkeypatch):
-    code = vp.tune.__code__
+    code = inspect.unwrap(vp.tune).__code__
     assert watch.unit_of(code) == ("training.loop", "tune")
     changed = copy.deepcopy(watch.compiled("training.loop"))
     changed.pop(("tune", code.co_firstlineno))

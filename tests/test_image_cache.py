@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -92,6 +93,30 @@ def test_an_entry_is_of_its_pictures_size_and_rule(data, kept):
     assert torch.equal(before.train[0], before.train[0].plain)  # mapped files outlive their names
 
 
+def test_a_replaced_picture_of_the_same_size_and_time_is_seen(data, kept, monkeypatch):
+    """Uncompressed pictures of a size have as many bytes, and `cp -p`, `rsync -t` and archives set the time."""
+    path = data / "mine" / "bee" / "7.bmp"
+    path.with_suffix(".png").unlink()
+
+    def put(colour, place):
+        Image.new("RGB", (24, 20), colour).save(place, "BMP")
+        os.utime(place, ns=(1, 10**18))
+        return place.stat().st_size, place.stat().st_mtime_ns
+
+    facts = put((255, 0, 0), path)
+    red = load(data)
+    time.sleep(0.05)  # a file system's clock ticks a few times in a hundredth of a second
+    assert put((0, 255, 0), path) == facts
+    green = load(data)
+    time.sleep(0.05)
+    assert put((0, 0, 255), path.with_suffix(".new")) == facts
+    os.replace(path.with_suffix(".new"), path)  # another file under the same name
+    blue = load(data)
+    assert len({task.fingerprint for task in (red, green, blue)}) == 3
+    assert blue.fingerprint == in_memory(data, monkeypatch).fingerprint
+    assert len(entries(kept)) == 1
+
+
 def test_nothing_is_decoded_twice(data, kept, monkeypatch):
     first = load(data)
 
@@ -104,6 +129,21 @@ def test_nothing_is_decoded_twice(data, kept, monkeypatch):
     place.write_bytes(place.read_bytes()[:-1])  # half a file is none
     with pytest.raises(AssertionError):
         load(data)
+
+
+def test_mapped_images_that_were_changed_in_place_are_refused(data, kept, vit, stores):
+    """They are too many to be read again each time, and a change is lost when their pages are let go."""
+    model, recipe = build_method("linear-probe", vit, 3), Recipe(epochs=1)
+    for change in (lambda images: images.zero_(), lambda images: images.plain.zero_(), lambda images: images.__setitem__(0, 0)):
+        task = load(data)
+        vp.tune(model, task, recipe)
+        change(task.train[0])
+        with pytest.raises(BadInput, match="images of mine were changed in place.*VISPROMPT_CACHE=none"):
+            vp.tune(model, task, recipe)
+    task = load(data)
+    first = vp.tune(model, task, recipe)
+    task.test[1].numpy()[...] = 0  # of labels there are few
+    assert vp.tune(model, task, recipe).data != first.data
 
 
 def test_small_tasks_stay_in_memory(data, tmp_path, monkeypatch):

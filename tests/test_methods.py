@@ -5,19 +5,20 @@ import importlib
 import itertools
 import re
 import shutil
+import typing
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import carries, small_vit
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
 import visprompt as vp
-from visprompt import methods, paths
+from visprompt import checks, methods, paths
 from visprompt.manifests import load_yaml
 from visprompt.measure.cost import count_flops, training_memory
 from visprompt.methods import METHODS
@@ -235,7 +236,6 @@ BAD = [
     (dict(slug="ap", block=()), "blocks 0 to 3"),
     (dict(slug="ap", kind="added"), "Did you mean 'add'"),
     (dict(slug="ap", blok=1), "Did you mean 'block'"),
-    (dict(slug="ap", kind="concatenate", prompt_tokens=0), "1 or more"),
     (dict(slug="linear-probe", block=1), "takes no settings"),
     (dict(slug="vp", padding=8), "1 to 7"),
     (dict(slug="vp", template="resize"), "needs padding"),
@@ -245,18 +245,41 @@ BAD = [
     (dict(slug="ap", num_classes=2.5), "num_classes must be int"),
     (dict(slug="ap", num_classes=None), "num_classes must be int"),
     (dict(slug="ap", num_classes=torch.zeros(20, 20)), "num_classes must be int"),
-    (dict(slug="ap", block="3"), r"setting block of ap must be int \| tuple\[int, ...\] \| None, not '3'"),
-    (dict(slug="ap", block=True), "setting block of ap must be int"),
-    (dict(slug="ap", block=1.0), "setting block of ap must be int"),
-    (dict(slug="ap", block=[1, "2"]), "setting block of ap must be int"),
+    (dict(slug="ap", block="3"), "setting block of ap must be a block's number, a list of different ones or None, not '3'"),
+    (dict(slug="ap", block=True), "setting block of ap must be a block's number"),
+    (dict(slug="ap", block=1.0), "setting block of ap must be a block's number"),
+    (dict(slug="ap", block=[1, "2"]), "setting block of ap must be a block's number"),
+    (dict(slug="ap", block=[1, 1]), r"setting block of ap must be .*, not \(1, 1\)"),
+    (dict(slug="vpt-deep", block=[3, 0, 3]), r"setting block of vpt-deep must be .*, not \(3, 0, 3\)"),
+    (dict(slug="ap", prompt_tokens=0), "prompt_tokens of ap must be a whole number"),
+    (dict(slug="ap", kind="concatenate", prompt_tokens=-1), "prompt_tokens of ap must be a whole number"),
+    (
+        dict(slug="lora", targets=["query", "query"]),
+        r"targets of lora must be a list of different words, not \('query', 'query'\)",
+    ),
+    (dict(slug="lora", alpha=0), "alpha of lora must be a number from 1e-06"),
+    (dict(slug="lora", alpha=-1), "alpha of lora must be a number from 1e-06"),
+    (dict(slug="adapter", places=["mlp", "mlp"]), "places of adapter must be a list of different words"),
+    (dict(slug="bias", categories=["key", "value", "key"]), "categories of bias must be a list of different words"),
+    (dict(slug="da-vpt-plus", biases=["key", "key"]), "biases of da-vpt-plus must be a list of different words"),
+    (dict(slug="da-vpt", guided_tokens=0), "guided_tokens of da-vpt must be a whole number of 1 to 65,536 or None, not 0"),
+    (dict(slug="da-vpt-plus", guided_tokens=0), "guided_tokens of da-vpt-plus must be a whole number"),
+    (dict(slug="da-vpt", kmeans_iterations=-1), "kmeans_iterations of da-vpt must be a whole number from 0 on, not -1"),
+    (dict(slug="spt-deep", iterations=-1), "iterations of spt-deep must be a whole number from 0 on, not -1"),
+    (dict(slug="spt-shallow", iterations=-1), "iterations of spt-shallow must be a whole number from 0 on, not -1"),
+    (dict(slug="da-vpt", temperature=1e-300), "temperature of da-vpt must be a number from 1e-06"),
+    (dict(slug="da-vpt", margin=-0.1), "margin of da-vpt must be a number of at least 0 and below 1, not -0.1"),
+    (dict(slug="adaptformer", scale=0), "scale of adaptformer must be a number from 1e-06"),
+    (dict(slug="gate-vpt", gate=1e300), "gate of gate-vpt must be a number from -1e.06 to 1e.06"),
+    (dict(slug="e2vpt", kept_at_least=0), "kept_at_least of e2vpt must be a whole number of 1"),
     (dict(slug="ap", kind=None), "setting kind of ap must be str, not None"),
-    (dict(slug="vpt-deep", prompt_tokens="ten"), "setting prompt_tokens of vpt-deep must be int, not 'ten'"),
-    (dict(slug="vpt-deep", prompt_tokens=None), "setting prompt_tokens of vpt-deep must be int, not None"),
-    (dict(slug="bias", categories="query"), r"setting categories of bias must be tuple\[str, ...\], not 'query'"),
-    (dict(slug="lora", rank=2.5), "setting rank of lora must be int, not 2.5"),
-    (dict(slug="lora", alpha="1"), r"setting alpha of lora must be float \| None, not '1'"),
-    (dict(slug="da-vpt", beta="x"), "setting beta of da-vpt must be float, not 'x'"),
-    (dict(slug="da-vpt-plus", beta=float("nan")), "setting beta of da-vpt-plus must be float, not nan"),
+    (dict(slug="vpt-deep", prompt_tokens="ten"), "setting prompt_tokens of vpt-deep must be a whole number .*not 'ten'"),
+    (dict(slug="vpt-deep", prompt_tokens=None), "setting prompt_tokens of vpt-deep must be a whole number .*not None"),
+    (dict(slug="bias", categories="query"), "setting categories of bias must be a list of different words, not 'query'"),
+    (dict(slug="lora", rank=2.5), "setting rank of lora must be a whole number of 1 to 65,536, not 2.5"),
+    (dict(slug="lora", alpha="1"), "setting alpha of lora must be a number from 1e-06 to 1e.06 or None, not '1'"),
+    (dict(slug="da-vpt", beta="x"), "setting beta of da-vpt must be a number from 0 to 1e.06, not 'x'"),
+    (dict(slug="da-vpt-plus", beta=float("nan")), "setting beta of da-vpt-plus must be a number .*not nan"),
     (dict(slug="da-vpt-plus", class_token=1), "setting class_token of da-vpt-plus must be bool, not 1"),
 ]
 
@@ -296,6 +319,43 @@ def test_no_setting_of_any_type_raises_anything_else(vit, slug):
             vp.build_method(slug, vit, 3, **{name: value})
         except vp.BadInput as error:
             assert "\n" not in str(error)
+
+
+def settings_of(slug):
+    return typing.get_type_hints(importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings)
+
+
+def impossible(hint):
+    """Values of the annotation's own type that no method can do anything with."""
+    kinds = {part for part in (hint, *typing.get_args(hint))}
+    found = [st.lists(st.sampled_from("abc"), min_size=4).map(tuple), st.text("xyz", min_size=1)]
+    if kinds & {int, checks.Count, checks.Rounds}:
+        found.append(st.integers(max_value=-1) | st.integers(min_value=10**10))
+    if kinds & {checks.Count}:
+        found.append(st.just(0))
+    if kinds & {float, checks.Positive, checks.Weight, checks.Number, checks.Share}:
+        found.append(st.floats(min_value=1e7) | st.floats(max_value=-1e7) | st.just(float("nan")))
+    if kinds & {checks.Positive}:
+        found.append(st.floats(max_value=0))
+    if kinds & {checks.Weight, checks.Share}:
+        found.append(st.floats(max_value=0, exclude_max=True))
+    if kinds & {checks.Blocks}:
+        found.append(st.lists(st.integers(0, 3), min_size=5).map(tuple))
+    return st.one_of(found)
+
+
+SETTINGS = [(slug, name) for slug in METHODS for name, hint in settings_of(slug).items() if hint is not bool]
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(("slug", "name"), SETTINGS)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_no_impossible_value_of_a_setting_is_taken(vit, slug, name, data):
+    value = data.draw(impossible(settings_of(slug)[name]))
+    with pytest.raises(vp.BadInput) as found:
+        vp.build_method(slug, vit, 3, **{name: value})
+    assert "\n" not in str(found.value)
 
 
 def test_a_list_stands_for_a_tuple(vit):

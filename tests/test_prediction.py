@@ -1,5 +1,8 @@
 """A model that was fitted names pictures; data sets of other libraries become tasks."""
 
+import io
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -112,6 +115,51 @@ def test_an_image_folder_is_a_task(tmp_path):
 
 
 ONE = Image.new("RGB", (8, 8))
+PAIR = [(ONE, 0)]
+
+
+class DatasetDict(dict):
+    """As Hugging Face's: data sets by the names of their splits."""
+
+
+class IterableDataset:
+    """As Hugging Face's and torch's: a stream, without length or numbers."""
+
+    column_names = ["image", "label"]
+
+    def __iter__(self):
+        yield {"image": ONE, "label": 0}
+
+
+class Dataset:
+    """As Hugging Face's: rows by number, columns by name."""
+
+    def __init__(self, **columns):
+        self.columns, self.column_names = columns, list(columns)
+
+    def __len__(self):
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            return self.columns[key]
+        return {name: values[key] for name, values in self.columns.items()}
+
+
+class Broken(Listed):
+    """A data set, one file of which cannot be read."""
+
+    def __getitem__(self, number):
+        raise FileNotFoundError(2, "No such file or directory", "a.png")
+
+
+SPLITS = DatasetDict(train=PAIR * 9, validation=PAIR, test=PAIR)
+
+
+def cut_off():
+    file = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 40, 3), np.uint8)).save(file, "PNG")
+    return Image.open(io.BytesIO(file.getvalue()[:400]))
 
 
 @pytest.mark.refused
@@ -123,21 +171,137 @@ ONE = Image.new("RGB", (8, 8))
         ([(torch.zeros(3, 8, 8), 0)] * 9, {}, "train, entry 0 is a Tensor; give a PIL image"),
         ([(ONE, -1)] * 9, {}, "label -1"),
         ([(ONE, "cat")] * 9, {}, "label 'cat'"),
-        ([{"image": ONE}] * 9, {}, "label None"),
         ([(ONE, 2)] * 9, {"class_names": ["a", "b"]}, "label 2 has no name among 2"),
         ([(ONE, 0)] * 9, {"resize": "crip"}, "Did you mean 'crop'"),
+        (SPLITS, {}, r"train is a DatasetDict of train, validation, test; give one of them, as train=data\['train'\]"),
+        (PAIR * 9, {"test": SPLITS}, r"test is a DatasetDict of .*; give one of them, as test=data\['test'\]"),
+        (PAIR * 9, {"val": SPLITS}, r"val is a DatasetDict of .*; give one of them, as val=data\['validation'\]"),
+        (DatasetDict(a=PAIR), {}, r"train is a DatasetDict of a; give one of them, as train=data\['a'\]"),
+        (DatasetDict(), {}, "train is a DatasetDict"),
+        ({"image": [ONE], "label": [0]}, {}, "train is a dict of image, label; give"),
+        (IterableDataset(), {}, "train is an IterableDataset, a stream; .*without streaming, or give list"),
+        ((pair for pair in PAIR), {}, "train is a generator, a stream"),
+        (PAIR * 9, {"test": iter(PAIR)}, "test is a list_iterator, a stream"),
+        (None, {}, "train is a NoneType; give a data set"),
+        (PAIR * 9, {"test": None}, "test is a NoneType; give a data set"),
+        (5, {}, "train is an? int; give a data set"),
+        ("folder", {}, "train is a str; give a data set.*load_task"),
+        (Path("folder"), {}, "train is a PosixPath; give a data set.*load_task"),
+        ({"a", "b"}, {}, "train is a set; give a data set"),
+        (Dataset(img=[ONE] * 9, label=[0] * 9), {}, r"train has the columns img, label, no image; rename .*'img', 'image'"),
+        (Dataset(image=[ONE] * 9, labels=[0] * 9), {}, r"the columns image, labels, no label; rename .*'labels', 'label'"),
+        (Dataset(img=[ONE] * 9, fine_label=[0] * 9), {}, "the columns img, fine_label, no image and no label; rename"),
+        (Dataset(image=[{"bytes": b"", "path": None}] * 9, label=[0] * 9), {}, "train, entry 0 is a dict; give a PIL image"),
+        (Dataset(image=[None] * 9, label=[0] * 9), {}, "train, entry 0 is a NoneType; give a PIL image"),
+        (Dataset(image=[ONE] * 9, label=[None] * 9), {}, "train, entry 0 has the label None"),
+        ([{"image": ONE}] * 9, {}, "train has the columns image, no label"),
+        ([{"img": ONE, "label": 0}] * 9, {}, "train has the columns img, label, no image"),
+        ([{}] * 9, {}, "train has the columns none, no image and no label"),
+        ([3] * 9, {}, "train, entry 0 is an? int; give a picture and its label"),
+        ([None] * 9, {}, "train, entry 0 is a NoneType; give a picture and its label"),
+        (["ab"] * 9, {}, "train, entry 0 is a str; give a picture and its label"),
+        ([(ONE,)] * 9, {}, "train, entry 0 is a tuple; give a picture and its label"),
+        ([()] * 9, {}, "train, entry 0 is a tuple; give a picture and its label"),
+        (Broken(PAIR * 9), {}, "train, entry 0 cannot be read .No such file"),
+        ([(cut_off(), 0)] * 9, {}, "train, entry 0 cannot be read"),
+        ([("a.png", 0)] * 9, {}, "train, entry 0 is a str; give a PIL image"),
+        ([(np.zeros((8, 8, 3)), 0)] * 9, {}, "train, entry 0 is a ndarray float64 .8, 8, 3.; give a PIL image or uint8"),
+        ([(np.full((8, 8, 3), np.nan), 0)] * 9, {}, "ndarray float64"),
+        ([(np.zeros((8, 8), np.uint16), 0)] * 9, {}, "ndarray uint16 .8, 8."),
+        ([(np.zeros((3, 8, 8), np.uint8), 0)] * 9, {}, "ndarray uint8 .3, 8, 8.; give a PIL image or uint8 .H, W, 3."),
+        ([(np.zeros((8, 8, 2), np.uint8), 0)] * 9, {}, "ndarray uint8 .8, 8, 2."),
+        ([(np.zeros(8, np.uint8), 0)] * 9, {}, "ndarray uint8 .8,."),
+        ([(np.zeros((0, 0, 3), np.uint8), 0)] * 9, {}, "train, entry 0 has no pixel"),
+        ([(Image.new("RGB", (0, 4)), 0)] * 9, {}, "train, entry 0 has no pixel"),
+        ([(Image.new("RGB", (0, 0)), 0)] * 9, {"resize": "crop"}, "train, entry 0 has no pixel"),
+        ([(Image.new("F", (8, 8)), 0)] * 9, {}, "more than one meaning .mode F."),
+        ([(Image.new("I", (8, 8)), 0)] * 9, {}, "more than one meaning .mode I."),
+        ([(Image.new("I;16", (8, 8)), 0)] * 9, {}, "more than one meaning .mode I;16."),
+        ([(Image.new("La", (8, 8)), 0)] * 9, {}, "train, entry 0 cannot be read"),
+        ([(ONE, True)] * 9, {}, "label True"),
+        ([(ONE, 1.0)] * 9, {}, "label 1.0"),
+        ([(ONE, float("nan"))] * 9, {}, "label nan"),
+        ([(ONE, torch.tensor(1))] * 9, {}, "label tensor"),
+        ([(ONE, 2**70)] * 9, {}, "label 1180591620717411303424; give a whole number"),
+        ([(ONE, 10**7)] * 9, {}, "label 10000000 is too high for 10 images"),
+        (PAIR * 9, {"image_size": 0}, "image_size must be 1 to 1024 pixels"),
+        (PAIR * 9, {"image_size": -8}, "image_size must be 1 to 1024 pixels"),
+        (PAIR * 9, {"image_size": "8"}, "image_size must be 1 to 1024 pixels"),
+        (PAIR * 9, {"image_size": 8.0}, "image_size must be 1 to 1024 pixels"),
+        (PAIR * 9, {"image_size": None}, "image_size must be 1 to 1024 pixels"),
+        (PAIR * 9, {"image_size": True}, "image_size must be 1 to 1024 pixels"),
+        (PAIR * 9, {"image_size": 10**7}, "image_size must be 1 to 1024 pixels"),
+        (PAIR * 9, {"resize": None}, "unknown resize rule .None"),
+        (PAIR * 9, {"resize": ["crop"]}, "unknown resize rule"),
+        (PAIR * 9, {"name": None}, "a task's name"),
+        (PAIR * 9, {"name": "a/b"}, "a task's name"),
+        (PAIR * 9, {"class_names": "ab"}, "class_names must be a list of texts, one a class, not 'ab'"),
+        (PAIR * 9, {"class_names": 3}, "class_names must be a list of texts, one a class, not 3"),
+        (PAIR * 9, {"class_names": [1, 2]}, "class_names must be a list of texts"),
+        (PAIR * 9, {"class_names": [None]}, "class_names must be a list of texts"),
+        (PAIR * 9, {"class_names": []}, "label 0 has no name among 0"),
+        (PAIR * 9, {"class_names": ["a", "a"]}, "class_names has 'a' twice"),
     ],
 )
 def test_what_is_no_data_set_is_one_line(train, more, said):
+    given = {"name": "odd", "test": [(ONE, 0)], "image_size": 8, **more}
     with pytest.raises(BadInput, match=said) as told:
-        vp.make_task("odd", train, [(ONE, 0)], **more)
+        vp.make_task(train=train, **given)
+    assert "\n" not in str(told.value)
+
+
+def test_without_test_images_there_is_no_task():
+    with pytest.raises(BadInput, match="test is a NoneType; give a data set"):
+        vp.make_task("beans", PAIR * 9)
+
+
+def test_an_array_of_class_names_is_a_list():
+    assert vp.make_task("x", PAIR * 9, PAIR, class_names=np.array(["a", "b"]), image_size=8).class_names == ("a", "b")
+
+
+def test_columns_of_hugging_face_become_a_task():
+    data = Dataset(image=[ONE] * 10, label=[0, 1] * 5)
+    data.features = {"image": None, "label": type("ClassLabel", (), {"names": ["cat", "dog"]})()}
+    task = vp.make_task("pets", data, data, image_size=8)
+    assert task.class_names == ("cat", "dog") and task.test[1].tolist() == [0, 1] * 5
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    "pictures, said",
+    [
+        (Image.new("La", (8, 8)), "picture 0 cannot be read"),
+        (Image.new("F", (8, 8)), "picture 0 .*mode F"),
+        (Image.new("RGB", (0, 8)), "picture 0 has no pixel"),
+        ([ONE, cut_off()], "picture 1 cannot be read"),
+        (np.zeros((8, 8, 3), np.uint8), "not a ndarray"),
+        (torch.zeros(3, 8, 8), "not a Tensor"),
+        (None, "not a NoneType"),
+        ({}, "not a dict"),
+        ([[None]], "not a NoneType"),
+        ("a\0b", "cannot be read"),
+        ("x" * 5000, "cannot be read .File name too long"),
+        (b"a.png", "not a bytes"),
+        ("", "is not a regular file|no picture"),
+    ],
+)
+def test_what_is_no_picture_is_one_line(fitted, pictures, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=said) as told:
+        vp.predict(fitted[0], pictures)
     assert "\n" not in str(told.value)
 
 
 @pytest.mark.refused
 @pytest.mark.parametrize(
-    "call", [lambda: vp.predict(None, "x"), lambda: vp.merged(3), lambda: vp.count_parameters(3), lambda: vp.count_flops(None)]
+    "call, said",
+    [
+        (lambda: vp.predict(None, "x"), "the model must be TunedModel, not "),
+        (lambda: vp.merged(3), "the model must be TunedModel, not "),
+        (lambda: vp.count_parameters(3), "count_parameters's model must be TunedModel, not 3"),
+        (lambda: vp.count_flops(None), "count_flops's model must be TunedModel, not None"),
+    ],
 )
-def test_what_is_no_model_is_refused(call):
-    with pytest.raises(vp.BadInput, match="the model must be TunedModel, not "):
+def test_what_is_no_model_is_refused(call, said):
+    with pytest.raises(vp.BadInput, match=said):
         call()

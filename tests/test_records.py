@@ -68,6 +68,46 @@ def test_an_outdated_record_gives_way_to_another_machines_current_one(stores, tm
     assert store.find("kind", {"a": 1}, mine.key).values["value"] == 2.0
 
 
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("settings", None),
+        ("settings", []),
+        ("settings", "ap"),
+        ("kind", None),
+        ("kind", 3),
+        ("key", ""),
+        ("data", None),
+        ("weights", 1),
+        ("code", None),
+        ("code", "../../code"),
+        ("values", None),
+        ("status", None),
+        ("hardware", None),
+        ("hardware", "a CPU"),
+        ("versions", []),
+        ("about", None),
+        ("seconds", "3"),
+        ("date", None),
+    ],
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_another_machines_record_with_a_field_of_another_type_is_refused(
+    stores, tmp_path, monkeypatch, capsys, field, value, known
+):
+    other = tmp_path / "other"
+    theirs = as_another_machine(monkeypatch, other, 2.0)
+    if known:
+        make(1.0)
+    (path,) = store.files(other)
+    path.write_text(store.as_text(store.with_id(replace(theirs, **{field: value}))))
+    (line,) = merging.merge(other).refused
+    assert "\n" not in line and path.name in line and (field in line or "damaged" in line)
+    assert main(["merge", str(other)]) == 2 and "Traceback" not in capsys.readouterr().err
+    assert len(list(store.files(stores[0]))) == known  # nothing came here
+
+
 def test_measurements_are_no_disagreement():
     one = {"test": 80.0, "loss": [1.0, 2.0], "fit_seconds": 3.0, "peak": {"memory_mb": 2}}
     assert merging.difference(one, {**one, "fit_seconds": 9.0, "peak": {"memory_mb": 3}}) is None

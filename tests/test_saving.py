@@ -81,6 +81,71 @@ def test_files_that_do_not_fit_are_refused(vit, tmp_path):
         vp.load_method(path, vit)
 
 
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda model, path: vp.save_method(None, path), "the model must be TunedModel, not None"),
+        (lambda model, path: vp.save_method(model.source, path), "the model must be TunedModel, not "),
+        (lambda model, path: vp.save_method(path, model), "the model must be TunedModel, not "),
+        (lambda model, path: vp.save_method(model, None), "the path of a saved method must be"),
+        (lambda model, path: vp.save_method(model, 3), "the path of a saved method must be"),
+        (lambda model, path: vp.save_method(model, bytes(path)), "the path of a saved method must be"),
+        (lambda model, path: vp.save_method(model, ""), "ends in .safetensors"),
+        (lambda model, path: vp.save_method(model, path.parent), "ends in .safetensors"),
+        (lambda model, path: vp.save_method(model, "a\0.safetensors"), "cannot be written .embedded null byte"),
+        (lambda model, path: vp.save_method(model, "a\ud800.safetensors"), "cannot be written .*surrogates"),
+        (lambda model, path: vp.save_method(model, path.parent / ("x" * 5000 + ".safetensors")), "cannot be written"),
+        (
+            lambda model, path: vp.save_method(filled(model, float("nan")), path),
+            "NaN or infinity in 'head.weight'; fit it again",
+        ),
+        (
+            lambda model, path: vp.save_method(filled(model, float("inf")), path),
+            "NaN or infinity in 'head.weight'; fit it again",
+        ),
+        (lambda model, path: vp.save_method(of_shapes(), path), "shapes alone.*without device='meta'"),
+        (lambda model, path: vp.fit(of_shapes(), tiny_task(24)), "shapes alone.*without device='meta'"),
+        (lambda model, path: vp.load_method(path, None), "the backbone must be Backbone, not None"),
+        (lambda model, path: vp.load_method(path, "vit_micro_patch4_24"), "the backbone must be Backbone, not 'vit_micro"),
+        (lambda model, path: vp.load_method(path, model), "the backbone must be Backbone, not "),
+        (lambda model, path: vp.load_method(None, model.source), "the path of a saved method must be"),
+        (lambda model, path: vp.load_method("", model.source), "Give the path of a file that save_method wrote"),
+        (lambda model, path: vp.load_method("a\0", model.source), "Give the path of a file that save_method wrote"),
+        (lambda model, path: vp.load_method(path.parent, model.source), "is no file"),
+        (lambda model, path: vp.merged(model.source), "the model must be TunedModel, not "),
+        (lambda model, path: vp.merged(vp.build_method("ap", model.source, 3)), "only lora, ssf, bias"),
+        (lambda model, path: vp.build_method(torch.zeros(50, 50), model.source, 3), "unknown method tensor"),
+        (lambda model, path: vp.build_method("x" * 5000, model.source, 3), "unknown method 'xxxx.*xxx"),
+        (lambda model, path: vp.published(torch.zeros(3, 3)), "unknown artifact tensor"),
+        (lambda model, path: vp.published(["ap.table-2"]), "unknown artifact"),
+        (lambda model, path: vp.audit(torch.zeros(9, 9)), "unknown paper tensor"),
+        (lambda model, path: vp.artifacts(3), "unknown paper 3"),
+        (lambda model, path: vp.claims(torch.zeros(3, 3)), "unknown paper tensor"),
+        (lambda model, path: vp.claims(wanted=3), "unknown verdict 3"),
+        (lambda model, path: vp.claims(profile=3), "unknown profile 3"),
+    ],
+)
+def test_what_the_other_doors_cannot_take_is_one_line(call, told, vit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, path = vp.build_method("linear-probe", vit, 3), tmp_path / "tuned.safetensors"
+    vp.save_method(model, path)
+    with pytest.raises(vp.BadInput, match=told) as found:
+        call(model, path)
+    assert "\n" not in str(found.value) and len(str(found.value)) < 12_000
+    assert [path.name for path in tmp_path.iterdir()] == ["tuned.safetensors"]
+
+
+def filled(model, value):
+    with torch.no_grad():
+        model.head.weight.fill_(value)
+    return model
+
+
+def of_shapes():
+    return vp.build_method("linear-probe", vp.load_backbone("vit_micro_patch4_24", device="meta"), 3)
+
+
 def learned(slug, backbone, **settings):
     """A method far from its start, also where that is the backbone's own weights."""
     model = randomised(vp.build_method(slug, backbone, 3, **settings))
@@ -196,9 +261,9 @@ SAID = [
     (dict(method=3), "method must be str"),
     (dict(settings=[]), "settings must be dict"),
     (dict(settings={"rang": 4}), "Did you mean 'rank'"),
-    (dict(settings={"rank": 2.5}), "setting rank of lora must be int"),
+    (dict(settings={"rank": 2.5}), "setting rank of lora must be a whole number"),
     (dict(settings={"slug": "ap"}), "slug"),
-    (dict(settings={"rank": 10**6}), "a rank of 1 to 16"),
+    (dict(settings={"rank": 1000}), "a rank of 1 to 16"),
     (dict(settings={"rank": 3}), "holds 'method.down.0', which does not fit"),
     (dict(num_classes="3"), "num_classes must be int"),
     (dict(num_classes=True), "num_classes must be int"),

@@ -1,15 +1,18 @@
 """Tasks: what is drawn is what the label says, the same bytes every time."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from conftest import tiny_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
+import visprompt as vp
 from visprompt.data import drawing, outlines, targets
 from visprompt.data.tasks import balanced_order, embedded_tasks, load_task, normalise
 from visprompt.errors import BadInput
@@ -238,6 +241,67 @@ def test_digits_are_scikit_learns(tasks):
     grey = np.floor(pixels * 255 / 16 + 0.5).astype(np.uint8)
     known = {p.tobytes(): t for p, t in zip(grey, load_digits().target, strict=True)}
     assert [known[np.ascontiguousarray(c).tobytes()] for c in centres] == labels.tolist()
+
+
+IMAGES, LABELS = tiny_task().train
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize("which", ["train", "val", "test"])
+@pytest.mark.parametrize(
+    ("split", "told"),
+    [
+        (None, "must be images and labels, not NoneType"),
+        ((IMAGES,), "must be images and labels, not tuple"),
+        ("pictures", "must be images and labels, not str"),
+        ((IMAGES.numpy(), LABELS), r"images of .* must be uint8 \(N, 3, S, S\), not ndarray"),
+        ((IMAGES.float(), LABELS), r"not float32 \(24, 3, 16, 16\)"),
+        ((IMAGES.float() / 0, LABELS), r"not float32 \(24, 3, 16, 16\)"),
+        ((IMAGES.long(), LABELS), r"not int64 \(24, 3, 16, 16\)"),
+        ((IMAGES[:, 0], LABELS), r"not uint8 \(24, 16, 16\)"),
+        ((IMAGES[:, :1], LABELS), r"not uint8 \(24, 1, 16, 16\)"),
+        ((IMAGES.permute(0, 2, 3, 1), LABELS), r"not uint8 \(24, 16, 16, 3\)"),
+        ((IMAGES[..., :8], LABELS), r"not uint8 \(24, 3, 16, 8\)"),
+        ((IMAGES[:0], LABELS[:0]), r"not uint8 \(0, 3, 16, 16\)"),
+        ((IMAGES[..., :0, :0], LABELS), r"not uint8 \(24, 3, 0, 0\)"),
+        ((IMAGES, LABELS.tolist()), r"labels of .* must be int64 \(24,\), one an image, not list"),
+        ((IMAGES, LABELS.numpy()), r"must be int64 \(24,\), one an image, not ndarray"),
+        ((IMAGES, LABELS[:3]), r"not int64 \(3,\)"),
+        ((IMAGES, LABELS[:, None]), r"not int64 \(24, 1\)"),
+        ((IMAGES, LABELS.int()), r"not int32 \(24,\)"),
+        ((IMAGES, LABELS.float()), r"not float32 \(24,\)"),
+        ((IMAGES, LABELS > 0), r"not bool \(24,\)"),
+        ((IMAGES, LABELS - 1), "labels of .* must be 0 to 2, for 3 class names, not -1"),
+        ((IMAGES, LABELS + 1), "labels of .* must be 0 to 2, for 3 class names, not 3"),
+    ],
+)
+def test_a_split_that_is_none_is_one_line(vit, which, split, told):
+    with pytest.raises(BadInput, match=told) as found:
+        vp.fit(vp.build_method("linear-probe", vit, 3), replace(tiny_task(), **{which: split}))
+    assert "\n" not in str(found.value) and which in str(found.value)
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"name": None}, "a task's name"),
+        ({"name": ""}, "a task's name"),
+        ({"name": "a/b"}, "a task's name"),
+        ({"class_names": "abc"}, r"class_names must be tuple\[str, ...\], not 'abc'"),
+        ({"class_names": ["a", "b", "c"]}, r"class_names must be tuple\[str, ...\], not \["),
+        ({"class_names": (1, 2, 3)}, r"class_names must be tuple\[str, ...\], not \(1"),
+        ({"class_names": ()}, "for 0 class names"),
+        ({"test": tiny_task(20).test}, "images of test are of 20 pixels, those of train of 16"),
+        ({"val": tiny_task(8).val}, "images of val are of 8 pixels, those of train of 16"),
+        ({"resize": "cropped"}, "Did you mean 'crop'"),
+        ({"resize": None}, "resize"),
+    ],
+)
+def test_a_task_that_is_none_is_one_line(vit, stores, given, told):
+    with pytest.raises(BadInput, match=told) as found:
+        vp.tune(vp.build_method("linear-probe", vit, 3), replace(tiny_task(), **given), vp.Recipe())
+    assert "\n" not in str(found.value)
 
 
 def test_fingerprint_follows_the_data(tasks):

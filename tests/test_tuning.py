@@ -121,6 +121,42 @@ def test_the_record_names_what_decides_it(vit, task, stores):
     assert tune(vp.build_method("ap", vit, 3, block=1), tiny_task(seed=5), QUICK).id != record.id
 
 
+def by_torch(tensor):
+    tensor[...] = 0
+
+
+def by_data(tensor):
+    tensor.data.zero_()
+
+
+def by_numpy(tensor):
+    tensor.numpy()[...] = 0
+
+
+@pytest.mark.parametrize("change", [by_torch, by_data, by_numpy])
+@pytest.mark.parametrize(("split", "part"), [("train", 0), ("train", 1), ("test", 0), ("test", 1)])
+def test_a_task_that_was_changed_in_place_is_another_one(vit, task, stores, change, split, part):
+    """Neither torch's counter of changes nor an address tells of what is done through `.data` or NumPy."""
+    model, before = vp.build_method("linear-probe", vit, 3), task.fingerprint
+    first, fitted = vp.tune(model, task, QUICK), vp.fit(model, task, QUICK)
+    assert first.data == before and vp.tune(model, task, QUICK) == first
+    change(getattr(task, split)[part])
+    true = fit(model, tiny_task_like(task), QUICK, 0)
+    for found in (vp.tune(model, task, QUICK).values, vp.fit(model, task, QUICK)):
+        assert found["loss"] == true["loss"] and found["test"] == true["test"] != fitted["test"]
+
+
+def tiny_task_like(task):
+    return replace(task, **{name: tuple(part.clone() for part in getattr(task, name)) for name in ("train", "val", "test")})
+
+
+def test_the_task_that_a_method_is_prepared_on_is_looked_at_anew_too(vit, task, stores):
+    model, other = vp.build_method("spt-deep", vit, 3, prompt_tokens=4, frozen=True), tiny_task(seed=5)
+    first = vp.tune(model, task, QUICK, prepared_on=other)
+    other.train[0][...] = 0
+    assert vp.tune(model, task, QUICK, prepared_on=other).data != first.data
+
+
 def test_search_looks_at_validation_only(stores, monkeypatch):
     found = []
     for flipped in (False, True):
@@ -186,6 +222,74 @@ def test_tune_refuses_what_is_no_model_task_recipe_or_seed(wrong, vit, task, sto
     given = {"model": vp.build_method("ap", vit, 3), "task": task, "recipe": QUICK, "seed": 0, **wrong}
     with pytest.raises(vp.BadInput, match=f"tune's {next(iter(wrong))} must be"):
         tune(**given)
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize("door", [vp.fit, vp.tune])
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"model": None}, "'s model must be TunedModel, not None"),
+        ({"model": "ap"}, "'s model must be TunedModel, not 'ap'"),
+        ({"model": vp.BadInput}, "'s model must be TunedModel"),
+        ({"task": None}, "'s task must be Task, not None"),
+        ({"task": "position"}, "'s task must be Task, not 'position'"),
+        ({"recipe": None}, "'s recipe must be Recipe, not None"),
+        ({"recipe": {"epochs": 1}}, "'s recipe must be Recipe, not {'epochs': 1}"),
+        ({"recipe": "quick"}, "'s recipe must be Recipe, not 'quick'"),
+        ({"seed": None}, "'s seed must be int, not None"),
+        ({"seed": "0"}, "'s seed must be int, not '0'"),
+        ({"seed": 1.0}, "'s seed must be int, not 1.0"),
+        ({"seed": True}, "'s seed must be int, not True"),
+        ({"prepared_on": "digits"}, "prepared_on must be .*Task | None, not 'digits'"),
+        ({"prepared_on": 3}, "prepared_on must be .*Task | None, not 3"),
+        ({"epochs": 3}, "epochs"),
+        ({"learning_rate": 0.1}, "learning_rate"),
+        ({"task": tiny_task(20)}, "takes images of 16x16 pixels, not 20x20"),
+        ({"task": tiny_task(24)}, "takes images of 16x16 pixels, not 24x24"),
+    ],
+)
+def test_what_cannot_be_fitted_is_one_line(door, wrong, told, vit, task, stores):
+    with pytest.raises(vp.BadInput, match=told) as found:
+        door(**{"model": vp.build_method("ap", vit, 3), "task": task, "recipe": QUICK, **wrong})
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda model, task: vp.fit(), "fit: missing a required argument: 'model'"),
+        (lambda model, task: vp.fit(model), "fit: missing a required argument: 'task'"),
+        (lambda model, task: vp.fit(vp.build_method("ap", model.source, 2), task), "build the method with num_classes=3"),
+        (lambda model, task: vp.fit(model, task, watch=3), "watch must be a function of the number of epochs, not 3"),
+        (lambda model, task: vp.fit(model, task, cache="no"), "cache must be bool, not 'no'"),
+        (lambda model, task: vp.fit(model, task, cach=True), "Did you mean 'cache'"),
+        (lambda model, task: vp.tune(model), "tune: missing a required argument: 'task'"),
+        (lambda model, task: vp.tune(model, task), "tune: missing a required argument: 'recipe'"),
+        (lambda model, task: vp.tune(model, task, QUICK, run="no"), "tune's run must be bool, not 'no'"),
+        (lambda model, task: vp.tune(model, task, QUICK, about="quick"), r"tune's about must be dict \| None, not 'quick'"),
+        (lambda model, task: vp.count_flops(), "count_flops: missing a required argument: 'model'"),
+        (lambda model, task: vp.count_flops(model, training="yes"), "count_flops's training must be bool, not 'yes'"),
+        (lambda model, task: vp.count_flops(model, batch_size=0), "batch_size must be a whole number of 1 to 65,536, not 0"),
+        (lambda model, task: vp.count_flops(model, batch_size=-1), "batch_size must be a whole number .*not -1"),
+        (lambda model, task: vp.count_flops(model, batch_size=2.5), "batch_size must be a whole number .*not 2.5"),
+        (lambda model, task: vp.count_flops(model, batch_size="2"), "batch_size must be a whole number .*not '2'"),
+        (lambda model, task: vp.count_flops(model, batch_size=None), "batch_size must be a whole number .*not None"),
+        (lambda model, task: vp.count_flops(task), "count_flops's model must be TunedModel, not "),
+        (lambda model, task: vp.count_parameters(model, 3), "count_parameters: too many positional arguments"),
+        (lambda model, task: vp.count_parameters(model.source), "count_parameters's model must be TunedModel, not "),
+    ],
+)
+def test_what_the_doors_cannot_take_is_one_line(call, told, vit, task, stores):
+    with pytest.raises(vp.BadInput, match=told) as found:
+        call(vp.build_method("ap", vit, 3), task)
+    assert "\n" not in str(found.value)
+
+
+def test_fit_without_a_recipe_takes_the_default_one(vit, task):
+    model = vp.build_method("linear-probe", vit, 3)
+    assert len(vp.fit(model, task)["loss"]) == Recipe().epochs and model.task["class_names"] == ["a", "b", "c"]
 
 
 def test_a_recipe_without_a_rate_takes_the_methods_own(stores):

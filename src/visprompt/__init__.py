@@ -29,7 +29,8 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "tune": "training.loop",
 }
 RENAMED = {"fit": "fit_model"}
-OF_A_MODEL = ("count_flops", "count_parameters")  # what they are given is looked at first
+CHECKED = ("count_flops", "count_parameters", "fit", "tune")  # what they are given is looked at first
+OF_A_TASK = ("fit", "tune")  # whose images may have been changed in place
 __all__ = sorted(HOMES)
 
 
@@ -37,8 +38,10 @@ def __getattr__(name: str):
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f".{HOMES[name]}", __name__), RENAMED.get(name, name))
-    if name in OF_A_MODEL:
-        found = importlib.import_module(".methods.base", __name__).of_a_model(found)
+    if name in OF_A_TASK:
+        found = importlib.import_module(".data.tasks", __name__).seen_anew(found)
+    if name in CHECKED:
+        found = importlib.import_module(".checks", __name__).checked(name, found)
     globals()[name] = found
     return found
 

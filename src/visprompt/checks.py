@@ -1,10 +1,13 @@
 """Whether a given value has the annotated type."""
 
+import functools
+import inspect
 import math
 import types
 import typing
+from collections.abc import Callable
 
-from .errors import BadInput, choose
+from .errors import BadInput, brief, choose
 
 
 class Share(float):
@@ -15,9 +18,45 @@ class NotNegative(float):
     """As an annotation: a number of at least 0."""
 
 
-RANGES = {  # annotation -> what is wanted, and whether a number is that
-    Share: ("a number of at least 0 and below 1", lambda value: 0 <= value < 1),
-    NotNegative: ("a number of at least 0", lambda value: value >= 0),
+class Count(int):
+    """As an annotation: a whole number from 1 on, of what must fit into memory."""
+
+
+class Rounds(int):
+    """As an annotation: a whole number from 0 on."""
+
+
+class Positive(float):
+    """As an annotation: a number above 0 that float32 can multiply and divide by."""
+
+
+class Weight(float):
+    """As an annotation: a number from 0 on that float32 can multiply by."""
+
+
+class Number(float):
+    """As an annotation: a number that float32 can multiply by."""
+
+
+class Words(tuple):
+    """As an annotation: different words."""
+
+
+class Blocks(tuple):
+    """As an annotation: numbers of different blocks."""
+
+
+MOST, LARGE = 2**16, 1e6
+RANGES = {  # annotation -> the type, what is wanted, and whether a value of the type is that
+    Share: (float, "a number of at least 0 and below 1", lambda value: 0 <= value < 1),
+    NotNegative: (float, "a number of at least 0", lambda value: value >= 0),
+    Count: (int, f"a whole number of 1 to {MOST:,}", lambda value: 1 <= value <= MOST),
+    Rounds: (int, "a whole number from 0 on", lambda value: 0 <= value < 2**31),
+    Positive: (float, f"a number from {1 / LARGE:g} to {LARGE:g}", lambda value: 1 / LARGE <= value <= LARGE),
+    Weight: (float, f"a number from 0 to {LARGE:g}", lambda value: 0 <= value <= LARGE),
+    Number: (float, f"a number from {-LARGE:g} to {LARGE:g}", lambda value: abs(value) <= LARGE),
+    Words: (tuple[str, ...], "a list of different words", lambda value: len(set(value)) == len(value)),
+    Blocks: (tuple[int, ...], "a block's number, a list of different ones", lambda value: len(set(value)) == len(value)),
 }
 
 
@@ -30,7 +69,7 @@ def fits(value, hint) -> bool:
     if kind is typing.Literal:
         return isinstance(value, str) and value in parts
     if hint in RANGES:
-        return fits(value, float) and RANGES[hint][1](value)
+        return fits(value, RANGES[hint][0]) and RANGES[hint][2](value)
     if kind in (types.UnionType, typing.Union):
         return any(fits(value, part) for part in parts)
     if kind is tuple and parts[-1] is not Ellipsis:
@@ -52,7 +91,27 @@ def require(what: str, value, hint) -> None:
         if typing.get_origin(hint) is typing.Literal and isinstance(value, str):
             choose(what, value, typing.get_args(hint))
         wanted = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
-        ranges = [RANGES[part][0] for part in (hint, *typing.get_args(hint)) if part in RANGES]
+        ranges = [RANGES[part][1] for part in (hint, *typing.get_args(hint)) if part in RANGES]
         wanted = f"{ranges[0]}{' or None' * bool(typing.get_args(hint))}" if ranges else wanted
-        given = " ".join(repr(value).split())  # arrays and tensors print over several lines
-        raise BadInput(f"{what} must be {wanted}, not {given if len(given) <= 80 else given[:77] + '...'}.")
+        raise BadInput(f"{what} must be {wanted}, not {brief(value)}.")
+
+
+def checked(name: str, function: Callable) -> Callable:
+    """The function, called `name` by the user, which refuses arguments that have not the annotated types.
+
+    Raises:
+        BadInput: it has no such argument, one is missing, or one is of another type.
+    """
+    hints, signature = typing.get_type_hints(function), inspect.signature(function)
+
+    @functools.wraps(function)
+    def called(*args, **given):
+        try:
+            bound = signature.bind(*args, **given).arguments
+        except TypeError as error:
+            raise BadInput(f"{name}: {error}; its docstring tells what it takes.") from None
+        for argument in bound.keys() & hints.keys():
+            require(f"{name}'s {argument}", bound[argument], hints[argument])
+        return function(*args, **given)
+
+    return called

@@ -12,6 +12,12 @@ class BadInput(ValueError):
         return [f"BadInput: {self}"]
 
 
+def brief(value: object) -> str:
+    """What a message shows of a value: one line, where arrays and tensors print several, of at most 80 characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
     """Return `given` when it is one of `allowed`.
 
@@ -23,7 +29,7 @@ def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
         return given
     near = difflib.get_close_matches(str(given), allowed, n=1, cutoff=0.4)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise BadInput(f"unknown {kind} {given!r}.{hint} Allowed: {', '.join(sorted(allowed))}.")
+    raise BadInput(f"unknown {kind} {brief(given)}.{hint} Allowed: {', '.join(sorted(allowed))}.")
 
 
 class CannotWrite(BadInput):

@@ -1,22 +1,26 @@
 """Data sets of other libraries as tasks: torchvision's, Hugging Face's, or any list of pictures with labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
 
 from ..errors import BadInput, choose
-from .pictures import pixels
-from .tasks import RESIZES, Split, Task, balanced_order
+from .folders import check_name
+from .pictures import pixels, readable, shown
+from .tasks import LARGEST, RESIZES, Split, Task, balanced_order
 
 SHARE = 5  # without validation images, every fifth of the training images, as balanced as the classes allow
+COLUMNS = ("image", "label")  # of a data set with columns
+GIVE = "give a data set with a length and numbered entries, such as torchvision's ImageFolder or a split of Hugging Face's"
 
 
 def make_task(
     name: str,
     train: Sequence,
-    test: Sequence,
+    test: Sequence | None = None,
     val: Sequence | None = None,
     *,
     class_names: Sequence[str] | None = None,
@@ -33,11 +37,17 @@ def make_task(
         resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Raises:
-        BadInput: a split is empty, an entry is no picture with a label, or a label has no class.
+        BadInput: a split is none, or several, or empty, an entry is no picture with a label, or a label has no class.
     """
-    choose("resize rule", resize, RESIZES)
-    given = {"train": train, "val": val, "test": test}
-    splits = {which: _split(which, part, image_size, resize) for which, part in given.items() if part is not None}
+    check_name(name)
+    choose("resize rule", resize if isinstance(resize, str) else shown(repr(resize)), RESIZES)
+    if isinstance(image_size, bool) or not isinstance(image_size, int) or not 1 <= image_size <= LARGEST:
+        raise BadInput(f"image_size must be 1 to {LARGEST} pixels, a whole number, not {shown(repr(image_size))}.")
+    given = {"train": train, "test": test} | ({} if val is None else {"val": val})
+    for which, data in given.items():
+        _check_data(which, data)
+    splits = {which: _split(which, data, image_size, resize) for which, data in given.items()}
+    names = _class_names(class_names, train, splits)
     if val is None:
         images, labels = splits["train"]
         if len(labels) < SHARE:
@@ -46,11 +56,28 @@ def make_task(
         last = torch.zeros(len(labels), dtype=torch.bool)
         last[order[len(order) - len(order) // SHARE :]] = True
         splits["train"], splits["val"] = (images[~last], labels[~last]), (images[last], labels[last])
+    return Task(name, names, splits["train"], splits["val"], splits["test"], resize=resize)
+
+
+def _class_names(given, train, splits: dict[str, Split]) -> tuple[str, ...]:
+    """A name for every label: those given, the data set's own, or numbers."""
     highest = max(int(labels.max()) for _, labels in splits.values())
-    names = class_names or getattr(train, "classes", None) or _feature_names(train) or [str(i) for i in range(highest + 1)]
+    own = getattr(train, "classes", None) or _feature_names(train)
+    names = given.tolist() if isinstance(given, np.ndarray) else own if given is None else given
+    if names is None:
+        count = sum(len(labels) for _, labels in splits.values())
+        if highest >= count:  # a mistyped label would make a class of each number below it
+            raise BadInput(f"label {highest} is too high for {count} images; number the classes from 0, or give class_names.")
+        return tuple(map(str, range(highest + 1)))
+    if given is not None:  # ImageNet's own have one twice
+        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+            raise BadInput(f"class_names must be a list of texts, one a class, not {shown(repr(given))}.")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise BadInput(f"class_names has {twice!r} twice; give each class a name of its own.")
     if highest >= len(names):
         raise BadInput(f"label {highest} has no name among {len(names)} class names; labels begin at 0.")
-    return Task(name, tuple(map(str, names)), splits["train"], splits["val"], splits["test"], resize=resize)
+    return tuple(map(str, names))
 
 
 def _feature_names(data) -> list[str] | None:
@@ -59,20 +86,70 @@ def _feature_names(data) -> list[str] | None:
     return getattr(features["label"], "names", None) if features and "label" in features else None
 
 
-def _split(which: str, data: Sequence, size: int, resize: str) -> Split:
-    """Images (N, 3, S, S) uint8 and labels (N,) int64."""
+def _check_data(which: str, data) -> None:
+    """Refuse whatever is not one data set, with a length and entries by number."""
+    what = f"{which} is {_an(data)}"
+    if isinstance(data, Mapping):
+        part = next((name for name in data if str(name).startswith(which)), next(iter(data), which))
+        raise BadInput(f"{what} of {', '.join(map(str, data)) or 'nothing'}; give one of them, as {which}=data[{part!r}].")
+    if isinstance(data, (str, Path)):
+        raise BadInput(f"{what}; {GIVE}, or load a folder of pictures with load_task.")
+    if hasattr(data, "__iter__") and not hasattr(data, "__len__"):
+        raise BadInput(f"{what}, a stream; load it without streaming, or give list(...) of as much as fits into memory.")
+    if not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        raise BadInput(f"{what}; {GIVE}.")
     if not len(data):
         raise BadInput(f"the split {which} of this data set is empty.")
+    columns = getattr(data, "column_names", None)
+    if isinstance(columns, list):
+        _check_columns(which, columns)
+
+
+def _check_columns(which: str, columns: list) -> None:
+    """Refuse columns without an image or a label, and say which there are."""
+    lacking = [name for name in COLUMNS if name not in columns]
+    if lacking:
+        other = next((name for name in columns if name not in COLUMNS), "...")
+        there, lack = ", ".join(map(str, columns)) or "none", " and ".join(f"no {name}" for name in lacking)
+        raise BadInput(f"{which} has the columns {there}, {lack}; rename one: data.rename_column({other!r}, {lacking[0]!r}).")
+
+
+def _an(value) -> str:
+    """What a value is, with its article."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _split(which: str, data: Sequence, size: int, resize: str) -> Split:
+    """Images (N, 3, S, S) uint8 and labels (N,) int64."""
     images, labels = np.empty((len(data), 3, size, size), np.uint8), []
     for number in range(len(data)):
-        entry, where = data[number], f"{which}, entry {number}"
-        image, label = (entry.get("image"), entry.get("label")) if isinstance(entry, dict) else tuple(entry)[:2]
-        if isinstance(image, np.ndarray) and image.dtype == np.uint8:
-            image = Image.fromarray(image)
-        if not isinstance(image, Image.Image):
-            raise BadInput(f"{where} is a {type(image).__name__}; give a PIL image, without a transform of the data set's.")
-        if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or label < 0:
-            raise BadInput(f"{where} has the label {label!r}; give a whole number from 0.")
-        images[number] = pixels(image, size, resize, where)
-        labels.append(int(label))
+        where = f"{which}, entry {number}"
+        with readable(where):
+            entry = data[number]
+            image, label = _pair(which, where, entry)
+            images[number] = pixels(image, size, resize, where)
+        labels.append(label)
     return torch.from_numpy(images), torch.tensor(labels)
+
+
+def _pair(which: str, where: str, entry) -> tuple[Image.Image, int]:
+    """The picture and the label of an entry."""
+    if isinstance(entry, Mapping):
+        _check_columns(which, list(entry))
+        entry = [entry[name] for name in COLUMNS]
+    if not isinstance(entry, (list, tuple)) or len(entry) < 2:
+        raise BadInput(f"{where} is {_an(entry)}; give a picture and its label.")
+    image, label = entry[:2]
+    if isinstance(image, np.ndarray):
+        if image.dtype != np.uint8 or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (3, 4)):
+            what = f"{image.dtype} {image.shape}"
+            raise BadInput(f"{where} is a ndarray {what}; give a PIL image or uint8 (H, W, 3).")
+        if not image.size:
+            raise BadInput(f"{where} has no pixel; give another picture.")
+        image = Image.fromarray(image)
+    if not isinstance(image, Image.Image):
+        raise BadInput(f"{where} is {_an(image)}; give a PIL image, without a transform of the data set's.")
+    if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or not 0 <= label < 2**63:
+        raise BadInput(f"{where} has the label {label!r}; give a whole number from 0.")
+    return image, int(label)

@@ -98,7 +98,7 @@ def code() -> str:
 
 
 def check_all_there(root: Path, parts: Sequence[Sequence[Item]]) -> list:
-    """What identifies each picture and its label; the files of pictures have a size and a time.
+    """What identifies each picture and its label; the files of pictures have a size and times.
 
     Raises:
         BadInput: pictures are missing; the message says how many of which split, and the first.
@@ -122,11 +122,13 @@ def check_all_there(root: Path, parts: Sequence[Sequence[Item]]) -> list:
 
 
 def identity(picture, files: dict) -> tuple:
-    """What a picture is known by: a file's path, size and time, and whatever else names one in it."""
+    """What a picture is known by: a file's path, size and times, and whatever else names one in it."""
     if isinstance(picture, Path):
         if picture not in files:
             about = os.stat(picture)
-            files[picture] = str(picture), about.st_size, about.st_mtime_ns
+            # the time of the last change of any kind, which nobody can set: a picture that is replaced by one of the same
+            # size and time has another. No inode, of which some network disks make up new ones
+            files[picture] = str(picture), about.st_size, about.st_mtime_ns, about.st_ctime_ns
         return files[picture]
     if isinstance(picture, partial):
         return (picture.func.__qualname__, *(identity(part, files) for part in picture.args))

@@ -1,7 +1,9 @@
 """One picture as numbers: read from a file, brought to three channels of 8 bits and to a size."""
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -47,9 +49,19 @@ def read_picture(path: Path, size: int, resize: str, where: str) -> np.ndarray:
     found = kind(path, where)
     if found != "file":
         raise BadInput(f"{where} {'is not a regular file' if found else 'does not exist'}.")
+    with readable(where), path.open("rb") as file, Image.open(file) as opened:
+        return pixels(opened, size, resize, where)
+
+
+@contextlib.contextmanager
+def readable(where: str) -> Iterator[None]:
+    """Say in one line which picture cannot be read.
+
+    Raises:
+        BadInput: whatever is raised inside; the message begins with `where`.
+    """
     try:
-        with path.open("rb") as file, Image.open(file) as opened:
-            return pixels(opened, size, resize, where)
+        yield
     except BadInput:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
@@ -60,6 +72,8 @@ def read_picture(path: Path, size: int, resize: str, where: str) -> np.ndarray:
 
 def pixels(image: Image.Image, size: int, resize: str, where: str) -> np.ndarray:
     """A picture -> (3, size, size) uint8 by a resize rule; see `tasks.load_task`."""
+    if not min(image.size):
+        raise BadInput(f"{where} has no pixel; give another picture.")
     image = _eight_bits(image, where)
     kernel = Image.BICUBIC if resize.endswith("bicubic") else Image.BILINEAR
     if resize.startswith("direct"):

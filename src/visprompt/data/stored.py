@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ..errors import BadInput
+
 WHOLE = 2**30  # bytes that may lie in memory, or on a device, in one piece
 RESIDENT = 2**25  # bytes of a file that a process holds mapped before it lets go of them; the system keeps its own copy
 
@@ -25,6 +27,9 @@ class Entry:
     task: str
     fingerprint: str
     labels: list[torch.Tensor]  # of train, val and test, whole
+
+    def __post_init__(self):
+        self.__dict__["read"] = [labels.clone() for labels in self.labels]  # the others are the user's, who may change them
 
 
 class Stored(torch.Tensor):
@@ -41,7 +46,7 @@ class Stored(torch.Tensor):
         with open(path, "rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # a page that somebody writes is his own
         found = torch.from_numpy(np.frombuffer(mapped, np.uint8).reshape(shape)).as_subclass(Stored)
-        found.mapped, found.entry, found.touched = mapped, entry, 0
+        found.mapped, found.entry, found.touched, found.as_read = mapped, entry, 0, found._version
         return found
 
     @property
@@ -191,9 +196,19 @@ class Streamed:
 
 
 def known_fingerprint(task: str, splits) -> str | None:
-    """The fingerprint of a task, kept with its images, if images and labels are all those that were decoded for it."""
+    """The fingerprint of a task, kept with its images, if images and labels are all those that were decoded for it.
+
+    Raises:
+        BadInput: mapped images were changed in place. They are not read again, so that only torch's own counter of
+            changes tells; what is written to their memory in another way is lost when their pages are let go.
+    """
+    for images, _ in splits:
+        if isinstance(images, Stored) and images._version > getattr(images, "as_read", images._version):
+            elsewhere = f"change images.plain.clone() and make a Task of it, or load {task} with VISPROMPT_CACHE=none"
+            raise BadInput(f"the images of {task} were changed in place, and they are a file's; {elsewhere}.")
     entries = {getattr(images, "entry", None) for images, _ in splits}
     entry = entries.pop() if len(entries) == 1 else None
     if entry is None or entry.task != task:
         return None
-    return entry.fingerprint if all(a is b for (_, a), b in zip(splits, entry.labels)) else None
+    same = (a is b and torch.equal(a, read) for (_, a), b, read in zip(splits, entry.labels, entry.read))
+    return entry.fingerprint if all(same) else None

@@ -63,8 +63,9 @@ def of_hint(hint: object) -> dict:
     if typing.get_origin(hint) is typing.Literal:
         return one_of(typing.get_args(hint))
     parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    parts = [RANGES[part][0] if part in RANGES else part for part in parts]
     lists = [typing.get_args(part)[0] for part in parts if typing.get_origin(part) is tuple]
-    kinds = [TYPES.get(part) or "number" for part in parts if part in TYPES or part in RANGES] + ["array"] * bool(lists)
+    kinds = [TYPES[part] for part in parts if part in TYPES] + ["array"] * bool(lists)
     return {"type": kinds if len(kinds) > 1 else kinds[0], **({"items": of_hint(lists[0])} if lists else {})}
 
 

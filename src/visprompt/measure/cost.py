@@ -7,6 +7,7 @@ from dataclasses import asdict
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..checks import Count
 from ..methods import TunedModel, build_method
 from ..methods.base import device_of
 from ..methods.parameters import count_parameters
@@ -14,7 +15,7 @@ from ..models.backbones import load_backbone, to_meta
 from ..records import Record, in_own_process, recorded, unwatched
 
 
-def count_flops(model: TunedModel, training: bool = False, batch_size: int = 1) -> dict:
+def count_flops(model: TunedModel, training: bool = False, batch_size: Count = 1) -> dict:
     """Operations for one image: {"flops", "macs", "unit"}; a multiply-add counts as two FLOPs.
 
     Args:

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ..checks import Count, Words
 from ..errors import BadInput, choose
 from . import base
 from .prompts import check_tokens, uniform_
@@ -17,8 +18,8 @@ PLACES = ["attn", "mlp"]
 class Settings:
     """How wide the bottleneck is and where it goes."""
 
-    bottleneck: int = 8  # Houlsby's smallest useful size on BERT; the papers here state none
-    places: tuple[str, ...] = ("attn", "mlp")  # the original's two; "mlp" alone is Pfeiffer's
+    bottleneck: Count = 8  # Houlsby's smallest useful size on BERT; the papers here state none
+    places: Words = ("attn", "mlp")  # the original's two; "mlp" alone is Pfeiffer's
 
 
 class Bottleneck(nn.Module):

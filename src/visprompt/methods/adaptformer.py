@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import nn
 from torch.nn import functional as F
 
+from ..checks import Count, Positive
 from . import base
 from .adapter import Bottleneck
 
@@ -13,8 +14,8 @@ from .adapter import Bottleneck
 class Settings:
     """The bottleneck's width and its scale."""
 
-    bottleneck: int = 64  # the original's AdaptFormer-64
-    scale: float = 0.1  # the original's s for images
+    bottleneck: Count = 64  # the original's AdaptFormer-64
+    scale: Positive = 0.1  # the original's s for images
 
 
 class Method(base.Method):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..checks import Blocks, Count
 from ..errors import BadInput, choose
 from . import base
 
@@ -17,9 +18,9 @@ class Settings:
     `kind`: "add" z + delta (the paper's AP), "product" z * delta, "concatenate" [delta, z] (Table A3).
     """
 
-    block: int | tuple[int, ...] | None = None  # None: third of a transformer, third-to-last of a ResNet (Sec. 6.1)
+    block: int | Blocks | None = None  # None: third of a transformer, third-to-last of a ResNet (Sec. 6.1)
     kind: str = "add"
-    prompt_tokens: int = 8  # for "concatenate" only; the paper does not state its number
+    prompt_tokens: Count = 8  # for "concatenate" only; the paper does not state its number
 
 
 class Method(base.Method):

@@ -1,14 +1,12 @@
 """What a method is, and the model that joins backbone, method and head."""
 
 import copy
-import functools
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from ..chance import stream
-from ..checks import require
 from ..errors import BadInput
 from ..models.backbones import Backbone
 from ..models.blocks import Hooks
@@ -158,14 +156,3 @@ class TunedModel(nn.Module):
 def device_of(module: nn.Module) -> torch.device:
     """Where a module's parameters lie."""
     return next(module.parameters()).device
-
-
-def of_a_model(function):
-    """The function, refusing a first argument that `build_method` did not give."""
-
-    @functools.wraps(function)
-    def checked(model, *args, **given):
-        require("the model", model, TunedModel)
-        return function(model, *args, **given)
-
-    return checked

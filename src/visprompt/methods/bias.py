@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..checks import Words
 from ..errors import BadInput, choose
 from . import base
 
@@ -28,7 +29,7 @@ CATEGORIES = {
 class Settings:
     """Which shifts are trained."""
 
-    categories: tuple[str, ...] = tuple(CATEGORIES)  # all of them, as BitFit and VPT's BIAS baseline do
+    categories: Words = tuple(CATEGORIES)  # all of them, as BitFit and VPT's BIAS baseline do
 
 
 class Shifts(nn.Module):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..checks import Count
 from ..errors import choose
 from . import prompts
 
@@ -12,7 +13,7 @@ CONNECTIONS = ["adjacent", "all", "none"]
 class Settings:
     """How many prompts, and which earlier ones are added."""
 
-    prompt_tokens: int = 10  # N, iVPT's "good choice for initialization"
+    prompt_tokens: Count = 10  # N, iVPT's "good choice for initialization"
     cdc: str = "adjacent"  # Eq. 4; "all" is iVPT's vanilla CDC (Sec. 4.3 (D)), "none" is VPT-Deep
     form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..checks import Words
 from . import da_vpt
 from .bias import Shifts
 
@@ -13,7 +14,7 @@ from .bias import Shifts
 class Settings(da_vpt.Settings):
     """DA-VPT's settings, and what of the backbone is freed."""
 
-    biases: tuple[str, ...] = ("key", "value")  # "the most efficient part" (Sec. 2.5); of these the key bias does nothing
+    biases: Words = ("key", "value")  # "the most efficient part" (Sec. 2.5); of these the key bias does nothing
     class_token: bool = True  # "combined with Efficient Bias for simplicity" (Table 4)
 
 

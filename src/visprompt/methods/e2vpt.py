@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..checks import Count, Share
 from ..errors import BadInput
 from . import prompts
 
@@ -17,12 +18,12 @@ from . import prompts
 class Settings:
     """Prompts, key-value prompts, and how much is pruned."""
 
-    prompt_tokens: int = 10  # as for VPT-Deep and iVPT
-    key_value_tokens: int = 5  # the papers here state none
-    segments: int = 16  # pieces of a token that can be dropped apart, as in the reference code
-    prune_tokens: float = 0.5  # share of the prompts of a block; the reference code tries 0.1 to 0.9
-    prune_segments: float = 0.5  # share of the segments of a block
-    kept_at_least: int = 4  # tokens, and segments a token, that stay in any case
+    prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
+    key_value_tokens: Count = 5  # the papers here state none
+    segments: Count = 16  # pieces of a token that can be dropped apart, as in the reference code
+    prune_tokens: Share = 0.5  # share of the prompts of a block; the reference code tries 0.1 to 0.9
+    prune_segments: Share = 0.5  # share of the segments of a block
+    kept_at_least: Count = 4  # tokens, and segments a token, that stay in any case
 
 
 class Method(prompts.Deep):

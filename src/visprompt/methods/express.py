@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ..checks import Count
 from ..errors import choose
 from . import prompts
 
@@ -21,7 +22,7 @@ LAYERS = {"before": ["norm1", "qkv", "attention"], "after": ["norm1", "qkv", "pr
 class Settings:
     """How many prompt tokens, and where their residuals go."""
 
-    prompt_tokens: int = 10  # as for VPT-Deep and iVPT
+    prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
     place: str = "before"  # Sec. 2.3 and Fig. 3 of iVPT, two places against one
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..checks import Count, Number, Positive
 from ..errors import BadInput
 from . import prompts
 
@@ -17,10 +18,10 @@ from . import prompts
 class Settings:
     """Prompts, the gates' start, and the range of the temperature."""
 
-    prompt_tokens: int = 50  # like VPT-Shallow here
-    gate: float = 10.0  # g starts at sigmoid(-gate), near "skip the block", as the reference code does
-    lowest: float = 0.01  # bounds of the temperature in the reference code
-    highest: float = 10.0  # likewise
+    prompt_tokens: Count = 50  # like VPT-Shallow here
+    gate: Number = 10.0  # g starts at sigmoid(-gate), near "skip the block", as the reference code does
+    lowest: Positive = 0.01  # bounds of the temperature in the reference code
+    highest: Positive = 10.0  # likewise
 
 
 class Method(prompts.Shallow):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..checks import Count
 from ..errors import BadInput, choose
 from . import cdc
 from .prompts import check_tokens
@@ -14,8 +15,8 @@ from .prompts import check_tokens
 class Settings:
     """Its three parts, apart and together."""
 
-    prompt_tokens: int = 10  # N, "good choice for initialization" (Sec. 4.3)
-    salient_tokens: int = 10  # k, likewise
+    prompt_tokens: Count = 10  # N, "good choice for initialization" (Sec. 4.3)
+    salient_tokens: Count = 10  # k, likewise
     cdc: str = "adjacent"  # Eq. 4; "all" is vanilla CDC, "none" leaves out CDC and with it DA
     da: bool = True  # weights gamma on the connections (Eq. 5-6)
     ar: str = "top-k"  # "all" adds a prompt to every image token (Table 4), "none" leaves AR out

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ..checks import Count, Positive, Words
 from ..errors import BadInput, choose
 from . import base
 from .prompts import check_tokens, uniform_
@@ -23,9 +24,9 @@ TARGETS = ["query", "key", "value"]
 class Settings:
     """The rank and where it goes."""
 
-    rank: int = 10  # r = 10 in AP's Appendix A; accuracy flattens beyond it, says the text to Table A8
-    alpha: float | None = None  # None: alpha = r, so that B A is not scaled
-    targets: tuple[str, ...] = ("query", "value")  # the original's choice
+    rank: Count = 10  # r = 10 in AP's Appendix A; accuracy flattens beyond it, says the text to Table A8
+    alpha: Positive | None = None  # None: alpha = r, so that B A is not scaled
+    targets: Words = ("query", "value")  # the original's choice
 
 
 class Method(base.Method):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..checks import Count
 from . import prompts
 
 
@@ -12,7 +13,7 @@ from . import prompts
 class Settings:
     """How many prompt tokens."""
 
-    prompt_tokens: int = 10  # as for VPT-Deep and iVPT
+    prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
 
 
 class Method(prompts.Shallow):

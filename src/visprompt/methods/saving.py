@@ -15,7 +15,7 @@ from ..checks import require
 from ..errors import BadInput
 from ..models.backbones import Backbone
 from . import released
-from .base import TunedModel
+from .base import TunedModel, device_of
 
 
 def own_tensors(model: TunedModel) -> dict[str, torch.Tensor]:
@@ -33,13 +33,19 @@ def save_method(model: TunedModel, path: str | Path) -> None:
     """Write the method, its settings, the head and the backbone's fingerprint to a .safetensors file, whole or not.
 
     Raises:
-        BadInput: another file name, or a place that cannot be written.
+        BadInput: no model, another file name, a place that cannot be written, or what `load_method` would refuse.
     """
+    require("the model", model, TunedModel)
     require("the path of a saved method", path, str | Path)
     path = Path(path)
     if path.suffix != ".safetensors":
         raise BadInput(f"give a file name that ends in .safetensors, not {path.name!r}.")
+    if device_of(model).type == "meta":
+        raise BadInput(f"this {model.slug} has shapes alone; build it on a backbone loaded without device='meta'.")
     tensors = own_tensors(model)
+    for key, value in tensors.items():
+        if not value.isfinite().all():
+            raise BadInput(f"this {model.slug} has NaN or infinity in {key!r}; fit it again, with a lower learning_rate.")
     about = {
         "method": model.slug,
         "settings": asdict(model.method.settings),
@@ -57,7 +63,7 @@ def save_method(model: TunedModel, path: str | Path) -> None:
         os.close(descriptor)
         save_file(tensors, part, metadata={"visprompt": json.dumps(about)})
         os.replace(part, path)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, ValueError) as error:  # ValueError: NUL, or half of a surrogate pair
         why = " ".join((getattr(error, "strerror", None) or str(error)).split())
         raise BadInput(f"{path} cannot be written ({why}). Give a path that can be, or make room.") from error
     finally:
@@ -109,6 +115,7 @@ def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
     from . import build_method
 
     require("the path of a saved method", path, str | Path)
+    require("the backbone", backbone, Backbone)
     about, tensors = read_method(Path(path))
     weights = backbone.fingerprint
     if (about["backbone"], about["fingerprint"]) != (backbone.name, weights):

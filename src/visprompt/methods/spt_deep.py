@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..checks import Count, Rounds
 from . import prompts
 from .token_starts import check_start, start_prompts
 
@@ -10,12 +11,12 @@ from .token_starts import check_start, start_prompts
 class Settings:
     """How many prompts, and how they start. Without training images (`tune` gives them) they start as VPT's."""
 
-    prompt_tokens: int = 20  # the paper's number for every task
+    prompt_tokens: Count = 20  # the paper's number for every task
     start: str = "random"  # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
     source: str = "same"  # tokens of the prompt's own block; "first" and "last" are Table S2's
     frozen: bool = False  # True trains the head alone (Table 4a)
-    images: int | None = None  # drawn from so many training images; None: from all, for pooling from one batch of 32
-    iterations: int = 50  # of k-means; it ends sooner when nothing moves
+    images: Rounds | None = None  # drawn from so many training images; None: from all, for pooling from one batch of 32
+    iterations: Rounds = 50  # of k-means; it ends sooner when nothing moves
     form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from ..checks import Blocks, Count
 from ..errors import BadInput
 from . import prompts
 
@@ -12,8 +13,8 @@ from . import prompts
 class Settings:
     """How many prompt tokens a block has, where, and how they are computed."""
 
-    prompt_tokens: int = 10  # iVPT's "good choice for initialization"; VPT itself searches 1 to 200 per task
-    block: int | tuple[int, ...] | None = None  # None: every block; else these alone (AP Figure A2 goes one by one)
+    prompt_tokens: Count = 10  # iVPT's "good choice for initialization"; VPT itself searches 1 to 200 per task
+    block: int | Blocks | None = None  # None: every block; else these alone (AP Figure A2 goes one by one)
     form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
 
 

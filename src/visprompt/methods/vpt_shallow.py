@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..checks import Count
 from . import prompts
 
 
@@ -9,7 +10,7 @@ from . import prompts
 class Settings:
     """How many prompt tokens."""
 
-    prompt_tokens: int = 50  # AP compares VPT with 10 and 50; VPT itself searches 1 to 200 per task
+    prompt_tokens: Count = 50  # AP compares VPT with 10 and 50; VPT itself searches 1 to 200 per task
 
 
 class Method(prompts.Shallow):

@@ -1,8 +1,11 @@
 """Runs of other machines: a folder of their records is added to this machine's, without a server between."""
 
+import re
+import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..checks import require
 from ..errors import BadInput
 from . import store, test_images
 from .store import Record
@@ -36,7 +39,7 @@ def merge(folder: Path) -> Merged:
         raise BadInput(f"{folder} holds no record; give a folder such as another machine's build/records.")
     for path in paths:
         try:
-            record = store.read_record(path)
+            record = whole_record(path)
         except BadInput as error:
             found.refused.append(str(error))
             continue
@@ -54,6 +57,22 @@ def merge(folder: Path) -> Merged:
         else:
             found.refused.append(disagreement(here, record, other))
     return found
+
+
+def whole_record(path: Path) -> Record:
+    """Read another machine's record, of which every field has its type.
+
+    Raises:
+        BadInput: it is damaged, or a field is of another type.
+    """
+    record = store.read_record(path)
+    for name, hint in typing.get_type_hints(Record).items():
+        require(f"record {path} is none of this program: {name}", getattr(record, name), hint)
+    for name in ("key", "code"):
+        if not re.fullmatch("[0-9a-f]{12}", getattr(record, name)):
+            given = getattr(record, name)
+            raise BadInput(f"record {path} is none of this program: {name} must be twelve hex digits, not {given!r}.")
+    return record
 
 
 def disagreement(here: Record, other: Record, values: tuple) -> str:

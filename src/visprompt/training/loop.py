@@ -8,8 +8,9 @@ from functools import partial
 import torch
 
 from ..chance import stream
+from ..checks import require
 from ..data.tasks import Task, normalise
-from ..errors import BadInput
+from ..errors import BadInput, choose
 from ..methods import TunedModel
 from ..methods.parameters import count_parameters
 from ..records import Record, recorded, test_images, watching
@@ -18,14 +19,41 @@ from . import as_asked
 from .recipe import Recipe, settled, with_own_rate
 
 
-def fit_model(model: TunedModel, task: Task, recipe: Recipe, seed: int = 0, **more) -> dict:
+def fit_model(
+    model: TunedModel,
+    task: Task,
+    recipe: Recipe = Recipe(),
+    seed: int = 0,
+    *,
+    prepared_on: Task | None = None,
+    **more,
+) -> dict:
     """Fit a model to a task, at the method's own rate where the recipe names none.
 
     The model then knows its task's class names.
+
+    Args:
+        prepared_on: see `tune`.
+        more: `cache` and `watch`, see `fit`.
+
+    Returns:
+        What `fit` returns.
+
+    Raises:
+        BadInput: more classes than the head has, images of another size than the backbone's, or an unknown argument.
     """
+    for name in more:
+        choose("argument of fit", name, ["cache", "watch"])
+    require("fit's cache", more.get("cache", True), bool)
+    if not callable(more.get("watch", print)):
+        raise BadInput(f"fit's watch must be a function of the number of epochs, not {more['watch']!r}.")
+    if next(model.parameters()).is_meta:
+        raise BadInput(f"this {model.slug} has shapes alone; build it on a backbone loaded without device='meta'.")
+    if task.classes > model.num_classes:
+        raise BadInput(f"{task.name} has {task.classes} classes; build the method with num_classes={task.classes}.")
     recipe = with_own_rate(recipe, model)
     fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
-    values = fitting(model, task, recipe, seed, **{"cache": may_cache(model, task, recipe), **more})
+    values = fitting(model, task, recipe, seed, prepared_on=prepared_on, **{"cache": may_cache(model, task, recipe), **more})
     model.task = {"name": task.name, "class_names": list(task.class_names), "image_size": task.size, "resize": task.resize}
     return values
 

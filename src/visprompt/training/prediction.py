@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from ..checks import require
-from ..data.pictures import pixels, read_picture
+from ..data.pictures import kind, pixels, read_picture, readable, shown
 from ..data.tasks import normalise
 from ..errors import BadInput
 from ..methods import TunedModel
@@ -54,7 +54,8 @@ def _pixels(task: dict, picture, number: int) -> np.ndarray:
     """A picture as the task's were prepared, (3, S, S) uint8."""
     size, resize = task["image_size"], "direct" if task["resize"] == "none" else task["resize"]
     if isinstance(picture, Image.Image):
-        return pixels(picture, size, resize, f"picture {number}")
+        with readable(f"picture {number}"):
+            return pixels(picture, size, resize, f"picture {number}")
     return read_picture(Path(picture), size, resize, "predict")
 
 
@@ -67,7 +68,7 @@ def _found(pictures):
         yield pictures
     elif isinstance(pictures, (str, Path)):
         path = Path(pictures)
-        if path.is_dir():
+        if kind(path, f"predict: image {shown(path)}") == "folder":
             yield from sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file())
         else:
             yield path
