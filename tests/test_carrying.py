@@ -90,7 +90,7 @@ def test_a_change_of_form_is_carried_after_an_equal_sample(tree):
             "date": "",
         }
         assert record.values == before[n].values and record.key == before[n].key and record.commit == before[n].commit
-        assert "measure.toy:twice" in carrying.units_of(record)  # what it would run today
+        assert "measure.toy:twice" in store.units_of(record)  # what it would run today
     assert not kept()[1].carried and not kept()[0].carried  # one ran, and one was never outdated
 
 

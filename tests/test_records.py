@@ -1,10 +1,12 @@
 """Records: found again by what decided them, written whole, damaged and edited ones refused."""
 
 import errno
+import io
 import json
 import multiprocessing
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -12,16 +14,19 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 
+import pandas as pd
 import pytest
 
 import visprompt as vp
 from visprompt import records
 from visprompt.__main__ import main
 from visprompt.errors import BadInput, CannotWrite
-from visprompt.records import keeping, listing, merging, store
+from visprompt.records import index, keeping, listing, merging, source, store
+from visprompt.site import record_pages
+from visprompt.studies import keepable, matching, renewing
 from visprompt.studies import lab as labs
-from visprompt.studies import renewing
 from visprompt.studies.lab import Lab, LabSettings, Run
+from visprompt.training.loop import run_settings
 
 NANO = "vit_nano_patch4_24"
 
@@ -434,8 +439,8 @@ def test_only_whole_records_of_a_committed_tree_are_kept(stores, monkeypatch, co
     make(a=3)
     path = path_of(make(a=4), stores[0])
     path.write_text(path.read_text()[:-40])
-    count, refused = keeping.keep()
-    assert count == 1 and sum(refused.values()) == 3 and refused["damaged"] == 1
+    places, refused = keeping.keep()
+    assert len(places) == 1 and sum(refused.values()) == 3 and refused["damaged"] == 1
     assert [store.read_record(p) for p in store.files(stores[1])] == [good] and records.is_current(good)
     path.unlink()
     path_of(good, stores[0]).unlink()
@@ -453,7 +458,8 @@ def test_keeping_is_whole_or_not_at_all_and_mends_itself(stores, monkeypatch, co
     monkeypatch.undo()
     monkeypatch.setattr(store, "ROOT", stores[0].parents[1])
     monkeypatch.setattr(keeping, "is_known", lambda commit, known={}: True)
-    assert keeping.keep() == (6, Counter()) == keeping.keep()
+    first, second = keeping.keep(), keeping.keep()
+    assert first == second and len(first[0]) == 6 and first[1] == Counter()
     half = next(store.files(stores[1]))
     half.write_text(half.read_text()[:50])
     with pytest.raises(BadInput, match="damaged"):
@@ -562,15 +568,324 @@ def test_verifying_compares_and_says_when_the_threads_differ(lab, stores, commit
     assert row["difference"] == pytest.approx(row["now"] - 12.5) and "threads 9, here" in row["note"]
 
 
+# What is kept
+
+
+def told(kind="tune", /, task="position", method="lora", profile="quick", counts=None, **settings):
+    """A record of this machine that says what one of a study would."""
+    data = "embedded" if counts is None else "a folder"
+    about = {"profile": profile, "recipe": profile, "data": data} | ({} if counts is None else {"split": {"counts": counts}})
+    settings = {"method": method, "task": task, "seed": 0, "train_size": counts[0] if counts else 800} | settings
+    return records.recorded(kind, settings, lambda: {"test": 50.0, "val": 50.0}, weights="0123456789ab", about=about)
+
+
+def refusals(**asked):
+    places, refused = keepable.keep(**asked)
+    return len(places), "; ".join(refused)
+
+
+def test_keep_takes_the_projects_own_tasks_alone(stores, committed):
+    for task, counts in (("position", None), ("scenes_shape", None), ("cub_200_2011", [5394, 600, 5794])):
+        told(
+            "segment" if task.startswith("scenes") else "tune",
+            task,
+            profile="paper",
+            train_size=counts[0] if counts else 400,
+            counts=counts,
+        )
+    told(task="holidays", counts=[60, 10, 20])
+    told("drawings", "family")
+    assert refusals() == (
+        3,
+        "'family' is no task of the project's manifests (--any-data keeps it); 'holidays' is no task of "
+        "the project's manifests (--any-data keeps it)",
+    )
+    assert refusals(any_data=True) == (5, "")
+
+
+@pytest.mark.parametrize(
+    ("task", "counts", "why"),
+    [
+        (
+            "cub_200_2011",
+            [60, 10, 20],
+            "cub_200_2011 has 60/10/20 images, its manifest says 5394/600/5794 (--any-data keeps it)",
+        ),
+        ("gtsrb", [800, 200, 1720], "gtsrb has 800/200/1720 images, its manifest says 39209/-/12630 (--any-data keeps it)"),
+        ("gtsrb", [39209, 0, 12630], ""),
+        ("gtsrb", [35289, 3920, 12630], ""),  # val was held out of train
+        (
+            "position",
+            [60, 10, 20],
+            "position has 60/10/20 images, its manifest says up to 6400 to train on (--any-data keeps it)",
+        ),
+    ],
+)
+def test_a_data_set_is_kept_with_its_manifests_numbers_of_images_alone(stores, committed, task, counts, why):
+    told(task=task, profile="paper", counts=counts)
+    assert refusals() == (int(not why), why)
+
+
+def test_photograph_sets_of_profile_real_are_kept_as_they_are_kept_already(stores, committed):
+    told(task="ucmerced", profile="real", counts=[800, 200, 630])
+    assert refusals() == (1, "")
+    told(task="ucmerced", profile="real", counts=[60, 10, 20], method="bias")
+    told(task="cub_200_2011", profile="real", counts=[60, 10, 20])
+    told(task="ucmerced", profile="quick", counts=[800, 200, 630], method="vpt-deep")
+    count, why = refusals()
+    assert count == 1 and "ucmerced has 60/10/20 images, the kept runs have 800/200/630" in why
+    assert "cub_200_2011 has 60/10/20 images, its manifest says 5394/600/5794" in why and "'ucmerced' is no task" in why
+
+
+def test_all_that_the_project_keeps_may_be_kept():
+    manifests, kept = keepable.Manifests(), store.stores()[1]
+    every = [store.read_record(path) for path in store.files(kept)]
+    assert len(every) > 3000 and {record.kind for record in every} <= keepable.KINDS
+    assert not [record.id for record in every if keepable.of_other_kind(record) or manifests.other_data(record)]
+
+
+def test_a_kind_that_the_book_does_not_ask_for_is_kept_by_its_name_alone(stores, committed):
+    make(), told()
+    assert refusals() == (1, "no part of the book asks for kind 'kind' (--kind kind keeps it)")
+    assert refusals(kind="kind") == (1, "")
+
+
+def test_kinds_that_code_writes_are_those_that_may_be_kept():
+    files = [*source.PACKAGE.rglob("*.py"), *source.NOTEBOOKS.glob("*.py")]
+    words = [re.findall(r'(?:recorded|measured)\(\s*"([\w-]+)"', path.read_text(encoding="utf-8")) for path in files]
+    assert {word for found in words for word in found} == keepable.KINDS
+
+
+def test_keep_narrowed_and_tried(lab, stores, committed, capsys):
+    told(), told(task="letters"), told(method="bias"), told("cost")
+    assert main(["keep", "--kind", "tune", "--method", "lora", "--task", "position", "--dry-run"]) == 0
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 1 and "tune/lora/position" in said.out and "1 records would be kept" in said.err
+    assert not list(store.files(stores[1]))
+    assert main(["keep", "--method", "lora"]) == 0 and "3 records are kept" in capsys.readouterr().out
+    assert (
+        main(["keep", "--method", "bias", "--task", "letters"]) == 2
+        and "no record of this machine fits" in capsys.readouterr().err
+    )
+    for words, there in (
+        (["--method", "lorra"], "'lora'"),
+        (["--task", "nosuch"], "letters"),
+        (["--study", "benchmrk"], "benchmark"),
+    ):
+        assert main(["keep", *words]) == 2
+        error = capsys.readouterr().err
+        assert there in error and error.count("\n") == 1
+
+
+def test_keep_takes_the_runs_of_a_study(stores, committed):
+    lab = Lab(LabSettings())
+    run = Run("vit_micro_patch4_24", "position", "bias")
+    about = {"weights": lab.backbone(run.backbone).fingerprint, "about": lab.about(run)}
+    settings = run_settings(**{name: lab.prepare(run)[name] for name in ("model", "task", "recipe", "seed", "prepared_on")})
+
+    def as_run(**changes):
+        return records.recorded("tune", settings | changes, lambda: {"test": 1.0, "val": 1.0}, **about)
+
+    as_run(), as_run(seed=1), as_run(recipe=replace(settings["recipe"], learning_rate=0.9))  # and one of its search
+    as_run(train_size=80), as_run(recipe=replace(settings["recipe"], epochs=1)), as_run(method="lora")
+    assert refusals(study="benchmark") == (3, "") and refusals(study="sizes") == (0, "")
+
+
 # The list
+
+
+@pytest.fixture
+def listed(stores, monkeypatch):
+    """Records of two methods and kinds, and an index that believes in files of this very moment."""
+    monkeypatch.setattr(index, "YOUNG", 0)
+    monkeypatch.setitem(index.SEEN, "tree", index.state_of_sources())
+    (
+        told(),
+        told(seed=1),
+        told(task="letters", method="linear-probe", recipe={"head_rate": 0.5, "epochs": 3}),
+        told("cost", seed=None),
+    )
+    return stores
+
+
+def opened(monkeypatch):
+    """The records that are read from now on."""
+    seen, read = [], store.read_record
+    monkeypatch.setattr(store, "read_record", lambda path: seen.append(path) or read(path))
+    return seen
 
 
 def test_records_are_listed_filtered_and_counted(lab, stores):
     new, plain = lab.do(SMALL), lab.do(replace(SMALL, seed=2))
     keep_as(outdated(plain), stores)
     frame = listing.table("tune")
-    assert list(frame.columns) == list(listing.COLUMNS) and len(frame) == 3
-    assert listing.counts(frame) == {"tune": (2, 3)}
+    assert list(frame.columns)[: len(listing.COLUMNS)] == list(listing.COLUMNS) and len(frame) == 3
+    assert listing.counts(frame) == {"tune": {"every": 3, "current": 2, "carried": 0, "other": 0}}
     assert list(listing.table(outdated=True).store) == ["kept"]
-    assert set(listing.table("tune", task="position").id) >= {new.id} and not len(listing.table(task="nosuch"))
+    assert set(listing.table("tune", task="position").id) >= {new.id}
     assert frame.rate.iloc[0] == new.settings["recipe"]["head_rate"]
+    for name, value in (("seed", 2), ("profile", "quick"), ("recipe", "quick"), ("store", "kept"), ("backbone", NANO)):
+        assert len(vp.runs("tune", **{name: value})) == len(frame[frame[name] == value]) > 0
+    assert list(vp.runs(version="torch=" + index.minor(new.versions["torch"])).id) == list(vp.runs().id)
+
+
+def test_a_csv_has_every_setting_and_the_screen_few(listed, capsys):
+    assert main(["runs", "--format", "csv"]) == 0
+    frame = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    own = [name for name in frame if name.startswith("settings.")]
+    assert own == ["settings.recipe.epochs", "settings.recipe.head_rate", "settings.train_size"] == sorted(own)
+    assert list(frame.columns[: len(listing.COLUMNS)]) == list(listing.COLUMNS)
+    assert frame["settings.recipe.epochs"].dropna().tolist() == [3] and list(vp.runs().columns) == list(frame.columns)
+    assert main(["runs"]) == 0
+    assert "settings" not in capsys.readouterr().out
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("words", "there"),
+    [
+        (["--kind", "tunes"], "Did you mean 'tune'? Allowed: cost, tune."),
+        (["--method", "lorra"], "Allowed: linear-probe, lora."),
+        (["--task", "nosuch"], "Allowed: letters, position."),
+        (["--backbone", "x"], "no record here has a backbone"),
+        (["--seed", "7"], "Allowed: 0, 1."),
+        (["--profile", "papers"], "Allowed: quick."),
+        (["--recipe", "spt"], "Allowed: quick."),
+        (["--store", "there"], "Allowed: here."),
+        (["--version", "torch=1.0"], "torch="),
+        (["--paper", "app"], "Did you mean 'ap'"),
+        (["--study", "benchmrk"], "Did you mean 'benchmark'"),
+    ],
+)
+def test_an_unknown_value_of_a_filter_names_what_there_is(listed, capsys, words, there):
+    assert main(["runs", *words]) == 2
+    error = capsys.readouterr().err
+    assert there in error and error.count("\n") == 1
+
+
+def test_a_paper_and_a_study_have_their_runs(monkeypatch):
+    every = [entry for entry in index.entries("tune") if entry["store"] == "kept"]
+    asked = {"benchmark": matching.of_study("benchmark"), "real": matching.of_study("real"), "spt": matching.of_paper("spt")}
+    found = {name: [entry for entry in every if fits(entry)] for name, fits in asked.items()}
+    assert {entry["about"]["profile"] for entry in found["real"]} == {"real"} and len(found["real"]) > 400
+    assert {entry["settings"]["task"] for entry in found["benchmark"]} == {"flowers", "position", "letters", "texture"}
+    assert {entry["settings"]["method"] for entry in found["spt"]} >= {"spt-deep", "vpt-deep"}
+    assert not any(matching.of_paper("shallowvit")(entry) for entry in every)
+
+
+def test_records_of_other_versions_stay_current_and_are_named(listed, monkeypatch, capsys):
+    here = store.versions()
+    for module in (store, records):
+        monkeypatch.setattr(module, "versions", lambda: here | {"torch": "9.1.0", "timm": here["timm"] + ".post1"})
+    new, made = told(seed=2), f"torch {index.minor(here['torch'])}"
+    frame = vp.runs("tune")
+    assert frame.current.all() and sorted(frame.other_versions) == ["", made, made, made]
+    assert list(vp.runs(version="other").kind) == ["cost", *3 * ["tune"]] and list(vp.runs(version="torch=9.1").id) == [new.id]
+    assert main(["runs", "--kind", "tune"]) == 0
+    said = capsys.readouterr()
+    assert made in said.out and "tune: 4 of 4 current, 0 carried, 3 of other versions" in said.err
+    old = store.read_record(next(store.files(listed[0], "cost")))
+    assert record_pages.told_of(old)["other_versions"] == made and record_pages.told_of(new)["other_versions"] == ""
+    assert f"Of 4, 3 with {made}; this site was built with torch 9.1" in record_pages.told_versions({made: 3}, 4)
+
+
+# The index of the list
+
+
+def test_a_second_list_opens_no_record_and_says_the_same(listed, monkeypatch):
+    first = vp.runs()
+    seen = opened(monkeypatch)
+    assert index.file().parent == listed[0].parent and vp.runs().equals(first) and not seen
+
+
+def test_a_changed_record_or_list_of_code_is_read_again(listed, monkeypatch):
+    assert vp.runs().current.all()
+    path = next(store.files(listed[0], "cost"))
+    old, times = store.read_record(path), path.stat()
+    changed = replace(old, values={"test": 7.0}, id="")
+    path.write_text(store.as_text(store.with_id(changed)))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # a file's time alone would not tell
+    seen = opened(monkeypatch)
+    assert list(vp.runs("cost").test) == [7.0] and seen == [path]
+    (listed[0] / "code" / f"{old.code}.json").write_text('{"edited": "by hand"}')
+    assert not vp.runs("cost").current.any()
+    path.unlink()
+    assert "cost" not in set(vp.runs().kind)
+    path.write_text("{")
+    with pytest.raises(BadInput, match="damaged"):
+        vp.runs()
+
+
+def test_changed_code_makes_the_index_worthless(listed, monkeypatch):
+    vp.runs()
+    monkeypatch.setattr(index, "state_of_sources", lambda: "another tree")
+    seen = opened(monkeypatch)
+    assert len(vp.runs()) == len(seen) == 4
+
+
+@pytest.mark.parametrize("spoil", ["cut", "edited", "gone", "a folder"])
+def test_a_damaged_or_unwritable_index_changes_no_list(listed, monkeypatch, spoil):
+    first, file = vp.runs(), index.file()
+    text = file.read_text()
+    file.unlink()
+    if spoil == "a folder":
+        file.mkdir()
+    elif spoil != "gone":
+        file.write_text(text[:-40] if spoil == "cut" else text.replace('"test":50.0', '"test":51.0'))
+    assert vp.runs().equals(first)
+
+
+# Verifying
+
+
+@pytest.fixture
+def three(lab, stores, committed):
+    """Kept runs of today's code: of this machine, of another torch, and carried to newer code; no test accuracy is right."""
+    runs = [replace(SMALL, seed=seed) for seed in range(3)]
+    changes = [{}, {"versions": {**store.versions(), "torch": "1.0.0"}}, {"carried": {"from": "0123456789ab"}}]
+    made = []
+    for run, change in zip(runs, changes, strict=True):
+        record = lab.do(run)
+        path_of(record, stores[0]).unlink()
+        made.append(store.with_id(replace(record, values={**record.values, "test": record.values["test"] + 9}, **change)))
+        units = store.read_code(stores[0] / "code" / f"{record.code}.json")
+        store.write_whole(stores[1] / "code" / f"{record.code}.json", store.code_text(units))
+        store.write_whole(path_of(made[-1], stores[1]), store.as_text(made[-1]))
+    return made
+
+
+def test_verifying_begins_with_carried_records_and_those_of_other_versions(three):
+    plain, other, carried = three
+    for seed in range(3):
+        assert next(renewing.verify(1, seed))["record"] == carried.id
+    rows = list(renewing.verify(3))
+    assert [row["record"] for row in rows] == [carried.id, other.id, plain.id]
+    assert "torch 1.0.0, here" in rows[1]["note"] and rows[0]["note"] == ""
+
+
+def test_verifying_shows_rows_as_they_come_and_fails_above_the_tolerance(three, monkeypatch, capsys):
+    told_so_far, fit = [], renewing.fit
+
+    def watched(**ready):
+        told_so_far.append(capsys.readouterr().out.count("\n"))
+        return fit(**ready)
+
+    monkeypatch.setattr(renewing, "fit", watched)
+    assert main(["verify", "2"]) == 1
+    assert told_so_far == [1, 1]  # the head, then the first row
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 1 and "is off by 9 points, more than --tolerance 1" in said.err.splitlines()[-1]
+    assert main(["verify", "1", "--tolerance", "9.5"]) == 0 and "largest difference of 1: 9 points" in capsys.readouterr().err
+
+
+def test_another_machine_is_told_by_what_may_change_digits(stores):
+    record = make()
+    there = {"cpu": "another", "threads": 9, "gpu": ""}
+    other = replace(record, hardware=there, versions={**record.versions, "torchvision": "0.1", "python": "3.9.0"})
+    assert [part.split()[0] for part in renewing.other_machine(other).split("; ")] == [
+        "cpu",
+        "threads",
+        "torchvision",
+        "python",
+    ]
+    assert renewing.other_machine(record) == ""

@@ -26,6 +26,7 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "load_task": "data.tasks",
     "make_task": "data.datasets",
     "predict": "training.prediction",
+    "runs": "studies.runs",
     "tune": "training.loop",
 }
 RENAMED = {"fit": "fit_model"}

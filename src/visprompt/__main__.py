@@ -43,14 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command that was read and return its exit status."""
+    """Run the command that was read and return its exit status, 0 where it gives none."""
     try:
-        args.run(args)
+        return args.run(args) or 0
     except BadInput as error:
         return say(str(error), 2)
     except KeyboardInterrupt:
         return say("stopped; finished runs are kept, and the same command goes on from there.", 130)
-    return 0
 
 
 def discard(*streams: io.TextIOWrapper) -> None:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from .. import manifests, papers, paths
 from .. import records as run_records
 from ..errors import BadInput, choose
+from ..records.index import COMPARED
 from ..studies import plan
 from ..studies.statistics import Cell
 from ..words import EVIDENCE, NOT_RUN
@@ -165,7 +166,7 @@ class Page:
 
 
 def with_age(how: str, records: Sequence[run_records.Record]) -> str:
-    """How numbers came about; how many of their records are of older code or of other versions of torch or timm.
+    """How numbers came about; how many of their records are of older code or of other versions of torch, torchvision or timm.
 
     The page on rerunning says what older code means.
     """
@@ -178,7 +179,7 @@ def with_age(how: str, records: Sequence[run_records.Record]) -> str:
         samples = " and ".join(sorted({f"{part['sample']} at commit {part['commit']}" for part in carried}))
         how = f"{how} {len(carried)} of {len(records)} records were carried to newer code (sample run again: {samples})."
     others, made = [], set()
-    for name in ("torch", "timm"):
+    for name in [name for name in COMPARED if name in run_records.versions()]:
         installed = public(run_records.versions()[name])
         found = {record.id: public(record.versions.get(name, installed)) for record in records}
         found = {id: version for id, version in found.items() if version != installed}

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 
 from ..errors import BadInput, CannotWrite
 from ..progress import log, progress
-from . import source, store, watch
+from . import lists, source, store, watch
 from .merging import difference, disagreement
 from .store import (
     Record,
@@ -126,7 +126,7 @@ def made_with(record: Record, compute: Callable) -> bool:
     code = getattr(getattr(compute, "func", compute), "__code__", None)
     watched = code is not None and (watch.is_ours(code) or watch.is_a_users(code, compute.__module__))
     own = watch.unit_of(code) if watched else None
-    return own is None or watch.said_by(*own) in store.hashes(record.code)
+    return own is None or watch.said_by(*own) in map(lists.bare, store.units_of(record).values())
 
 
 def key_of(kind: str, settings: Mapping, data: str = "", weights: str = "") -> str:

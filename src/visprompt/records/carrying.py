@@ -82,12 +82,12 @@ def carry(pairs: Sequence[Pair], seed: int | None = None) -> Carried:
     for kind, number in found.sample.items():
         if kind in found.differ:
             continue
-        same = [(units_of(old), units_of(new)) for old, new in pairs if old.kind == kind]
+        same = [(store.units_of(old), store.units_of(new)) for old, new in pairs if old.kind == kind]
         for old, new in pairs:
             if old.kind == kind:
                 keep_record(new)
         for record in [r for r in outdated() if r.kind == kind]:
-            units = translated(units_of(record), same)
+            units = translated(store.units_of(record), same)
             mark = {"from": record.carried.get("from", record.code), "commit": store.commit()}
             mark |= {"sample": number, "seed": seed, "date": date.today().isoformat()}
             kept = store.stores()[1]
@@ -106,19 +106,6 @@ def about(record: Record) -> str:
     return " ".join(str(s[name]) for name in ("method", "task", "backbone", "seed") if s.get(name) is not None) or record.kind
 
 
-def units_of(record: Record) -> dict[str, str]:
-    """The units that a record names.
-
-    Raises:
-        BadInput: its list is nowhere.
-    """
-    for folder in store.stores():
-        units = store.read_code(folder / "code" / f"{record.code}.json")
-        if units is not None:
-            return units
-    raise BadInput(f"the list of code of record {record.id} is missing; run it again.")
-
-
 def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict[str, str]:
     """What a run of which these units were seen then would use of today's code.
 
@@ -128,9 +115,9 @@ def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict
     Args:
         same: lists, then and now, of the runs of the sample.
     """
-    now = {place: bare(said) for _, new in same for place, said in new.items()}
+    now = {place: lists.bare(said) for _, new in same for place, said in new.items()}
     kept = {place: today(place, said) for place, said in units.items()}
-    changed = {place for place, said in units.items() if kept[place] != bare(said)}
+    changed = {place for place, said in units.items() if kept[place] != lists.bare(said)}
     kept = {place: said for place, said in kept.items() if said is not None}
     pairs = [(changed_in(old, new), new.keys() - old.keys()) for old, new in same]
     for place in now.keys() - kept.keys():
@@ -143,14 +130,9 @@ def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict
     return lists.as_list(kept)
 
 
-def bare(said: str) -> str:
-    """A hash of a list without its marks."""
-    return said.rstrip("~").partition("*")[0]
-
-
 def changed_in(old: dict[str, str], new: dict[str, str]) -> set[str]:
     """The units of a list then that the list now has otherwise or not at all."""
-    return {place for place, said in old.items() if bare(new.get(place, "")) != bare(said)}
+    return {place for place, said in old.items() if lists.bare(new.get(place, "")) != lists.bare(said)}
 
 
 def today(place: str, said: str) -> str | None:
@@ -161,4 +143,4 @@ def today(place: str, said: str) -> str | None:
     at = source.module(name)
     if at is not None and unit in at.units:
         return source.hash_of(at, unit)
-    return bare(said) if lists.stands({place: said}) else None
+    return lists.bare(said) if lists.stands({place: said}) else None

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import BadInput
@@ -49,33 +50,50 @@ def keep_record(record: Record) -> Path:
     return target
 
 
-def keep(kind: str | None = None) -> tuple[int, Counter]:
-    """Keep this machine's records. Returns how many, and how many were not, by reason.
+def keep(
+    kind: str | None = None,
+    *,
+    asked: Callable[[Record], bool] = lambda record: True,
+    foreign: Callable[[Record], str] = lambda record: "",
+    dry_run: bool = False,
+) -> tuple[list[Path], Counter]:
+    """Keep this machine's records.
+
+    Args:
+        kind: only records of this kind.
+        asked: of them only those that this holds for.
+        foreign: why a record is none of the project's, beside `why_not`; "" where it is.
+        dry_run: nothing is written.
+
+    Returns:
+        The places of those that are kept, in the kept store, and how many were not, by reason.
 
     Raises:
         BadInput: no record is of that kind.
     """
     here, kept = store.stores()
-    for folder in (here, kept):
-        store.sweep_parts(folder)
     kinds = sorted({path.relative_to(here).parts[0] for path in store.files(here)})
     if kind is not None and kind not in kinds:
         raise BadInput(f"there is no record of kind {kind!r} in {here}; there are: {', '.join(kinds) or 'none at all'}.")
-    count, refused = 0, Counter()
+    if not dry_run:
+        for folder in (here, kept):
+            store.sweep_parts(folder)
+    places, refused = [], Counter()
     for path in store.files(here, kind or "*"):
         try:
             record = store.read_record(path)
         except BadInput:
             refused["damaged"] += 1
             continue
-        why = why_not(record)
-        if why:
+        if not asked(record):
+            continue
+        if why := why_not(record) or foreign(record):
             refused[why] += 1
         else:
-            keep_record(record)
-            count += 1
-    drop_unused_code(kept)
-    return count, refused
+            places.append(kept / store.place(record.kind, record.settings, record.key) if dry_run else keep_record(record))
+    if not dry_run:
+        drop_unused_code(kept)
+    return places, refused
 
 
 def drop_unused_code(folder: Path) -> None:

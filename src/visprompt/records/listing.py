@@ -1,46 +1,110 @@
 """The records as a table, for people and for programs."""
 
+from collections.abc import Callable
+from itertools import compress
+
 import pandas as pd
 
-from .. import records
+from ..errors import BadInput, choose
+from . import index, store
 
-COLUMNS = ("kind", "method", "task", "backbone", "seed", "rate", "test", "val", "current", "store", "date", "id")
+SCORES = ("rate", "test", "val")
+OF_SETTINGS = ("method", "task", "backbone", "seed")
+COLUMNS = ("kind", *OF_SETTINGS, *SCORES, "current", "other_versions", "store", "date", "id")  # on the screen
+MORE = ("key", "carried", "status", "profile", "recipe", "weights", "data", "commit", "seconds", *index.COMPARED, "python")
+OTHER = "other"
 
 
-def table(kind: str | None = None, *, outdated: bool = False, **wanted: str | None) -> pd.DataFrame:
-    """One row a record, this machine's and the kept ones, with COLUMNS; what a kind does not have is empty.
+def table(
+    kind: str | None = None,
+    *,
+    outdated: bool = False,
+    version: str | None = None,
+    fits: Callable[[dict], bool] | None = None,
+    **wanted: str | int | None,
+) -> pd.DataFrame:
+    """One row a record, this machine's and the kept ones: COLUMNS, MORE, then every other setting.
+
+    Settings are flattened (`settings.recipe.epochs`; a list is its JSON), in the order of their names; those that no
+    row has are left out, and what a record does not have is empty.
 
     Args:
         kind: one kind of record.
         outdated: only those that other code made.
-        wanted: columns and the value each must have; None for any.
+        version: "other" for those of another major or minor version of torch, torchvision or timm than is installed, or
+            a version such as "torch=2.15".
+        fits: what else an entry of `index.entries` must be.
+        wanted: columns of COLUMNS or MORE and the value each must have; None for any.
+
+    Raises:
+        BadInput: an unknown column, or no record has that kind, value or version; the message names those that there are.
     """
-    rows = []
-    for name, store in zip(("here", "kept"), records.stores(), strict=True):
-        for path in records.store.files(store, kind or "*"):
-            record = records.read_record(path)
-            s, v = record.settings, record.values
-            rate = "head_rate" if s.get("method") == "linear-probe" else "learning_rate"
-            rows.append(
-                {
-                    **{column: s.get(column) for column in ("method", "task", "backbone", "seed")},
-                    "kind": record.kind,
-                    "rate": s.get("recipe", {}).get(rate),
-                    "test": v.get("test"),
-                    "val": v.get("val"),
-                    "current": records.is_current(record),
-                    "store": name,
-                    "date": record.date,
-                    "id": record.id,
-                }
-            )
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    for column, value in wanted.items():
+    for name in wanted:
+        choose("filter of records", name, (*COLUMNS, *MORE))
+    if kind is not None:
+        choose("kind", kind, {path.relative_to(s).parts[0] for s in store.stores() for path in store.files(s)})
+    entries = list(index.entries(kind))
+    rows = [row_of(entry) for entry in entries]
+    kept = [True] * len(rows)
+    for name, value in wanted.items():
         if value is not None:
-            frame = frame[frame[column] == value]
-    return frame[~frame.current.astype(bool)] if outdated else frame
+            choose_of(name, str(value), [str(row[name]) for row in rows if row[name] not in (None, "")])
+            kept = [ok and str(row[name]) == str(value) for ok, row in zip(kept, rows, strict=True)]
+    if version is not None:
+        made = [versions_of(entry) for entry in entries]
+        choose_of("version", version, [OTHER, *(name for names in made for name in names)])
+        kept = [ok and version in names for ok, names in zip(kept, made, strict=True)]
+    if fits is not None:
+        kept = [ok and fits(entry) for ok, entry in zip(kept, entries, strict=True)]
+    kept = [ok and not (outdated and row["current"]) for ok, row in zip(kept, rows, strict=True)]
+    return framed(list(compress(rows, kept)), [entry["settings"] for entry in compress(entries, kept)])
 
 
-def counts(frame: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    """Kind -> how many of its records are current, and how many there are."""
-    return {kind: (int(part.current.sum()), len(part)) for kind, part in frame.groupby("kind")}
+def row_of(entry: dict) -> dict:
+    """A record as a row of `table`."""
+    settings, about = entry["settings"], entry["about"]
+    rate = "head_rate" if settings.get("method") == "linear-probe" else "learning_rate"
+    return {
+        **{column: settings.get(column) for column in OF_SETTINGS},
+        **{name: entry[name] for name in ("kind", "test", "val", "current", "store", "date", "id", "key", "carried", "status")},
+        **{name: entry[name] for name in ("weights", "data", "commit", "seconds")},
+        **{name: entry["versions"].get(name) for name in (*index.COMPARED, "python")},
+        "rate": settings.get(f"recipe.{rate}"),
+        "profile": about.get("profile"),
+        "recipe": about.get("recipe"),
+        "other_versions": index.other_versions(entry["versions"]),
+    }
+
+
+def framed(rows: list[dict], settings: list[dict]) -> pd.DataFrame:
+    """Rows and the settings of each as a frame with the columns in the order that `table` says."""
+    had = {name for each in settings for name, value in each.items() if value is not None}
+    names, first = sorted(had - {*OF_SETTINGS}), (*COLUMNS, *MORE)
+    cells = [[*map(row.get, first), *map(each.get, names)] for row, each in zip(rows, settings, strict=True)]
+    frame = pd.DataFrame(cells, columns=[*first, *(f"settings.{name}" for name in names)], dtype=object)
+    for name, kind in {**dict.fromkeys((*SCORES, "seconds"), float), "current": bool, "carried": bool}.items():
+        frame[name] = frame[name].astype(kind)
+    return frame
+
+
+def versions_of(entry: dict) -> list[str]:
+    """What `version` may be for a record to be listed."""
+    made = [f"{name}={index.minor(version)}" for name, version in entry["versions"].items()]
+    return [*([OTHER] if index.other_versions(entry["versions"]) else []), *made]
+
+
+def choose_of(name: str, value: str, there: list[str]) -> None:
+    """That some record has a value.
+
+    Raises:
+        BadInput: none has; the message names those that there are.
+    """
+    if not there:
+        raise BadInput(f"no record here has a {name}; leave out that filter, or see: visprompt runs.")
+    choose(name, value, dict.fromkeys(there))
+
+
+def counts(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Kind -> how many records there are, and how many are current, carried to newer code, and of other versions."""
+    told = frame[["kind", "current", "carried"]].assign(every=1, other=frame.other_versions != "")
+    return told.groupby("kind").sum().astype(int).to_dict("index")

@@ -52,7 +52,7 @@ def attributes(at: source.Module, kind: str, whole: bool = False) -> list[tuple[
 
 def as_list(found: dict[str, str]) -> dict[str, str]:
     """Units as a record lists them: with how often each is said, and which tell nothing by their names; see `stands`."""
-    found = {place: said.rstrip("~").partition("*")[0] for place, said in sorted(found.items())}
+    found = {place: bare(said) for place, said in sorted(found.items())}
     for place, said in found.items():
         if place.split(":")[0] in source.paths() and (times := source.often(place.split(":")[1], said)) > 1:
             found[place] = f"{said}*{times}"
@@ -118,7 +118,7 @@ def said_of(units: dict[str, str]) -> dict[str, set[str]]:
     """Name of a unit -> the hashes under that name in a list of units."""
     known: dict[str, set[str]] = {}
     for place, value in units.items():
-        known.setdefault(place.split(":", 1)[1], set()).add(value.rstrip("~").partition("*")[0])
+        known.setdefault(place.split(":", 1)[1], set()).add(bare(value))
     return known
 
 
@@ -138,3 +138,8 @@ def means_the_same(place: str, known: dict[str, set[str]]) -> bool:
         if original in known and source.hash_of(there, original) not in known[original]:
             return False
     return True
+
+
+def bare(said: str) -> str:
+    """A hash of a list without its marks."""
+    return said.rstrip("~").partition("*")[0]

@@ -270,13 +270,10 @@ def code_stands(path: Path, changed: int) -> bool:
     return units is not None and lists.stands(units)
 
 
-def hashes(code: str) -> set[str]:
-    """What each unit of a list says."""
-    for store in stores():
-        units = read_code(store / "code" / f"{code}.json")
-        if units is not None:
-            return {said.rstrip("~").partition("*")[0] for said in units.values()}
-    return set()
+def units_of(record: Record) -> dict[str, str]:
+    """The units that a record names; none where its list is missing."""
+    found = (read_code(store / "code" / f"{record.code}.json") for store in stores())
+    return next((units for units in found if units is not None), {})
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 import html
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from string import Template
@@ -9,6 +10,7 @@ from string import Template
 from .. import papers, records
 from ..pages import judging
 from ..records import test_images
+from ..records.index import COMPARED, minor, other_versions
 from .tables import code, printed_name
 
 MOST = 500  # numbers of one value that the page of a record shows
@@ -27,7 +29,7 @@ PAGE = Template(
 <main>
 <h1>Records of $name</h1>
 $warning<p>$count behind the tables, figures and claims of <a href="$section">$title</a>, made by profile $profile at commit
-$commit. <noscript>Scripts are off, so they are here only in the source of this page, as JSON.</noscript></p>
+$commit.$others <noscript>Scripts are off, so they are here only in the source of this page, as JSON.</noscript></p>
 </main>
 <script type="application/json" id="bundle">$bundle</script>
 </body>
@@ -46,6 +48,7 @@ def record_page(artifact: str, bundle: dict) -> str:
         section=html.escape(f"../notebooks/{bundle['notebook']}.html#{artifact}"),
         profile=html.escape(bundle["profile"]),
         commit=code(str(bundle["commit"])),
+        others=html.escape(told_versions(bundle.get("other_versions", {}), count)),
         warning=f"{judging.warning()}\n" if bundle["profile"] == "rehearsal" else "",
         bundle=json.dumps(bundle, separators=(",", ":")).replace("<", r"\u003c"),
     )
@@ -81,6 +84,7 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
         if claim.artifact == artifact
     }
     wanted = [id for part in (*entry["shows"], *judged.values()) for id in part["records"]]
+    told = [told_of(found[id]) for id in dict.fromkeys(wanted)]
     return {
         "artifact": {"id": artifact, **papers.artifact(artifact).to_dict()},
         "profile": results["profile"],
@@ -88,14 +92,27 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
         "result": entry,
         "claims": judged,
         "notebook": entry["notebook"],
-        "records": [told_of(found[id]) for id in dict.fromkeys(wanted)],
+        "records": told,
+        "other_versions": Counter(record["other_versions"] for record in told if record["other_versions"]),
     }
 
 
 def told_of(record: records.Record) -> dict:
-    """All that a record says but for its longest lists, and whether it is by today's code."""
+    """All that a record says but for its longest lists, whether it is by today's code, and of which other versions."""
     values = {name: counted(value) for name, value in record.values.items() if name != test_images.NAME}
-    return {**asdict(record), "values": values, "current": records.is_current(record)}
+    others = other_versions(record.versions)
+    return {**asdict(record), "values": values, "current": records.is_current(record), "other_versions": others}
+
+
+def told_versions(found: dict[str, int], count: int) -> str:
+    """How many of the records were made with other versions of torch, torchvision or timm than this site; "" where none.
+
+    Args:
+        found: the versions -> number of records.
+    """
+    here = ", ".join(f"{name} {minor(records.versions()[name])}" for name in COMPARED)
+    made = ", ".join(f"{number} with {versions}" for versions, number in found.items())
+    return f" Of {count}, {made}; this site was built with {here}." if found else ""
 
 
 def counted(value):

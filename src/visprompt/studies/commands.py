@@ -1,8 +1,10 @@
-"""Runs on the command line: planned, done, listed, kept, made again."""
+"""Runs on the command line: planned and done."""
 
 import sys
 
 from ..errors import BadInput
+from .record_commands import COMMANDS as OF_RECORDS
+from .record_commands import FILES, FOLDER, FORMAT
 
 
 def bench(args) -> None:
@@ -123,69 +125,6 @@ def rates(args) -> None:
     print(f"    {args.method}: {{{rate_name(args.method)}: {max(accuracies, key=accuracies.get)}}}")
 
 
-def keep(args) -> None:
-    """Copy this machine's records to book/records, so that they can be committed."""
-    from ..records.keeping import keep
-
-    count, refused = keep(args.kind)
-    print(f"{count} records are kept")
-    for why, number in refused.items():
-        print(f"{number} are not: {why}", file=sys.stderr)
-    if refused and not count:
-        raise BadInput("no record was kept.")
-
-
-def merge(args) -> None:
-    """Add the records of another machine's build/records to this one's; a run that both have must agree."""
-    from pathlib import Path
-
-    from ..records.merging import merge
-
-    found = merge(Path(args.folder))
-    print(f"{found.added} records are added, {found.there} were here already")
-    for line in found.refused:
-        print(line, file=sys.stderr)
-    if found.refused:
-        raise BadInput(f"{len(found.refused)} records are refused; see above.")
-
-
-def renew(args) -> None:
-    """Run kept records of a kind again that older code made; --part 1/2 and 2/2 side by side."""
-    from .lab import files_of
-    from .renewing import renew
-
-    print(f"{renew(args.kind, args.part, files_of(args.weights), args.data_dir)} records of kind {args.kind} renewed")
-
-
-def runs(args) -> None:
-    """The records that there are, as a table; --format csv or json for programs."""
-    from ..records.listing import counts, table
-
-    frame = table(args.kind, method=args.method, task=args.task, backbone=args.backbone, outdated=args.outdated)
-    if args.format == "csv":
-        frame.to_csv(sys.stdout, index=False)
-    elif args.format == "json":
-        print(frame.to_json(orient="records", indent=1))
-    elif len(frame):
-        print(frame.to_string(index=False))
-    for kind, (current, every) in counts(frame).items():
-        print(f"{kind}: {current} of {every} current", file=sys.stderr)
-    if not len(frame):
-        raise BadInput("no record fits; leave out a filter, or see: visprompt runs.")
-
-
-def verify(args) -> None:
-    """Run a random few of the kept records of training again and say how far they are off."""
-    import pandas as pd
-
-    from .lab import files_of
-    from .renewing import verify
-
-    rows = verify(args.count, args.seed, files_of(args.weights), args.data_dir)
-    print(pd.DataFrame(rows).to_string(index=False))
-    print(f"largest difference: {max(abs(row['difference']) for row in rows):g} points", file=sys.stderr)
-
-
 def of_artifacts(names: list[str]) -> list[str]:
     """Names of data sets, with all that an artifact's runs need in its place; says which weights they need."""
     from ..papers import artifacts
@@ -205,9 +144,6 @@ def of_artifacts(names: list[str]) -> list[str]:
 PART = ("--part", {"default": "1/1", "help": "2/3 takes the second of every three cells"})
 PROFILE = ("--profile", {"default": "quick"})
 DEVICE = ("--device", {"default": "cpu", "help": "cpu or cuda"})
-FILES = ("--weights", {"nargs": "+", "default": [], "metavar": "NAME=FILE", "help": "weights that have no address"})
-FOLDER = ("--data-dir", {"help": "folder of the tasks that are not embedded"})
-FORMAT = ("--format", {"choices": ["table", "csv", "json"], "default": "table"})
 PRECISION = ("--precision", {"choices": ["float32", "bf16"], "help": "in place of the recipe's"})
 COMMANDS = {  # function -> its options
     bench: [
@@ -268,21 +204,4 @@ COMMANDS = {  # function -> its options
         ("method", {"help": "its slug"}),
         ("--rates", {"nargs": "+", "type": float, "default": [], "help": "those to try; five or, of a new method, seven"}),
     ],
-    keep: [("--kind", {"help": "only records of this kind, such as tune or cost"})],
-    merge: [("folder", {"help": "the other machine's build/records"})],
-    renew: [("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}), FILES, FOLDER],
-    runs: [
-        ("--kind", {"help": "such as tune or cost"}),
-        ("--method", {}),
-        ("--task", {}),
-        ("--backbone", {}),
-        ("--outdated", {"action": "store_true", "help": "only those that other code made"}),
-        FORMAT,
-    ],
-    verify: [
-        ("count", {"type": int, "nargs": "?", "default": 3, "help": "how many (3)"}),
-        ("--seed", {"type": int, "default": 0, "help": "which few"}),
-        FILES,
-        FOLDER,
-    ],
-}
+} | OF_RECORDS

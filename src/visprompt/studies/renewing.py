@@ -1,7 +1,8 @@
 """Records run again with their own settings: kept ones that other code made, and a sample to see that they still hold."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from .. import records
 from ..data.joining import joined
@@ -13,6 +14,7 @@ from ..methods import build_method
 from ..models.backbones import Backbone
 from ..models.loading import load_backbone
 from ..progress import progress
+from ..records import index
 from ..records.keeping import keep_record
 from ..training import as_asked
 from ..training.loop import fit, fit_as_asked, tune
@@ -119,37 +121,50 @@ def renew(kind: str, part: str = "1/1", weights: Mapping[str, str] = {}, data_di
     return done
 
 
-def verify(count: int, seed: int = 0, weights: Mapping[str, str] = {}, data_dir: str | None = None) -> list[dict]:
+def verify(
+    count: int, seed: int = 0, weights: Mapping[str, str] = {}, data_dir: str | None = None
+) -> Iterator[dict[str, str | float]]:
     """Run some current kept records of training again and compare, without leaving records.
 
-    Returns:
-        A row for each: "record", "what", "kept" and "now" (test accuracy, percent), "difference", and "note", where
-        the machine or the versions are others.
+    Records that were carried to newer code come first, since nobody has run them by it; then those of other versions of
+    torch, torchvision or timm than are installed; then the rest. Without `data_dir` only embedded tasks are drawn.
+
+    Yields:
+        A row as each is done: "record", "what", "kept" and "now" (test accuracy, percent), "difference", and "note": what
+        of processor, threads and versions differs between the machine that made the record and this one.
+
+    Raises:
+        BadInput: an impossible count, no record to draw from, or one whose weights or images are not here.
     """
     if count < 1:
         raise BadInput(f"verify reruns 1 record or more, not {count}.")
-    kept = [r for r in records.all_records("tune", of=records.stores()[1:]) if records.is_current(r)]
+    kept = [entry for entry in index.entries("tune") if entry["store"] == "kept" and entry["current"]]
     if not kept:
         raise BadInput("no kept record of kind tune is current; renew some first: visprompt renew tune.")
-    rows = []
-    for record in progress(random.Random(seed).sample(kept, min(count, len(kept))), "verifying"):
+    if data_dir is None:
+        kept = [entry for entry in kept if entry["settings"]["task"] in embedded_tasks()]
+    if not kept:
+        raise BadInput("no current kept record is of an embedded task; give the folder of the others: --data-dir FOLDER.")
+    random.Random(seed).shuffle(kept)
+    kept.sort(key=lambda entry: 0 if entry["carried"] else 1 if index.other_versions(entry["versions"]) else 2)
+    for entry in progress(kept[:count], "verifying"):
+        record = records.read_record(Path(entry["path"]))
         made = ready(record, weights, data_dir)
         now = (fit_as_asked if as_asked.asks(made["recipe"], made["model"]) else fit)(**made)["test"]
-        s, here = record.settings, {**records.hardware(), **records.versions()}
-        other = {**record.hardware, **record.versions}
-        notes = [
-            f"{name} {other[name]}, here {here[name]}"
-            for name in ("cpu", "threads", "torch", "timm")
-            if other.get(name) != here[name]
-        ]
-        rows.append(
-            {
-                "record": record.id,
-                "what": f"{s['method']} on {s['task']}, {s['backbone']}, seed {s['seed']}",
-                "kept": record.values["test"],
-                "now": now,
-                "difference": round(now - record.values["test"], 4),
-                "note": "; ".join(notes),
-            }
-        )
-    return rows
+        s = record.settings
+        yield {
+            "record": record.id,
+            "what": f"{s['method']} on {s['task']}, {s['backbone']}, seed {s['seed']}",
+            "kept": record.values["test"],
+            "now": now,
+            "difference": round(now - record.values["test"], 4),
+            "note": other_machine(record),
+        }
+
+
+def other_machine(record: records.Record) -> str:
+    """What differs between the machine that made a record and this one; "" where nothing does."""
+    there, here = {**record.hardware, **record.versions}, {**records.hardware(), **records.versions()}
+    names = ("cpu", "threads", "torch", "torchvision", "timm", "python")
+    pairs = {name: (str(there.get(name, "unknown")), str(here[name])) for name in names}
+    return "; ".join(f"{name} {made}, here {mine}" for name, (made, mine) in pairs.items() if made != mine)

@@ -1,0 +1,150 @@
+"""What a list of records shows of each, remembered in build/, so that of thousands only new ones are opened.
+
+The index may be deleted at any time. It is believed only while every file that it was made from is the same: the record,
+the list of its code, and all of the package and the notebooks, which say whether a record is current. A record whose run
+read files or variables is looked at each time.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..errors import CannotWrite
+from ..paths import PACKAGE
+from . import lists, source, store
+
+YOUNG = 1.0  # seconds: a file that was changed this short ago may change again without its times showing it
+COMPARED = ("torch", "torchvision", "timm")  # whose other versions a list and the pages of records name
+SEEN: dict[str, str] = {}  # "tree": the state of the sources that this process has parsed
+
+
+def entries(kind: str | None = None) -> Iterator[dict]:
+    """What is to be listed of every record, this machine's and the kept ones, in the order of their names.
+
+    Yields:
+        "store" ("here" or "kept"), "path", "current", "carried", "settings" (flattened, see `flat`), and of the record
+        "id", "key", "kind", "status", "weights", "data", "commit", "date", "seconds", "about", "versions", "test", "val".
+
+    Raises:
+        BadInput: a record is damaged.
+    """
+    tree = state_of_sources()
+    known, codes, fresh = load(tree), {}, {}
+    parsed_now = is_of(tree)
+    for name, folder in zip(("here", "kept"), store.stores(), strict=True):
+        for path in map(str, store.files(folder, kind or "*")):
+            state = state_of(path)
+            found = known.get(path)
+            if found is None or found[0] != state or found[1] != state_of_code(found[2]["code"], codes):
+                entry = entry_of(Path(path))
+                found = [state, state_of_code(entry["code"], codes), entry]
+            if not (is_young(state) or found[2]["about"].get("rehearsal") or found[2]["reads"]):
+                fresh[path] = found
+            yield {"store": name, "path": path, **found[2]}
+    whole = fresh if kind is None else known | fresh
+    if whole != known and parsed_now and state_of_sources() == tree:
+        save(tree, whole)
+
+
+def entry_of(path: Path) -> dict:
+    """What is listed of one record; see `entries`."""
+    record = store.read_record(path)
+    names = ("id", "key", "kind", "code", "status", "weights", "data", "commit", "date", "seconds", "about", "versions")
+    return {
+        **{name: getattr(record, name) for name in names},
+        "settings": flat(record.settings),
+        "test": record.values.get("test"),
+        "val": record.values.get("val"),
+        "current": store.is_current(record),
+        "carried": bool(record.carried),
+        "reads": any(place.split(":")[0] in lists.READ for place in store.units_of(record)),
+    }
+
+
+def flat(settings: Mapping, above: str = "") -> dict:
+    """Nested settings as one level, names joined by dots; a list is its JSON."""
+    found = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, f"{above}{name}.")
+        else:
+            found[f"{above}{name}"] = json.dumps(value) if isinstance(value, (list, tuple, Mapping)) else value
+    return found
+
+
+def minor(version: str) -> str:
+    """Major and minor number of a version: 2.15 of 2.15.0+cpu."""
+    return ".".join(version.split("+")[0].split(".")[:2])
+
+
+def other_versions(versions: Mapping) -> str:
+    """What a record was made with that is here of another major or minor version, such as "torch 2.9"; "" where nothing."""
+    pairs = [(name, versions[name], here) for name, here in store.versions().items() if name in COMPARED and name in versions]
+    return ", ".join(f"{name} {minor(made)}" for name, made, here in pairs if made != here and minor(made) != minor(here))
+
+
+def file() -> Path:
+    """Where the index lies."""
+    return store.stores()[0].parent / "records-index.json"
+
+
+def state_of(path: str | Path) -> list[int] | None:
+    """Times, size and place of a file on its disk: another state, another file. None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+
+
+def is_young(state: list[int] | None) -> bool:
+    """Whether a file is too new for its state to tell it from what it becomes next."""
+    return state is None or time.time() - max(state[:2]) / 1e9 < YOUNG
+
+
+def state_of_code(code: str, known: dict) -> list:
+    """The state of a list of code in each store.
+
+    Args:
+        known: takes up what was looked at.
+    """
+    if code not in known:
+        known[code] = [state_of(folder / "code" / f"{code}.json") for folder in store.stores()]
+    return known[code]
+
+
+def state_of_sources() -> str:
+    """A hash over the states of all files that say whether a record is current, and over the versions here."""
+    paths = sorted(map(str, [*PACKAGE.rglob("*.py"), *source.NOTEBOOKS.glob("*.py")]))
+    states = {path: state_of(path) for path in paths}
+    return "" if any(map(is_young, states.values())) else store.short_hash([states, store.versions()])
+
+
+def is_of(tree: str) -> bool:
+    """Whether what this process has parsed of the sources, or is about to parse, is what lies on the disk."""
+    if not source.MODULES:
+        SEEN["tree"] = tree
+    return tree != "" and SEEN.get("tree") == tree
+
+
+def load(tree: str) -> dict[str, list]:
+    """Path -> state of the record, state of the list of its code, entry; nothing where the index cannot be believed."""
+    try:
+        head, _, body = file().read_bytes().partition(b"\n")
+        if head.decode() != f"{tree} {hashlib.sha256(body).hexdigest()}":
+            return {}
+        return json.loads(body)
+    except (OSError, ValueError):
+        return {}
+
+
+def save(tree: str, whole: dict[str, list]) -> None:
+    """Write the index; where it cannot be written, the next list reads the records again."""
+    body = json.dumps(whole, separators=(",", ":"))
+    try:
+        store.write_whole(file(), f"{tree} {hashlib.sha256(body.encode()).hexdigest()}\n{body}")
+    except CannotWrite:
+        return
