@@ -87,7 +87,7 @@ def encoded(kind: str) -> Callable:
     return answer(gzip.compress(bytes(2**20)), Content_Encoding=kind)
 
 
-GONE, BROKE, NOWHERE, LIKE = "answers {}", "broke off 5 times", "leads to no file", "gives no {} file, not a{}"
+GONE, BROKE, NOWHERE = "answers {}", "broke off 5 times", "leads to no file"
 ANSWERS = {f"status {code}": ("a.zip", answer(status=f"{code} No"), GONE.format(code)) for code in downloading.GONE}
 for code in (199, 204, 206, 302, 304, 416, 418, 429, 500, 502, 503, 504, 999):
     ANSWERS[f"status {code}"] = ("a.zip", answer(status=f"{code} No"), BROKE)
@@ -118,13 +118,13 @@ for name, body in {
     "noise in chunks": bytes(range(256)),
 }.items():
     ANSWERS[name] = ("a.zip", chunked(body), BROKE)
-for kind in ("gzip", "x-gzip", "deflate", "br", "zstd", "gzip, gzip", "none"):
+for kind in ("gzip", "x-gzip", "deflate", "br", "zstd", "gzip, gzip", "GZIP"):
     ANSWERS[f"encoded by {kind}"] = ("a.bin", encoded(kind), "comes packed")
 ANSWERS["a packed zip"] = ("a.zip", encoded("gzip"), "comes packed")
 for kind in ("text/html", "TEXT/HTML; charset=utf-8", "application/xhtml+xml"):
     ANSWERS[f"a file called {kind}"] = ("a.zip", answer(ZIP, Content_Type=kind), "gives a web page (")
 for end in ("zip", "tar.gz", "tgz", "tar", "tar.bz2", "tar.xz", "mat", "mat.gz", "h5", "pkl", "json.tar.gz", "bin"):
-    ANSWERS[f"a page as a.{end}"] = (f"a.{end}", answer(PAGE), f"gives a web page, not a.{end}; open it in a browser")
+    ANSWERS[f"a page as a.{end}"] = (f"a.{end}", answer(PAGE), f"gives a web page where a.{end} should be; open it")
 for name, page in {"spaced": b" \r\n\n" + PAGE, "marked": b"\xef\xbb\xbf" + PAGE, "bare": b"<HTML>\n<head>"}.items():
     ANSWERS[f"a page, {name}"] = ("a.zip", answer(page, Content_Type="application/zip"), "gives a web page")
 for end in ("zip", "tar.gz", "tgz", "tar.bz2", "tar.xz", "mat", "mat.gz", "h5", "hdf5", "pkl", "pickle"):
@@ -228,6 +228,12 @@ def test_a_gz_that_is_said_to_be_packed_stays_as_it_is(answers, tmp_path, capsys
         assert (tmp_path / "birds" / "a.mat").read_bytes() == b"numbers"
 
 
+@pytest.mark.parametrize("kind", ["identity", "none", "utf-8", "aws-chunked", ""])
+def test_an_encoding_that_packs_nothing_is_none(answers, tmp_path, capsys, kind):
+    status, _, _ = answers(capsys, "a.bin", answer(b"numbers", Content_Encoding=kind))
+    assert status == 0 and (tmp_path / "birds" / "a.bin").read_bytes() == b"numbers"
+
+
 def test_what_is_pinned_at_first_use_is_said(server, known, tmp_path, capsys):  # noqa: F811
     known["birds"] = given({"url": f"{server.url}/a.bin"})
     fetching.fetch("birds", data_dir=tmp_path)
@@ -250,7 +256,7 @@ def test_a_page_that_a_person_saved_is_not_pinned(known, tmp_path):  # noqa: F81
 def test_a_page_in_place_of_a_file_with_a_checksum_is_called_one(server, known, tmp_path):  # noqa: F811
     server.files["/a.bin"] = PAGE
     known["birds"] = given({"url": f"{server.url}/a.bin", "checksum": SUM})
-    with pytest.raises(BadInput, match="gives a web page, not a.bin"):
+    with pytest.raises(BadInput, match="gives a web page where a.bin should be"):
         fetching.fetch("birds", data_dir=tmp_path)
 
 

@@ -8,7 +8,6 @@ import shutil
 import threading
 import time
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as Late
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,6 +22,7 @@ TRIES = 5  # connections in a row that bring nothing to speak of
 PAUSE = 1.0  # seconds before the second try; twice as long before each further one
 CHUNK = 2**14  # so few that a connection that is just fast enough fills one in time
 GONE = (400, 401, 403, 404, 405, 410, 451)  # trying again does not help
+PACKINGS = {"gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"}  # what Content-Encoding may say
 HDF5 = b"\x89HDF\r\n\x1a\n"
 FIRST = {  # the first bytes of a file by its name's ending
     ".zip": (b"PK\3\4", b"PK\5\6", b"PK\7\x08"),
@@ -148,11 +148,10 @@ class Resuming:
         )
         if kind in ("text/html", "application/xhtml+xml") and not self.checked and not name.endswith("html"):
             raise BadInput(f"{url} gives a web page ({kind}), not {name}; open it in a browser to see what it asks for.")
-        packed = answer.headers.get("Content-Encoding", "").strip().lower()
-        if packed not in ("", "identity") and not (packed in ("gzip", "x-gzip") and name.endswith((".gz", ".tgz"))):
-            raise BadInput(
-                f"{url} comes packed ({shown(packed)}), though asked for as it is; the manifest needs another address."
-            )
+        packed = PACKINGS.intersection(re.split("[ ,]+", answer.headers.get("Content-Encoding", "").lower()))
+        if packed and not (packed <= {"gzip", "x-gzip"} and name.endswith((".gz", ".tgz"))):
+            what = f"comes packed ({', '.join(sorted(packed))}), though asked for as it is"
+            raise BadInput(f"{url} {what}; the manifest needs another address.")
 
     def receive(self, answer, start: int, total: int | None) -> None:
         """Write the body, its bytes as they come, behind the `start` bytes that there are."""
@@ -195,7 +194,7 @@ def asked(method: str, url: str, headers: dict):
     threading.Thread(target=ask, daemon=True).start()
     try:
         return found.result(4 * PATIENCE)
-    except Late as error:
+    except TimeoutError as error:
         raise Broken("no answer in time") from error
     except (requests.TooManyRedirects, ValueError) as error:
         raise BadInput(f"{url} leads to no file ({type(error).__name__}); the manifest needs another address.") from error
@@ -263,7 +262,7 @@ def download(url: str, file: Path, checksum: str, label: str) -> None:
     except OSError as error:
         raise BadInput(f"{shown(file)} cannot be written ({reason(error)}); give another data_dir.") from error
     if wrong:
-        raise BadInput(f"{url} gives {wrong}, not {file.name}; open it in a browser to see what it asks for.")
+        raise BadInput(f"{url} gives {wrong} where {file.name} should be; open it in a browser to see what it asks for.")
     if resumed:  # perhaps the old part was of another file: once more from the first byte
         return download(url, file, checksum, label)
     raise BadInput(f"{url} gives other bytes than {checksum}; nothing was kept.")
