@@ -433,12 +433,12 @@ def test_a_kill_while_unpacking_leaves_no_half_folder(server, known, tmp_path):
     (tmp_path / "birds").mkdir()
     archive = packed(tmp_path / "birds" / "set.zip", members)
     code = (
-        "import os, sys; from pathlib import Path; from visprompt.data import unpacking\n"
-        "def opened(*given, made=[]):\n"
+        "import os, shutil, sys; from pathlib import Path; from visprompt.data import unpacking\n"
+        "def copied(*given, made=[], copy=shutil.copyfileobj):\n"
         "    made.append(1)\n"
-        "    if len(made) > 2: os.kill(os.getpid(), 9)\n"
-        "    return open(*given)\n"
-        "unpacking.open = opened\n"
+        "    if len(made) > 1: os.kill(os.getpid(), 9)\n"
+        "    return copy(*given)\n"
+        "shutil.copyfileobj = copied\n"
         "unpacking.unpack(Path(sys.argv[1]))\n"
     )
     assert subprocess.run([sys.executable, "-c", code, str(archive)]).returncode == -signal.SIGKILL

@@ -94,8 +94,135 @@ def test_a_file_of_cifar_runs_no_code(tmp_path):
 
     (folder / "data_batch_1").write_bytes(pickle.dumps({b"labels": Bomb()}))
     full_layouts.batch.cache_clear()
-    with pytest.raises(BadInput, match="names builtins.print, which no such file does"):
+    with pytest.raises(BadInput, match="data_batch_1 names builtins.print, which no such file does"):
         load("cifar10", tmp_path)
+
+
+def cifar_pickles(folder, protocol=2):
+    """A small CIFAR-10 as published: text of Python 2, written by protocol 2, with names of files."""
+    names = [f"thing {number}" for number in range(10)]
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        data = np.stack([red(label).transpose(2, 0, 1).reshape(-1) for label in range(10)])
+        held = {b"data": data, b"labels": list(range(10)), b"filenames": [f"{n}.png".encode() for n in range(300)]}
+        (folder / name).write_bytes(pickle.dumps(held, protocol=protocol))
+    (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": [name.encode() for name in names]}, protocol=protocol))
+
+
+def said_of(folder, tmp_path):
+    """What is said of a damaged CIFAR, one line; None where all of it can be read."""
+    full_layouts.batch.cache_clear()
+    try:
+        load("cifar10", tmp_path, image_size=32)
+    except BadInput as error:
+        assert "\n" not in str(error) and str(folder.parent) in str(error)
+        return str(error)
+    return None
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_damaged_file_of_cifar_is_one_line(tmp_path, monkeypatch, protocol, part):
+    """A file is cut, or some of its bytes are others, a hundred times; what still reads has pictures and labels."""
+    folder = tmp_path / "cifar10" / "cifar-10-batches-py"
+    folder.mkdir(parents=True)
+    cifar_pickles(folder, protocol)
+    random, refused = np.random.default_rng([part, protocol]), 0
+    for number in range(10):
+        path = folder / ("batches.meta", "data_batch_1", "test_batch")[number % 3]
+        whole = path.read_bytes()
+        content, edges = bytearray(whole), [*range(min(120, len(whole))), *range(max(0, len(whole) - 6000), len(whole))]
+        if number % 5 == 0:
+            content = content[: random.integers(len(whole))]
+        else:
+            for place in random.choice(edges, number % 5):
+                content[place] = random.integers(256)
+        path.write_bytes(content)
+        refused += said_of(folder, tmp_path) is not None
+        path.write_bytes(whole)
+    assert refused and said_of(folder, tmp_path) is None
+
+
+GOOD = {b"data": np.zeros((10, 3072), np.uint8), b"labels": list(range(10))}
+ODD_PICKLES = {
+    "nothing": b"",
+    "a web page": b"<!doctype html>",
+    "a text": pickle.dumps("text"),
+    "a list": pickle.dumps([1]),
+    "nothing named": pickle.dumps({}),
+    "a number as a name": pickle.dumps({5: 5}),
+    "a name in no encoding": pickle.dumps({b"\xff": 5}),
+    "labels alone": pickle.dumps({b"labels": [0]}),
+    "data alone": pickle.dumps({b"data": GOOD[b"data"]}),
+    "fewer labels": pickle.dumps({**GOOD, b"labels": [0]}),
+    "labels that are none": pickle.dumps({**GOOD, b"labels": [None] * 10}),
+    "labels without end": pickle.dumps({**GOOD, b"labels": 5}),
+    "a label too high": pickle.dumps({**GOOD, b"labels": [99] * 10}),
+    "data of another shape": pickle.dumps({**GOOD, b"data": np.zeros((10, 5), np.uint8)}),
+    "data of no shape": pickle.dumps({**GOOD, b"data": np.uint8(5).reshape(())}),
+    "numbers that are no bytes": pickle.dumps({**GOOD, b"data": np.zeros((10, 3072))}),
+    "data that are none": pickle.dumps({**GOOD, b"data": b"x" * 30720}),
+    "a list in itself": b"\x80\x02]q\x00h\x00a.",
+    "a memo larger than memory": b"\x80\x02]r\xff\xff\xff\x0f.",
+    "a memo larger than memory, in words": b"]p268435455\n.",
+    "bytes larger than memory": b"\x80\x04\x8e" + b"\xff" * 7 + b"\x0f.",
+    "a frame larger than memory": b"\x80\x04\x95" + b"\xff" * 7 + b"\x0f].",
+    "an array larger than memory": b"\x80\x02cnumpy._core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I999999999999\ntU\x01btR.",
+    "lists in lists without end": b"(" * 10**5 + b"l" * 10**5 + b".",
+    "a stack that is empty": b"\x80\x02a.",
+    "no end": b"\x80\x02]",
+    "another protocol": b"\x80\x63].",
+    "another file's number": b"\x80\x02P5\n.",
+    "an extension": b"\x80\x02\x82\x01.",
+    "an encoding that is none": b"\x80\x02c_codecs\nencode\n(U\x01xU\x04nonetR.",
+    "a function as a type": b"\x80\x02cnumpy._core.multiarray\n_reconstruct\n(c_codecs\nencode\n(I0\ntU\x01btR.",
+    "a state of something else": b"\x80\x02cnumpy\ndtype\n(U\x02u1tR(I3\nU\x01|tb.",
+    "a number of many digits": b"I" + b"9" * 5000 + b"\n.",
+}
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize("name", ["data_batch_1", "batches.meta"])
+@pytest.mark.parametrize("what", ODD_PICKLES)
+def test_an_odd_file_of_cifar_is_one_line(tmp_path, what, name):
+    folder = tmp_path / "cifar10" / "cifar-10-batches-py"
+    folder.mkdir(parents=True)
+    cifar_pickles(folder)
+    (folder / name).write_bytes(ODD_PICKLES[what])
+    assert said_of(folder, tmp_path)
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize("names", [5, [5], None, b"label", [b"\xff"] * 10, [b"one"]])
+def test_names_of_cifar_that_are_none_are_one_line(tmp_path, names):
+    folder = tmp_path / "cifar10" / "cifar-10-batches-py"
+    folder.mkdir(parents=True)
+    cifar_pickles(folder)
+    (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": names}))
+    assert said_of(folder, tmp_path)
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"cos\nsystem\n(S'touch RAN'\ntR.",
+        b"\x80\x02c__builtin__\neval\nU\x01x\x85R.",
+        b"\x80\x04\x8c\x08builtins\x8c\x04exec\x93\x8c\x01x\x85R.",
+        b"\x80\x02cnumpy\nload\nU\x01x\x85R.",
+        b"\x80\x02cnumpy._core.multiarray\nfromfile\nU\x01x\x85R.",
+        b"\x80\x04\x8c\x05numpy\x8c\x0endarray.tofile\x93.",
+        b"(S'touch RAN'\nios\nsystem\n.",
+    ],
+)
+def test_a_file_of_cifar_that_would_run_something_is_refused(tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "cifar10" / "cifar-10-batches-py"
+    folder.mkdir(parents=True)
+    cifar_pickles(folder)
+    (folder / "data_batch_1").write_bytes(content)
+    assert "which no such file does; do not use it" in said_of(folder, tmp_path)
+    assert not (tmp_path / "RAN").exists()
 
 
 def test_svhn_counts_ten_as_nought(tmp_path):

@@ -403,6 +403,49 @@ def test_dropped_keys(copy, name, old, where, words):
     assert said.startswith(f", line {text[: text.index(where)].count(chr(10)) + 1}: ") and words in said, said
 
 
+NAMES = [
+    "../../x",
+    "/abs.bin",
+    "..",
+    ".",
+    "''",
+    "' '",
+    "a/b.zip",
+    "a/../b",
+    ".turn",
+    "~/x",
+    "'a\\b'",
+    '"a\\0b"',
+    '"a\\nb"',
+    '"a.zip\\n"',
+]
+NAMES += ["C:x", "a b", "é.zip", "-rf", "x" * 201, "5", "[a]", "'*'", "$HOME", '"\\u202egpj.zip"']
+ENDS = ["http://x", "http://x/", "http://x/a/", "http://x/..", "http://x/%2e%2e%2fa", "http://x/.turn", "'http://x/a b'"]
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize("field, given", [*(("name", name) for name in NAMES), *(("url", end) for end in ENDS)])
+def test_a_file_has_a_plain_name(copy, field, given):
+    """What is fetched lies in its data set's folder, under a name that is none of a folder or of the project's own."""
+    text = (copy / "datasets/kitti.yaml").read_text(encoding="utf-8")
+    whole = "url: https://s3.eu-central-1.amazonaws.com/avg-kitti/data_object_label_2.zip"
+    assert whole in text
+    said = refused(
+        copy, "datasets/kitti.yaml", text.replace(whole, f"url: {given}" if field == "url" else f"{whole}\n    name: {given}")
+    )
+    line = text[: text.index(whole)].count("\n") + (1 if field == "url" else 2)
+    assert (
+        said.startswith(f", line {line}: files > entry 2 > {field}: ") and "plain name: letters, digits and . _ + -" in said
+    ), said
+
+
+@pytest.mark.refused
+def test_two_files_of_a_data_set_have_two_names(copy):
+    text = (copy / "datasets/kitti.yaml").read_text(encoding="utf-8")
+    said = refused(copy, "datasets/kitti.yaml", text.replace("devkit_object.zip", "other/data_object_label_2.zip"))
+    assert "'data_object_label_2.zip' is given twice; write another name." in said
+
+
 @pytest.mark.refused
 @pytest.mark.parametrize(
     "text, line, words",

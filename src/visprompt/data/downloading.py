@@ -1,31 +1,58 @@
-"""One file over HTTP: goes on where a broken download stopped, tries again, and never takes half a file for a whole.
-
-pooch asks for the bytes, checks them and puts the file in its place; `Resuming` gives it those bytes.
-"""
+"""One file over HTTP: goes on where a broken download stopped, tries again, and never takes half a file for a whole."""
 
 import json
+import logging
 import os
+import re
 import shutil
+import threading
 import time
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import BadInput
 from ..progress import progress
+from ..records.store import write_whole
 from .pictures import reason, shown
 
 PATIENCE = 60  # seconds without a byte after which a connection is given up
-TRIES = 5  # connections in a row that bring nothing new
+PACE = 1024  # bytes a second, over PATIENCE, that a connection must bring
+TRIES = 5  # connections in a row that bring nothing to speak of
 PAUSE = 1.0  # seconds before the second try; twice as long before each further one
-CHUNK = 2**18
+CHUNK = 2**14  # so few that a connection that is just fast enough fills one in time
 GONE = (400, 401, 403, 404, 405, 410, 451)  # trying again does not help
+PACKINGS = {"gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"}  # what Content-Encoding may say
+HDF5 = b"\x89HDF\r\n\x1a\n"
+FIRST = {  # the first bytes of a file by its name's ending
+    ".zip": (b"PK\3\4", b"PK\5\6", b"PK\7\x08"),
+    ".gz": (b"\x1f\x8b",),
+    ".tgz": (b"\x1f\x8b",),
+    ".bz2": (b"BZh",),
+    ".xz": (b"\xfd7zXZ\0",),
+    ".mat": (b"MATLAB", HDF5),
+    ".h5": (HDF5,),
+    ".hdf5": (HDF5,),
+    ".pkl": (b"\x80",),
+    ".pickle": (b"\x80",),
+}
 
 
 class Broken(Exception):
     """A connection ended before the file did, or brought no file."""
 
 
+def unlike(file: Path, name: str) -> str:
+    """What the first bytes show a file to be, if that is not what a name promises; else ""."""
+    with open(file, "rb") as opened:
+        head = opened.read(512)
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html")) and not name.endswith("html"):
+        return "a web page"
+    return "" if head.startswith(FIRST.get(Path(name).suffix, b"")) else f"no {Path(name).suffix} file"
+
+
 class Resuming:
-    """A downloader for pooch: bytes go to NAME.part, which a later call continues.
+    """A download into NAME.part, which a later one continues.
 
     Args:
         part: the unfinished file; what identifies its source lies beside it as NAME.part.json.
@@ -37,13 +64,14 @@ class Resuming:
         self.part, self.label, self.checked = part, label, checked
         self.note = part.with_name(f"{part.name}.json")
 
-    def __call__(self, url: str, output: str | os.PathLike, pooch=None) -> None:
-        """Bring the file at `url` to the path `output`.
+    def __call__(self, url: str) -> None:
+        """Bring the file at `url` into the part.
 
         Raises:
-            BadInput: the place has no such file, the disk is full, or the connection breaks again and again.
+            BadInput: the place has no such file, the disk is full, or the connection breaks or is too slow again and again.
         """
         import requests  # slow to import
+        from urllib3.exceptions import HTTPError
 
         bare, why = 0, ""
         while bare < TRIES:
@@ -51,94 +79,203 @@ class Resuming:
                 time.sleep(PAUSE * 2 ** (bare - 1))
             before = self.have()
             try:
-                self.once(requests, url)
-                os.replace(self.part, output)
-                self.note.unlink(missing_ok=True)
-                return
-            except (requests.RequestException, Broken) as error:
+                return self.once(url)
+            except BadInput:
+                raise
+            except (requests.RequestException, HTTPError, Broken, ValueError) as error:
                 why = str(error) if isinstance(error, Broken) else type(error).__name__
-                bare = 1 if self.have() > before else bare + 1
+                bare = 1 if self.have() - before >= PACE * PATIENCE else bare + 1
         raise BadInput(f"{url} broke off {TRIES} times ({why}); the same command goes on at byte {self.have():,}.")
 
     def have(self) -> int:
         """Bytes that there are already."""
         return self.part.stat().st_size if self.part.exists() else 0
 
-    def once(self, requests, url: str) -> None:
+    def forget(self) -> None:
+        """Let the next download begin with the first byte."""
+        self.part.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
+
+    def tag(self, url: str) -> str | None:
+        """What a place called the file that the part is of, "" where the note does not say; None for another place's."""
+        try:
+            known = json.loads(self.note.read_text(encoding="utf-8"))
+            tag = known["tag"] if known["tag"].isascii() and known["tag"].isprintable() else ""
+            return tag if known["url"] == url else None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return ""  # none, or damaged
+
+    def once(self, url: str) -> None:
         """One connection: ask for the rest, and write what comes."""
-        known = json.loads(self.note.read_text()) if self.note.exists() else {}
-        tag = known.get("tag", "")
-        start = self.have() if known.get("url") == url and (tag or self.checked) else 0
-        headers = {"Accept-Encoding": "identity"}  # bytes as they are, so that positions mean the same each time
+        tag = self.tag(url)
+        start = self.have() if tag or (tag is not None and self.checked) else 0
+        headers = {}
         if start:
-            headers |= {"Range": f"bytes={start}-"} | ({"If-Range": tag} if tag else {})
-        with requests.get(url, headers=headers, stream=True, timeout=(PATIENCE, PATIENCE)) as answer:
+            headers = {"Range": f"bytes={start}-"} | ({"If-Range": tag} if tag else {})
+        with asked("GET", url, headers) as answer:
             if answer.status_code in GONE:
-                raise BadInput(f"{url} answers {answer.status_code} ({answer.reason}); the file may have moved.")
+                raise BadInput(f"{url} answers {answer.status_code} ({shown(answer.reason)}); the file may have moved.")
             span = answer.headers.get("Content-Range", "")
             if answer.status_code == 416 and span == f"bytes */{start}":
                 return  # the part is the whole
             if answer.status_code == 416:
-                self.part.unlink(missing_ok=True)
+                self.forget()
             if answer.status_code not in (200, 206):
                 raise Broken(f"status {answer.status_code}")
-            if answer.status_code == 206 and not span.startswith(f"bytes {start}-"):
-                self.part.unlink(missing_ok=True)
-                raise Broken(f"asked for byte {start}, was given {span!r}")
-            start = start if answer.status_code == 206 else 0
+            piece = re.fullmatch(rf"bytes {start}-[0-9]+/([0-9]+|\*)", span)
+            if answer.status_code == 206 and not piece:
+                self.forget()
+                raise Broken(f"asked for byte {start}, was given '{shown(span)}'")
+            self.check_kind(answer, url)
+            length = answer.headers.get("Content-Length", "")
+            length = int(length) if length.isdecimal() else None
+            if length is None and not answer.raw.chunked and not self.checked:
+                raise Broken("it does not say how long the file is, which has no checksum either")
+            if answer.status_code == 206:
+                total = int(piece[1]) if piece[1] != "*" else None if length is None else start + length
+            else:
+                start, total = 0, length
+                self.part.unlink(missing_ok=True)  # before the note says that there is a part of another file
             tag = answer.headers.get("ETag", "") or answer.headers.get("Last-Modified", "")
-            self.note.write_text(json.dumps({"url": url, "tag": "" if tag.startswith("W/") else tag}))
-            length = answer.headers.get("Content-Length")
-            total = None if length is None else start + int(length)
+            write_whole(self.note, json.dumps({"url": url, "tag": "" if tag.startswith("W/") else tag}))
             self.receive(answer, start, total)
 
+    def check_kind(self, answer, url: str) -> None:
+        """Refuse what is said to be a web page, and what was packed for the way, which is left as it comes."""
+        name, kind = (
+            self.part.name.removesuffix(".part"),
+            answer.headers.get("Content-Type", "").partition(";")[0].strip().lower(),
+        )
+        if kind in ("text/html", "application/xhtml+xml") and not self.checked and not name.endswith("html"):
+            raise BadInput(f"{url} gives a web page ({kind}), not {name}; open it in a browser to see what it asks for.")
+        packed = PACKINGS.intersection(re.split("[ ,]+", answer.headers.get("Content-Encoding", "").lower()))
+        if packed and not (packed <= {"gzip", "x-gzip"} and name.endswith((".gz", ".tgz"))):
+            what = f"comes packed ({', '.join(sorted(packed))}), though asked for as it is"
+            raise BadInput(f"{url} {what}; the manifest needs another address.")
+
     def receive(self, answer, start: int, total: int | None) -> None:
-        """Write the body behind the `start` bytes that there are."""
+        """Write the body, its bytes as they come, behind the `start` bytes that there are."""
         if total is not None and total - start > shutil.disk_usage(self.part.parent).free:
             raise BadInput(f"{shown(self.part.parent)} has no room for {total - start:,} bytes more; give another data_dir.")
         bar = dict(total=total, initial=start, unit="B", unit_scale=True)
         with open(self.part, "r+b" if start else "wb") as file, progress(None, self.label, **bar) as shown_bytes:
             file.seek(start)
             file.truncate()
-            for chunk in answer.iter_content(CHUNK):
-                file.write(chunk)
-                shown_bytes.update(len(chunk))
+            with watched(answer.raw, file.tell):
+                for chunk in answer.raw.stream(CHUNK, decode_content=False):
+                    file.write(chunk)
+                    shown_bytes.update(len(chunk))
             file.flush()
             os.fsync(file.fileno())
             if total is not None and file.tell() != total:
                 raise Broken(f"{file.tell():,} of {total:,} bytes came")
 
 
+def asked(method: str, url: str, headers: dict):
+    """The answer to a request, its body yet to come, within four times PATIENCE, however slowly its head drips in.
+
+    Raises:
+        BadInput: the address is none, or leads to none.
+        Broken: it took longer; the thread that waits for it ends with the process.
+    """
+    import requests
+
+    logging.getLogger("urllib3").setLevel("ERROR")  # its warnings are tracebacks
+    more = {"headers": {"Accept-Encoding": "identity", **headers}, "timeout": (PATIENCE, PATIENCE), "stream": True}
+    more["hooks"] = {"response": lambda answer, **_: answer.close() if answer.is_redirect else None}  # its body is not read
+    found = Future()
+
+    def ask() -> None:
+        try:
+            found.set_result(requests.request(method, url, **more))
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return found.result(4 * PATIENCE)
+    except TimeoutError as error:
+        raise Broken("no answer in time") from error
+    except (requests.TooManyRedirects, ValueError) as error:
+        raise BadInput(f"{url} leads to no file ({type(error).__name__}); the manifest needs another address.") from error
+
+
+@contextmanager
+def watched(body, count):
+    """End a body whose bytes come too slowly.
+
+    Args:
+        body: urllib3's response.
+        count: gives the bytes that have come.
+
+    Raises:
+        Broken: fewer than PACE bytes a second came over PATIENCE.
+    """
+    ended, slow = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        before = count()
+        while not ended.wait(PATIENCE):
+            if count() - before < PACE * PATIENCE:
+                slow.set()
+                with suppress(Exception):  # the body may end by itself in this moment
+                    body.shutdown()
+                return
+            before = count()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except Exception as error:  # a connection that is ended while it is read raises all kinds
+        if not slow.is_set():
+            raise
+        raise Broken(f"fewer than {PACE:,} bytes a second came") from error
+    finally:
+        ended.set()
+        watcher.join()
+    if slow.is_set():
+        raise Broken(f"fewer than {PACE:,} bytes a second came")
+
+
 def download(url: str, file: Path, checksum: str, label: str) -> None:
     """Bring one file to its place, whole and with this checksum ("" for any), or not at all.
 
     Raises:
-        BadInput: it cannot be had, written, or has other bytes; the message says which.
+        BadInput: it cannot be had, written, has other bytes, or is no such file as its name promises; the message says which.
     """
     import pooch
 
-    pooch.get_logger().setLevel("ERROR")
     fetcher = Resuming(file.with_name(f"{file.name}.part"), label, bool(checksum))
-    resumed = fetcher.have() > 0
     try:
-        pooch.retrieve(url, checksum or None, file.name, file.parent, downloader=fetcher)
-    except ValueError as error:
-        if isinstance(error, BadInput):
-            raise
-        if resumed:  # perhaps the old part was of another file: once more from the first byte
-            return download(url, file, checksum, label)
-        raise BadInput(f"{url} gives other bytes than {checksum}; nothing was kept.") from error
+        file.parent.mkdir(parents=True, exist_ok=True)
+        resumed = fetcher.have() > 0
+        fetcher(url)
+        kind, _, digits = checksum.partition(":")
+        right = not checksum or pooch.file_hash(str(fetcher.part), alg=kind) == digits
+        wrong = "" if right and checksum else unlike(fetcher.part, file.name)
+        if right and not wrong:
+            os.replace(fetcher.part, file)
+            fetcher.note.unlink(missing_ok=True)
+            return
+        fetcher.forget()
     except OSError as error:
         raise BadInput(f"{shown(file)} cannot be written ({reason(error)}); give another data_dir.") from error
+    if wrong:
+        raise BadInput(f"{url} gives {wrong} where {file.name} should be; open it in a browser to see what it asks for.")
+    if resumed:  # perhaps the old part was of another file: once more from the first byte
+        return download(url, file, checksum, label)
+    raise BadInput(f"{url} gives other bytes than {checksum}; nothing was kept.")
 
 
 def remote_size(url: str) -> int | None:
     """The length that a place says of its file; None where it says none or does not answer."""
     import requests
+    from urllib3.exceptions import HTTPError
 
     try:
-        answer = requests.head(url, headers={"Accept-Encoding": "identity"}, timeout=PATIENCE, allow_redirects=True)
-    except requests.RequestException:
+        with asked("HEAD", url, {}) as answer:
+            length = answer.headers.get("Content-Length", "")
+            return int(length) if answer.ok and length.isdecimal() else None
+    except (requests.RequestException, HTTPError, Broken, ValueError):
         return None
-    length = answer.headers.get("Content-Length", "")
-    return int(length) if answer.ok and length.isdigit() else None

@@ -6,6 +6,7 @@ A data folder holds a folder a data set, and `datasets.lock.json`: what was fetc
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,11 +14,13 @@ from datetime import date
 from pathlib import Path
 
 from ..errors import BadInput
+from ..progress import log
+from ..records.store import write_whole
 from ..records.turns import turn
 from . import catalogue
 from .catalogue import DataSet, File
-from .downloading import download, remote_size
-from .pictures import reason, shown
+from .downloading import download, remote_size, unlike
+from .pictures import kind, reason, shown
 from .unpacking import leftovers, stem, unpack
 
 LOCK = "datasets.lock.json"
@@ -44,9 +47,19 @@ class Finding:
 
 
 def data_folder(given: str | os.PathLike | None = None) -> Path:
-    """The data folder: the given one, else that of the variable VISPROMPT_DATA, else one in the user's cache."""
+    """The data folder: the given one, else that of the variable VISPROMPT_DATA, else one in the user's cache.
+
+    Raises:
+        BadInput: no folder can have that name, or it cannot be looked at.
+    """
     if given or os.environ.get("VISPROMPT_DATA"):
-        return Path(given or os.environ["VISPROMPT_DATA"]).expanduser()
+        given = given or os.environ["VISPROMPT_DATA"]
+        try:
+            found = Path(given).expanduser()
+        except RuntimeError as error:
+            raise BadInput(f"data_dir {shown(given)} names a user that is not known; give a whole path.") from error
+        kind(found, f"data_dir {shown(given)}")
+        return found
     import pooch
 
     return Path(pooch.os_cache("visprompt")) / "data"
@@ -107,9 +120,14 @@ def fetch_file(dataset: DataSet, file: File, folder: Path) -> Finding:
         address, state = "", "there"
         if wrong := differs(place, file, pin):
             raise BadInput(f"{shown(place)} {wrong}; delete it and fetch again.")
+        if not pin and not file.checksum and (wrong := unlike(place, file.name)):
+            raise BadInput(f"{shown(place)} is {wrong}; delete it and fetch again.")
     if pin is None:
         digits = file.checksum.removeprefix("sha256:") if file.checksum.startswith("sha256:") else digest(place, "sha256")
         add_pin(folder, dataset.name, file.name, Pin(digits, place.stat().st_size, address, date.today().isoformat()))
+        if not file.checksum:
+            what = f"{dataset.name}/{file.name}: no checksum was published; sha256:{digits} is now pinned in {shown(folder / LOCK)}"
+            print(what, file=log(), flush=True)
     if unpacked:
         unpack(place)
     return Finding(dataset.name, file.name, state, place.stat().st_size)
@@ -184,9 +202,13 @@ def read_lock(folder: Path) -> dict[str, dict[str, Pin]]:
     path = folder / LOCK
     try:
         content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return {name: {file: Pin(**pin) for file, pin in files.items()} for name, files in content.items()}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise BadInput(f"{shown(path)} is damaged ({error}); restore your copy, or delete it to pin anew.") from error
+        pins = {name: {file: Pin(**pin) for file, pin in files.items()} for name, files in content.items()}
+        for pin in (pin for files in pins.values() for pin in files.values()):
+            if not (isinstance(pin.size, int) and re.fullmatch("[0-9a-f]{64}", pin.sha256)):
+                raise ValueError(f"{pin} is no pin")
+        return pins
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise BadInput(f"{shown(path)} is damaged ({shown(error)}); restore your copy, or delete it to pin anew.") from error
     except OSError as error:
         raise BadInput(f"{shown(path)} cannot be read ({reason(error)}).") from error
 
@@ -197,9 +219,7 @@ def add_pin(folder: Path, dataset: str, file: str, pin: Pin) -> None:
         pins = read_lock(folder)
         pins.setdefault(dataset, {})[file] = pin
         content = {name: {file: asdict(pin) for file, pin in sorted(files.items())} for name, files in sorted(pins.items())}
-        new = folder / f"{LOCK}.new"
-        new.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        os.replace(new, folder / LOCK)
+        write_whole(folder / LOCK, json.dumps(content, indent=1) + "\n")
 
 
 @contextlib.contextmanager

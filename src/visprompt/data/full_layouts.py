@@ -6,8 +6,10 @@ that came with CoOp (Zhou et al., 2022), `split_zhou_*.json`: where such a file 
 """
 
 import csv
+import io
 import json
 import pickle
+import pickletools
 import threading
 from functools import lru_cache, partial
 from pathlib import Path
@@ -50,18 +52,40 @@ class Arrays(pickle.Unpickler):
 
     KNOWN = {"_reconstruct": ("numpy._core.multiarray",), "ndarray": ("numpy",), "dtype": ("numpy",), "encode": ("_codecs",)}
 
+    def __init__(self, path: Path, content: bytes):
+        super().__init__(io.BytesIO(content), encoding="bytes")
+        self.path = path
+
     def find_class(self, module: str, name: str):
         home = module.replace("numpy.core", "numpy._core")
         if home not in self.KNOWN.get(name, ()):
-            raise BadInput(f"a file of CIFAR names {module}.{name}, which no such file does; do not use it.")
+            what = shown(f"{module}.{name}")
+            raise BadInput(f"{shown(self.path)} names {what}, which no such file does; do not use it.")
         return super().find_class(home, name)
 
 
 @lru_cache(maxsize=2)
 def batch(path: Path) -> dict:
-    """A file of CIFAR."""
-    with open(path, "rb") as file:
-        return {key.decode(): value for key, value in Arrays(file, encoding="bytes").load().items()}
+    """A file of CIFAR, its pictures as (N, 3072) bytes.
+
+    Raises:
+        BadInput: it is damaged, or would run something.
+    """
+    content = path.read_bytes()
+    try:
+        for code, number, _ in pickletools.genops(content):
+            if code.name.endswith("PUT") and number > len(content):  # for which Python would take memory
+                raise ValueError(f"it has no {number:,} parts")
+        found = {key.decode(): value for key, value in Arrays(path, content).load().items()}
+        pictures = found.get("data", np.empty((0, 3072), np.uint8))
+        if pictures.dtype != np.uint8 or pictures.shape != (len(pictures), 3072):
+            raise ValueError("its pictures are not 32 x 32 x 3 bytes each")
+        return found
+    except BadInput:
+        raise
+    except Exception as error:  # a damaged pickle raises all kinds
+        what = shown(str(error) or type(error).__name__)
+        raise BadInput(f"{shown(path)} is a damaged file of CIFAR ({what}); fetch the data set again.") from error
 
 
 class Cifar10(Full):
@@ -82,7 +106,7 @@ class Cifar10(Full):
             [
                 (partial(cls.picture, path, number), int(label))
                 for path in paths
-                for number, label in enumerate(batch(path)[cls.LABELS])
+                for number, label in zip(range(len(batch(path)["data"])), batch(path)[cls.LABELS], strict=True)
             ]
             for paths in every
         )

@@ -1,11 +1,13 @@
 """What `data`'s files of `data_manifests/` may hold."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from ..manifests.schema import COUNT, DIGITS, TEXT, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
 from . import drawing, scenes, segmentation, targets
+from .catalogue import file_name
 from .drawing import SIZE
 
 ACCESS = ("open", "registration", "by hand")
@@ -16,13 +18,18 @@ CHECKSUM = {
     "pattern": "^(md5:[0-9a-f]{32}|sha256:[0-9a-f]{64})$",
     "description": "md5: or sha256: and the digits",
 }
+FILE_NAME = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\Z",
+    "description": "a file's plain name: letters, digits and . _ + -, no folder",
+}
 ADDRESS = {"type": "string", "pattern": "^https?://", "description": "an address that begins with https:// or http://"}
 
 
 def datasets_schema() -> dict:
     """A file of `datasets/`: one data set, and the tasks that papers make of it."""
     file = mapping(
-        {"url": ADDRESS}, {"name": TEXT, "bytes": COUNT, "checksum": CHECKSUM, "source": TEXT, "mirrors": listed(ADDRESS)}
+        {"url": ADDRESS}, {"name": FILE_NAME, "bytes": COUNT, "checksum": CHECKSUM, "source": TEXT, "mirrors": listed(ADDRESS)}
     )
     splits = {"type": "object", "additionalProperties": COUNT, "propertyNames": one_of(["train", "val", "test"])}
     task = mapping(
@@ -46,6 +53,16 @@ def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
         yield Fault(("access",), f"{content['access']!r} is given; write steps, what a person has to do.")
     if content["access"] == "open" and not {"torchvision", "files"} & set(content):
         yield Fault(("access",), "'open' is given; write files, or the name of torchvision's data set.")
+    seen = set()
+    for place, given in enumerate(content.get("files", ())):
+        name = given.get("name") or file_name(given["url"])
+        if not re.match(FILE_NAME["pattern"], name):
+            yield Fault(
+                ("files", place, "url"), f"{given['url']!r} ends in no file name; write name, {FILE_NAME['description']}."
+            )
+        if name in seen:
+            yield Fault(("files", place), f"{name!r} is given twice; write another name.")
+        seen.add(name)
 
 
 def preprocessing_schema() -> dict:

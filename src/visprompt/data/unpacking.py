@@ -1,29 +1,30 @@
 """Archives, unpacked whole or not at all, and never outside their folder.
 
-Links, devices, absolute names and names with ".." are refused rather than mended, since no data set of the papers has
-them; what an archive grows to is bounded before the disk is full.
+Python's own `tarfile` and `zipfile` unpack. Links, devices, absolute names and names with ".." are refused rather than
+mended, since no data set of the papers has them; what an archive grows to is bounded before the disk is full.
 """
 
+import bz2
+import errno
 import gzip
+import lzma
 import os
 import shutil
 import stat
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from ..errors import BadInput
 from .pictures import reason, shown
 
 ENDS = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tar", ".zip", ".gz")
+OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}  # first bytes -> what reads such a file
 LEAST, RATIO = 2**30, 200  # an archive may grow to a gibibyte, or to so many times its own size
 MEMBERS = 5_000_000
 UNDONE = ".unpacking-"
-Member = tuple[str, IO[bytes] | None]  # name in the archive, its bytes; None for a folder
 
 
 def stem(name: str) -> str:
@@ -48,18 +49,26 @@ def unpack(archive: Path) -> Path:
         undone = Path(tempfile.mkdtemp(prefix=UNDONE, dir=archive.parent))
         try:
             single = archive.name.endswith(".gz") and not archive.name.endswith(".tar.gz")
-            members = [(into.name, gzip.open(archive))] if single else members_of(archive)
-            write(archive, members, undone)
+            if single:
+                with gzip.open(archive) as packed, open(undone / into.name, "wb") as file:
+                    shutil.copyfileobj(Bounded(archive, packed), file, 2**20)
+            else:
+                (unzip if archive.name.endswith(".zip") else untar)(archive, undone)
             parts = list(undone.iterdir())
+            if not parts:
+                raise EOFError("it holds nothing")
             alone = [part.name for part in parts] == [into.name] and (single or parts[0].is_dir())
             os.replace(parts[0] if alone else undone, into)
             into.chmod(0o644 if single else 0o755)  # mkdtemp gives 0o700
         finally:
             shutil.rmtree(undone, ignore_errors=True)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, gzip.BadGzipFile, NotImplementedError) as error:
-        raise BadInput(f"{shown(archive)} is a damaged archive ({error}); delete it and fetch it again.") from error
-    except OSError as error:
-        raise BadInput(f"{shown(archive)} cannot be unpacked ({reason(error)}); mend that and fetch again.") from error
+    except BadInput:
+        raise
+    except Exception as error:  # the readers of archives raise all kinds on damaged ones
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise BadInput(f"{shown(archive)} cannot be unpacked ({reason(error)}); mend that and fetch again.") from error
+        what = shown(str(error) or type(error).__name__)
+        raise BadInput(f"{shown(archive)} is a damaged archive ({what}); delete it and fetch it again.") from error
     return into
 
 
@@ -68,43 +77,75 @@ def leftovers(folder: Path) -> Iterator[Path]:
     return folder.glob(f"{UNDONE}*")
 
 
-def members_of(archive: Path) -> Iterator[Member]:
-    """The folders and plain files of a zip or a tar.
+class Bounded:
+    """The bytes that an archive grows to, read as a file up to a bound; what its members may be is checked as well."""
 
-    Raises:
-        BadInput: a member is a link, a device, or another thing that is no plain file.
-    """
-    if archive.name.endswith(".zip"):
-        with zipfile.ZipFile(archive) as opened:
-            for info in opened.infolist():
-                kind = stat.S_IFMT(info.external_attr >> 16)
-                if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                    raise BadInput(f"{shown(archive)} holds the link or device '{shown(info.filename)}'; do not use it.")
-                yield info.filename, None if info.is_dir() else opened.open(info)
-    else:
-        with tarfile.open(archive) as opened:
-            for member in opened:
-                if not (member.isreg() or member.isdir()):
-                    raise BadInput(f"{shown(archive)} holds the link or device '{shown(member.name)}'; do not use it.")
-                yield member.name, opened.extractfile(member) if member.isreg() else None
+    def __init__(self, archive: Path, file=None):
+        self.archive, self.file = archive, file
+        self.left = self.allowed = max(LEAST, RATIO * archive.stat().st_size)
+        self.members = 0
 
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes."""
+        found = self.file.read(size)
+        self.grow(len(found))
+        return found
 
-def write(archive: Path, members: Iterator[Member], folder: Path) -> None:
-    """Write the members of an archive into an empty folder."""
-    allowed = max(LEAST, RATIO * archive.stat().st_size)
-    left = allowed
-    for number, (name, content) in enumerate(members):
+    def grow(self, size: int) -> None:
+        """Count bytes, and refuse an archive that has too many."""
+        self.left -= size
+        if self.left < 0 or self.members > MEMBERS:
+            raise BadInput(f"{shown(self.archive)} grows to more than {self.allowed:,} bytes or is endless; do not use it.")
+
+    def check(self, name: str, plain: bool, size: int) -> None:
+        """Refuse a member that is no plain file or folder, or would lie outside; count what it brings."""
+        if not plain:
+            raise BadInput(f"{shown(self.archive)} holds the link or device '{shown(name)}'; do not use it.")
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
-            raise BadInput(f"{shown(archive)} would write '{shown(name)}' outside its folder; do not use it.")
-        place = folder / path
-        if content is None:
-            place.mkdir(parents=True, exist_ok=True)
-            continue
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with content, open(place, "xb") as file:  # a name that stands twice is refused
-            while chunk := content.read(2**20):
-                left -= len(chunk)
-                if left < 0 or number > MEMBERS:
-                    raise BadInput(f"{shown(archive)} grows to more than {allowed:,} bytes or is endless; do not use it.")
-                file.write(chunk)
+            raise BadInput(f"{shown(self.archive)} would write '{shown(name)}' outside its folder; do not use it.")
+        self.members += 1
+        self.grow(size)
+
+
+def unzip(archive: Path, folder: Path) -> None:
+    """Unpack a zip; no member gives more bytes than the zip's list says of it, each is held against its checksum."""
+    bound = Bounded(archive)
+    with zipfile.ZipFile(archive) as opened:
+        for info in opened.infolist():
+            plain = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+            bound.check(info.filename, plain, info.file_size)
+            opened.extract(info, folder)
+
+
+class Member(tarfile.TarInfo):
+    """A member of a tar whose header is whole; tarfile itself takes a damaged one for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, opened: tarfile.TarFile) -> tarfile.TarInfo:
+        try:
+            return super().fromtarfile(opened)
+        except tarfile.EOFHeaderError:
+            raise  # the block of zeros behind the last member
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(str(error)) from error
+
+
+def untar(archive: Path, folder: Path) -> None:
+    """Unpack a tar, perhaps packed by gzip, bzip2 or xz, and read it to its end, where checksums stand."""
+    with open(archive, "rb") as file:
+        head = file.read(6)
+    opener = next((opener for magic, opener in OPENERS.items() if head.startswith(magic)), open)
+    with opener(archive, "rb") as packed:
+        stream = Bounded(archive, packed)
+
+        def allowed(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
+            size = member.size if member.issparse() else 0  # which takes no bytes of the stream
+            stream.check(member.name, member.isreg() or member.isdir(), size)
+            return tarfile.data_filter(member, path)
+
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as opened:
+            opened.extractall(folder, filter=allowed)
+            while rest := opened.fileobj.read(2**20):
+                if rest.strip(b"\0"):
+                    raise tarfile.ReadError("it goes on behind its end")
