@@ -46,7 +46,32 @@ def renew(args) -> None:
     from .lab import files_of
     from .renewing import renew
 
-    print(f"{renew(args.kind, args.part, files_of(args.weights), args.data_dir)} records of kind {args.kind} renewed")
+    only = {"method": args.method, "task": args.task, "lacking_images": args.lacking_images}
+    done = renew(args.kind, args.part, files_of(args.weights), args.data_dir, **only)
+    print(f"{done} records of kind {args.kind} renewed")
+
+
+def carry(args) -> None:
+    """Run a sample of the outdated kept records again and, if all is equal, carry the others of their kinds to today's code."""
+    from ..records import carrying
+    from .lab import files_of
+    from .renewing import run_sample
+
+    count, failed = run_sample(args.count, args.seed, args.part, files_of(args.weights), args.data_dir)
+    for line in failed:
+        print(line, file=sys.stderr)
+    if args.part != "1/1" or args.dry_run:
+        print(f"part {args.part} of a sample of {count} is run, seed {args.seed}; nothing is carried yet")
+        return
+    found = carrying.carry(carrying.again(), args.seed)
+    for kind in sorted(found.sample):
+        equal = "not equal, nothing carried" if kind in found.differ else f"equal, {found.carried[kind]} carried"
+        print(f"{kind}: {found.sample[kind]} run again (seed {args.seed}), {equal}")
+    for kind, number in found.without.items():
+        print(f"{kind}: {number} outdated, none was run again", file=sys.stderr)
+    if found.differ:
+        lines = [line for kind in found.differ.values() for line in kind]
+        raise BadInput(f"{len(lines)} came out otherwise; renew their kinds. " + " | ".join(lines[:5]))
 
 
 def runs(args) -> None:
@@ -130,7 +155,23 @@ COMMANDS = {  # function -> its options
         ("--dry-run", {"action": "store_true", "help": "write nothing; list what would be kept"}),
     ],
     merge: [("folder", {"help": "the other machine's build/records"})],
-    renew: [("kind", {"help": "tune, cost or turns"}), ("--part", {"default": "1/1"}), FILES, FOLDER],
+    renew: [
+        ("kind", {"help": "tune, cost or turns"}),
+        ("--part", {"default": "1/1"}),
+        ("--method", {"help": "only runs of this method"}),
+        ("--task", {"help": "only runs on this task"}),
+        ("--lacking-images", {"action": "store_true", "help": "those that do not say which test images were named right"}),
+        FILES,
+        FOLDER,
+    ],
+    carry: [
+        ("count", {"type": int, "nargs": "?", "default": 100, "help": "how many to run again (100)"}),
+        ("--seed", {"type": int, "default": 0, "help": "which ones"}),
+        ("--part", {"default": "1/1", "help": "1/2 and 2/2 run the sample side by side; then call it without"}),
+        ("--dry-run", {"action": "store_true", "help": "run the sample and carry nothing"}),
+        FILES,
+        FOLDER,
+    ],
     runs: [
         ("--kind", {"help": "such as tune or cost"}),
         *((f"--{name}", settings) for name, settings in FILTERS.items()),

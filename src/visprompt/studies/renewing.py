@@ -14,8 +14,9 @@ from ..methods import build_method
 from ..models.backbones import Backbone
 from ..models.loading import load_backbone
 from ..progress import progress
-from ..records import index
+from ..records import carrying, index, test_images
 from ..records.keeping import keep_record
+from ..records.merging import difference
 from ..training import as_asked
 from ..training.loop import fit, fit_as_asked, tune
 from ..training.recipe import Recipe
@@ -86,13 +87,23 @@ def again(record: records.Record, weights: Mapping[str, str] = {}, data_dir: str
     return speeds_in_turns(s.pop("backbone"), s.pop("methods"), **s)
 
 
-def renew(kind: str, part: str = "1/1", weights: Mapping[str, str] = {}, data_dir: str | None = None) -> int:
+def renew(
+    kind: str,
+    part: str = "1/1",
+    weights: Mapping[str, str] = {},
+    data_dir: str | None = None,
+    lacking_images: bool = False,
+    **only: str | None,
+) -> int:
     """Run the outdated kept records of a kind again, and keep each once it is whole. Returns how many.
 
     Args:
         part: "2/3" takes the second of three shares; a record's key says which it is in, whatever others renew.
         weights: backbone -> file, for weights that are not published under its name.
         data_dir: folder of the tasks that are not embedded.
+        lacking_images: instead those that do not say which test images were named right; each stays as it is unless the
+            run gives the same values here.
+        only: settings such as method or task, and the value that each must have; None for any.
 
     Raises:
         BadInput: unknown kind, an impossible part, or, after the last, records that could not be renewed.
@@ -100,15 +111,23 @@ def renew(kind: str, part: str = "1/1", weights: Mapping[str, str] = {}, data_di
     choose("kind", kind, KINDS)
     number, parts = share(part)
     kept = records.stores()[1]
+
+    def wanted(record: records.Record) -> bool:
+        if any(value is not None and record.settings.get(name) != value for name, value in only.items()):
+            return False
+        return test_images.NAME not in record.values if lacking_images else not records.is_current(record)
+
     mine = [path for path in records.store.files(kept, kind) if int(path.stem.split(".")[-1], 16) % parts == number - 1]
-    outdated = [path for path in mine if not records.is_current(records.read_record(path))]
+    todo = [path for path in mine if wanted(records.read_record(path))]
     done, failed = 0, []
-    for path in progress(outdated, f"renewing {kind}"):
-        if not path.exists() or records.is_current(records.read_record(path)):
+    for path in progress(todo, f"renewing {kind}"):
+        if not path.exists() or not wanted(old := records.read_record(path)):
             continue  # another process did it meanwhile
-        old = records.read_record(path)
         try:
-            target = keep_record(again(old, weights, data_dir))
+            new = again(old, weights, data_dir)
+            if lacking_images and (other := difference(old.values, new.values)):
+                raise BadInput("{}: {} was {} and is {} here, so it stays".format(what(old), *other))
+            target = keep_record(new)
             if target != path:  # its settings are written otherwise by now
                 path.unlink(missing_ok=True)
             done += 1
@@ -119,6 +138,45 @@ def renew(kind: str, part: str = "1/1", weights: Mapping[str, str] = {}, data_di
     if failed:
         raise BadInput(f"{done} renewed, {len(failed)} could not be: " + " | ".join(failed[:5]))
     return done
+
+
+def run_sample(
+    count: int, seed: int, part: str = "1/1", weights: Mapping[str, str] = {}, data_dir: str | None = None
+) -> tuple[int, list[str]]:
+    """Run a sample of the outdated kept records again, for `records.carrying`; those done here already are not repeated.
+
+    The sample has every kind, method, family of backbone and data set among them once before any more.
+
+    Args:
+        part: "1/2" and "2/2" share the runs between two processes.
+
+    Returns:
+        How many records the sample has, and a line for each that cannot be run here.
+    """
+    number, parts = share(part)
+    known = [record for record in carrying.outdated() if record.kind in KINDS]
+    chosen = carrying.drawn(known, count, seed, strata)
+    failed = []
+    for record in progress(chosen[number - 1 :: parts], f"running a sample again (seed {seed})"):
+        try:
+            again(record, weights, data_dir)
+        except BadInput as error:
+            failed.append(f"{record.id}: {error}")
+    return len(chosen), failed
+
+
+def strata(record: records.Record) -> Iterator[str]:
+    """What a sample should have of a record: its kind, method, data set and family of backbone."""
+    s = record.settings
+    yield f"kind {record.kind}"
+    yield from (f"{name} {s[name]}" for name in ("method", "task") if isinstance(s.get(name), str))
+    yield f"family {s['backbone'].split('_')[0]} of kind {record.kind}"
+
+
+def what(record: records.Record) -> str:
+    """What a record is of, for a line."""
+    s = record.settings
+    return f"{s['method']} on {s['task']}, {s['backbone']}, seed {s['seed']}" if record.kind == "tune" else s["backbone"]
 
 
 def verify(
@@ -151,10 +209,9 @@ def verify(
         record = records.read_record(Path(entry["path"]))
         made = ready(record, weights, data_dir)
         now = (fit_as_asked if as_asked.asks(made["recipe"], made["model"]) else fit)(**made)["test"]
-        s = record.settings
         yield {
             "record": record.id,
-            "what": f"{s['method']} on {s['task']}, {s['backbone']}, seed {s['seed']}",
+            "what": what(record),
             "kept": record.values["test"],
             "now": now,
             "difference": round(now - record.values["test"], 4),
