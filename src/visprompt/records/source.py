@@ -18,8 +18,8 @@ from .normal_form import NormalForm, touched
 
 NOTEBOOKS = ROOT / "notebooks"
 NAME = PACKAGE.name
-# rooms, and (the last) modules of rooms, that decide no value
-SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest")
+# rooms, and (the last two) modules of rooms, that decide no value
+SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest", "structure")
 NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
 CACHES = {"cache", "lru_cache", "cached_property"}  # of functools: what such a function ran is not seen again
 # Place today -> name then, of units that were renamed: what calls them and what they say counts as before.
@@ -109,7 +109,7 @@ def targets(at: Module, unit: str) -> list[tuple[Module, str, bool]]:
 
 def is_silent_module(name: str) -> bool:
     """Whether what a module does decides no value."""
-    return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-1:]
+    return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-2:]
 
 
 def is_room(name: str, at: Module) -> bool:
