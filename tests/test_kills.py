@@ -7,6 +7,7 @@ among them, and half as often what is run again after each kill: papermill and `
 import ctypes
 import multiprocessing
 import os
+import pwd
 import random
 import signal
 import subprocess
@@ -231,3 +232,12 @@ def test_keeping_on_a_full_disk(stores, capfd):
         assert main(["keep"]) == 0 and found(stores[1]) == found(stores[0])
 
     with_mounts(work, f"-t tmpfs -o size=20k tmpfs {stores[1]}")
+
+
+@pytest.mark.refused
+def test_a_user_without_a_home_is_told(monkeypatch, capfd):
+    for name in ("HOME", "VISPROMPT_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # as in a container that was given a number for a user
+    assert main(["data", "where"]) == 2
+    assert capfd.readouterr().err == "visprompt: you have no home folder here; name one, as in HOME=$PWD/home visprompt …\n"
