@@ -31,6 +31,11 @@ READY := .venv/.ready
 export OMP_NUM_THREADS ?= 1
 # Recipes read what the user gave from the environment, where quotes and # have no meaning.
 export PROFILE DEVICE GPUS DATA CORES NAME ARGS $(NARROWING)
+# The user of a container may have no name and no home folder; Snakemake asks for both, Jupyter for the second.
+export USER ?= $(shell id -un 2>/dev/null || id -u)
+ifeq ($(shell [ -w ~ ] || echo none),none)
+export HOME := $(CURDIR)/build/home
+endif
 # Two makes in one folder take turns; a killed one leaves no lock behind.
 TURN := $(if $(shell command -v flock),flock build/.turn,)
 WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make in this folder.";,)
@@ -43,7 +48,11 @@ CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	{ echo "CORES is '$$CORES'; write a number, such as CORES=2"; exit 2; }; \
 	[[ "$$GPUS" =~ ^[0-9]+$$ ]] || { echo "GPUS is '$$GPUS'; write a number, such as GPUS=1"; exit 2; }; \
 	bash -nc "true $$ARGS" 2>/dev/null || \
-	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }
+	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }; \
+	{ mkdir -p build && [ -w . ] && head -c 1000000 /dev/zero > build/.room; } 2>/dev/null || \
+	{ rm -f build/.room 2>/dev/null; \
+	  echo "This folder cannot be written: free space on its disk, or work in a copy of it that is yours."; exit 2; }; \
+	rm -f build/.room
 
 .PHONY: help book sweep rehearsal test test-quick test-cluster notebook bench lock pretrain clean
 
@@ -104,7 +113,7 @@ lock:  ## renew requirements.lock from pyproject.toml (needs the network)
 	mv build/requirements.lock requirements.lock
 
 clean:  ## remove what was built; the records of runs and .venv stay
-	rm -rf $(addprefix build/,ipynb running executed notebook pages jupyter-book site site.old site.done lock-venv \
+	rm -rf $(addprefix build/,ipynb running executed notebook pages jupyter-book site site.old site.done home lock-venv \
 	  from-nothing)
 
 # The first Python of version 3.11 on this computer.

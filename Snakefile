@@ -166,13 +166,15 @@ def named(path: Path) -> set[str]:
 
 
 def forget_what_is_gone() -> None:
-    """Remove notebooks whose records were removed, and the stamp of a site that was, so that both are made again."""
+    """Remove notebooks whose records were removed, and the stamp of a site that lacks its pages or one of its notebooks,
+    so that both are made again; Snakemake alone would not miss a notebook between its source and the stamp."""
     there = set().union(*map(ids, STORES))
     for path in Path("build", "executed", PROFILE).rglob("*.ipynb"):
         if any(record not in there for record in named(path)):
             print(f"Records of {path} are gone; it runs again.", file=sys.stderr)
             path.unlink()
-    if not Path("build/site/index.html").exists():
+    needed = ["build/site/index.html", *(f"build/executed/{PROFILE}/{name}.ipynb" for name in NOTEBOOKS)]
+    if not all(Path(path).exists() for path in needed):
         Path("build/site.done").unlink(missing_ok=True)
 
 

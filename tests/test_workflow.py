@@ -124,10 +124,11 @@ def test_a_notebook_whose_records_are_gone_runs_again(root):
     assert make(root, "book").returncode == 0
     ran(root)
     shutil.rmtree(root / "build" / "records")
-    (root / "book" / "page.md").write_text("Another page.")
     done = make(root, "book")
     assert done.returncode == 0 and "one.ipynb are gone" in done.stderr
     assert ran(root) == ["notebook", "site"]
+    (root / "build" / "executed" / "quick" / "one.ipynb").unlink()  # as after a kill between the removal and the run
+    assert make(root, "book").returncode == 0 and ran(root) == ["notebook", "site"]
     assert make(root, "book").returncode == 0 and ran(root) == []
 
 
@@ -138,7 +139,15 @@ def test_what_is_gone_is_known_from_the_files(root, monkeypatch):
         text[text.index("def ids(") : text.index("# The kept records as one")]
         + text[text.index("def named(") : text.index("if workflow.is_main_process")]
     )
-    names = {"json": json, "re": re, "sys": sys, "Path": Path, "PROFILE": "quick", "RESULTS_MIME": book.RESULTS_MIME}
+    names = {
+        "json": json,
+        "re": re,
+        "sys": sys,
+        "Path": Path,
+        "PROFILE": "quick",
+        "NOTEBOOKS": ["one"],
+        "RESULTS_MIME": book.RESULTS_MIME,
+    }
     exec(text, names := {**names, "STORES": ("build/records", "book/records")})
     monkeypatch.chdir(root)
     path, kept = Path("build/executed/quick/one.ipynb"), Path("book/records/any/folder")
@@ -161,6 +170,93 @@ def test_what_is_gone_is_known_from_the_files(root, monkeypatch):
         path.write_text(damaged)
         names["forget_what_is_gone"]()
         assert path.exists()
+
+
+# Leaves a record for each number, whole at once as records are, and a notebook that is half written for a while.
+RECORDING = """mkdir -p build/records/kind
+for n in {11..30}; do
+    file=build/records/kind/$n.json
+    [ -e $file ] || { sleep 0.03; sed "s/1f2e/$n/" record > $file.part; mv $file.part $file; }
+done
+head -c 50 done > "${@: -1}"; sleep 0.3; cat done > "${@: -1}"; sleep 0.1
+"""
+
+
+def records_there(root: Path) -> dict[str, tuple]:
+    """Name -> (text, when it was written) of the records."""
+    files = (root / "build" / "records").rglob("*.json")
+    return {path.name: (path.read_text(), path.stat().st_mtime_ns) for path in files}
+
+
+def test_a_killed_book_is_made_by_the_next_run(root):
+    """Half as many kills as VISPROMPT_KILLS says, from states that lack something; VISPROMPT_SEED draws others."""
+    numbers = [str(number) for number in range(11, 31)]
+    text = json.dumps({"cells": [{"outputs": [{"data": {book.RESULTS_MIME: RESULTS}}]}]}).replace(
+        '"1f2e"', json.dumps(numbers)[1:-1]
+    )
+    (root / "done").write_text(text)
+    program(root, "papermill", RECORDING)
+    kills, seed = (int(os.environ.get(f"VISPROMPT_{name}", usual)) for name, usual in (("KILLS", 4), ("SEED", 0)))
+    print(f"VISPROMPT_SEED={seed}")
+    chance, began = random.Random(seed), time.perf_counter()
+    assert make(root, "book").returncode == 0
+    whole, executed = time.perf_counter() - began, root / "build" / "executed" / "quick" / "one.ipynb"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    for number in range(max(1, kills // 2)):
+        for name in numbers:
+            if chance.random() < 0.7:
+                (root / "build" / "records" / "kind" / f"{name}.json").unlink()
+        before = records_there(root)
+        run = subprocess.Popen(["make", "book"], cwd=root, start_new_session=True, **quiet)
+        time.sleep(chance.uniform(0.1, 0.9) * whole)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        after = records_there(root)
+        assert before.items() <= after.items()
+        assert not executed.exists() or executed.read_text() == text
+        done = make(root, "book")
+        assert done.returncode == 0, done.stderr
+        there = records_there(root)
+        assert after.items() <= there.items() and len(there) == 20 and executed.read_text() == text
+        assert all(said == RECORD.replace("1f2e", Path(name).stem) for name, (said, _) in there.items())
+    ran(root)
+    assert make(root, "book").returncode == 0 and not ran(root)  # nothing is left to do
+
+
+@pytest.mark.skipif(not shutil.which("flock"), reason="make takes turns by flock")
+def test_two_makes_in_one_folder_take_turns(root):
+    program(root, "papermill", "sleep 3; " + PROGRAMS["papermill"])
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    runs = [subprocess.Popen(["make", "book"], cwd=root, **pipes) for _ in range(2)]
+    said = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    assert ran(root) == ["notebook", "site"]
+    assert sum("Waiting for another make in this folder." in text for text in said) == 1
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    "mount",
+    ["mount --bind . . && cd . && mount -o remount,ro,bind .", "mkdir build && mount -t tmpfs -o size=64k tmpfs build"],
+    ids=["read-only", "full"],
+)
+def test_a_folder_that_cannot_be_written_is_one_line(root, mount):
+    inside = ["unshare", "--mount", "bash", "-c"]
+    if not shutil.which("unshare") or subprocess.run([*inside, "mount -t tmpfs tmpfs /tmp"], capture_output=True).returncode:
+        pytest.skip("this user may not mount anything")
+    program(root, "inside", f'{mount} || exit 77; cd "$PWD" && exec make book')
+    done = subprocess.run(["unshare", "--mount", root / ".venv/bin/inside"], cwd=root, capture_output=True, text=True)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "make" not in line]
+    assert done.returncode == 2 and len(said) == 1 and said[0].startswith("This folder cannot be written: free space"), done
+
+
+def test_a_user_without_a_home_gets_one_in_the_folder(root, monkeypatch):
+    program(root, "snakemake", 'echo "$HOME and $USER"')
+    monkeypatch.setenv("HOME", "/proc/nowhere")
+    monkeypatch.delenv("USER", raising=False)
+    assert re.search(rf"(?m)^{root}/build/home and \w+$", make(root, "book").stdout)
+    monkeypatch.setenv("HOME", str(root))
+    assert f"{root} and " in make(root, "book").stdout
 
 
 FOLDERS = ["a #b", "2024", "it's", 'say "x"', "007", "1e5", "true", "[a]", "ä: {b}", "back\\slash", ""]
@@ -367,3 +463,11 @@ def test_a_full_disk_is_one_line_and_the_old_site_stands(site, tmp_path, monkeyp
         with pytest.raises(BadInput, match=said) as told:
             site("second")
         assert "\n" not in str(told.value) and set(read(folder)) == {"first"}
+
+
+def test_a_site_that_may_not_fit_is_not_begun(site, tmp_path, monkeypatch):
+    folder = site("first")
+    monkeypatch.setattr(book.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(2**30, 2**30 - 2**20, 2**20))
+    with pytest.raises(BadInput, match="build: No space left on device. Free space") as told:
+        site("second")
+    assert "\n" not in str(told.value) and set(read(folder)) == {"first"}

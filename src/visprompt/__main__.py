@@ -18,8 +18,9 @@ from .training.commands import add_commands as add_training
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; a mistake in the input is one line on stderr and exit status 2.
 
-    Also one line: Ctrl-C (status 130) and a file that cannot be read or written (2). A reader that stops, as `head`
-    does, ends the command in silence (141, as the shell counts it); a closed stdout is told at the end (1).
+    Also one line: Ctrl-C (status 130), no home folder, and a file that cannot be read or written (2). A reader that
+    stops, as `head` does, ends the command in silence (141, as the shell counts it); a closed stdout is told at the
+    end (1).
     """
     closed = sys.stdout is None
     for name in ("stdout", "stderr"):
@@ -48,6 +49,10 @@ def run(args: argparse.Namespace) -> int:
         return args.run(args) or 0
     except BadInput as error:
         return say(str(error), 2)
+    except RuntimeError as error:
+        if "home directory" not in str(error):
+            raise
+        return say("you have no home folder here; name one, as in HOME=$PWD/home visprompt …", 2)
     except KeyboardInterrupt:
         return say("stopped; finished runs are kept, and the same command goes on from there.", 130)
 

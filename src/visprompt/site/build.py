@@ -6,6 +6,7 @@ The repository root is not the source of the book, so that only what belongs on 
 """
 
 import ctypes
+import errno
 import json
 import os
 import re
@@ -140,7 +141,9 @@ def build(profile: str, root: Path | None = None) -> Path:
     try:
         mend(site)
         shutil.rmtree(work, ignore_errors=True)
-        command = [sys.executable, "-c", START, "build", str(assemble(profile, root)), "--path-output", str(out)]
+        pages = assemble(profile, root)
+        check_room(pages)
+        command = [sys.executable, "-c", START, "build", str(pages), "--path-output", str(out)]
         command += ["--config", str(root / "_config.yml"), "--toc", str(root / "_toc.yml")]
         done = subprocess.run([*command, "-W", "-n", "--keep-going"])
         if done.returncode:
@@ -151,6 +154,13 @@ def build(profile: str, root: Path | None = None) -> Path:
         raise BadInput(f"the website was not built: {told(error)}. Free space or mend that, and run again.") from error
     shutil.rmtree(work, ignore_errors=True)
     return site
+
+
+def check_room(pages: Path) -> None:
+    """Raise OSError where a website of these pages may not fit on their disk: Sphinx would go on, a warning a file."""
+    taken = sum(path.stat().st_size for path in pages.rglob("*") if path.is_file())
+    if shutil.disk_usage(pages).free < 2 * taken + 2**25:  # what Sphinx knows of each page too; the theme's own files
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(pages.parent))
 
 
 def lighten(site: Path) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 
-from ..errors import BadInput
+from ..errors import BadInput, CannotWrite
 from .record_commands import COMMANDS as OF_RECORDS
 from .record_commands import FILES, FOLDER, FORMAT
 
@@ -59,6 +59,8 @@ def study(args) -> None:
                 frame = study(name, actors, of_profile, seeds=seeds or [0], part=args.part, search=args.search)
         except BadInput as error:
             failed.append(f"{name}: {error}")
+            if isinstance(error, CannotWrite):
+                break
             continue
         done += len(frame)
         for title, table in tables(frame).items() if len(frame) else ():

@@ -107,7 +107,7 @@ class Study:
         """The record of a cell, from disk or, with `compute`, by doing it."""
         recipe, task = self.recipe(cell), self.task(cell.task)
         model = build_segmenter(cell.method, self.backbone(recipe.crop), task.classes, recipe.decoder, **cell.settings)
-        data = "embedded" if cell.task in drawn_tasks() else str(self.data_dir)
+        data = "embedded" if cell.task in drawn_tasks() else Path(self.data_dir).resolve().name  # no path of a machine
         return segment(model, task, recipe, cell.seed, compute, {"profile": self.profile, "data": data, "evidence": "trend"})
 
     def tried(self, cell: Cell) -> list[Cell]:
