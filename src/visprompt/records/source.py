@@ -19,7 +19,19 @@ from .normal_form import NormalForm, touched
 NOTEBOOKS = ROOT / "notebooks"
 NAME = PACKAGE.name
 # rooms, and (the last two) modules of rooms, that decide no value
-SILENT = ("errors", "checks", "progress", "paths", "words", "manifests", "papers", "records", "__main__", "manifest", "structure")
+SILENT = (
+    "errors",
+    "checks",
+    "progress",
+    "paths",
+    "words",
+    "manifests",
+    "papers",
+    "records",
+    "__main__",
+    "manifest",
+    "structure",
+)
 NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
 CACHES = {"cache", "lru_cache", "cached_property"}  # of functools: what such a function ran is not seen again
 # Place today -> name then, of units that were renamed: what calls them and what they say counts as before.
