@@ -1,10 +1,12 @@
 """Records that outlive a change of form: a sample is run again, and the others are carried if all of it is equal."""
 
 import importlib.util
+import shutil
 import sys
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 import visprompt as vp
@@ -87,6 +89,7 @@ def test_a_change_of_form_is_carried_after_an_equal_sample(tree):
             "commit": "0123456789ab",
             "sample": 1,
             "seed": 7,
+            "referred": 0,
             "date": "",
         }
         assert record.values == before[n].values and record.key == before[n].key and record.commit == before[n].commit
@@ -114,6 +117,38 @@ def test_nothing_is_carried_after_a_change_that_does_not_keep_values(tree):
     found = carrying.carry(carrying.again())
     assert not found.carried and len(found.differ["toy"]) == 1 and "x was 5 and is 6" in found.differ["toy"][0]
     assert kept() == before and current() == {0, 2, 4}
+
+
+def other_machine_made(numbers):
+    """Kept records as another processor would have left them: other last digits."""
+    for n in numbers:
+        record = kept()[n]
+        values = {"x": record.values["x"] + 1e-6}
+        path = store.stores()[1] / store.place(record.kind, record.settings, record.key)
+        store.write_whole(path, store.as_text(store.with_id(replace(record, values=values))))
+
+
+@pytest.mark.parametrize("kind", ["equal", "other code", "other values", "other machine"])
+def test_a_record_of_another_machine_is_held_against_the_older_code_here(tree, tmp_path, kind):
+    run = tree(FIRST if kind != "other code" else FIRST.replace("2 * x", "x + x"))
+    run(1)
+    reference = tmp_path / "reference"
+    shutil.copytree(store.stores()[0], reference)
+    if kind in ("other values", "other machine"):
+        path = reference / store.place("toy", {"n": 1}, store.read_record(next(store.files(reference))).key)
+        there = store.read_record(path)
+        change = {"values": {"x": 7}} if kind == "other values" else {"hardware": {"cpu": "another"}}
+        path.write_text(store.as_text(store.with_id(replace(there, **change))))
+    shutil.rmtree(store.stores()[0])
+    keep_all(tree(FIRST))
+    other_machine_made([1, 3])
+    tree(SPLIT)(1)
+    found = carrying.carry(carrying.again(), 0, reference)
+    if kind == "equal":
+        assert (found.carried, found.referred) == ({"toy": 3}, {"toy": 1}) and current() == set(range(6))
+        assert kept()[1].carried["referred"] == 1 and kept()[1].values["x"] == 5 + 1e-6  # as the other machine left it
+    else:
+        assert not found.carried and found.differ["toy"] and current() == {0, 2, 4}
 
 
 def test_one_that_differs_stops_all_of_its_kind(tree):
@@ -173,3 +208,13 @@ def test_a_record_that_was_not_carried_has_no_word_of_it_in_its_file():
     record = toy(1)
     assert "carried" not in store.as_text(record) and "carried" in store.as_text(replace(record, carried={"sample": 3}))
     assert store.with_id(record).id != store.with_id(replace(record, carried={"sample": 3})).id
+
+
+def test_test_images_are_taken_up_from_a_run_of_the_same_accuracy_alone():
+    bits = store.test_images.packed(np.array([True, False]))
+    old = replace(toy(1), kind="tune", values={"test": 50.0, "loss": [1.0]})
+    assert carrying.with_images(old, {"test": 50.0, "loss": [2.0], "right": bits}).right.tolist() == [True, False]
+    assert carrying.with_images(old, {"test": 100.0, "right": bits}) is old
+    assert carrying.with_images(old, {"test": 50.0}) is old
+    with pytest.raises(vp.BadInput, match="so it stays"):
+        carrying.keep_images(old, replace(old, values={"test": 100.0, "right": bits}))

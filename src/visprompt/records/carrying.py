@@ -3,6 +3,9 @@
 After a change that is meant to keep all values some kept records are run again. If every one has the values that it had,
 to the last digit, the other records of their kinds are carried: each names the code that would run for it today, the code
 that did run, and the sample. If one differs, nothing of its kind is carried.
+
+Two processors do not give the same last digits. A record that another machine made is therefore compared with a reference:
+the same run here by the older code, whose list of units must be that of the record.
 """
 
 import random
@@ -10,9 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from pathlib import Path
 
 from ..errors import BadInput
-from . import lists, source, store
+from . import lists, source, store, test_images
+from .keeping import keep_record, why_not
 from .merging import difference
 from .store import Record
 
@@ -25,6 +30,7 @@ class Carried:
 
     carried: Counter = field(default_factory=Counter)
     sample: Counter = field(default_factory=Counter)  # how many of a kind were run again
+    referred: Counter = field(default_factory=Counter)  # of these, how many are equal to a reference alone
     differ: dict[str, list[str]] = field(default_factory=dict)  # kind -> a line for each that came out otherwise
     without: Counter = field(default_factory=Counter)  # outdated ones of kinds of which none was run again
 
@@ -61,43 +67,85 @@ def drawn(records: Sequence[Record], count: int, seed: int, strata: Callable[[Re
     return chosen + rest[: max(0, count - len(chosen))]
 
 
-def carry(pairs: Sequence[Pair], seed: int | None = None) -> Carried:
+def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None = None) -> Carried:
     """Carry the outdated kept records of all kinds of which some were run again with equal values; those count as run.
+
+    Args:
+        reference: a folder of records that the older code made on this machine.
 
     Raises:
         BadInput: nothing was run again, or not by the code of a commit.
         CannotWrite: the disk is full, or the folder cannot be written.
     """
-    from .keeping import keep_record, why_not
-
     if not pairs:
         raise BadInput("no outdated kept record was run again by today's code; visprompt carry N runs a sample of N.")
     if why := next(filter(None, (why_not(new) for _, new in pairs)), ""):
         raise BadInput(f"a run of the sample cannot be kept: {why}.")
-    found = Carried(sample=Counter(old.kind for old, _ in pairs))
+    found, same = Carried(sample=Counter(old.kind for old, _ in pairs)), []
     for old, new in pairs:
-        if other := difference(old.values, new.values):
-            name, then, now = other
-            found.differ.setdefault(old.kind, []).append(f"{old.id}, {about(old)}: {name} was {then} and is {now}")
-    for kind, number in found.sample.items():
-        if kind in found.differ:
-            continue
-        same = [(store.units_of(old), store.units_of(new)) for old, new in pairs if old.kind == kind]
-        for old, new in pairs:
-            if old.kind == kind:
-                keep_record(new)
-        for record in [r for r in outdated() if r.kind == kind]:
-            units = translated(store.units_of(record), same)
-            mark = {"from": record.carried.get("from", record.code), "commit": store.commit()}
-            mark |= {"sample": number, "seed": seed, "date": date.today().isoformat()}
-            kept = store.stores()[1]
-            name = store.short_hash(units)
-            store.write_whole(kept / "code" / f"{name}.json", store.code_text(units))
-            path = kept / store.place(record.kind, record.settings, record.key)
-            store.write_whole(path, store.as_text(store.with_id(replace(record, code=name, carried=mark))))
-            found.carried[kind] += 1
+        other = difference(old.values, new.values)
+        if other is not None and is_equal_to_reference(old, new, reference):
+            found.referred[old.kind] += 1
+        elif other is not None:
+            line = "{}, {}: {} was {} and is {}".format(old.id, about(old), *other)
+            found.differ.setdefault(old.kind, []).append(line)
+        same.append((old.kind, store.units_of(old), store.units_of(new)))
+    for old, new in pairs:
+        if old.kind not in found.differ and difference(old.values, new.values) is None:
+            keep_record(new)
+    kinds = found.sample.keys() - found.differ.keys()
+    images = {old.key: new.values for old, new in pairs}
+    for record in [record for record in outdated() if record.kind in kinds]:
+        units = translated(store.units_of(record), [(then, now) for kind, then, now in same if kind == record.kind])
+        mark = {"from": record.carried.get("from", record.code), "commit": store.commit(), "seed": seed}
+        mark |= {"sample": found.sample[record.kind], "referred": found.referred[record.kind]}
+        done = with_images(record, images.get(record.key, {}))
+        keep_carried(replace(done, carried=mark | {"date": date.today().isoformat()}), units)
+        found.carried[record.kind] += 1
     found.without = Counter(r.kind for r in outdated() if r.kind not in found.differ)
     return found
+
+
+def is_equal_to_reference(old: Record, new: Record, reference: Path | None) -> bool:
+    """Whether the older code gives on this machine what today's gives, by a record of it in a folder."""
+    path = None if reference is None else reference / store.place(old.kind, old.settings, old.key)
+    if path is None or not path.is_file():
+        return False
+    then = store.read_record(path)
+    units = store.read_code(reference / "code" / f"{then.code}.json") or {}
+    ran = {place: lists.bare(said) for place, said in units.items()}
+    same_code = all(ran.get(place) == lists.bare(said) for place, said in store.units_of(old).items())
+    same_machine = (then.hardware, then.versions) == (new.hardware, new.versions)
+    return same_code and same_machine and difference(then.values, new.values) is None
+
+
+def with_images(record: Record, values: dict) -> Record:
+    """The record with the test images that a later run of the same accuracy named right, where it does not say."""
+    name = test_images.NAME
+    if name in record.values or name not in values or record.values.get("test") != values.get("test"):
+        return record
+    return replace(record, values={**record.values, name: values[name]})
+
+
+def keep_images(record: Record, new: Record) -> None:
+    """Enter into a kept record the test images that a run of the same accuracy named right.
+
+    Raises:
+        BadInput: the accuracy is another one.
+    """
+    done = with_images(record, new.values)
+    if done is record:
+        raise BadInput(f"{about(record)}: test was {record.values.get('test')} and is {new.values.get('test')}, so it stays.")
+    path = store.stores()[1] / store.place(record.kind, record.settings, record.key)
+    store.write_whole(path, store.as_text(store.with_id(done)))
+
+
+def keep_carried(record: Record, units: dict[str, str]) -> None:
+    """File a kept record anew, with the list of what it would run today."""
+    kept, name = store.stores()[1], store.short_hash(units)
+    store.write_whole(kept / "code" / f"{name}.json", store.code_text(units))
+    path = kept / store.place(record.kind, record.settings, record.key)
+    store.write_whole(path, store.as_text(store.with_id(replace(record, code=name))))
 
 
 def about(record: Record) -> str:

@@ -377,8 +377,11 @@ DECIDES = ("src", "notebooks", "data_manifests")  # folders whose files decide v
 
 @functools.cache
 def commit() -> str:
-    """The commit this runs from, with "+changes" when files that decide values differ from it."""
+    """The commit this runs from, with "+changes" when files that decide values differ from it.
+
+    A copy of a commit's files without git, as on a machine that is lent, is told by VISPROMPT_COMMIT which it is of.
+    """
     head = git("rev-parse", "--short=12", "HEAD")
     if head is None:
-        return "unknown"
+        return os.environ.get("VISPROMPT_COMMIT", "unknown")
     return head + ("+changes" if git("status", "--porcelain", "--", *DECIDES) else "")

@@ -55,18 +55,23 @@ def carry(args) -> None:
     """Run a sample of the outdated kept records again and, if all is equal, carry the others of their kinds to today's code."""
     from ..records import carrying
     from .lab import files_of
-    from .renewing import run_sample
+    from .reference import run_reference
+    from .renewing import run_sample, without_equal
 
-    count, failed = run_sample(args.count, args.seed, args.part, files_of(args.weights), args.data_dir)
+    weights, reference = files_of(args.weights), None
+    count, failed = run_sample(args.count, args.seed, args.part, weights, args.data_dir)
     for line in failed:
         print(line, file=sys.stderr)
+    if args.reference:
+        reference = run_reference(args.reference, without_equal(args.part), weights, args.data_dir)
     if args.part != "1/1" or args.dry_run:
         print(f"part {args.part} of a sample of {count} is run, seed {args.seed}; nothing is carried yet")
         return
-    found = carrying.carry(carrying.again(), args.seed)
+    found = carrying.carry(carrying.again(), args.seed, reference)
     for kind in sorted(found.sample):
         equal = "not equal, nothing carried" if kind in found.differ else f"equal, {found.carried[kind]} carried"
-        print(f"{kind}: {found.sample[kind]} run again (seed {args.seed}), {equal}")
+        referred = f", {found.referred[kind]} of them held against the older code" if found.referred[kind] else ""
+        print(f"{kind}: {found.sample[kind]} run again{referred} (seed {args.seed}), {equal}")
     for kind, number in found.without.items():
         print(f"{kind}: {number} outdated, none was run again", file=sys.stderr)
     if found.differ:
@@ -168,6 +173,7 @@ COMMANDS = {  # function -> its options
         ("count", {"type": int, "nargs": "?", "default": 100, "help": "how many to run again (100)"}),
         ("--seed", {"type": int, "default": 0, "help": "which ones"}),
         ("--part", {"default": "1/1", "help": "1/2 and 2/2 run the sample side by side; then call it without"}),
+        ("--reference", {"metavar": "COMMIT", "help": "also run by its code what is not equal here, as by another processor"}),
         ("--dry-run", {"action": "store_true", "help": "run the sample and carry nothing"}),
         FILES,
         FOLDER,

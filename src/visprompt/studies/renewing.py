@@ -101,8 +101,8 @@ def renew(
         part: "2/3" takes the second of three shares; a record's key says which it is in, whatever others renew.
         weights: backbone -> file, for weights that are not published under its name.
         data_dir: folder of the tasks that are not embedded.
-        lacking_images: instead those that do not say which test images were named right; each stays as it is unless the
-            run gives the same values here.
+        lacking_images: instead those that do not say which test images were named right. One whose values have other last
+            digits here, as by another processor, stays and takes up the images alone, if the accuracy is the same.
         only: settings such as method or task, and the value that each must have; None for any.
 
     Raises:
@@ -125,8 +125,10 @@ def renew(
             continue  # another process did it meanwhile
         try:
             new = again(old, weights, data_dir)
-            if lacking_images and (other := difference(old.values, new.values)):
-                raise BadInput("{}: {} was {} and is {} here, so it stays".format(what(old), *other))
+            if lacking_images and difference(old.values, new.values):
+                carrying.keep_images(old, new)
+                done += 1
+                continue
             target = keep_record(new)
             if target != path:  # its settings are written otherwise by now
                 path.unlink(missing_ok=True)
@@ -163,6 +165,13 @@ def run_sample(
         except BadInput as error:
             failed.append(f"{record.id}: {error}")
     return len(chosen), failed
+
+
+def without_equal(part: str = "1/1") -> list[records.Record]:
+    """The outdated kept records that were run again here with other values, or a share of them."""
+    number, parts = share(part)
+    found = [old for old, new in carrying.again() if old.kind in KINDS and difference(old.values, new.values)]
+    return found[number - 1 :: parts]
 
 
 def strata(record: records.Record) -> Iterator[str]:
