@@ -34,6 +34,8 @@ def backbone_of(record: records.Record, weights: Mapping[str, str]) -> Backbone:
     name = record.settings["backbone"]
     chosen = None if record.weights.startswith("random") else weights.get(name, "pretrained")
     backbone = load_backbone(name, chosen)
+    if backbone.is_vit and backbone.image_size != record.settings["image_size"]:
+        backbone = load_backbone(name, chosen, image_size=record.settings["image_size"])
     normed = record.settings["normalisation"]  # a recipe may have had other statistics than the checkpoint's
     backbone.mean, backbone.std = tuple(normed["mean"]), tuple(normed["std"])
     if backbone.fingerprint != record.weights:
