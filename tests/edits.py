@@ -1,0 +1,307 @@
+"""Random edits of all rooms, and whether records tell them apart: a program of its own, since an edit wants a fresh package.
+
+Small runs of every part that decides values are done once. For each harmful edit of a copy of the package a child process
+does them again: where a value changed, the list of code of that run must not hold any more. Harmless edits must leave every
+list holding, those of the kept records too.
+
+    python tests/edits.py FOLDER --seed 0 --harmful 100 --harmless 100
+
+An edit that changes no value of these runs is drawn anew. Exceptions are printed, and last a line of JSON with the counts.
+"""
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE}
+SWAPS |= {ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.And: ast.Or, ast.Or: ast.And, ast.Is: ast.IsNot}
+SECONDS = 60  # that a child may take: an edit can make a loop endless
+
+
+def jobs() -> dict:
+    """Name -> a small run of a part that decides values."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    import torch
+    from conftest import small_vit, tiny_task
+
+    import visprompt as vp
+    from visprompt.data.segmentation import load_segmentation
+    from visprompt.measure.cost import count_flops
+    from visprompt.measure.counts import printed_counts
+    from visprompt.measure.similarity import linear_cka, normalised_mutual_information
+    from visprompt.theory import ap_limits, ap_toy, normalisation, shallow_vit
+    from visprompt.training import segmentation
+    from visprompt.training.decoders import Decoder
+    from visprompt.training.loop import fit, fit_as_asked
+    from visprompt.training.segmentation_recipe import SegmentationRecipe
+    from visprompt.training.segmenter import Segmenter
+
+    torch.set_num_threads(1)
+    plain = {"epochs": 1, "learning_rate": 0.1}
+
+    def fitted(slug, how=fit, **settings):
+        def job():
+            recipe = vp.Recipe(
+                **plain, **({"drop_path": 0.2, "schedule": "warm-up, then cosine"} if how is fit_as_asked else {})
+            )
+            return how(vp.build_method(slug, small_vit(), 3, **settings), tiny_task(), recipe, 0)
+
+        return job
+
+    def counted(slug):
+        def job():
+            model = vp.build_method(slug, vp.load_backbone("vit_nano_patch4_24"), 10)
+            return vp.count_parameters(model) | {"flops": count_flops(model)}
+
+        return job
+
+    def segmented():
+        task, decoder = load_segmentation("scenes_fill"), Decoder("linear")
+        recipe = SegmentationRecipe(2, 8, 24, learning_rate=0.01, optimizer="adam", decoder=decoder, seen_first=8)
+        model = Segmenter(vp.load_backbone("vit_nano_patch4_24"), "vpt-deep", task.classes, decoder)
+        model.reset(0)
+        return segmentation.train_segmenter(model, task.train, recipe, torch.Generator().manual_seed(0))
+
+    def shallow():
+        s = shallow_vit.Settings(tokens=12, relevant=0.5, confusion=0.25, noise=0.0, neurons=8)
+        g = torch.Generator().manual_seed(0)
+        x, y, _ = shallow_vit.draw(s, g, 4)
+        w = shallow_vit.initial(s, g)
+        return [
+            shallow_vit.patterns(s).tolist(),
+            x.tolist(),
+            *map(str, shallow_vit.gradients(s, {k: v[None] for k, v in w.items()}, x[None], y[None])),
+        ]
+
+    def alike():
+        x, y = torch.randn(2, 3, 6, 4, generator=torch.Generator().manual_seed(0))
+        return [linear_cka(x[0], y[0]), normalised_mutual_information(x, y)]
+
+    found = {
+        f"fit {slug}": fitted(slug) for slug in ("lora", "da-vpt", "spt-deep", "ivpt", "ap", "full-finetune", "ssf", "bias")
+    }
+    found["fit e2vpt"] = fitted("e2vpt", segments=4)
+    found["fit as asked"] = fitted("vpt-deep", fit_as_asked)
+    found |= {f"count {slug}": counted(slug) for slug in ("adapter", "vpt-deep", "linear-probe")}
+    found |= {f"draw {name}": lambda name=name: vp.load_task(name, train_size=8).fingerprint for name in ("count", "letters")}
+    found["masks"], found["similarity"], found["patterns"] = segmented, alike, shallow
+    found["toy"] = lambda: ap_toy.run_trials(ap_toy.Settings(tokens=4, max_steps=20), [0])
+    found["flow"] = lambda: ap_limits.layer_2_ceiling(8, 1.0)
+    found["proposition"] = lambda: normalisation.proposition_1(4, 6, 9)
+    found["printed"] = lambda: printed_counts("ivpt").to_json()
+    return found
+
+
+def measured(names=None) -> dict[str, list]:
+    """Name -> [values without times, list of what ran] of the jobs; ["crash"] of one that does not end as it should."""
+    import torch
+
+    from visprompt.records import watching
+    from visprompt.records.merging import MEASURED
+
+    def clean(value):
+        if isinstance(value, dict):
+            return {str(k): clean(v) for k, v in value.items() if not any(word in str(k) for word in MEASURED)}
+        if isinstance(value, torch.Tensor):
+            return value.tolist()
+        return [clean(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+    found = {}
+    for name, job in jobs().items():
+        try:
+            with watching() as seen:
+                values = clean(job())
+            found[name] = [json.loads(json.dumps(values, default=str)), seen.units()]
+        except Exception as error:
+            found[name] = ["crash", f"{type(error).__name__}: {error}"[:200]]
+    return found
+
+
+def child(task) -> object:
+    """What a function returns in a process of its own, as JSON; None where it does not come back."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        try:
+            import signal
+
+            signal.alarm(SECONDS)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            with os.fdopen(writer, "w") as file:
+                json.dump(task(), file)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        text = file.read()
+    os.waitpid(pid, 0)
+    return json.loads(text) if text else None
+
+
+def units(package: Path):
+    """(room, module, name, node) of every function, method and constant of a package."""
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        for node in tree.body:
+            inner = node.body if isinstance(node, ast.ClassDef) else [node]
+            for part in inner:
+                if isinstance(part, (ast.FunctionDef, ast.Assign, ast.AnnAssign)):
+                    yield path.relative_to(package).parts[0].removesuffix(".py"), path, part.lineno, type(part)
+
+
+def node_at(tree: ast.Module, line: int, kind: type) -> ast.AST:
+    return next(n for n in ast.walk(tree) if isinstance(n, kind) and n.lineno == line)
+
+
+def harmful(node: ast.AST) -> list:
+    """Small changes of what a unit does, each as a function that makes it."""
+    found = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, (int, float)):
+            found.append(lambda p=part: setattr(p, "value", not p.value if isinstance(p.value, bool) else p.value + 1))
+        elif isinstance(part, (ast.BinOp, ast.BoolOp)) and type(part.op) in SWAPS:
+            found.append(lambda p=part: setattr(p, "op", SWAPS[type(p.op)]()))
+        elif isinstance(part, ast.Compare) and type(part.ops[0]) in SWAPS:
+            found.append(lambda p=part: p.ops.__setitem__(0, SWAPS[type(p.ops[0])]()))
+        elif isinstance(part, (ast.FunctionDef, ast.For, ast.If)) and len(part.body) > 1:
+            found.append(lambda p=part: p.body.pop())
+    return found
+
+
+def harmless(node: ast.AST, tree: ast.Module, chance: random.Random) -> list:
+    """Changes of how a unit is written, each as a function that makes it."""
+    found = []
+    if isinstance(node, ast.FunctionDef):
+        given = {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
+        elsewhere = {name for n in ast.walk(node) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+        by_name = any(isinstance(n, ast.Name) and n.id in ("locals", "vars") for n in ast.walk(node))
+        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - given - elsewhere
+        imported = {a.asname or a.name for n in ast.walk(node) if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names}
+        own = sorted(stored - imported)
+
+        def rename():
+            old = chance.choice(own)
+            for n in ast.walk(node):
+                if isinstance(n, ast.Name) and n.id == old:
+                    n.id = f"{old}_renamed"
+
+        def annotate_variable():
+            place = next(n for n in ast.walk(node) if hasattr(n, "body") and plain(n))
+            at, first = next((i, s) for i, s in enumerate(place.body) if is_plain(s))
+            place.body[at] = ast.AnnAssign(first.targets[0], ast.Name("object", ast.Load()), first.value, 1)
+
+        def is_plain(s):
+            return (
+                isinstance(s, ast.Assign)
+                and len(s.targets) == 1
+                and isinstance(s.targets[0], ast.Name)
+                and s.targets[0].id not in elsewhere
+            )
+
+        def plain(n):
+            return isinstance(n.body, list) and any(map(is_plain, n.body))
+
+        found += [lambda: setattr(node, "returns", ast.Name("object", ast.Load()))]
+        found += [lambda: node.body.insert(1 if ast.get_docstring(node) else 0, ast.Pass())]
+        found += [lambda: node.body.insert(0, ast.Expr(ast.Constant("Said anew.")))]
+        found += [rename] if own and not by_name else []
+        found += [annotate_variable] if any(hasattr(n, "body") and plain(n) for n in ast.walk(node)) else []
+        errors = [n for n in ast.walk(node) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call) and n.exc.args]
+        found += [lambda: chance.choice(errors).exc.__setattr__("args", [ast.Constant("said otherwise")])] if errors else []
+    return [*found, lambda: None]  # the layout alone: the whole file is written anew
+
+
+def edit(path: Path, line: int, kind: type, chance: random.Random, how) -> str | None:
+    """Write an edit into a file; what it held before, or None where the unit has nothing to edit."""
+    text = path.read_text()
+    tree = ast.parse(text)
+    node = node_at(tree, line, kind)
+    changes = how(node) if how is harmful else how(node, tree, chance)
+    if not changes:
+        return None
+    chance.choice(changes)()
+    new = ast.unparse(ast.fix_missing_locations(tree))
+    if how is harmful and new == ast.unparse(ast.parse(text)):
+        return None
+    path.write_text(new)
+    return text
+
+
+def kept_lists() -> list[dict]:
+    return [json.loads(path.read_text()) for path in sorted((ROOT / "book" / "records" / "code").glob("*.json"))]
+
+
+def standing(every: list[dict]) -> list[bool]:
+    from visprompt.records import lists
+
+    return [lists.stands(units) for units in every]
+
+
+def main() -> None:
+    """Draw the edits and print what was told apart."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--harmful", type=int, default=5)
+    parser.add_argument("--harmless", type=int, default=5)
+    args = parser.parse_args()
+    for name in ("src", "notebooks", "data_manifests"):
+        shutil.copytree(ROOT / name, args.folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    package = args.folder / "src" / "visprompt"
+    os.environ |= {"VISPROMPT_ROOT": str(args.folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    sys.path.insert(0, str(package.parent))
+    sys.dont_write_bytecode = True
+    import timm.models, torch, torchvision, pandas, sklearn.datasets, pytest, h5py  # noqa: E401, F401, I001 (once for all)
+
+    before = child(measured)
+    broken = {name: found[1] for name, found in before.items() if found[0] == "crash"}
+    assert not broken, broken
+    chance = random.Random(args.seed)
+    rooms: dict[str, list] = {}
+    for room, *unit in units(package):
+        rooms.setdefault(room, []).append(unit)
+    lists = [found[1] for found in before.values()]
+    told, drawn, exceptions = {"harmful": 0, "harmless": 0}, {"harmful": 0, "harmless": 0}, []
+    while told["harmful"] < args.harmful:
+        unit = chance.choice(rooms[chance.choice(sorted(rooms))])
+        old = edit(*unit, chance, harmful)
+        if old is None:
+            continue
+        drawn["harmful"] += 1
+        after = child(lambda: [measured(), standing(lists)])
+        if after is not None:
+            changed = {n for n, (values, *_) in before.items() if after[0][n][0] not in (values, "crash")}
+            unseen = sorted(changed & {name for name, ok in zip(before, after[1], strict=True) if ok})
+            told["harmful"] += bool(changed)
+            if unseen:
+                exceptions.append([str(unit[0].relative_to(package)), unit[1], unseen])
+                print("unseen:", *exceptions[-1], flush=True)
+        unit[0].write_text(old)
+    every = lists + kept_lists()
+    first = child(lambda: standing(every))
+    while told["harmless"] < args.harmless:
+        unit = chance.choice(rooms[chance.choice(sorted(rooms))])
+        old = edit(*unit, chance, harmless)
+        if old is None:
+            continue
+        drawn["harmless"] += 1
+        after = child(lambda: standing(every))
+        told["harmless"] += after == first
+        if after != first:
+            exceptions.append([str(unit[0].relative_to(package)), unit[1], "outdated"])
+            print("outdated:", *exceptions[-1], unit[0].read_text() if args.harmless < 3 else "", flush=True)
+            if drawn["harmless"] > args.harmless + 10:
+                break
+        unit[0].write_text(old)
+    print(json.dumps({"seed": args.seed, "told": told, "drawn": drawn, "exceptions": exceptions}))
+
+
+if __name__ == "__main__":
+    main()
