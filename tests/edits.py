@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE}
 SWAPS |= {ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.And: ast.Or, ast.Or: ast.And, ast.Is: ast.IsNot}
-SECONDS = 60  # that a child may take: an edit can make a loop endless
+SECONDS = 1200  # that a child may take: an edit can make a loop endless
 
 
 def jobs() -> dict:
@@ -99,7 +99,10 @@ def jobs() -> dict:
 
 
 def measured(names=None) -> dict[str, list]:
-    """Name -> [values without times, list of what ran] of the jobs; ["crash"] of one that does not end as it should."""
+    """Name -> [values without times, list of what ran, functions that ran by a trace of its own] of the jobs.
+
+    ["crash", why] of one that does not end as it should.
+    """
     import torch
 
     from visprompt.records import watching
@@ -114,12 +117,17 @@ def measured(names=None) -> dict[str, list]:
 
     found = {}
     for name, job in jobs().items():
+        if names is not None and name not in names:
+            continue
+        ran = set()
+        sys.settrace(None if names else lambda frame, *_: ran.add((frame.f_code.co_filename, frame.f_code.co_firstlineno)))
         try:
             with watching() as seen:
                 values = clean(job())
-            found[name] = [json.loads(json.dumps(values, default=str)), seen.units()]
+            found[name] = [json.loads(json.dumps(values, default=str)), seen.units(), sorted(ran)]
         except Exception as error:
             found[name] = ["crash", f"{type(error).__name__}: {error}"[:200]]
+        sys.settrace(None)
     return found
 
 
@@ -146,14 +154,20 @@ def child(task) -> object:
 
 
 def units(package: Path):
-    """(room, module, name, node) of every function, method and constant of a package."""
+    """(room, file, first line, kind of node) of every function, method and constant of a package."""
     for path in sorted(package.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        for node in tree.body:
-            inner = node.body if isinstance(node, ast.ClassDef) else [node]
-            for part in inner:
+        for node in ast.parse(path.read_text()).body:
+            for part in node.body if isinstance(node, ast.ClassDef) else [node]:
                 if isinstance(part, (ast.FunctionDef, ast.Assign, ast.AnnAssign)):
-                    yield path.relative_to(package).parts[0].removesuffix(".py"), path, part.lineno, type(part)
+                    yield path.relative_to(package).parts[0].removesuffix(".py"), path, part.lineno, part
+
+
+def users(path: Path, node: ast.AST, before: dict) -> list[str]:
+    """The jobs that an edit of a unit can change: those that ran a function in it; of a constant all, of its room or not."""
+    if not isinstance(node, ast.FunctionDef):
+        return [*before]
+    first, last = min([node.lineno, *(d.lineno for d in node.decorator_list)]), node.end_lineno
+    return [n for n, found in before.items() if any(f == str(path) and first <= line <= last for f, line in found[2])]
 
 
 def node_at(tree: ast.Module, line: int, kind: type) -> ast.AST:
@@ -234,14 +248,16 @@ def edit(path: Path, line: int, kind: type, chance: random.Random, how) -> str |
     return text
 
 
-def kept_lists() -> list[dict]:
-    return [json.loads(path.read_text()) for path in sorted((ROOT / "book" / "records" / "code").glob("*.json"))]
+def kept_lists() -> dict[str, dict]:
+    """The lists of the kept records by name."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "book" / "records" / "code").glob("*.json"))}
 
 
-def standing(every: list[dict]) -> list[bool]:
+def standing(every: dict[str, dict]) -> dict[str, bool]:
+    """Which lists hold in the package as it is now."""
     from visprompt.records import lists
 
-    return [lists.stands(units) for units in every]
+    return {name: lists.stands(units) for name, units in every.items()}
 
 
 def main() -> None:
@@ -265,41 +281,46 @@ def main() -> None:
     assert not broken, broken
     chance = random.Random(args.seed)
     rooms: dict[str, list] = {}
-    for room, *unit in units(package):
-        rooms.setdefault(room, []).append(unit)
-    lists = [found[1] for found in before.values()]
+    for room, path, line, node in units(package):
+        rooms.setdefault(room, []).append((path, line, node, users(path, node, before)))
     told, drawn, exceptions = {"harmful": 0, "harmless": 0}, {"harmful": 0, "harmless": 0}, []
     while told["harmful"] < args.harmful:
-        unit = chance.choice(rooms[chance.choice(sorted(rooms))])
-        old = edit(*unit, chance, harmful)
+        path, line, node, by = chance.choice(rooms[chance.choice(sorted(rooms))])
+        drawn["harmful"] += 1
+        old = edit(path, line, type(node), chance, harmful) if by else None  # what no job ran changes no value
         if old is None:
             continue
-        drawn["harmful"] += 1
-        after = child(lambda: [measured(), standing(lists)])
+        after = child(lambda: [measured(by), standing({name: before[name][1] for name in by})])
         if after is not None:
-            changed = {n for n, (values, *_) in before.items() if after[0][n][0] not in (values, "crash")}
-            unseen = sorted(changed & {name for name, ok in zip(before, after[1], strict=True) if ok})
+            changed = {name for name in by if after[0][name][0] not in (before[name][0], "crash")}
+            unseen = sorted(name for name in changed if after[1][name])
             told["harmful"] += bool(changed)
             if unseen:
-                exceptions.append([str(unit[0].relative_to(package)), unit[1], unseen])
+                exceptions.append([str(path.relative_to(package)), line, unseen])
                 print("unseen:", *exceptions[-1], flush=True)
-        unit[0].write_text(old)
-    every = lists + kept_lists()
-    first = child(lambda: standing(every))
-    while told["harmless"] < args.harmless:
-        unit = chance.choice(rooms[chance.choice(sorted(rooms))])
-        old = edit(*unit, chance, harmless)
-        if old is None:
-            continue
-        drawn["harmless"] += 1
-        after = child(lambda: standing(every))
-        told["harmless"] += after == first
-        if after != first:
-            exceptions.append([str(unit[0].relative_to(package)), unit[1], "outdated"])
-            print("outdated:", *exceptions[-1], unit[0].read_text() if args.harmless < 3 else "", flush=True)
-            if drawn["harmless"] > args.harmless + 10:
-                break
-        unit[0].write_text(old)
+        path.write_text(old)
+
+    def harmless_edits():
+        from visprompt.records import source
+
+        every = {name: found[1] for name, found in before.items()} | kept_lists()
+        first, count, wrong = standing(every), 0, []
+        while count < args.harmless:
+            path, line, node, _ = chance.choice(rooms[chance.choice(sorted(rooms))])
+            old = edit(path, line, type(node), chance, harmless)
+            if old is None:
+                continue
+            count += 1
+            source.forget(".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"))
+            if standing(every) != first:
+                wrong.append([str(path.relative_to(package)), line, "outdated"])
+                (args.folder / f"outdated-{len(wrong)}.py").write_text(path.read_text())
+            path.write_text(old)
+            source.forget(".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"))
+        return wrong
+
+    exceptions += (wrong := child(harmless_edits))
+    drawn["harmless"], told["harmless"] = args.harmless, args.harmless - len(wrong)
     print(json.dumps({"seed": args.seed, "told": told, "drawn": drawn, "exceptions": exceptions}))
 
 
