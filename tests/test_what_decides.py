@@ -460,3 +460,20 @@ def test_the_test_images_that_were_named_right_give_the_accuracy(stores):
     path.write_text(store.as_text(store.with_id(replace(record, values={**record.values, "right": bits}))))
     with pytest.raises(vp.BadInput, match="bits of test images"):
         store.read_record(path)
+
+
+@pytest.mark.parametrize(
+    "file, users",
+    [
+        ("/home/me/train.py", True),
+        ("/tmp/torchinductor_me/mk/cmk6gkatnd4v.py", False),  # what torch.compile writes
+        ("/home/me/.triton/cache/x/launcher.py", False),
+        ("/elsewhere/compiled/ab/cab.py", False),
+        ("/opt/env/lib/python3.12/site-packages/timm/layers/mlp.py", False),
+        (functools.__file__, False),
+        (store.__file__, False),
+    ],
+)
+def test_whose_code_a_file_holds(monkeypatch, file, users):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere/compiled")
+    assert source.is_users(file) == users

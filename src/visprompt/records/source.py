@@ -8,6 +8,7 @@ import ast
 import functools
 import hashlib
 import os
+import re
 import sys
 import sysconfig
 from dataclasses import dataclass, field
@@ -168,12 +169,16 @@ def outside(name: str) -> Path | None:
     return next((path for path in paths if OUTSIDE + path.stem == name and is_users(str(path))), None)
 
 
+# Where torch.compile puts the programs that it writes: they follow from what is watched.
+WRITTEN = re.compile(r"[/\\](torchinductor_[^/\\]*|\.triton)[/\\]")
 LIBRARIES = tuple({os.path.realpath(path) + os.sep for path in sysconfig.get_paths().values()} | {sys.base_prefix + os.sep})
 
 
 def is_users(file: str) -> bool:
     """Whether a file of code is neither of this package nor of an installed one."""
-    there = os.path.realpath(file)
+    there, compiled = os.path.realpath(file), os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if WRITTEN.search(there) or (compiled and there.startswith(os.path.realpath(compiled) + os.sep)):
+        return False
     packages = f"{os.sep}site-packages{os.sep}" in there or f"{os.sep}dist-packages{os.sep}" in there
     return not (packages or there.startswith((*LIBRARIES, f"{PACKAGE}{os.sep}")) or not there.endswith(".py"))
 
