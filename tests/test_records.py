@@ -510,6 +510,44 @@ def test_outdated_kept_records_are_run_again_with_their_own_weights(kept_old, st
     assert all(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
 
 
+def without_images(stores, change=lambda values: values):
+    """Kept records as they were before they said which test images were named right."""
+    for path in list(store.files(stores[1], "tune")):
+        record = store.read_record(path)
+        values = change({name: value for name, value in record.values.items() if name != store.test_images.NAME})
+        path.write_text(store.as_text(store.with_id(replace(record, values=values))))
+
+
+def test_the_test_images_of_kept_records_are_fetched_by_running_them_again(lab, stores, committed):
+    for seed in (0, 1):
+        keeping.keep_record(lab.do(replace(SMALL, seed=seed)))
+        path_of(lab.do(replace(SMALL, seed=seed)), stores[0]).unlink()
+    before = accuracies(stores[1])
+    without_images(stores)
+    assert renewing.renew("tune", lacking_images=True, method="no-such") == 0
+    assert renewing.renew("tune", lacking_images=True) == 2 and renewing.renew("tune", lacking_images=True) == 0
+    assert accuracies(stores[1]) == before
+    assert all(len(store.read_record(path).right) for path in store.files(stores[1], "tune"))
+
+
+def test_a_record_of_another_processor_takes_up_the_images_alone_and_only_at_the_same_accuracy(lab, stores, committed):
+    keeping.keep_record(made := lab.do(SMALL))
+    path_of(made, stores[0]).unlink()
+    without_images(stores, lambda values: values | {"loss": [x + 1e-6 for x in values["loss"]]})
+    assert renewing.renew("tune", lacking_images=True) == 1
+    (kept,) = map(store.read_record, store.files(stores[1], "tune"))
+    assert kept.values["loss"] == [x + 1e-6 for x in made.values["loss"]] and (kept.right == made.right).all()
+    without_images(stores, lambda values: values | {"test": 99.0})
+    with pytest.raises(vp.BadInput, match="test was 99.0 and is .* so it stays"):
+        renewing.renew("tune", lacking_images=True)
+
+
+def test_a_record_at_another_image_size_is_run_again_at_its_own(stores):
+    settings = {"backbone": "vit_tiny_patch16_224", "image_size": 112, "normalisation": {"mean": (0.5,) * 3, "std": (0.5,) * 3}}
+    record = store.Record("0" * 12, "0" * 12, "tune", settings, "", "random, seed 0", "", {})
+    assert renewing.backbone_of(record, {}).image_size == 112
+
+
 def test_nothing_is_removed_before_its_successor_is_written(kept_old, stores, monkeypatch):
     before = accuracies(stores[1])
     monkeypatch.setattr(store.os, "fsync", full)

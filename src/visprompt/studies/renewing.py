@@ -79,10 +79,12 @@ def ready(record: records.Record, weights: Mapping[str, str], data_dir: str | No
     return {"model": model, "task": task, "recipe": Recipe(**s["recipe"]), "seed": s["seed"], "prepared_on": other}
 
 
-def again(record: records.Record, weights: Mapping[str, str] = {}, data_dir: str | None = None) -> records.Record:
-    """The record of what an older one's settings describe, by today's code."""
+def again(
+    record: records.Record, weights: Mapping[str, str] = {}, data_dir: str | None = None, run: bool | str = True
+) -> records.Record:
+    """The record of what an older one's settings describe, by today's code; `run` as of `records.recorded`."""
     if record.kind == "tune":
-        return tune(**ready(record, weights, data_dir), about=record.about)
+        return tune(**ready(record, weights, data_dir), about=record.about, run=run)
     s = dict(record.settings)
     if record.kind == "cost":
         return measured_cost(s.pop("backbone"), s.pop("method"), **s.pop("method_settings"), **s)
@@ -126,7 +128,7 @@ def renew(
         if not path.exists() or not wanted(old := records.read_record(path)):
             continue  # another process did it meanwhile
         try:
-            new = again(old, weights, data_dir)
+            new = again(old, weights, data_dir, "again" if lacking_images else True)
             if lacking_images and difference(old.values, new.values):
                 carrying.keep_images(old, new)
                 done += 1
