@@ -11,7 +11,7 @@ import pytest
 
 import visprompt as vp
 from visprompt import records
-from visprompt.records import carrying, keeping, source, store, watch
+from visprompt.records import carrying, code_objects, keeping, source, store, watch
 
 FIRST = """
 N = 3
@@ -33,7 +33,8 @@ OTHER = FIRST.replace("2 * x", "2 * x + 1")
 def tree(tmp_path, monkeypatch, stores):
     """A function that puts a text in the place of the package's one module; what runs is filed as from a commit."""
     monkeypatch.setattr(source, "PACKAGE", tmp_path / "src" / "visprompt")
-    monkeypatch.setattr(watch, "ROOT", f"{tmp_path}/src/visprompt/")
+    for module in (watch, code_objects):
+        monkeypatch.setattr(module, "ROOT", f"{tmp_path}/src/visprompt/")
     monkeypatch.setattr(source, "is_users", lambda file: False)
     monkeypatch.setattr(store, "commit", lambda: "0123456789ab")
     monkeypatch.setattr(keeping, "is_known", lambda commit: True)
@@ -43,7 +44,7 @@ def tree(tmp_path, monkeypatch, stores):
     def written(text):
         path.write_text(text)
         source.forget()
-        watch.compiled.cache_clear()
+        code_objects.compiled.cache_clear()
         store.code_stands.cache_clear()
         spec = importlib.util.spec_from_file_location("visprompt.measure.toy", path)
         module = importlib.util.module_from_spec(spec)
@@ -54,7 +55,7 @@ def tree(tmp_path, monkeypatch, stores):
     yield written
     monkeypatch.undo()
     source.forget()
-    watch.compiled.cache_clear()
+    code_objects.compiled.cache_clear()
     store.code_stands.cache_clear()
 
 
@@ -149,6 +150,14 @@ def test_a_record_of_another_machine_is_held_against_the_older_code_here(tree, t
         assert kept()[1].carried["referred"] == 1 and kept()[1].values["x"] == 5 + 1e-6  # as the other machine left it
     else:
         assert not found.carried and found.differ["toy"] and current() == {0, 2, 4}
+
+
+def test_times_are_never_carried(tree, monkeypatch):
+    keep_all(tree(FIRST))
+    tree(SPLIT)(1)
+    monkeypatch.setattr(carrying, "TIMED", {"toy"})
+    with pytest.raises(vp.BadInput, match="no outdated kept record was run again"):
+        carrying.carry(carrying.again())
 
 
 def test_one_that_differs_stops_all_of_its_kind(tree):

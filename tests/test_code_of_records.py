@@ -22,7 +22,7 @@ from ipykernel.iostream import OutStream
 import visprompt as vp
 from visprompt import records
 from visprompt.data.tasks import embedded_tasks, group_of
-from visprompt.records import lists, source, store, watch, watching
+from visprompt.records import code_objects, lists, source, store, watch, watching
 from visprompt.theory import ap_toy
 
 SLUGS = ["vpt-deep", "da-vpt-plus", "lora", "e2vpt", "spt-deep", "full-finetune", "linear-probe", "ap", "ssf", "ivpt"]
@@ -352,19 +352,19 @@ def test_nothing_that_decides_values_is_cached_out_of_sight():
 
 def test_code_changed_on_disk_while_it_runs_is_refused(tmp_path, monkeypatch):
     code = inspect.unwrap(vp.tune).__code__
-    assert watch.unit_of(code) == ("training.loop", "tune")
-    changed = copy.deepcopy(watch.compiled("training.loop"))
+    assert code_objects.unit_of(code) == ("training.loop", "tune")
+    changed = copy.deepcopy(code_objects.compiled("training.loop"))
     changed.pop(("tune", code.co_firstlineno))
-    monkeypatch.setattr(watch, "compiled", lambda name: changed)
+    monkeypatch.setattr(code_objects, "compiled", lambda name: changed)
     with pytest.raises(vp.BadInput, match="was changed while it ran"):
-        watch.unit_of(code)
+        code_objects.unit_of(code)
 
 
 def test_a_notebooks_cell_counts_as_code(stores, tmp_path):
     """The lambda of a cell, and the constants it reads, are found again in notebooks/."""
     text = "from visprompt.records import recorded\nN = 3\nfound = recorded('k', {'a': 1}, lambda: {'x': N})\n"
     at = source.parse(text, "cell")
-    assert watch.at_line(at, 3) == "found" and set(lists.read_by(at, "found")) == {"cell:N"}
+    assert code_objects.at_line(at, 3) == "found" and set(lists.read_by(at, "found")) == {"cell:N"}
 
 
 def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
@@ -375,7 +375,7 @@ def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
     file = "/tmp/ipykernel_1/2.py"
     monkeypatch.setitem(linecache.cache, file, (len(cell), None, cell.splitlines(keepends=True), file))
     codes = [c for c in compile(cell, file, "exec").co_consts if hasattr(c, "co_name") and c.co_name == "gradient_cells"]
-    assert watch.is_ours(codes[0]) and watch.unit_of(codes[0]) == ("notebooks.two_cells", "gradient_cells")
+    assert code_objects.is_ours(codes[0]) and code_objects.unit_of(codes[0]) == ("notebooks.two_cells", "gradient_cells")
     seen = watch.Seen()
     seen.codes[0] = codes[0]
     assert set(seen.units()) == {"notebooks.two_cells:gradient_cells", "notebooks.two_cells:N"}
@@ -384,7 +384,7 @@ def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
 
 def test_the_kernel_itself_is_nobodys_code():
     """A bar drawn in a notebook runs ipykernel's own stream, which no notebook holds: such a record never was current."""
-    assert not watch.is_ours(OutStream.write.__code__)
+    assert not code_objects.is_ours(OutStream.write.__code__)
 
 
 def test_a_run_below_a_profiler_is_watched_all_the_same():

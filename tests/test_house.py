@@ -93,7 +93,10 @@ def base(node: ast.AST) -> str:
 
 
 def called_names(tree: ast.Module) -> set[str]:
-    return {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    """Names that are called, and DataLoader and Thread as attributes too; `model.eval()` is none of Python's."""
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = {f.attr for f in called if isinstance(f, ast.Attribute)} & {"DataLoader", "Thread"}
+    return names | {f.id for f in called if isinstance(f, ast.Name)}
 
 
 def broken_rules(tree: ast.Module) -> list[str]:
@@ -143,6 +146,7 @@ def test_a_module_keeps_the_rules_for_what_a_watch_cannot_see(path):
         "from concurrent.futures import ThreadPoolExecutor\nPOOL = ThreadPoolExecutor()",
         "register(1)",
         "def f():\n    return globals()['X']",
+        "import threading\n\ndef f():\n    threading.Thread(target=f).start()",
         "def f():\n    return eval('X')",
         "def f():\n    global X\n    X = 1",
         "from torch.utils.data import DataLoader\n\ndef f():\n    return DataLoader([], num_workers=2)",

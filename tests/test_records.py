@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -540,6 +541,22 @@ def test_a_record_of_another_processor_takes_up_the_images_alone_and_only_at_the
     without_images(stores, lambda values: values | {"test": 99.0})
     with pytest.raises(vp.BadInput, match="test was 99.0 and is .* so it stays"):
         renewing.renew("tune", lacking_images=True)
+
+
+def test_a_merge_adds_test_images_and_takes_none_away(stores, tmp_path):
+    bits = store.test_images.packed(np.array([True, False]))
+    plain = store.with_id(store.Record("", "a" * 12, "tune", {}, "", "", "", {"test": 50.0}))
+    full = store.with_id(replace(plain, values={"test": 50.0, "right": bits}))
+
+    def write(folder, record):
+        store.write_whole(folder / store.place("tune", {}, "a" * 12), store.as_text(record))
+
+    for mine, other, added in ((plain, full, 1), (full, plain, 0)):
+        write(stores[0], mine)
+        write(tmp_path / "other", other)
+        assert merging.merge(tmp_path / "other").added == added
+        (there,) = map(store.read_record, store.files(stores[0]))
+        assert there.right.tolist() == [True, False]
 
 
 def test_a_record_at_another_image_size_is_run_again_at_its_own(stores):

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 import visprompt as vp
 from visprompt import records
 from visprompt.methods.base import TunedModel
-from visprompt.records import lists, source, store, watch, watching
+from visprompt.records import code_objects, lists, source, store, watch, watching
 
 # name -> a module of the package, what in it is changed, and into what; `value` is what a run calls
 CASES = {
@@ -106,7 +106,8 @@ CASES = {
 def package(tmp_path, monkeypatch):
     """A package of one module in the place of the real one; gives a function that imports a text as that module."""
     monkeypatch.setattr(source, "PACKAGE", tmp_path / "src" / "visprompt")
-    monkeypatch.setattr(watch, "ROOT", f"{tmp_path}/src/visprompt/")
+    for module in (watch, code_objects):
+        monkeypatch.setattr(module, "ROOT", f"{tmp_path}/src/visprompt/")
     path = tmp_path / "src" / "visprompt" / "measure" / "hard.py"
     path.parent.mkdir(parents=True)
 
@@ -122,13 +123,13 @@ def package(tmp_path, monkeypatch):
     yield imported
     monkeypatch.undo()
     source.forget()
-    watch.compiled.cache_clear()
+    code_objects.compiled.cache_clear()
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_changed_value_outdates_in_whatever_form_it_is_written(package, name):
     text, before, after = CASES[name]
-    watch.compiled.cache_clear()
+    code_objects.compiled.cache_clear()
     module = package(text)
     with watching() as seen:
         first = module.value()
@@ -161,7 +162,7 @@ HARMLESS = {
 @pytest.mark.parametrize("name", HARMLESS)
 def test_an_edit_that_changes_no_value_outdates_nothing(package, name):
     text, before, after = HARMLESS[name]
-    watch.compiled.cache_clear()
+    code_objects.compiled.cache_clear()
     module = package(text)
     with watching() as seen:
         module.value()
@@ -189,7 +190,7 @@ def test_an_annotation_that_makes_a_field_of_a_dataclass_outdates(package):
 
 def test_a_renamed_unit_of_the_table_outdates_nothing(package, monkeypatch):
     text = "def helper():\n    return 1\n\ndef value():\n    return helper()\n"
-    watch.compiled.cache_clear()
+    code_objects.compiled.cache_clear()
     module = package(text)
     with watching() as seen:
         module.value()
@@ -238,7 +239,7 @@ def test_what_a_run_reads_is_in_its_list(package, monkeypatch, tmp_path, what, p
     monkeypatch.setattr("visprompt.manifests.validated", plain_yaml)
     monkeypatch.setattr(source, "is_users", lambda file: False)  # not even the real package, which is elsewhere here
     monkeypatch.setenv("TOY_SIZE", "1")
-    watch.compiled.cache_clear()
+    code_objects.compiled.cache_clear()
     module = package(READS.format(what=what))
     for _ in range(2):  # cold and warm
         with watching() as seen:
@@ -260,7 +261,7 @@ def test_a_file_that_changes_while_a_run_goes_on_counts_as_it_was_read(package, 
         monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "table.txt").write_text("1")
     module = package(READS.format(what="(ROOT / 'table.txt').read_text()"))
-    watch.compiled.cache_clear()
+    code_objects.compiled.cache_clear()
     with watching() as seen:
         module.value()
         (tmp_path / "table.txt").write_text("2")

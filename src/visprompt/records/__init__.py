@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 
 from ..errors import BadInput, CannotWrite
 from ..progress import log, progress
-from . import lists, source, store, watch
+from . import code_objects, lists, source, store, watch
 from .merging import difference, disagreement
 from .store import (
     Record,
@@ -124,9 +124,9 @@ def watched(compute: Callable, made: Iterable) -> tuple[dict, dict[str, str]]:
 def made_with(record: Record, compute: Callable) -> bool:
     """Whether a record's values come from this function, and not from another one that names its run the same."""
     code = getattr(getattr(compute, "func", compute), "__code__", None)
-    watched = code is not None and (watch.is_ours(code) or watch.is_a_users(code, compute.__module__))
-    own = watch.unit_of(code) if watched else None
-    return own is None or watch.said_by(*own) in map(lists.bare, store.units_of(record).values())
+    watched = code is not None and (code_objects.is_ours(code) or code_objects.is_a_users(code, compute.__module__))
+    own = code_objects.unit_of(code) if watched else None
+    return own is None or code_objects.said_by(*own) in map(lists.bare, store.units_of(record).values())
 
 
 def key_of(kind: str, settings: Mapping, data: str = "", weights: str = "") -> str:
@@ -157,7 +157,7 @@ def defaults(value) -> dict[str, str]:
         return {place: said for part in value for place, said in defaults(part).items()}
     found = {}
     if is_dataclass(value) and not isinstance(value, type):
-        for name, unit in watch.units_of_defaults(value):
+        for name, unit in code_objects.units_of_defaults(value):
             found[f"{name}:{unit}"] = source.hash_of(source.module(name), unit)
         for f in fields(value):
             found |= defaults(getattr(value, f.name))

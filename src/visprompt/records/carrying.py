@@ -21,6 +21,7 @@ from .keeping import keep_record, why_not
 from .merging import difference
 from .store import Record
 
+TIMED = {"bench", "cost", "turns"}  # kinds that hold times and memory: no two runs are alike, so nothing could be compared
 Pair = tuple[Record, Record]  # an outdated kept record, and the same run by today's code
 
 
@@ -41,9 +42,9 @@ def outdated() -> list[Record]:
 
 
 def again() -> list[Pair]:
-    """Each outdated kept record of which this machine has a run by today's code."""
+    """Each outdated kept record of which this machine has a run by today's code, but for those of `TIMED`."""
     here, pairs = store.stores()[0], []
-    for old in outdated():
+    for old in (record for record in outdated() if record.kind not in TIMED):
         path = here / store.place(old.kind, old.settings, old.key)
         if path.exists() and store.is_current(new := store.read_record(path)):
             pairs.append((old, new))

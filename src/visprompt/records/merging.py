@@ -49,7 +49,7 @@ def merge(folder: Path) -> Merged:
         place = own / store.place(record.kind, record.settings, record.key)
         here = store.read_record(place) if place.exists() else None
         other = here and difference(here.values, record.values)
-        if here is not None and other is None and ADDED & {*here.values} == ADDED & {*record.values}:
+        if here is not None and other is None and not ADDED & ({*record.values} - {*here.values}):
             found.there += 1
         elif here is None or other is None or (store.is_current(record) and not store.is_current(here)):
             store.write_whole(place, store.as_text(record))

@@ -60,8 +60,9 @@ def carry(args) -> None:
 
     weights, reference = files_of(args.weights), None
     count, failed = run_sample(args.count, args.seed, args.part, weights, args.data_dir)
-    for line in failed:
-        print(line, file=sys.stderr)
+    if failed:
+        why = f"{len(failed)} of the sample's runs could not be done, so nothing is carried: "
+        raise BadInput(why + " | ".join(failed[:5]))
     if args.reference:
         reference = run_reference(args.reference, without_equal(args.part), weights, args.data_dir)
     if args.part != "1/1" or args.dry_run:

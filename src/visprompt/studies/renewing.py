@@ -160,7 +160,7 @@ def run_sample(
         How many records the sample has, and a line for each that cannot be run here.
     """
     number, parts = share(part)
-    known = [record for record in carrying.outdated() if record.kind in KINDS]
+    known = [record for record in carrying.outdated() if record.kind in KINDS and record.kind not in carrying.TIMED]
     chosen = carrying.drawn(known, count, seed, strata)
     failed = []
     for record in progress(chosen[number - 1 :: parts], f"running a sample again (seed {seed})"):
