@@ -545,7 +545,7 @@ def test_a_record_of_another_processor_takes_up_the_images_alone_and_only_at_the
 
 def test_a_merge_adds_test_images_and_takes_none_away(stores, tmp_path):
     bits = store.test_images.packed(np.array([True, False]))
-    plain = store.with_id(store.Record("", "a" * 12, "tune", {}, "", "", "", {"test": 50.0}))
+    plain = store.with_id(store.Record("", "a" * 12, "tune", {}, "", "", "b" * 12, {"test": 50.0}))
     full = store.with_id(replace(plain, values={"test": 50.0, "right": bits}))
 
     def write(folder, record):
