@@ -16,11 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import small_vit, tiny_task
 from ipykernel.iostream import OutStream
 
 import visprompt as vp
 from visprompt import records
+from visprompt.data.stored import Stored
 from visprompt.data.tasks import embedded_tasks, group_of
 from visprompt.records import code_objects, lists, source, store, watch, watching
 from visprompt.theory import ap_toy
@@ -334,6 +336,16 @@ def test_a_task_drawn_again_has_the_code_of_the_first_time(name):
             vp.load_task(name, train_size=size)
         found.append(set(seen.units()))
     assert found[0] == found[1]
+
+
+def test_images_that_lie_in_a_file_are_read_by_code_that_counts(tmp_path):
+    """`255 - ...` in data/stored.py changes every run on pictures of a folder."""
+    images = torch.arange(2 * 3 * 4, dtype=torch.uint8).reshape(2, 3, 2, 2)
+    (tmp_path / "images.u8").write_bytes(images.numpy().tobytes())
+    stored = Stored.at(tmp_path / "images.u8", (2, 3, 2, 2))
+    with watching() as seen:
+        assert torch.equal(stored[torch.tensor([1])], images[1:])
+    assert "data.stored:Stored.__getitem__" in seen.units()
 
 
 def test_nothing_that_decides_values_is_cached_out_of_sight():

@@ -100,8 +100,9 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
 def told_of(record: records.Record) -> dict:
     """All that a record says but for its longest lists, whether it is by today's code, and of which other versions."""
     values = {name: counted(value) for name, value in record.values.items() if name != test_images.NAME}
-    others = other_versions(record.versions)
-    return {**asdict(record), "values": values, "current": records.is_current(record), "other_versions": others}
+    others, carried = other_versions(record.versions), record.carried
+    told = {**asdict(record), "values": values, "current": records.is_current(record), "other_versions": others}
+    return told | {"carried": f"after {carried['sample']} at {carried['commit']}" if carried else ""}
 
 
 def told_versions(found: dict[str, int], count: int) -> str:
