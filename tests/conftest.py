@@ -17,7 +17,7 @@ tasks.pictures = records.remember(tasks.pictures)
 
 
 # The files that run whole programs: the site in a browser, kills, papermill, the wheel, the rehearsal; the longest first.
-WHOLE = ["site", "kills", "bench", "site_axe", "real", "rehearsal", "wheel", "site_reading", "commands", "workflow"]
+WHOLE = ["site", "kills", "bench", "site_axe", "real", "rehearsal", "edits", "wheel", "site_reading", "commands", "workflow"]
 
 
 def pytest_collection_modifyitems(items):

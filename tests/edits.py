@@ -6,7 +6,8 @@ list holding, those of the kept records too.
 
     python tests/edits.py FOLDER --seed 0 --harmful 100 --harmless 100
 
-An edit that changes no value of these runs is drawn anew. Exceptions are printed, and last a line of JSON with the counts.
+An edit that changes no value of these runs is drawn anew. Exceptions are printed, and last a line of JSON with the counts;
+edits of the rooms that only report, check, read manifests or keep records (`source.SILENT`) are listed apart.
 """
 
 import argparse
@@ -248,6 +249,13 @@ def edit(path: Path, line: int, kind: type, chance: random.Random, how) -> str |
     return text
 
 
+def source_silent() -> tuple:
+    """The rooms and modules whose code no record names."""
+    from visprompt.records import source
+
+    return source.SILENT
+
+
 def kept_lists() -> dict[str, dict]:
     """The lists of the kept records by name."""
     return {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "book" / "records" / "code").glob("*.json"))}
@@ -321,7 +329,10 @@ def main() -> None:
 
     exceptions += (wrong := child(harmless_edits))
     drawn["harmless"], told["harmless"] = args.harmless, args.harmless - len(wrong)
-    print(json.dumps({"seed": args.seed, "told": told, "drawn": drawn, "exceptions": exceptions}))
+    silent = child(lambda: list(source_silent()))
+    listed = [e for e in exceptions if {e[0].split("/")[0].removesuffix(".py"), Path(e[0]).stem} & {*silent}]
+    exceptions = [e for e in exceptions if e not in listed]
+    print(json.dumps({"listed": listed, "seed": args.seed, "told": told, "drawn": drawn, "exceptions": exceptions}))
 
 
 if __name__ == "__main__":
