@@ -24,7 +24,7 @@ from visprompt.__main__ import main
 from visprompt.errors import BadInput, CannotWrite
 from visprompt.records import index, keeping, listing, merging, source, store
 from visprompt.site import record_pages
-from visprompt.studies import keepable, matching, renewing
+from visprompt.studies import from_record, keepable, matching, renewing
 from visprompt.studies import lab as labs
 from visprompt.studies.lab import Lab, LabSettings, Run
 from visprompt.training.loop import run_settings
@@ -562,7 +562,7 @@ def test_a_merge_adds_test_images_and_takes_none_away(stores, tmp_path):
 def test_a_record_at_another_image_size_is_run_again_at_its_own(stores):
     settings = {"backbone": "vit_tiny_patch16_224", "image_size": 112, "normalisation": {"mean": (0.5,) * 3, "std": (0.5,) * 3}}
     record = store.Record("0" * 12, "0" * 12, "tune", settings, "", "random, seed 0", "", {})
-    assert renewing.backbone_of(record, {}).image_size == 112
+    assert from_record.backbone_of(record, {}).image_size == 112
 
 
 def test_nothing_is_removed_before_its_successor_is_written(kept_old, stores, monkeypatch):

@@ -162,7 +162,7 @@ COMMANDS = {  # function -> its options
     ],
     merge: [("folder", {"help": "the other machine's build/records"})],
     renew: [
-        ("kind", {"help": "tune, cost or turns"}),
+        ("kind", {"help": "such as tune, cost or segment"}),
         ("--part", {"default": "1/1"}),
         ("--method", {"help": "only runs of this method"}),
         ("--task", {"help": "only runs on this task"}),

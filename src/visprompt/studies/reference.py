@@ -17,7 +17,7 @@ import json, sys
 from pathlib import Path
 from visprompt.progress import progress
 from visprompt.records import read_record
-from visprompt.studies.renewing import again
+from visprompt.studies.from_record import again
 files, weights, data_dir = json.loads(sys.stdin.read())
 for file in progress(files, "running the reference"):
     again(read_record(Path(file)), weights, data_dir)

@@ -5,90 +5,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from .. import records
-from ..data.joining import joined
-from ..data.tasks import Task, embedded_tasks, load_task
+from ..data.tasks import embedded_tasks
 from ..errors import BadInput, choose
-from ..measure.cost import measured_cost
-from ..measure.turns import speeds_in_turns
-from ..methods import build_method
-from ..models.backbones import Backbone
-from ..models.loading import load_backbone
 from ..progress import progress
 from ..records import carrying, index, test_images
 from ..records.keeping import keep_record
 from ..records.merging import difference
 from ..training import as_asked
-from ..training.loop import fit, fit_as_asked, tune
-from ..training.recipe import Recipe
+from ..training.loop import fit, fit_as_asked
+from .from_record import KINDS, again, ready
 from .grids import share
-
-KINDS = ("tune", "cost", "turns")
-
-
-def backbone_of(record: records.Record, weights: Mapping[str, str]) -> Backbone:
-    """The backbone of a record, with the weights that it names.
-
-    Raises:
-        BadInput: these weights are not here.
-    """
-    name = record.settings["backbone"]
-    chosen = None if record.weights.startswith("random") else weights.get(name, "pretrained")
-    backbone = load_backbone(name, chosen)
-    if backbone.is_vit and backbone.image_size != record.settings["image_size"]:
-        backbone = load_backbone(name, chosen, image_size=record.settings["image_size"])
-    normed = record.settings["normalisation"]  # a recipe may have had other statistics than the checkpoint's
-    backbone.mean, backbone.std = tuple(normed["mean"]), tuple(normed["std"])
-    if backbone.fingerprint != record.weights:
-        raise BadInput(
-            f"record {record.id} was made with weights {record.weights} of {name}; here are {backbone.fingerprint}. "
-            f"Give the file: --weights {name}=FILE."
-        )
-    return backbone
-
-
-def tasks_of(record: records.Record, data_dir: str | None) -> tuple[Task, Task | None]:
-    """The task of a record, and the one it was prepared on or None.
-
-    Raises:
-        BadInput: their images are not those of the record.
-    """
-    s = record.settings
-
-    def load(name, **size):
-        resize = "direct" if s["resize"] == "none" else s["resize"]
-        folder = None if name in embedded_tasks() else data_dir
-        return load_task(name, folder, image_size=s["image_size"], resize=resize, **size)
-
-    task = load(s["task"])
-    if "trained_on" in record.about:
-        task = joined(task)
-    elif len(task.train[1]) != s["train_size"]:
-        task = load(s["task"], train_size=s["train_size"])
-    other = load(s["prepared_on"]) if "prepared_on" in s else None
-    if record.data.split(",")[0] != task.fingerprint:
-        raise BadInput(f"record {record.id} was made with other images of {task.name}. Give their folder: --data-dir.")
-    return task, other
-
-
-def ready(record: records.Record, weights: Mapping[str, str], data_dir: str | None) -> dict:
-    """What `tune` and `fit` take, for a record of kind tune."""
-    s = record.settings
-    backbone, (task, other) = backbone_of(record, weights), tasks_of(record, data_dir)
-    chosen = {name: tuple(v) if isinstance(v, list) else v for name, v in s["method_settings"].items()}
-    model = build_method(s["method"], backbone, task.classes, **chosen)
-    return {"model": model, "task": task, "recipe": Recipe(**s["recipe"]), "seed": s["seed"], "prepared_on": other}
-
-
-def again(
-    record: records.Record, weights: Mapping[str, str] = {}, data_dir: str | None = None, run: bool | str = True
-) -> records.Record:
-    """The record of what an older one's settings describe, by today's code; `run` as of `records.recorded`."""
-    if record.kind == "tune":
-        return tune(**ready(record, weights, data_dir), about=record.about, run=run)
-    s = dict(record.settings)
-    if record.kind == "cost":
-        return measured_cost(s.pop("backbone"), s.pop("method"), **s.pop("method_settings"), **s)
-    return speeds_in_turns(s.pop("backbone"), s.pop("methods"), **s)
 
 
 def renew(
