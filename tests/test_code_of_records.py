@@ -372,6 +372,13 @@ def test_code_changed_on_disk_while_it_runs_is_refused(tmp_path, monkeypatch):
         code_objects.unit_of(code)
 
 
+def test_equal_sets_are_one_constant_in_whatever_order_they_list_their_entries():
+    first, second = frozenset([0, 8]), frozenset([8, 0])  # one place in a table of eight
+    assert first == second and repr(first) != repr(second)
+    assert code_objects.constant(first) == code_objects.constant(second) != code_objects.constant(frozenset([0, 7]))
+    assert code_objects.constant((1, first)) == code_objects.constant((1, second))
+
+
 def test_a_notebooks_cell_counts_as_code(stores, tmp_path):
     """The lambda of a cell, and the constants it reads, are found again in notebooks/."""
     text = "from visprompt.records import recorded\nN = 3\nfound = recorded('k', {'a': 1}, lambda: {'x': N})\n"

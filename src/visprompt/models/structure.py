@@ -8,6 +8,8 @@ from collections.abc import Collection
 import torch
 from torch import nn
 
+from ..records.code_objects import constant
+
 EMPTY = nn.Module()
 TENSORS = {"_parameters", "_buffers", "_modules", "training"}
 DEPTH = 4  # of lists, and of objects within objects, that are looked into
@@ -66,7 +68,7 @@ def describe(value, depth: int = 0) -> str:
         return describe(value.__func__, depth)
     if isinstance(value, types.FunctionType):
         code, cells = value.__code__, [cell.cell_contents for cell in value.__closure__ or ()]
-        words = [repr(part) for part in code.co_consts if not isinstance(part, types.CodeType)]
+        words = [constant(part) for part in code.co_consts if not isinstance(part, types.CodeType)]
         inside = [describe(part, depth + 1) for part in (value.__defaults__, cells)]
         return f"{value.__qualname__} {code.co_code.hex()} {code.co_names} {words} {inside}"
     if isinstance(value, nn.Module):

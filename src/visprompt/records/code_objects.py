@@ -83,7 +83,14 @@ def same_code(name: str, code: types.CodeType) -> bool:
 
 def told(code: types.CodeType) -> tuple:
     """What makes a code object do what it does, but for the functions inside it."""
-    return code.co_code, code.co_names, [repr(c) for c in code.co_consts if not isinstance(c, types.CodeType)]
+    return code.co_code, code.co_names, [constant(c) for c in code.co_consts if not isinstance(c, types.CodeType)]
+
+
+def constant(value) -> str:
+    """A constant of a code object as text; two equal sets may list their entries in another order."""
+    if isinstance(value, tuple):
+        return str([constant(part) for part in value])
+    return str(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
 
 
 def at_line(at: source.Module, line: int) -> str | None:
