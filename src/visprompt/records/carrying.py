@@ -115,7 +115,8 @@ def is_equal_to_reference(old: Record, new: Record, reference: Path | None) -> b
     then = store.read_record(path)
     units = store.read_code(reference / "code" / f"{then.code}.json") or {}
     ran = {place: lists.bare(said) for place, said in units.items()}
-    same_code = all(ran.get(place) == lists.bare(said) for place, said in store.units_of(old).items())
+    # what the reference did not use, such as a default that it was given otherwise, must be unchanged to this day
+    same_code = all(lists.bare(said) in (ran.get(at), today(at, said)) for at, said in store.units_of(old).items())
     same_machine = (then.hardware, then.versions) == (new.hardware, new.versions)
     return same_code and same_machine and difference(then.values, new.values) is None
 
