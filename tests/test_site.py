@@ -358,7 +358,7 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
     from visprompt.pages import parameters
 
     monkeypatch.setattr(page_module.run_records, "is_current", lambda record: True)
-    shown, record = [], types.SimpleNamespace(id=ATTACK, versions={"torch": ATTACK})
+    shown, record = [], types.SimpleNamespace(id=ATTACK, versions={"torch": ATTACK}, carried={})
     monkeypatch.setattr(page_module, "display", lambda thing, **more: shown.append(thing.data))
     monkeypatch.setattr(page_module, "HTML", lambda text: types.SimpleNamespace(data=text))
     page = page_module.Page("ap_theory", parameters.Parameters())

@@ -2,7 +2,7 @@
 
 The index may be deleted at any time. It is believed only while every file that it was made from is the same: the record,
 the list of its code, and all of the package and the notebooks, which say whether a record is current. A record whose run
-read files or variables is looked at each time.
+read variables, or files that are no manifests, is looked at each time.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import CannotWrite
-from ..paths import PACKAGE
+from ..paths import MANIFESTS, PACKAGE
 from . import lists, source, store
 
 YOUNG = 1.0  # seconds: a file that was changed this short ago may change again without its times showing it
@@ -60,8 +60,13 @@ def entry_of(path: Path) -> dict:
         "val": record.values.get("val"),
         "current": store.is_current(record),
         "carried": bool(record.carried),
-        "reads": any(place.split(":")[0] in lists.READ for place in store.units_of(record)),
+        "reads": any(is_read_elsewhere(place) for place in store.units_of(record)),
     }
+
+
+def is_read_elsewhere(place: str) -> bool:
+    """Whether a unit is a variable, or a file that the state of the sources does not cover."""
+    return place.split(":")[0] in lists.READ and not place.startswith("file:data_manifests/")
 
 
 def flat(settings: Mapping, above: str = "") -> dict:
@@ -118,7 +123,8 @@ def state_of_code(code: str, known: dict) -> list:
 
 def state_of_sources() -> str:
     """A hash over the states of all files that say whether a record is current, and over the versions here."""
-    paths = sorted(map(str, [*PACKAGE.rglob("*.py"), *source.NOTEBOOKS.glob("*.py")]))
+    manifests = [path for path in MANIFESTS.rglob("*") if path.suffix in (".yaml", ".csv")]
+    paths = sorted(map(str, [*PACKAGE.rglob("*.py"), *source.NOTEBOOKS.glob("*.py"), *manifests]))
     states = {path: state_of(path) for path in paths}
     return "" if any(map(is_young, states.values())) else store.short_hash([states, store.versions()])
 
