@@ -6,8 +6,9 @@ list holding, those of the kept records too.
 
     python tests/edits.py FOLDER --seed 0 --harmful 100 --harmless 100
 
-An edit that changes no value of these runs is drawn anew. Exceptions are printed, and last a line of JSON with the counts;
-edits of the rooms that only report, check, read manifests or keep records (`source.SILENT`) are listed apart.
+A harmful edit changes a line that one of these runs executed, or a constant or a field that such a line names; one that
+changes no value all the same is drawn anew. Exceptions are printed, and last a line of JSON with the counts; edits of the
+rooms that only report, check, read manifests or keep records (`source.SILENT`) are listed apart.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import ast
 import json
 import os
 import random
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -22,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE}
 SWAPS |= {ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.And: ast.Or, ast.Or: ast.And, ast.Is: ast.IsNot}
-SECONDS = 1200  # that a child may take: an edit can make a loop endless
+SECONDS = 90  # that a child may take, several times its usual; an edit can make a loop endless
 
 
 def jobs() -> dict:
@@ -100,12 +102,13 @@ def jobs() -> dict:
 
 
 def measured(names=None) -> dict[str, list]:
-    """Name -> [values without times, list of what ran, functions that ran by a trace of its own] of the jobs.
+    """Name -> [values without times, list of what ran, lines (file, number) that ran by a trace of its own] of the jobs.
 
     ["crash", why] of one that does not end as it should.
     """
     import torch
 
+    import visprompt as vp
     from visprompt.records import watching
     from visprompt.records.merging import MEASURED
 
@@ -120,8 +123,15 @@ def measured(names=None) -> dict[str, list]:
     for name, job in jobs().items():
         if names is not None and name not in names:
             continue
-        ran = set()
-        sys.settrace(None if names else lambda frame, *_: ran.add((frame.f_code.co_filename, frame.f_code.co_firstlineno)))
+        ran, package = set(), str(Path(vp.__file__).parent)
+
+        def trace(frame, *_):
+            if not frame.f_code.co_filename.startswith(package):
+                return None
+            ran.add((frame.f_code.co_filename, frame.f_lineno))
+            return trace
+
+        sys.settrace(None if names else trace)
         try:
             with watching() as seen:
                 values = clean(job())
@@ -163,22 +173,52 @@ def units(package: Path):
                     yield path.relative_to(package).parts[0].removesuffix(".py"), path, part.lineno, part
 
 
-def users(path: Path, node: ast.AST, before: dict) -> list[str]:
-    """The jobs that an edit of a unit can change: those that ran a function in it; of a constant all, of its room or not."""
+def users(path: Path, node: ast.AST, before: dict, mentions: dict[str, set[str]]) -> list[str]:
+    """The jobs that an edit of a unit can change: those that ran a line of it, or one that names what it binds.
+
+    Args:
+        mentions: word -> jobs that ran a line with it.
+    """
     if not isinstance(node, ast.FunctionDef):
-        return [*before]
-    first, last = min([node.lineno, *(d.lineno for d in node.decorator_list)]), node.end_lineno
-    return [n for n, found in before.items() if any(f == str(path) and first <= line <= last for f, line in found[2])]
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        return sorted(set().union(*(mentions.get(name, set()) for name in names)))
+    return [n for n, found in before.items() if any(f == str(path) and line in lines(node) for f, line in found[2])]
+
+
+def lines(node: ast.AST) -> range:
+    return range(node.lineno, node.end_lineno + 1)
+
+
+def words_run(before: dict, package: Path) -> dict[str, set[str]]:
+    """Word -> the jobs that ran a line with it, or a constant's line that names a constant with it."""
+    found: dict[str, set[str]] = {}
+    for path in package.rglob("*.py"):
+        text = path.read_text().splitlines()
+        for name, (_, _, ran) in before.items():
+            for line in {line for file, line in ran if file == str(path)}:
+                for word in re.findall(r"[A-Za-z_]\w*", text[line - 1]):
+                    found.setdefault(word, set()).add(name)
+    constants = [node for *_, node in units(package) if not isinstance(node, ast.FunctionDef)]
+    for _ in range(3):  # a constant that is made of another that is made of another
+        for node in constants:
+            names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+            by = set().union(*(found.get(n.id, set()) for n in names if isinstance(n.ctx, ast.Store)))
+            for n in names:
+                if isinstance(n.ctx, ast.Load) and by:
+                    found.setdefault(n.id, set()).update(by)
+    return found
 
 
 def node_at(tree: ast.Module, line: int, kind: type) -> ast.AST:
     return next(n for n in ast.walk(tree) if isinstance(n, kind) and n.lineno == line)
 
 
-def harmful(node: ast.AST) -> list:
-    """Small changes of what a unit does, each as a function that makes it."""
+def harmful(node: ast.AST, ran: set[int]) -> list:
+    """Small changes of what a unit does, each as a function that makes it; of a function only on lines that ran."""
     found = []
     for part in ast.walk(node):
+        if isinstance(node, ast.FunctionDef) and not (hasattr(part, "lineno") and ran & {*lines(part)}):
+            continue
         if isinstance(part, ast.Constant) and isinstance(part.value, (int, float)):
             found.append(lambda p=part: setattr(p, "value", not p.value if isinstance(p.value, bool) else p.value + 1))
         elif isinstance(part, (ast.BinOp, ast.BoolOp)) and type(part.op) in SWAPS:
@@ -233,12 +273,12 @@ def harmless(node: ast.AST, tree: ast.Module, chance: random.Random) -> list:
     return [*found, lambda: None]  # the layout alone: the whole file is written anew
 
 
-def edit(path: Path, line: int, kind: type, chance: random.Random, how) -> str | None:
+def edit(path: Path, line: int, kind: type, chance: random.Random, how, ran: set[int] = frozenset()) -> str | None:
     """Write an edit into a file; what it held before, or None where the unit has nothing to edit."""
     text = path.read_text()
     tree = ast.parse(text)
     node = node_at(tree, line, kind)
-    changes = how(node) if how is harmful else how(node, tree, chance)
+    changes = how(node, ran) if how is harmful else how(node, tree, chance)
     if not changes:
         return None
     chance.choice(changes)()
@@ -289,20 +329,25 @@ def main() -> None:
     assert not broken, broken
     chance = random.Random(args.seed)
     rooms: dict[str, list] = {}
+    mentions = words_run(before, package)
     for room, path, line, node in units(package):
-        rooms.setdefault(room, []).append((path, line, node, users(path, node, before)))
+        rooms.setdefault(room, []).append((path, line, node, users(path, node, before, mentions)))
     told, drawn, exceptions = {"harmful": 0, "harmless": 0}, {"harmful": 0, "harmless": 0}, []
     while told["harmful"] < args.harmful:
         path, line, node, by = chance.choice(rooms[chance.choice(sorted(rooms))])
-        drawn["harmful"] += 1
-        old = edit(path, line, type(node), chance, harmful) if by else None  # what no job ran changes no value
+        if not by:
+            continue  # what no job ran changes no value
+        ran = {line for name in by for file, line in before[name][2] if file == str(path)}
+        old = edit(path, line, type(node), chance, harmful, ran)
         if old is None:
             continue
+        drawn["harmful"] += 1
         after = child(lambda: [measured(by), standing({name: before[name][1] for name in by})])
         if after is not None:
             changed = {name for name in by if after[0][name][0] not in (before[name][0], "crash")}
             unseen = sorted(name for name in changed if after[1][name])
             told["harmful"] += bool(changed)
+            print(f"{told['harmful']} of {drawn['harmful']}", path.relative_to(package), line, file=sys.stderr, flush=True)
             if unseen:
                 exceptions.append([str(path.relative_to(package)), line, unseen])
                 print("unseen:", *exceptions[-1], flush=True)

@@ -225,13 +225,21 @@ def test_a_killed_book_is_made_by_the_next_run(root):
 
 @pytest.mark.skipif(not shutil.which("flock"), reason="make takes turns by flock")
 def test_two_makes_in_one_folder_take_turns(root):
-    program(root, "papermill", "sleep 3; " + PROGRAMS["papermill"])
+    program(root, "papermill", "touch started; while [ ! -e go ]; do sleep 0.05; done; " + PROGRAMS["papermill"])
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    runs = [subprocess.Popen(["make", "book"], cwd=root, **pipes) for _ in range(2)]
-    said = [run.communicate()[0] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], said
-    assert ran(root) == ["notebook", "site"]
-    assert sum("Waiting for another make in this folder." in text for text in said) == 1
+    first = subprocess.Popen(["make", "book"], cwd=root, **pipes)
+    while not (root / "started").exists():
+        assert first.poll() is None, first.communicate()[0]
+        time.sleep(0.05)
+    second = subprocess.Popen(["make", "book"], cwd=root, **pipes)
+    said = second.stdout.readline()
+    while said and "Waiting for another make in this folder." not in said:
+        said = second.stdout.readline()
+    assert said and ran(root) == []
+    (root / "go").touch()
+    assert "Waiting" not in first.communicate()[0]
+    second.communicate()
+    assert [first.returncode, second.returncode] == [0, 0] and ran(root) == ["notebook", "site"]
 
 
 @pytest.mark.refused
