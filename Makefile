@@ -72,10 +72,10 @@ sweep: $(READY)  ## run a plan as jobs of MINUTES=30, as in ARTIFACTS="spt.table
 # A stage of its own, where all that is large is small and all numbers mean nothing; ends with a table of what was filled.
 rehearsal: MORE = weights="['$$WEIGHTS']"
 rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, in build/rehearsal (CORES=)
-	@$(CHECK); mkdir -p build; $(BIN)/python -m visprompt.site.rehearsal prepare build/rehearsal
+	@$(CHECK); mkdir -p build; $(BIN)/python -m visbook.site.rehearsal prepare build/rehearsal
 	@cd build/rehearsal && export VISPROMPT_ROOT="$$PWD" PROFILE=rehearsal DATA="$$PWD/data" && \
-	  WEIGHTS="$$(.venv/bin/python -m visprompt.site.rehearsal weights .)" && export WEIGHTS && \
-	  { $(SNAKEMAKE) build/site.done; .venv/bin/python -m visprompt.site.rehearsal report .; }
+	  WEIGHTS="$$(.venv/bin/python -m visbook.site.rehearsal weights .)" && export WEIGHTS && \
+	  { $(SNAKEMAKE) build/site.done; .venv/bin/python -m visbook.site.rehearsal report .; }
 
 test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(TESTS)
@@ -103,13 +103,13 @@ bench: $(READY)  ## time the methods on this machine
 pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; hours, see The small world)
 	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visprompt.models.pretraining "$$name" || exit 1; done
 
-lock:  ## renew requirements.lock from pyproject.toml (needs the network)
+lock:  ## renew requirements.lock from the two project files (needs the network)
 	rm -rf build/lock-venv && mkdir -p build
 	$(call python) -m venv build/lock-venv
 	build/lock-venv/bin/pip install --quiet uv
 	{ echo "# Every package that make book and make test install, with hashes. Renew with: make lock"; \
-	  build/lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --extra book --extra test --generate-hashes \
-	    --no-emit-index-url --no-annotate --no-header pyproject.toml; } > build/requirements.lock
+	  build/lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --extra test --generate-hashes \
+	    --no-emit-index-url --no-annotate --no-header --no-emit-package visprompt pyproject.toml src/visbook/pyproject.toml; } > build/requirements.lock
 	mv build/requirements.lock requirements.lock
 
 clean:  ## remove what was built; the records of runs and .venv stay
@@ -122,12 +122,12 @@ python = $$(for p in python3.11 python3 python; do \
 	done; echo "no-python-3.11")
 
 # The stamp is written last, so that a setup that was killed is done again.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml src/visbook/pyproject.toml
 	@p=$(call python); if [ "$$p" = no-python-3.11 ]; then \
 	  echo "Python 3.11 is needed and was not found. Install it (for example: conda create -n py311 python=3.11,"; \
 	  echo "or uv python install 3.11), see that python3.11 is on the PATH, and run make again."; exit 1; fi; \
 	echo "Setting up .venv with $$p: about 130 packages, several minutes the first time."; \
 	"$$p" -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e . -e src/visbook
 	@touch $(READY)

@@ -64,7 +64,7 @@ AWAITED = {name for entry in NOTEBOOKS.values() for name in entry.get("after", (
 GPUS = int(DEVICE.startswith("cuda"))
 CARDS = int(CARDS)
 
-MODULES = sorted(str(path) for path in Path("src/visprompt").rglob("*.py"))
+MODULES = sorted(str(path) for path in Path("src").rglob("*.py"))
 SITE_ONLY = [path for path in MODULES if "/site/" in path or path.endswith("/__main__.py")]
 LOOKS_ONLY = [path for path in MODULES if "/pages/diagrams/" in path or path.endswith("/pages/plots.py")]
 WEIGHTS = sorted(str(path) for path in Path("data_manifests/weights").rglob("*") if path.is_file())
@@ -82,7 +82,7 @@ if SWEEP:
 FOLDER = f"build/jobs/{Path(SWEEP).stem or None}"
 
 STORES = ("build/records", "book/records")
-RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visprompt.pages.page leaves them
+RESULTS_MIME = "application/vnd.visprompt.results+json"  # as visbook.pages.page leaves them
 def ids(store: str) -> set:
     """The ids of a folder's records, each of which stands for all that its record says."""
     starts = (path.read_bytes()[:64] for path in Path(store).rglob("*.json") if path.is_file())
@@ -277,4 +277,4 @@ rule site:
     params:
         profile=PROFILE,
     shell:
-        "python3 -m visprompt.site.build {params.profile} 2>&1 | {NAMED} site"
+        "python3 -m visbook.site.build {params.profile} 2>&1 | {NAMED} site"

@@ -54,9 +54,9 @@ search = False  # do the search for learning rates too, where it has no records 
 import pandas as pd
 
 import visprompt as vp
+from visbook.chapters import ap
+from visbook.chapters.ap_runs import seeds_of, shown_of
 from visprompt import papers
-from visprompt.chapters import ap
-from visprompt.chapters.ap_runs import seeds_of, shown_of
 
 runs = ap.TableRuns.opened("ap", globals())
 page, p = runs.page, runs.p

@@ -26,7 +26,7 @@ measure = False  # time the methods at the papers' model sizes on this machine (
 
 # %% tags=["hide-input", "remove-output"]
 import visprompt as vp
-from visprompt.chapters import ap_cost
+from visbook.chapters import ap_cost
 
 p, page = ap_cost.opened("ap_cost", globals())
 

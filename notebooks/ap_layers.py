@@ -40,8 +40,8 @@ import numpy as np
 import pandas as pd
 
 import visprompt as vp
-from visprompt.chapters import ap_layers, ap_peft
-from visprompt.chapters.ap_runs import EVIDENCE, seeds_of, shown_of
+from visbook.chapters import ap_layers, ap_peft
+from visbook.chapters.ap_runs import EVIDENCE, seeds_of, shown_of
 
 runs = ap_layers.LayerRuns.opened("ap_layers", globals())
 page, p = runs.page, runs.p

@@ -39,9 +39,9 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
+from visbook.chapters import ap_others, ap_peft, two_legs
+from visbook.chapters.chapter import Chapter
 from visprompt import papers
-from visprompt.chapters import ap_others, ap_peft, two_legs
-from visprompt.chapters.chapter import Chapter
 
 chapter = Chapter.opened("ap_others", globals(), ["ap-others", "ap-layers", "ap-layers-others"])
 page = chapter.page

@@ -38,7 +38,7 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import ap_cost, ap_peft
+from visbook.chapters import ap_cost, ap_peft
 from visprompt.measure.turns import speeds_in_turns
 
 chapter = ap_peft.PeftChapter.opened("ap_peft", globals(), ["ap-peft", "ap-ranks", "ap-vpt"])

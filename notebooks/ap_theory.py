@@ -60,10 +60,10 @@ larger = False  # also run what is kept, about an hour on one core; else the kep
 import pandas as pd
 from IPython.display import display
 
-from visprompt.chapters import ap_theory, ap_theory_ends
-from visprompt.chapters import ap_theory_conditions as conditions
-from visprompt.chapters import ap_theory_readings as readings
-from visprompt.chapters.ap_theory_runs import (
+from visbook.chapters import ap_theory, ap_theory_ends
+from visbook.chapters import ap_theory_conditions as conditions
+from visbook.chapters import ap_theory_readings as readings
+from visbook.chapters.ap_theory_runs import (
     COUNTS,
     FIXED,
     GAMMA_COUNTS,

@@ -28,12 +28,12 @@ larger = False  # also run what is kept, about an hour on one core; else the kep
 # %% tags=["hide-input", "remove-output"]
 from IPython.display import display
 
-from visprompt.chapters import ap_theory_conditions as conditions
-from visprompt.chapters import ap_theory_ends
-from visprompt.chapters import ap_theory_lemma_2 as lemma_2
-from visprompt.chapters import ap_theory_lemma_3 as lemma_3
-from visprompt.chapters import ap_theory_lemmas as lemmas
-from visprompt.chapters.ap_theory_runs import COUNTS, WHY_GAMMA, ToyRuns, local
+from visbook.chapters import ap_theory_conditions as conditions
+from visbook.chapters import ap_theory_ends
+from visbook.chapters import ap_theory_lemma_2 as lemma_2
+from visbook.chapters import ap_theory_lemma_3 as lemma_3
+from visbook.chapters import ap_theory_lemmas as lemmas
+from visbook.chapters.ap_theory_runs import COUNTS, WHY_GAMMA, ToyRuns, local
 from visprompt.records import recorded
 from visprompt.theory import ap_limits
 

@@ -23,11 +23,11 @@ device = "cpu"
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
-from visprompt.chapters import ap_theory_conditions as conditions
-from visprompt.chapters import ap_theory_normalisation as chapter
-from visprompt.pages import plots
-from visprompt.pages.page import Page
-from visprompt.pages.parameters import Parameters, read_parameters
+from visbook.chapters import ap_theory_conditions as conditions
+from visbook.chapters import ap_theory_normalisation as chapter
+from visbook.pages import plots
+from visbook.pages.page import Page
+from visbook.pages.parameters import Parameters, read_parameters
 from visprompt.records import recorded
 
 p = read_parameters(Parameters, globals())

@@ -30,8 +30,8 @@ compile = False  # True on a GPU
 # %%
 from dataclasses import dataclass
 
-from visprompt.pages.parameters import FitParameters, read_parameters
-from visprompt.studies import batches
+from visbook.pages.parameters import FitParameters, read_parameters
+from visbook.studies import batches
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,10 @@ profile = "quick"
 device = "cpu"
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import cost
-from visprompt.pages.parameters import Parameters, read_parameters
+from visbook.chapters import cost
+from visbook.pages.parameters import Parameters, read_parameters
+from visbook.studies import bench
 from visprompt.progress import progress
-from visprompt.studies import bench
 
 p = read_parameters(Parameters, globals())
 page = cost.CostPage("cost", p)

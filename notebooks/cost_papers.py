@@ -25,10 +25,10 @@ device = "cpu"
 import pandas as pd
 
 import visprompt as vp
-from visprompt.chapters import cost_papers
-from visprompt.chapters.cost import CostPage, where
+from visbook.chapters import cost_papers
+from visbook.chapters.cost import CostPage, where
+from visbook.pages.parameters import Parameters, read_parameters
 from visprompt.measure.counts import printed_counts
-from visprompt.pages.parameters import Parameters, read_parameters
 
 p = read_parameters(Parameters, globals())
 page = CostPage("cost_papers", p)

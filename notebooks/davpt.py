@@ -52,11 +52,11 @@ compile = False  # True on a GPU
 import numpy as np
 import pandas as pd
 
-from visprompt.chapters import davpt, segmentation, two_legs
-from visprompt.chapters.chapter import PARTS, Chapter
+from visbook.chapters import davpt, segmentation, two_legs
+from visbook.chapters.chapter import PARTS, Chapter
+from visbook.studies import grids, statistics
 from visprompt.data.tasks import embedded_tasks
 from visprompt.papers import published
-from visprompt.studies import grids, statistics
 
 chapter = Chapter.opened("davpt", globals(), ["benchmark", "pretraining", "davpt-parts"], ["vpt-deep", "da-vpt"])
 page = chapter.page

@@ -40,12 +40,12 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
-from visprompt.chapters import attention_viewer, davpt
-from visprompt.chapters import davpt_parts as parts
-from visprompt.chapters.chapter import PARTS, Chapter
-from visprompt.chapters.davpt_attention import Looks, guidance_table, lift
+from visbook.chapters import attention_viewer, davpt
+from visbook.chapters import davpt_parts as parts
+from visbook.chapters.chapter import PARTS, Chapter
+from visbook.chapters.davpt_attention import Looks, guidance_table, lift
+from visbook.studies import bench, insights, statistics
 from visprompt.data.tasks import embedded_tasks
-from visprompt.studies import bench, insights, statistics
 
 STUDIES = ["davpt-parts", "davpt-projection", "davpt-layers", "davpt-biases", "davpt-weights"]
 chapter = Chapter.opened("davpt_parts", globals(), ["benchmark", "pretraining", *STUDIES])

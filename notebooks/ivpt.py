@@ -56,11 +56,11 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
+from visbook.chapters import ivpt, segmentation, two_legs
+from visbook.chapters.chapter import Chapter
+from visbook.studies import statistics
 from visprompt import papers
-from visprompt.chapters import ivpt, segmentation, two_legs
-from visprompt.chapters.chapter import Chapter
 from visprompt.measure import counts
-from visprompt.studies import statistics
 
 chapter = Chapter.opened("ivpt", globals(), ["benchmark", "sizes", "sizes-swin", "pretraining"], ["vpt-deep", "ivpt"])
 page = chapter.page

@@ -37,11 +37,11 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
+from visbook.chapters import ivpt
+from visbook.chapters.chapter import Chapter
+from visbook.studies import statistics
 from visprompt import papers
-from visprompt.chapters import ivpt
-from visprompt.chapters.chapter import Chapter
 from visprompt.data.tasks import embedded_tasks
-from visprompt.studies import statistics
 
 OWN = ["benchmark", "ivpt-structures", "ivpt-parts", "sizes", "sizes-swin", "pretraining"]
 chapter = Chapter.opened("ivpt_appendix", globals(), OWN)

@@ -40,11 +40,11 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
+from visbook.chapters import attention_viewer, ivpt
+from visbook.chapters import ivpt_parts as parts
+from visbook.chapters.chapter import Chapter
+from visbook.studies import insights, statistics
 from visprompt import papers
-from visprompt.chapters import attention_viewer, ivpt
-from visprompt.chapters import ivpt_parts as parts
-from visprompt.chapters.chapter import Chapter
-from visprompt.studies import insights, statistics
 
 chapter = Chapter.opened("ivpt_parts", globals(), ["benchmark", "ivpt-structures", "ivpt-parts", "ivpt-tokens"])
 page = chapter.page

@@ -31,10 +31,10 @@ profile = "quick"
 device = "cpu"
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import method_explorer, methods
-from visprompt.pages.parameters import Parameters, read_parameters
+from visbook.chapters import method_explorer, methods
+from visbook.pages.parameters import Parameters, read_parameters
+from visbook.studies import rates
 from visprompt.progress import progress
-from visprompt.studies import rates
 
 p = read_parameters(Parameters, globals())
 page = methods.MethodsPage("methods", p)

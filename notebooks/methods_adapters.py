@@ -22,8 +22,8 @@ profile = "quick"
 device = "cpu"
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters.methods import MethodsPage
-from visprompt.pages.parameters import Parameters, read_parameters
+from visbook.chapters.methods import MethodsPage
+from visbook.pages.parameters import Parameters, read_parameters
 
 p = read_parameters(Parameters, globals())
 page = MethodsPage("methods_adapters", p)

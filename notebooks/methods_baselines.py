@@ -24,9 +24,9 @@ device = "cpu"
 # %% tags=["hide-input", "remove-output"]
 from IPython.display import HTML, display
 
-from visprompt.chapters import method_checks
-from visprompt.chapters.methods import BACKBONE, MethodsPage, cost
-from visprompt.pages.parameters import Parameters, read_parameters
+from visbook.chapters import method_checks
+from visbook.chapters.methods import BACKBONE, MethodsPage, cost
+from visbook.pages.parameters import Parameters, read_parameters
 
 p = read_parameters(Parameters, globals())
 page = MethodsPage("methods_baselines", p)

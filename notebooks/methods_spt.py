@@ -23,9 +23,9 @@ profile = "quick"
 device = "cpu"
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import method_checks
-from visprompt.chapters.methods import MethodsPage
-from visprompt.pages.parameters import Parameters, read_parameters
+from visbook.chapters import method_checks
+from visbook.chapters.methods import MethodsPage
+from visbook.pages.parameters import Parameters, read_parameters
 
 p = read_parameters(Parameters, globals())
 page = MethodsPage("methods_spt", p)

@@ -55,11 +55,11 @@ neurons = None  # m; None: that of the profile
 larger = False  # in the paper profile: as many trials and neurons as the paper has, hours
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import shallow_model
-from visprompt.chapters.shallow_conditions import conditions
-from visprompt.chapters.shallow_runs import TrialParameters, bounds, fitted, inverse, opened, text
-from visprompt.pages.plots import with_interval
-from visprompt.studies.statistics import interval
+from visbook.chapters import shallow_model
+from visbook.chapters.shallow_conditions import conditions
+from visbook.chapters.shallow_runs import TrialParameters, bounds, fitted, inverse, opened, text
+from visbook.pages.plots import with_interval
+from visbook.studies.statistics import interval
 
 p, page, runs = opened("shallow_vit", TrialParameters, globals())
 

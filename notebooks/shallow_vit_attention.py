@@ -27,10 +27,10 @@ larger = False  # in the paper profile: as many trials and neurons as the paper 
 # %% tags=["hide-input", "remove-output"]
 import numpy as np
 
-from visprompt.chapters import shallow_attention
-from visprompt.chapters.shallow_conditions import conditions
-from visprompt.chapters.shallow_runs import COUNTS, TrialParameters, opened
-from visprompt.studies.statistics import interval
+from visbook.chapters import shallow_attention
+from visbook.chapters.shallow_conditions import conditions
+from visbook.chapters.shallow_runs import COUNTS, TrialParameters, opened
+from visbook.studies.statistics import interval
 
 p, page, runs = opened("shallow_vit_attention", TrialParameters, globals())
 

@@ -26,10 +26,10 @@ larger = False  # in the paper profile: as many trials and neurons as the paper 
 # %% tags=["hide-input", "remove-output"]
 import numpy as np
 
-from visprompt.chapters import shallow_lemmas
-from visprompt.chapters.shallow_conditions import conditions
-from visprompt.chapters.shallow_runs import TrialParameters, opened
-from visprompt.studies.statistics import interval
+from visbook.chapters import shallow_lemmas
+from visbook.chapters.shallow_conditions import conditions
+from visbook.chapters.shallow_runs import TrialParameters, opened
+from visbook.studies.statistics import interval
 from visprompt.theory import shallow_vit
 
 p, page, runs = opened("shallow_vit_lemmas", TrialParameters, globals())

@@ -26,9 +26,9 @@ larger = False  # run Figure 6 with five seeds, half an hour; else it is shown w
 data_dir = None  # folder with the task folders cifar10 and plants, for Figure 6 as printed
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import shallow_images, shallow_pruning
-from visprompt.chapters.shallow_runs import COUNTS, ImageParameters, opened
-from visprompt.studies import plan
+from visbook.chapters import shallow_images, shallow_pruning
+from visbook.chapters.shallow_runs import COUNTS, ImageParameters, opened
+from visbook.studies import plan
 
 p, page, runs = opened("shallow_vit_pruning", ImageParameters, globals())
 

@@ -26,11 +26,11 @@ larger = False  # in the paper profile: as many trials and neurons as the paper 
 # %% tags=["hide-input", "remove-output"]
 import numpy as np
 
-from visprompt.chapters import shallow_samples
-from visprompt.chapters.shallow_conditions import conditions
-from visprompt.chapters.shallow_runs import TrialParameters, bounds, opened, paired_log, text
-from visprompt.pages.plots import with_interval
-from visprompt.studies.statistics import interval
+from visbook.chapters import shallow_samples
+from visbook.chapters.shallow_conditions import conditions
+from visbook.chapters.shallow_runs import TrialParameters, bounds, opened, paired_log, text
+from visbook.pages.plots import with_interval
+from visbook.studies.statistics import interval
 from visprompt.theory import shallow_measures
 
 p, page, runs = opened("shallow_vit_theorem", TrialParameters, globals())

@@ -36,8 +36,8 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visprompt.chapters import small_world
-from visprompt.chapters.chapter import Chapter
+from visbook.chapters import small_world
+from visbook.chapters.chapter import Chapter
 
 chapter = Chapter.opened("small_world", globals(), ["tasks", "benchmark"], ["linear-probe"], no_paper=True)
 page = chapter.page

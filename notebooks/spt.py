@@ -53,10 +53,10 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
-from visprompt.chapters import spt, two_legs
-from visprompt.chapters.chapter import PARTS, Chapter
+from visbook.chapters import spt, two_legs
+from visbook.chapters.chapter import PARTS, Chapter
+from visbook.studies import grids, statistics
 from visprompt.data.tasks import embedded_tasks
-from visprompt.studies import grids, statistics
 
 chapter = Chapter.opened("spt", globals(), ["benchmark", "pretraining"], ["vpt-deep", "spt-deep", "full-finetune"])
 page = chapter.page

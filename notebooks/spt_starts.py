@@ -40,10 +40,10 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
-from visprompt.chapters import spt, spt_starts
-from visprompt.chapters.chapter import Chapter
+from visbook.chapters import spt, spt_starts
+from visbook.chapters.chapter import Chapter
+from visbook.studies.statistics import difference
 from visprompt.models.embedded import networks
-from visprompt.studies.statistics import difference
 
 STUDIES = ["benchmark", "pretraining", "spt-starts", "spt-share", "spt-other-task", "spt-length", "spt-sizes", "sizes"]
 chapter = Chapter.opened("spt_starts", globals(), [*STUDIES, "spt-amount"])

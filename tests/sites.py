@@ -76,7 +76,7 @@ def build_small(folder: Path) -> None:
     for command in (
         ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, "notebooks/ap_theory.py"],
         ["-m", "papermill", "--no-progress-bar", ipynb, done / "ap_theory.ipynb", "-p", "profile", "quick"],
-        ["-m", "visprompt.site.build", "quick"],
+        ["-m", "visbook.site.build", "quick"],
     ):
         ran = call(*command, root=root)
         assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]

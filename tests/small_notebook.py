@@ -15,8 +15,8 @@ profile = "quick"
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from visprompt.pages.page import Page
-from visprompt.pages.parameters import Parameters, read_parameters
+from visbook.pages.page import Page
+from visbook.pages.parameters import Parameters, read_parameters
 from visprompt.records import recorded
 
 settings = read_parameters(Parameters, globals())

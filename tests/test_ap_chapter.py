@@ -10,15 +10,15 @@ import pytest
 import torch
 
 import visprompt as vp
-from visprompt.chapters import ap_others, ap_runs
-from visprompt.chapters.ap import TableParameters, TableRuns, vp_from_layer_0
-from visprompt.chapters.ap_layers import LayerParameters, LayerRuns, dissect
-from visprompt.chapters.chapter import Chapter
-from visprompt.chapters.parameters import ChapterParameters
+from visbook.chapters import ap_others, ap_runs
+from visbook.chapters.ap import TableParameters, TableRuns, vp_from_layer_0
+from visbook.chapters.ap_layers import LayerParameters, LayerRuns, dissect
+from visbook.chapters.chapter import Chapter
+from visbook.chapters.parameters import ChapterParameters
+from visbook.pages.page import Page
+from visbook.studies.ap_rates import ap_rates, block_rates
+from visbook.studies.lab import Lab, LabSettings, Run
 from visprompt.errors import BadInput
-from visprompt.pages.page import Page
-from visprompt.studies.ap_rates import ap_rates, block_rates
-from visprompt.studies.lab import Lab, LabSettings, Run
 
 TWO = ["position", "count"]
 

@@ -9,21 +9,22 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from visprompt import auditing, manifests, papers, paths
+from visbook import auditing
+from visbook.auditing import ARITHMETIC, KINDS, WORDING, audit, audit_records, opposed, printed_means, wrong_means
+from visbook.auditing.cells import Amount, Cell, cells_of, look_up, mean, numbers, table
+from visbook.auditing.claims import COUNTS, MEANS, about
+from visbook.auditing.findings import Finding, judged, row_name
+from visbook.auditing.operations import evaluate
+from visbook.auditing.quoted import quotations, same
+from visbook.auditing.rules import arithmetic, direction, mean_findings, rules, setting, statement
+from visbook.pages.judging import verdict
+from visbook.site.results import refuse_opposed
+from visprompt import manifests, papers, paths
 from visprompt.__main__ import main
-from visprompt.auditing import ARITHMETIC, KINDS, WORDING, audit, audit_records, opposed, printed_means, wrong_means
-from visprompt.auditing.cells import Amount, Cell, cells_of, look_up, mean, numbers, table
-from visprompt.auditing.claims import COUNTS, MEANS, about
-from visprompt.auditing.findings import Finding, judged, row_name
-from visprompt.auditing.operations import evaluate
-from visprompt.auditing.quoted import quotations, same
-from visprompt.auditing.rules import arithmetic, direction, mean_findings, rules, setting, statement
 from visprompt.errors import BadInput
 from visprompt.measure import counts
-from visprompt.pages.judging import verdict
 from visprompt.papers.rounding import stands_for
 from visprompt.paths import ROOT
-from visprompt.site.results import refuse_opposed
 
 PAPERS = ROOT / "data_manifests" / "papers"
 
@@ -429,7 +430,7 @@ def averaged() -> list[tuple[str, dict]]:
 
 def parts_of(rule: dict) -> list[tuple[int, str]]:
     """The cells behind the means of a rule that hold."""
-    from visprompt.auditing.cells import columns
+    from visbook.auditing.cells import columns
 
     frame = cells_of(rule["table"])
     names = [c for part in ([rule["of"]] if isinstance(rule["of"], str) else rule["of"]) for c in columns(frame, part, "")]
@@ -536,7 +537,7 @@ def test_a_changed_text_turns_every_rule_on_sentences_round(copy):
 
 
 def test_coarser_and_alternative_numbers_are_the_same():
-    from visprompt.auditing.cells import Cell
+    from visbook.auditing.cells import Cell
 
     def cell(text):
         return Cell("ap.table-1", 0, "DTD", text)

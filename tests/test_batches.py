@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visbook.studies import batches
+from visbook.studies.lab import Run
+from visbook.studies.plan import Planned
 from visprompt.errors import BadInput
-from visprompt.studies import batches
-from visprompt.studies.lab import Run
-from visprompt.studies.plan import Planned
 
 
 def cell(task: str, method: str, finals: int, dependents: int = 0, recipe: str = "spt") -> list[Planned]:

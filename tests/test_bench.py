@@ -6,17 +6,17 @@ import pytest
 import torch
 
 import visprompt as vp
+from visbook.chapters import ap_peft
+from visbook.chapters.cost import CostPage
+from visbook.pages.parameters import Parameters
+from visbook.studies import bench, bench_table
 from visprompt.__main__ import main
-from visprompt.chapters import ap_peft
-from visprompt.chapters.cost import CostPage
 from visprompt.measure import pairs, task_memory
 from visprompt.measure.pairs import Side
 from visprompt.measure.starts import time_starts
 from visprompt.measure.turns import variants_in_turns
 from visprompt.models.backbones import load_backbone
-from visprompt.pages.parameters import Parameters
 from visprompt.records import store
-from visprompt.studies import bench, bench_table
 
 MICRO = "vit_micro_patch4_24"
 

@@ -9,10 +9,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import visprompt as vp
+from visbook.studies import budget, forecast, mask_forecast, plan, segmentation
+from visbook.studies.lab import Run
 from visprompt.__main__ import main
 from visprompt.methods import settings_of as method_settings
-from visprompt.studies import budget, forecast, mask_forecast, plan, segmentation
-from visprompt.studies.lab import Run
 from visprompt.training.loop import settings_of
 from visprompt.training.segmentation_recipe import load_segmentation_recipe
 from visprompt.training.segmenter import build_segmenter

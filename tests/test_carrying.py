@@ -32,9 +32,9 @@ OTHER = FIRST.replace("2 * x", "2 * x + 1")
 @pytest.fixture
 def tree(tmp_path, monkeypatch, stores):
     """A function that puts a text in the place of the package's one module; what runs is filed as from a commit."""
-    monkeypatch.setattr(source, "PACKAGE", tmp_path / "src" / "visprompt")
+    monkeypatch.setattr(source, "PACKAGES", (tmp_path / "src" / "visprompt",))
     for module in (watch, code_objects):
-        monkeypatch.setattr(module, "ROOT", f"{tmp_path}/src/visprompt/")
+        monkeypatch.setattr(module, "ROOTS", (f"{tmp_path}/src/visprompt/",))
     monkeypatch.setattr(source, "is_users", lambda file: False)
     monkeypatch.setattr(store, "commit", lambda: "0123456789ab")
     monkeypatch.setattr(keeping, "is_known", lambda commit: True)

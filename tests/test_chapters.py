@@ -10,15 +10,15 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from PIL import Image
 
+from visbook.chapters import attention_viewer, real, real_findings, small_world, spt, spt_starts, two_legs
+from visbook.chapters import chapter as chapters
+from visbook.chapters.chapter import Chapter
+from visbook.chapters.parameters import ChapterParameters
+from visbook.pages.page import Page
+from visbook.studies import fair, grids, plan
+from visbook.studies.lab import Run
 from visprompt import records
-from visprompt.chapters import attention_viewer, real, real_findings, small_world, spt, spt_starts, two_legs
-from visprompt.chapters import chapter as chapters
-from visprompt.chapters.chapter import Chapter
-from visprompt.chapters.parameters import ChapterParameters
 from visprompt.errors import BadInput
-from visprompt.pages.page import Page
-from visprompt.studies import fair, grids, plan
-from visprompt.studies.lab import Run
 
 
 @pytest.mark.refused
@@ -185,7 +185,7 @@ def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
 def shown(monkeypatch, chapter, call=None):
     """The HTML that a call displays, real_images unless told."""
     found = []
-    for module in ("visprompt.chapters.chapter", "visprompt.chapters.real", "visprompt.pages.page"):
+    for module in ("visbook.chapters.chapter", "visbook.chapters.real", "visbook.pages.page"):
         monkeypatch.setattr(f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", "")))
     (call or (lambda: real.real_images(chapter)))()
     return "".join(found)

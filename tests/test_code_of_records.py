@@ -61,13 +61,14 @@ parsed = functools.cache(source.parse)  # of one text once: a copy of the tree i
 def tree(tmp_path, monkeypatch):
     """A copy of the package and the notebooks that `source` reads in place of the real ones."""
     monkeypatch.setattr(source, "parse", lambda *text: replace(parsed(*text), hashes={}, targets={}))
-    package = tmp_path / "src" / "visprompt"
-    shutil.copytree(source.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    packages = [tmp_path / "src" / package.name for package in source.PACKAGES]
+    for package, there in zip(source.PACKAGES, packages):
+        shutil.copytree(package, there, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(source.NOTEBOOKS, tmp_path / "notebooks", ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    monkeypatch.setattr(source, "PACKAGE", package)
+    monkeypatch.setattr(source, "PACKAGES", tuple(packages))
     monkeypatch.setattr(source, "NOTEBOOKS", tmp_path / "notebooks")
     source.forget()
-    yield package
+    yield packages[0]
     monkeypatch.undo()
     source.forget()
 
@@ -307,7 +308,7 @@ def test_another_python_outdates_nothing(made, python):
     if found is None:
         pytest.skip(f"{python} is not installed")
     names = json.dumps(sorted(source.foreign_names()))
-    package = str(source.PACKAGE)
+    package = str(source.PACKAGES[0])
     done = subprocess.run(
         [found, "-c", OTHER, package, names], input=json.dumps(list(made.values())), text=True, capture_output=True
     )
@@ -354,7 +355,7 @@ def test_nothing_that_decides_values_is_cached_out_of_sight():
     hidden = {
         f"{path.parent.name}/{path.name}"
         for room in rooms
-        for path in (source.PACKAGE / room).glob("*.py")
+        for path in (source.PACKAGES[0] / room).glob("*.py")
         if re.search(r"@(functools\.)?(lru_)?cache\b", path.read_text())
     }
     # Published files and the sources of the pasted images, whose bytes decide; lists of names, schemas, free memory.

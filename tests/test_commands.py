@@ -13,7 +13,8 @@ import papermill
 import pytest
 from test_notebook import shell  # noqa: F401
 
-from visprompt import auditing, papers
+from visbook import auditing
+from visprompt import papers
 from visprompt.__main__ import main
 from visprompt.errors import BadInput
 from visprompt.paths import ROOT
@@ -130,7 +131,7 @@ def test_a_terminal_without_the_signs_gets_their_numbers(monkeypatch, quick_audi
 def test_every_command_reads_its_files_in_a_plain_locale():
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     code = (
-        "from visprompt import auditing; from visprompt.__main__ import main\n"
+        "from visbook import auditing; from visprompt.__main__ import main\n"
         "one = auditing.audit('shallowvit'); auditing.audit = lambda paper=None: one\n"  # all of them take a while
         "print([main([word]) for word in ('audit', 'artifacts', 'claims')])"
     )

@@ -1,4 +1,4 @@
-"""pyproject.toml, requirements.lock and environment.yml agree, and the lock names no addresses."""
+"""The two pyproject.toml, requirements.lock and environment.yml agree, and the lock names no addresses."""
 
 import re
 import subprocess
@@ -12,8 +12,11 @@ from packaging.utils import canonicalize_name
 
 from visprompt.paths import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NEEDED = [Requirement(r) for r in sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"])]
+FILES = [ROOT / "pyproject.toml", ROOT / "src" / "visbook" / "pyproject.toml"]
+PROJECTS = [tomllib.loads(path.read_text()) for path in FILES]
+WORDS = [r for found in PROJECTS for r in found["project"]["dependencies"]]
+WORDS += PROJECTS[0]["project"]["optional-dependencies"]["test"]
+NEEDED = [found for found in map(Requirement, WORDS) if found.name != "visprompt"]
 LOCK_TEXT = (ROOT / "requirements.lock").read_text()
 LOCK = {canonicalize_name(n): v for n, v in re.findall(r"^([A-Za-z0-9._-]+)==([^ \\\n]+)", LOCK_TEXT, re.MULTILINE)}
 
@@ -23,6 +26,12 @@ def test_the_lock_satisfies_pyproject(requirement):
     version = LOCK.get(canonicalize_name(requirement.name))
     assert version, f"{requirement.name} is not in requirements.lock; run make lock"
     assert requirement.specifier.contains(version), f"{requirement} against {version}; run make lock"
+
+
+def test_the_book_s_project_file_names_all_its_packages():
+    book = FILES[1].parent
+    folders = sorted(path.parent.relative_to(book.parent) for path in book.rglob("__init__.py"))
+    assert PROJECTS[1]["tool"]["setuptools"]["packages"] == [".".join(path.parts) for path in folders]
 
 
 def test_every_locked_package_has_a_hash_and_no_address():

@@ -5,13 +5,13 @@ from dataclasses import asdict, replace
 import pandas as pd
 import pytest
 
-from visprompt.chapters.chapter import Chapter
-from visprompt.chapters.parameters import ChapterParameters
+from visbook.chapters.chapter import Chapter
+from visbook.chapters.parameters import ChapterParameters
+from visbook.pages.page import Page
+from visbook.studies import evidence, plan
+from visbook.studies.casting import cast_for
 from visprompt.data import catalogue
-from visprompt.pages.page import Page
 from visprompt.records import Record
-from visprompt.studies import evidence, plan
-from visprompt.studies.casting import cast_for
 from visprompt.training.protocol import protocol
 from visprompt.training.recipe import load_recipe
 from visprompt.words import REHEARSED

@@ -15,9 +15,9 @@ from scipy.io import savemat
 from test_layouts import check_red, colour, load
 
 import visprompt as vp
+from visbook.studies import lab
 from visprompt.data import catalogue, full_layouts
 from visprompt.errors import BadInput
-from visprompt.studies import lab
 
 
 def sizes(task):

@@ -14,13 +14,13 @@ import torch
 from PIL import Image
 
 import visprompt as vp
+from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.sweeps import sweep
 from visprompt.data import image_cache, stored
 from visprompt.data.stored import Later, Stored, Streamed
 from visprompt.data.tasks import RESIZES, Task, normalise
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
-from visprompt.studies.lab import Lab, LabSettings, Run
-from visprompt.studies.sweeps import sweep
 from visprompt.training import loop
 from visprompt.training.loop import fit
 from visprompt.training.recipe import Recipe

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import visprompt as vp
-from visprompt.chapters.real import kept_rows
+from visbook.chapters.real import kept_rows
+from visbook.studies import guidance, insights
+from visbook.studies.lab import Lab, LabSettings, Run
 from visprompt.errors import BadInput
 from visprompt.measure.attention import prompt_attention
 from visprompt.measure.similarity import normalised_mutual_information
-from visprompt.studies import guidance, insights
-from visprompt.studies.lab import Lab, LabSettings, Run
 
 MICRO = "vit_micro_patch4_24"
 FEW = Run(MICRO, "digits", "vpt-deep", settings={"prompt_tokens": 3}, train_size=40)

@@ -10,15 +10,15 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visbook.chapters.chapter import Chapter
+from visbook.pages import judging
+from visbook.pages import page as page_module
+from visbook.pages.parameters import Parameters
+from visbook.site import claims as site_claims
+from visbook.site import results, tables
+from visbook.studies import fair, grids, statistics
 from visprompt import papers
-from visprompt.chapters.chapter import Chapter
 from visprompt.errors import BadInput
-from visprompt.pages import judging
-from visprompt.pages import page as page_module
-from visprompt.pages.parameters import Parameters
-from visprompt.site import claims as site_claims
-from visprompt.site import results, tables
-from visprompt.studies import fair, grids, statistics
 from visprompt.words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS, answers
 
 SOME = papers.Claim("spt.figure-s1.x", "spt.figure-s1", "Figure S1", "a difference", "greater", "why", EVIDENCE, margin=0.0)

@@ -21,10 +21,10 @@ import pytest
 from test_records import SMALL, keep_as, lab, make, outdated, path_of  # noqa: F401
 from test_studies import lab as few_images  # noqa: F401
 
+from visbook.studies import grids, renewing
 from visprompt import records
 from visprompt.__main__ import main
 from visprompt.records import keeping, store
-from visprompt.studies import grids, renewing
 
 KILLS, SEED = (int(os.environ.get(f"VISPROMPT_{name}", usual)) for name, usual in (("KILLS", 4), ("SEED", 0)))
 CAST = {"tasks": ["position"], "methods": ["linear-probe", "bias", "vpt-deep"]}

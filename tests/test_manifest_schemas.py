@@ -11,8 +11,8 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from visbook.auditing import audit
 from visprompt import manifests, paths
-from visprompt.auditing import audit
 from visprompt.errors import BadInput
 from visprompt.manifests import validation
 from visprompt.measure import counts
@@ -562,8 +562,8 @@ def test_random_damage_gives_one_line_or_a_valid_file(copy, name, at, cut, put):
 
 def test_a_misspelt_part_runs_nothing_and_says_so(copy, monkeypatch, capsys):
     """Not exit 0 without a word, as if there were nothing to do."""
+    from visbook.studies import grids
     from visprompt.__main__ import main
-    from visprompt.studies import grids
 
     monkeypatch.setattr(paths, "MANIFESTS", copy)
     text = (copy / "studies.yaml").read_text().replace("backbones: [supervised]", "backbones: [supervized]", 1)
@@ -588,7 +588,7 @@ def test_a_misspelt_part_runs_nothing_and_says_so(copy, monkeypatch, capsys):
     ],
 )
 def test_rules_that_cannot_be_computed(rule, words):
-    from visprompt.auditing.operations import evaluate
+    from visbook.auditing.operations import evaluate
 
     with pytest.raises(BadInput, match=words):
         evaluate(rule)

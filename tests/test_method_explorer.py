@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 import visprompt as vp
-from visprompt.chapters import method_explorer as explorer
+from visbook.chapters import method_explorer as explorer
 from visprompt.measure.cost import count_flops, training_memory
 from visprompt.methods import METHODS
 

@@ -7,16 +7,16 @@ from types import SimpleNamespace
 import pytest
 from test_workflow import PROGRAMS, make, program, ran, root  # noqa: F401
 
+from visbook.chapters.ap import TableRuns
+from visbook.chapters.ap_theory_runs import ToyParameters
+from visbook.chapters.chapter import Chapter
+from visbook.chapters.shallow_runs import PROFILE, TrialParameters
+from visbook.studies import grids
+from visbook.studies.lab import Lab, LabSettings, Run
 from visprompt import paths
-from visprompt.chapters.ap import TableRuns
-from visprompt.chapters.ap_theory_runs import ToyParameters
-from visprompt.chapters.chapter import Chapter
-from visprompt.chapters.shallow_runs import PROFILE, TrialParameters
 from visprompt.data.rehearsed import write_tasks
 from visprompt.errors import BadInput
 from visprompt.models import reaching
-from visprompt.studies import grids
-from visprompt.studies.lab import Lab, LabSettings, Run
 
 REFUSED = "the published weights of a cannot be fetched (no network). Connect to the network, or give a file: weights='x'."
 
@@ -94,7 +94,7 @@ def test_a_mistake_in_them_is_one_line(papers, word, message):
 
 def test_without_data_nothing_is_asked_for_and_nothing_is_refused(monkeypatch):
     """The pages then show what needs none of it, and say of the rest that it was not run."""
-    monkeypatch.setattr("visprompt.studies.lab.backbone_once", lambda *_, **__: pytest.fail("weights were asked for"))
+    monkeypatch.setattr("visbook.studies.lab.backbone_once", lambda *_, **__: pytest.fail("weights were asked for"))
     chapter = Chapter.opened("spt", {"profile": "paper"}, ["benchmark", "davpt-layers"])
     assert not sum(map(len, chapter.frames.values())) and set(chapter.left_out) == {"no data folder is given"}
     runs = TableRuns.opened("ap", {"profile": "paper"})
@@ -111,7 +111,7 @@ def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):
             raise BadInput(REFUSED)
         return SimpleNamespace(fingerprint="0")
 
-    monkeypatch.setattr("visprompt.studies.lab.backbone_once", load)
+    monkeypatch.setattr("visbook.studies.lab.backbone_once", load)
     lab = Lab(LabSettings("spt", "pretrained", str(tmp_path), profile="paper"))
     assert lab.lacking(Run("vit_base_patch16_224.mae", "dtd", "bias")) == REFUSED
     assert lab.lacking(Run("vit_base_patch16_224.mae", "svhn", "bias")) == "svhn is not in the data folder"

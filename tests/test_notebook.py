@@ -16,12 +16,12 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
+from visbook.pages import judging
+from visbook.pages import page as page_module
+from visbook.pages import parameters as parameters_module
+from visbook.studies import statistics
 from visprompt import manifests, papers, paths, records
 from visprompt.errors import BadInput
-from visprompt.pages import judging
-from visprompt.pages import page as page_module
-from visprompt.pages import parameters as parameters_module
-from visprompt.studies import statistics
 
 SMALL = Path(__file__).with_name("small_notebook.py")
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.py"))

@@ -9,10 +9,10 @@ from conftest import small_vit, tiny_task
 from PIL import Image
 
 import visprompt as vp
+from visbook.studies.lab import Lab, LabSettings, Run
 from visprompt import BadInput, Recipe
 from visprompt.data.joining import joined
 from visprompt.data.originals import PLACED, RESIZED, Known, Originals, Stack, cropped, with_originals
-from visprompt.studies.lab import Lab, LabSettings, Run
 from visprompt.training import loop
 
 
@@ -88,7 +88,7 @@ def test_a_training_step_sees_crops_of_the_original_and_measuring_does_not(folde
 
 
 def test_a_lab_gives_the_originals_that_its_recipe_crops(folder, stores, monkeypatch):
-    from visprompt.studies import lab as labs
+    from visbook.studies import lab as labs
 
     monkeypatch.setattr(labs, "group_of", lambda task: "fine")
     lab = Lab(LabSettings(recipe="spt", data_dir=str(folder)))

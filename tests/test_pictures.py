@@ -10,10 +10,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 import visprompt as vp
-from visprompt.chapters.methods import settings_rows
+from visbook.chapters.methods import settings_rows
+from visbook.pages import diagrams, plots
+from visbook.pages.diagrams import hooked
 from visprompt.errors import BadInput
-from visprompt.pages import diagrams, plots
-from visprompt.pages.diagrams import hooked
 
 # Counterparts of the papers' own drawings, and two pictures that explain the rest.
 OTHERS = ["vit", "davpt.figure-1", "ivpt.figure-1", "ivpt.figure-3", "spt.figure-s2", "keys-and-values"]

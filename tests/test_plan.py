@@ -3,12 +3,12 @@
 import pytest
 
 import visprompt as vp
+from visbook.studies import doing, grids, plan
+from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.sweeps import at_best_rates
 from visprompt import papers
 from visprompt.data import catalogue
 from visprompt.errors import BadInput
-from visprompt.studies import doing, grids, plan
-from visprompt.studies.lab import Lab, LabSettings, Run
-from visprompt.studies.sweeps import at_best_rates
 from visprompt.training.protocol import FACTORS
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from visbook.studies import budget, grids, plan
 from visprompt import paths
 from visprompt.__main__ import parse
 from visprompt.data import catalogue
 from visprompt.data.tasks import embedded_tasks
 from visprompt.manifests import load_yaml
-from visprompt.studies import budget, grids, plan
 from visprompt.words import PROFILES
 
 NOTEBOOKS = sorted((paths.ROOT / "notebooks").glob("*.py"))
@@ -82,7 +82,7 @@ def test_the_checker_refuses_what_pages_once_had():
 def test_pages_take_their_commands_from_the_plan():
     """A call of `not_run` or `end` gives no command of its own, but the plan's for another profile."""
     found = 0
-    for path in [*NOTEBOOKS, *sorted(Path(paths.PACKAGE, "chapters").glob("*.py"))]:
+    for path in [*NOTEBOOKS, *sorted(Path(paths.BOOK, "chapters").glob("*.py"))]:
         for call in [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]:
             if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("not_run", "end"):
                 continue

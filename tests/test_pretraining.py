@@ -10,12 +10,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 import visprompt as vp
+from visbook.studies.grids import cast
 from visprompt.data import leaves
 from visprompt.data.drawing import SIZE, SOURCE_CLASSES, draw
 from visprompt.errors import BadInput
 from visprompt.models import captions, knowledge, objectives, pretraining, steps
 from visprompt.models.embedded import build_embedded, networks, weights_file
-from visprompt.studies.grids import cast
 
 NAMES = sorted(networks())
 

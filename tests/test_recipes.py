@@ -7,14 +7,14 @@ import torch
 from conftest import small_vit
 
 import visprompt as vp
+from visbook.site import recipe_pages
+from visbook.studies import casting, grids, sweeps
+from visbook.studies.lab import Lab, LabSettings, Run, Usual
+from visbook.studies.rates import below
 from visprompt import BadInput, manifests, papers, paths
 from visprompt.data.joining import JOINED, joined
 from visprompt.methods import METHODS, da_vpt, released, settings_of
 from visprompt.models import embedded, loading
-from visprompt.site import recipe_pages
-from visprompt.studies import casting, grids, sweeps
-from visprompt.studies.lab import Lab, LabSettings, Run, Usual
-from visprompt.studies.rates import below
 from visprompt.training.protocol import FACTORS, protocol, tries
 from visprompt.training.recipe import Recipe, load_recipe
 

@@ -19,14 +19,14 @@ import pandas as pd
 import pytest
 
 import visprompt as vp
+from visbook.site import record_pages
+from visbook.studies import from_record, keepable, matching, renewing
+from visbook.studies import lab as labs
+from visbook.studies.lab import Lab, LabSettings, Run
 from visprompt import records
 from visprompt.__main__ import main
 from visprompt.errors import BadInput, CannotWrite
 from visprompt.records import index, keeping, listing, merging, source, store
-from visprompt.site import record_pages
-from visprompt.studies import from_record, keepable, matching, renewing
-from visprompt.studies import lab as labs
-from visprompt.studies.lab import Lab, LabSettings, Run
 from visprompt.training.loop import run_settings
 
 NANO = "vit_nano_patch4_24"
@@ -711,7 +711,7 @@ def test_a_kind_that_the_book_does_not_ask_for_is_kept_by_its_name_alone(stores,
 
 
 def test_kinds_that_code_writes_are_those_that_may_be_kept():
-    files = [*source.PACKAGE.rglob("*.py"), *source.NOTEBOOKS.glob("*.py")]
+    files = [*source.NOTEBOOKS.glob("*.py"), *(p for package in source.PACKAGES for p in package.rglob("*.py"))]
     words = [re.findall(r'(?:recorded|measured)\(\s*"([\w-]+)"', path.read_text(encoding="utf-8")) for path in files]
     assert {word for found in words for word in found} == keepable.KINDS
 

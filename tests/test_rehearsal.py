@@ -10,20 +10,20 @@ import pandas as pd
 import pytest
 
 import visprompt as vp
+from visbook.chapters import segmentation
+from visbook.chapters.parameters import ChapterParameters
+from visbook.pages.parameters import Parameters
+from visbook.site import rehearsal
+from visbook.studies import grids
+from visbook.studies.casting import cast_for
+from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.sweeps import at_best_rates
 from visprompt import paths, records
-from visprompt.chapters import segmentation
-from visprompt.chapters.parameters import ChapterParameters
 from visprompt.data import catalogue, raw_layouts
 from visprompt.data.rehearsed import RAW, write_tasks
 from visprompt.errors import BadInput
 from visprompt.models import embedded, narrow
-from visprompt.pages.parameters import Parameters
 from visprompt.records.keeping import why_not
-from visprompt.site import rehearsal
-from visprompt.studies import grids
-from visprompt.studies.casting import cast_for
-from visprompt.studies.lab import Lab, LabSettings, Run
-from visprompt.studies.sweeps import at_best_rates
 from visprompt.words import REHEARSED
 
 BASE = "vit_base_patch16_224"
@@ -161,8 +161,8 @@ def test_one_cell_of_every_study_is_rehearsed(study, stage, stores, props):
 
 
 def test_its_badges_and_pages_say_so_in_red(stage):
-    from visprompt.pages import judging, page
-    from visprompt.site import build, record_pages, tables
+    from visbook.pages import judging, page
+    from visbook.site import build, record_pages, tables
 
     shown = page.figure_html(pd.DataFrame({"a": [1]}), "A table", "trend", "How.", "", None)
     for text in (shown, judging.badge("trend"), tables.badge("seen here"), tables.badge(None)):
@@ -205,6 +205,6 @@ def test_the_report_counts_what_ran_and_names_what_is_open(tmp_path):
     assert table.loc["tune", "planned"] > 1000
     assert table.loc["artifacts", ["planned", "done"]].tolist() == [99, 0]
     assert len(missing) == len(json.loads(json.dumps(rehearsal.notebooks(paths.ROOT))))
-    words = [sys.executable, "-m", "visprompt.site.rehearsal", "report", str(tmp_path)]
+    words = [sys.executable, "-m", "visbook.site.rehearsal", "report", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, env={"PYTHONPATH": str(Path(paths.PACKAGE).parent)})
     assert done.returncode == 1 and REHEARSED in done.stdout and "not filled:" in done.stderr

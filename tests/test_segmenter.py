@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from visbook.studies.segmentation import Study, content
 from visprompt.chance import stream
 from visprompt.data.scenes import CLASSES, IGNORED, scenes
 from visprompt.data.segmentation import SegmentationTask, load_segmentation, stack
@@ -12,7 +13,6 @@ from visprompt.methods import METHODS, dense
 from visprompt.methods.da_vpt import proxy_anchor
 from visprompt.models.backbones import load_backbone
 from visprompt.models.intermediates import resized
-from visprompt.studies.segmentation import Study, content
 from visprompt.training import segmentation
 from visprompt.training.decoders import Decoder, UpHead, build_decoder
 from visprompt.training.segmentation_recipe import SegmentationRecipe, load_segmentation_recipe, recipes

@@ -16,10 +16,10 @@ import pytest
 import yaml
 from sites import ROOT, call, document, ids, pages
 
+from visbook.site import build, chapters, front, manifest_pages, record_pages
+from visbook.site import claims as site_claims
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
-from visprompt.site import build, chapters, front, manifest_pages, record_pages
-from visprompt.site import claims as site_claims
 
 
 def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
@@ -354,8 +354,8 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
     import matplotlib.pyplot as plt
     import pandas as pd
 
-    from visprompt.pages import page as page_module
-    from visprompt.pages import parameters
+    from visbook.pages import page as page_module
+    from visbook.pages import parameters
 
     monkeypatch.setattr(page_module.run_records, "is_current", lambda record: True)
     shown, record = [], types.SimpleNamespace(id=ATTACK, versions={"torch": ATTACK}, carried={})
@@ -414,7 +414,7 @@ def test_a_missing_record_stops_the_site(small, tmp_path):
     root = tmp_path / "root"
     shutil.copytree(small, root, symlinks=True, ignore=shutil.ignore_patterns("jupyter-book", "site"))
     shutil.rmtree(root / "build" / "records" / "test")  # the notebook's; what the audit left is slow to make
-    ran = call("-m", "visprompt.site.build", "quick", root=root)
+    ran = call("-m", "visbook.site.build", "quick", root=root)
     assert ran.returncode != 0 and "no record" in ran.stderr
 
 
@@ -424,7 +424,7 @@ def test_a_broken_reference_stops_the_site(small, tmp_path):
     (root / "_toc.yml").write_text("{format: jb-book, root: index, chapters: [{file: data}]}")  # two pages are enough
     for name, text in (("index", "A page."), ("data", "{ref}`no-such-label`")):
         (root / "book" / f"{name}.md").write_text(f"# {name}\n\n{text}\n")
-    ran = call("-m", "visprompt.site.build", "quick", root=root)
+    ran = call("-m", "visbook.site.build", "quick", root=root)
     told = ran.stdout + ran.stderr
     assert ran.returncode != 0 and "no-such-label" in told and told.count("WARNING:") == 1, told
 

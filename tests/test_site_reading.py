@@ -10,14 +10,14 @@ import yaml
 from sites import REAL, ROOT, document, ids, pages
 
 import visprompt as vp
+from visbook.chapters import method_explorer
+from visbook.chapters.parameters import ChapterParameters
+from visbook.site.results import read_notebook
+from visbook.studies import grids
+from visbook.studies.casting import cast_for
 from visprompt import papers
 from visprompt.__main__ import parse
-from visprompt.chapters import method_explorer
-from visprompt.chapters.parameters import ChapterParameters
 from visprompt.methods import METHODS
-from visprompt.site.results import read_notebook
-from visprompt.studies import grids
-from visprompt.studies.casting import cast_for
 
 BENCHMARKS = grids.cast("paper").tasks  # VTAB-1k's 19 are its "benchmark", FGVC's five "fine"
 

@@ -8,15 +8,15 @@ import pytest
 from PIL import Image
 
 import visprompt as vp
+from visbook.studies import fair, grids, plan, statistics, sweeps
+from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.sweeps import sweep
 from visprompt import records
 from visprompt.__main__ import main
 from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.models import embedded
-from visprompt.paths import PACKAGE, ROOT
-from visprompt.studies import fair, grids, plan, statistics, sweeps
-from visprompt.studies.lab import Lab, LabSettings, Run
-from visprompt.studies.sweeps import sweep
+from visprompt.paths import BOOK, ROOT
 
 MICRO = "vit_micro_patch4_24"
 
@@ -61,7 +61,7 @@ def test_every_study_names_known_methods_settings_and_tasks(profile):
 
 
 def test_every_study_is_shown():
-    pages = [*(ROOT / "notebooks").glob("*.py"), *(PACKAGE / "chapters").glob("*.py")]
+    pages = [*(ROOT / "notebooks").glob("*.py"), *(BOOK / "chapters").glob("*.py")]
     shown = "".join(path.read_text(encoding="utf-8") for path in pages)
     planned = {name for entry in plan.artifacts().values() for name in entry.studies}
     hidden = [name for name in grids.studies() if f'"{name}"' not in shown and name not in planned]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies
 
-from visprompt.chapters import shallow_runs
+from visbook.chapters import shallow_runs
 from visprompt.errors import BadInput
 from visprompt.theory import shallow_measures, shallow_training, shallow_vit
 from visprompt.theory.shallow_vit import NAMES, Settings

@@ -8,13 +8,13 @@ from conftest import carries, tiny_task
 from safetensors.torch import save_file
 
 import visprompt as vp
+from visbook.studies.lab import Facts, Lab, LabSettings, Run
+from visbook.studies.statistics import interval
+from visbook.studies.sweeps import at_best_rates
 from visprompt.errors import BadInput
 from visprompt.measure.attention import attention_distance, attention_weights
 from visprompt.measure.similarity import linear_cka
 from visprompt.records import store
-from visprompt.studies.lab import Facts, Lab, LabSettings, Run
-from visprompt.studies.statistics import interval
-from visprompt.studies.sweeps import at_best_rates
 from visprompt.training.loop import fit, tune
 from visprompt.training.recipe import Recipe, load_recipe
 

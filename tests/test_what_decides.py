@@ -105,9 +105,9 @@ CASES = {
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A package of one module in the place of the real one; gives a function that imports a text as that module."""
-    monkeypatch.setattr(source, "PACKAGE", tmp_path / "src" / "visprompt")
+    monkeypatch.setattr(source, "PACKAGES", (tmp_path / "src" / "visprompt",))
     for module in (watch, code_objects):
-        monkeypatch.setattr(module, "ROOT", f"{tmp_path}/src/visprompt/")
+        monkeypatch.setattr(module, "ROOTS", (f"{tmp_path}/src/visprompt/",))
     path = tmp_path / "src" / "visprompt" / "measure" / "hard.py"
     path.parent.mkdir(parents=True)
 
@@ -420,7 +420,12 @@ def test_a_class_of_a_users_own_is_watched_or_its_record_is_not_used_again(tmp_p
         done = subprocess.run(
             [sys.executable, *words, str(Path(__file__).parent)],
             cwd=tmp_path,
-            env={"VISPROMPT_ROOT": str(tmp_path), "PYTHONPATH": str(source.PACKAGE.parent), "OMP_NUM_THREADS": "1", "PATH": ""},
+            env={
+                "VISPROMPT_ROOT": str(tmp_path),
+                "PYTHONPATH": str(source.PACKAGES[0].parent),
+                "OMP_NUM_THREADS": "1",
+                "PATH": "",
+            },
             capture_output=True,
             text=True,
         )

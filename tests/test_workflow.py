@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from snakemake.cli import parse_config
 
+from visbook.site import build as book
 from visprompt.errors import BadInput
 from visprompt.paths import ROOT
-from visprompt.site import build as book
 
 RESULTS = {"profile": "quick", "commit": "0", "claims": {}, "artifacts": {"a": {"shows": [{"records": ["1f2e"]}]}}}
 RECORD = '{\n "id": "1f2e",\n "key": "k"\n}\n'
@@ -26,7 +26,7 @@ PROGRAMS = {
     "jupytext": 'mkdir -p build/ipynb; touch "$5"',
     "papermill": """echo notebook >> ran; mkdir -p build/records/kind; cp record build/records/kind/x.json
         cp done "${@: -1}"; """,
-    "python3": """if [[ $* != *visprompt.site.build* ]]; then exec PYTHON "$@"; fi
+    "python3": """if [[ $* != *visbook.site.build* ]]; then exec PYTHON "$@"; fi
         echo site >> ran; [ ! -e slow ] || sleep 60; [ ! -e wrong ] || exit 1
         mkdir -p build/site; date +%N > build/site/index.html""",
     "snakemake": 'exec PYTHON -m snakemake "$@"',

@@ -1,11 +1,12 @@
 """Visual Prompting, Reproduced: visual prompt tuning on one block loop, and the records of what it gave.
 
 The rooms, each of which imports only those before it: `errors`, `progress`, `checks`, `chance`, `paths`, `words`;
-`manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`, `measure`, `theory`, `auditing`, `studies`,
-`pages`, `chapters`, `site`.
+`manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`, `measure`, `theory`. The book that is built on
+them is a package of its own, `visbook`; where it is installed, `audit`, `claims` and `runs` are here too.
 """
 
 import importlib
+import importlib.util
 
 HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first asked for
     "METHODS": "methods",
@@ -14,8 +15,6 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "Recipe": "training.recipe",
     "artifacts": "papers",
     "published": "papers",
-    "audit": "auditing",
-    "claims": "site.results",
     "count_flops": "measure.cost",
     "count_parameters": "methods.parameters",
     "fit": "training.loop",
@@ -26,19 +25,26 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "load_task": "data.tasks",
     "make_task": "data.datasets",
     "predict": "training.prediction",
-    "runs": "studies.runs",
     "tune": "training.loop",
 }
+OF_THE_BOOK = {"audit": "auditing", "claims": "site.results", "runs": "studies.runs"}  # the same of visbook
 RENAMED = {"fit": "fit_model"}
 CHECKED = ("count_flops", "count_parameters", "fit", "tune")  # what they are given is looked at first
 OF_A_TASK = ("fit", "tune")  # whose images may have been changed in place
 __all__ = sorted(HOMES)
 
 
+def home(name: str) -> str:
+    """The module that a name of `HOMES` or `OF_THE_BOOK` is from."""
+    return f"visbook.{OF_THE_BOOK[name]}" if name in OF_THE_BOOK else f"{__name__}.{HOMES[name]}"
+
+
 def __getattr__(name: str):
-    if name not in HOMES:
+    if name not in {**HOMES, **OF_THE_BOOK}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f".{HOMES[name]}", __name__), RENAMED.get(name, name))
+    if name in OF_THE_BOOK and importlib.util.find_spec("visbook") is None:
+        raise AttributeError(f"vp.{name} is of the book's package. {importlib.import_module('.errors', __name__).INSTALL_BOOK}")
+    found = getattr(importlib.import_module(home(name)), RENAMED.get(name, name))
     if name in OF_A_TASK:
         found = importlib.import_module(".data.tasks", __name__).seen_anew(found)
     if name in CHECKED:
@@ -48,4 +54,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *HOMES})
+    return sorted({*globals(), *HOMES, *(OF_THE_BOOK if importlib.util.find_spec("visbook") else ())})

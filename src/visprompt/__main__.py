@@ -1,18 +1,24 @@
-"""The command line: `visprompt --help` lists the commands; those of a room are in its `commands.py`."""
+"""The command line: `visprompt --help` lists the commands; those of a room are in its `commands.py`.
+
+Most are the book's, whose package may not be installed.
+"""
 
 import argparse
 import contextlib
 import errno
+import importlib
 import io
 import os
 import sys
 
 from .data.commands import add_commands as add_data
-from .errors import BadInput
-from .site.commands import COMMANDS as OF_PAGES
-from .studies.commands import COMMANDS as OF_RUNS
-from .studies.commands import of_artifacts
+from .errors import INSTALL_BOOK, BadInput
+from .paths import BOOK
 from .training.commands import add_commands as add_training
+
+OF_THE_BOOK = """
+artifacts audit batches bench carry claims keep merge plan published rates renew runs segment study verify
+""".split()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -81,13 +87,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command and its options; what cannot be read ends the program with status 2."""
     parser = Parser(prog="visprompt", description="Visual Prompting, Reproduced")
     commands = parser.add_subparsers(dest="command", required=True)
-    for function, options in (OF_PAGES | OF_RUNS).items():
+    book = importlib.import_module("visbook.commands") if BOOK is not None else None
+    for function, options in (book.COMMANDS if book else {}).items():
         command = commands.add_parser(function.__name__, help=function.__doc__.split("\n")[0])
         for name, settings in options:
             command.add_argument(name, **settings)
         command.set_defaults(run=function)
-    add_data(commands.add_parser("data", help="the papers' data sets: list, info, fetch, verify, where"), of_artifacts)
+    names = "the papers' data sets: list, info, fetch, verify, where"
+    add_data(commands.add_parser("data", help=names), book.of_artifacts if book else list)
     add_training(commands)
+    first = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+    if book is None and first in OF_THE_BOOK:
+        parser.exit(2, f"visprompt: {first} is a command of the book's package. {INSTALL_BOOK}\n")
     return parser.parse_args(arguments)
 
 

@@ -3,6 +3,9 @@
 import difflib
 from collections.abc import Iterable
 
+# What to do where the book's package, `visbook`, is not installed.
+INSTALL_BOOK = "Install it from the repository, as in: pip install ./src/visbook (make book and make test do)."
+
 
 class BadInput(ValueError):
     """Something the user gave cannot be used; the message says what to give instead."""

@@ -15,7 +15,7 @@ from . import source
 
 CELLS: dict[str, source.Module] = {}  # cells of a notebook that are in no file of the tree
 CELL = re.compile(r"\bipykernel_\d+\b")  # the folder of a cell's file; the kernel's own lie in ipykernel/
-ROOT = f"{source.PACKAGE}/"
+ROOTS = tuple(f"{package}/" for package in source.PACKAGES)
 UNKNOWN = "unknown"  # begins the name of a module without a source
 
 
@@ -24,9 +24,15 @@ def is_ours(code: types.CodeType) -> bool:
     name, dynamo = code.co_filename, sys.modules.get("torch._dynamo.convert_frame")
     if dynamo is not None and (code in dynamo.output_codes or code.co_name.startswith("torch_dynamo_resume_in")):
         return False  # torch.compile's own, under the name and in the file of the function that it stands for
-    if name.startswith(ROOT):
-        return not source.is_silent_module(name[len(ROOT) :].removesuffix(".py").replace("/", "."))
+    if name.startswith(ROOTS):
+        return not source.is_silent_module(module_at(name))
     return CELL.search(name) is not None or name.startswith("<ipython-input")
+
+
+def module_at(file: str) -> str:
+    """The name of a module of these packages by its file, below its package."""
+    root = next(root for root in ROOTS if file.startswith(root))
+    return file[len(root) :].removesuffix(".py").replace("/", ".")
 
 
 def is_a_users(code: types.CodeType, module: str | None) -> bool:
@@ -54,9 +60,8 @@ def unit_of(code: types.CodeType) -> tuple[str, str] | None:
     Raises:
         BadInput: the file says something else now.
     """
-    if code.co_filename.startswith(ROOT):
-        path = code.co_filename[len(ROOT) :].removesuffix(".py").replace("/", ".")
-        name = path.removesuffix("__init__").rstrip(".")
+    if code.co_filename.startswith(ROOTS):
+        name = module_at(code.co_filename).removesuffix("__init__").rstrip(".")
         if name not in source.paths() or not same_code(name, code):
             raise BadInput(f"{code.co_filename} was changed while it ran. Run again, so that the record says what ran.")
         unit = at_line(source.module(name), code.co_firstlineno)
@@ -143,7 +148,7 @@ def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
 def module_of(kind: type) -> str | None:
     """The name by which `source.module` knows the module of a class; None for a class of another package."""
     package, _, rest = kind.__module__.partition(".")
-    if package == source.NAME:
+    if package in source.NAMES:
         return rest
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return f"{source.OUTSIDE}{Path(file).stem}" if file and source.is_users(file) else None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import CannotWrite
-from ..paths import MANIFESTS, PACKAGE
+from ..paths import MANIFESTS, PACKAGES
 from . import lists, source, store
 
 YOUNG = 1.0  # seconds: a file that was changed this short ago may change again without its times showing it
@@ -124,7 +124,11 @@ def state_of_code(code: str, known: dict) -> list:
 def state_of_sources() -> str:
     """A hash over the states of all files that say whether a record is current, and over the versions here."""
     manifests = [path for path in MANIFESTS.rglob("*") if path.suffix in (".yaml", ".csv")]
-    paths = sorted(map(str, [*PACKAGE.rglob("*.py"), *source.NOTEBOOKS.glob("*.py"), *manifests]))
+    paths = sorted(
+        map(
+            str, [*(path for package in PACKAGES for path in package.rglob("*.py")), *source.NOTEBOOKS.glob("*.py"), *manifests]
+        )
+    )
     states = {path: state_of(path) for path in paths}
     return "" if any(map(is_young, states.values())) else store.short_hash([states, store.versions()])
 

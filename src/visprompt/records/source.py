@@ -14,11 +14,11 @@ import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..paths import PACKAGE, ROOT
+from ..paths import PACKAGES, ROOT
 from .normal_form import NormalForm, touched
 
 NOTEBOOKS = ROOT / "notebooks"
-NAME = PACKAGE.name
+NAMES = ("visprompt", "visbook")  # two packages and one list of rooms: what moves between them keeps its name
 # rooms, and (the last two) modules of rooms, that decide no value
 SILENT = (
     "errors",
@@ -43,7 +43,7 @@ RENAMED: dict[str, str] = {}
 class Module:
     """A parsed module: its units by name, and what its other names mean."""
 
-    name: str  # below the package, such as "methods.lora"; "notebooks.ap" for a notebook
+    name: str  # below its package, such as "methods.lora"; "notebooks.ap" for a notebook
     units: dict[str, list[ast.AST]] = field(default_factory=dict)
     spans: list[tuple[int, int, str]] = field(default_factory=list)  # first line, last line, unit
     aliases: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # name -> (module or None, name there)
@@ -68,7 +68,7 @@ def parse(text: str, name: str, is_package: bool = False) -> Module:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.split(".")[0]
-                ours = top == NAME
+                ours = top in NAMES
                 at = ".".join(alias.name.split(".")[1:]) if alias.asname else ""
                 found.aliases[alias.asname or top] = (at if ours else None, "" if ours else alias.name)
         elif isinstance(node, ast.ImportFrom):
@@ -85,7 +85,7 @@ def came_from(node: ast.ImportFrom, name: str, is_package: bool) -> str | None:
     """The module of this package that an import takes names from; None for a foreign one."""
     if not node.level or name.startswith(OUTSIDE):
         parts = (node.module or "").split(".")
-        return ".".join(parts[1:]) if parts[0] == NAME and not node.level else None
+        return ".".join(parts[1:]) if parts[0] in NAMES and not node.level else None
     above = name.split(".") if name else []
     above = above[: len(above) - node.level + is_package]
     return ".".join([*above, *([node.module] if node.module else [])])
@@ -139,11 +139,12 @@ def room(name: str, at: Module) -> Module | None:
 
 @functools.lru_cache(maxsize=None)
 def paths() -> dict[str, Path]:
-    """Module name -> file, of the package and of the notebooks."""
+    """Module name -> file, of the packages and of the notebooks."""
     found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for package in reversed(PACKAGES):  # the first one's own `__init__` and `__main__` are those without a name
+        for path in sorted(package.rglob("*.py")):
+            parts = path.relative_to(package).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found | {f"notebooks.{path.stem}": path for path in sorted(NOTEBOOKS.glob("*.py"))}
 
 
@@ -180,7 +181,9 @@ def is_users(file: str) -> bool:
     if WRITTEN.search(there) or (compiled and there.startswith(os.path.realpath(compiled) + os.sep)):
         return False
     packages = f"{os.sep}site-packages{os.sep}" in there or f"{os.sep}dist-packages{os.sep}" in there
-    return not (packages or there.startswith((*LIBRARIES, f"{PACKAGE}{os.sep}")) or not there.endswith(".py"))
+    return not (
+        packages or there.startswith((*LIBRARIES, *(f"{package}{os.sep}" for package in PACKAGES))) or not there.endswith(".py")
+    )
 
 
 @functools.lru_cache(maxsize=None)

@@ -14,7 +14,18 @@ from dataclasses import fields, is_dataclass
 from .. import paths
 from ..manifests import load_yaml
 from . import lists, source
-from .code_objects import CELLS, ROOT, UNKNOWN, is_a_users, is_ours, module_of, said_by, unit_of, units_of_class, units_of_field
+from .code_objects import (
+    CELLS,
+    ROOTS,
+    UNKNOWN,
+    is_a_users,
+    is_ours,
+    module_of,
+    said_by,
+    unit_of,
+    units_of_class,
+    units_of_field,
+)
 
 
 class Seen:
@@ -173,7 +184,9 @@ def opened(event: str, args: tuple) -> None:
     if place is None or place.endswith((".py", ".pyc")) or place.startswith(("build", ".", "book")):
         return
     caller = sys._getframe(1)
-    while caller is not None and not (source.is_users(caller.f_code.co_filename) or caller.f_code.co_filename.startswith(ROOT)):
+    while caller is not None and not (
+        source.is_users(caller.f_code.co_filename) or caller.f_code.co_filename.startswith(ROOTS)
+    ):
         caller = caller.f_back
     if decides(caller):
         note_read(f"file:{place}")
@@ -181,7 +194,7 @@ def opened(event: str, args: tuple) -> None:
 
 def decides(frame) -> bool:
     """Whether a frame is of code that is watched, and not of a room whose files have fingerprints of their own."""
-    if frame is None or frame.f_code.co_filename.startswith(tuple(f"{ROOT}{room}/" for room in FINGERPRINTED)):
+    if frame is None or frame.f_code.co_filename.startswith(FINGERPRINTED):
         return False
     return is_ours(frame.f_code) or is_a_users(frame.f_code, frame.f_globals.get("__name__"))
 
@@ -198,7 +211,8 @@ def within_project(path) -> str | None:
 ENVIRONMENT = type(os.environ).__getitem__.__code__
 MAPPING = Mapping.get.__code__.co_filename
 READER = load_yaml.__code__.co_filename
-FINGERPRINTED = ("data", "models")  # tasks and weights: what they read is known by its bytes
+# tasks and weights: what they read is known by its bytes
+FINGERPRINTED = tuple(f"{ROOTS[0]}{room}/" for room in ("data", "models"))
 sys.addaudithook(opened)
 
 

@@ -1,0 +1,40 @@
+"""A recipe in words: what the page on recipes and the papers' pages say of its fields."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from visprompt.training.protocol import GROUPS, Protocol
+from visprompt.training.recipe import Recipe
+
+DEFAULTS = {field.name: field.default for field in fields(Recipe)} | {"resize": "direct", "trained_on": "train"}
+
+
+def values(field: str, entry: Mapping, own: Protocol) -> list[str]:
+    """A field of a recipe: its value for all, and where it is another for a group of tasks or for a method.
+
+    Args:
+        entry: the recipe as `recipes.yaml` has it.
+    """
+    if field in ("searches", "per_task"):
+        return ["below"] if field in entry else ["ours alone" if field == "searches" else "none"]
+    if field == "statistics":
+        return [own.statistics]
+    if field == "checkpoints":
+        return [f"{part}: {name}" for part, name in own.checkpoints.items()] or ["the profile's"]
+    found: dict[str, list[str]] = {}
+    for group in GROUPS:
+        if field in entry.get(group, {}):
+            found.setdefault(word(entry[group][field]), []).append(group)
+    for kind in ("vit", "resnet"):
+        for slug, given in entry.get(kind, {}).items():
+            if field in given:
+                where = {"other": "other methods"}.get(slug, slug) + " on a ResNet" * (kind == "resnet")
+                found.setdefault(word(given[field]), []).append(where)
+    common = entry["common"].get(field, DEFAULTS.get(field))
+    lines = [] if (common is None and found) or field == "seeds" else [word(common)]
+    return lines + [f"{text}: {', '.join(where)}" for text, where in found.items()]
+
+
+def word(value) -> str:
+    """A value as a reader takes it; nothing stands for the method's rate, or for the decay of the rest."""
+    return {"None": "as the rest", "True": "yes", "False": "no"}.get(str(value), str(value))

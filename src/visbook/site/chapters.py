@@ -1,0 +1,153 @@
+"""An executed notebook as a page of the site: "In short" first, printed tables open and marked, claims in one table each."""
+
+import html
+import re
+from pathlib import Path
+
+import nbformat
+
+from visprompt import papers
+from visprompt.words import WEIGHTS
+
+from ..pages.judging import found_text
+from . import claims, front, number_pages
+from .tables import badge, printed_name, table
+
+LABEL = re.compile(r"(?m)^\(([a-z]+\.[a-z0-9-]+)\)=$")
+TITLE = re.compile(r"(?m)^# .*$")
+CLAIM = re.compile(r'claims\.html#([a-z0-9.-]+)"')
+PRINTED = re.compile(r"Table ([A-Z]?\d+)(?: \([a-z]\))? as printed")
+HEAD = re.compile(r"(?m)^##? ")
+RUNS = ("## How the runs were made", "## The runs")
+ROWS = 8  # of its table
+
+
+def arrange(notebook: nbformat.NotebookNode, name: str, results: dict, root: Path) -> None:
+    """Rearrange what a notebook shows for readers of the site; the notebook itself is offered as it ran."""
+    gather_claims(notebook, results)
+    open_printed(notebook, results)
+    runs_last(notebook)
+    title = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
+    short = in_short(name, results, root)
+    title.source = TITLE.sub(lambda match: f"{match[0]}\n\n{short}", title.source, count=1)
+
+
+def shown_html(output) -> str:
+    """The HTML of an output; "" where it has none."""
+    return "".join(output.get("data", {}).get("text/html", ""))
+
+
+def gather_claims(notebook: nbformat.NotebookNode, results: dict) -> None:
+    """Put the claims of a section, which stand one by one where they were judged, into one table at its end."""
+    found, last = [], None
+    for cell in [*notebook.cells, None]:
+        if cell is None or (cell.cell_type == "markdown" and HEAD.search(cell.source)):
+            if found:
+                shown = claims.compact(found, results)
+                last.outputs.append(nbformat.v4.new_output("display_data", data={"text/html": shown}))
+            found, last = [], None
+        if cell is None or cell.cell_type != "code":
+            continue
+        kept = []
+        for output in cell.outputs:
+            if shown_html(output).startswith('<p class="vp-claim">'):
+                ids = CLAIM.findall(shown_html(output))[-1:]
+                found += [id for id in ids if id not in found]
+                last = cell
+            else:
+                kept.append(output)
+        cell.outputs = kept
+
+
+def open_printed(notebook: nbformat.NotebookNode, results: dict) -> None:
+    """Show printed tables open, with the marks of the audit, and a way to the page of numbers and back."""
+    marks = number_pages.marks(results)
+    here = None
+    for cell in notebook.cells:
+        labels = LABEL.findall(cell.source) if cell.cell_type == "markdown" else []
+        here = labels[-1].split(".")[0] if labels else here
+        for output in cell.get("outputs", []):
+            shown = shown_html(output)
+            named = PRINTED.search(shown) if 'class="vp-printed"' in shown else None
+            if named is None:
+                continue
+            id = f"{here}.table-{named[1].lower()}"
+            caption = html.escape(named[0])
+            numbers = f'<a href="../numbers-{here}.html#n-{id}">its cells, recomputed</a>'
+            output["data"]["text/html"] = (
+                f'<div class="vp-printed"><p class="vp-printed-head"><b>{caption}</b> · {numbers}</p>'
+                f"{number_pages.marked(id, papers.published(id), marks, '../')}</div>"
+            )
+
+
+def runs_last(notebook: nbformat.NotebookNode) -> None:
+    """Put the section on how the runs were made, with recipe and rates, behind what the page is about."""
+    kept, moved, moving = [], [], False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and HEAD.search(cell.source):
+            moving = cell.source.lstrip().startswith(RUNS)
+        (moved if moving else kept).append(cell)
+    notebook.cells = kept + moved
+
+
+def in_short(name: str, results: dict, root: Path) -> str:
+    """The first screen of a page: whose paper, what it says and whether that holds, and its core claims as a table."""
+    slug = paper_of(name, results)
+    told = front.told(root)
+    if slug not in told:
+        return ""
+    paper = told[slug]
+    parts = [f'<p class="vp-how vp-about">{front.about(paper)}</p>']
+    if name == paper.chapters[0]:
+        texts = [
+            html.escape(paper.proposes),
+            f"<b>Holds:</b> {front.say(paper.holds, results, '../')}",
+            f"<b>Does not:</b> {front.say(paper.fails, results, '../')}",
+            f"<b>Only seen at small scale:</b> {front.say(paper.small, results, '../')}",
+            f"<b>Easy:</b> {html.escape(paper.easy)} <b>Hard:</b> {html.escape(paper.hard)}",
+        ]
+        parts.append(f"<p>{' '.join(texts)}</p>")
+    elif whole := results["titles"].get(paper.chapters[0]):
+        parts.append(f'<p>A part of <a href="{paper.chapters[0]}.html">{html.escape(whole)}</a>.</p>')
+    asked = of_page(name, slug, paper, results)
+    if asked:
+        parts.append(first_table(asked, results))
+    return f'<div class="vp-in-short"><p class="vp-short-head">In short</p>{"".join(parts)}</div>\n'
+
+
+def paper_of(name: str, results: dict) -> str:
+    """The paper whose artifacts a notebook shows; "" where it shows those of none, or of several."""
+    slugs = {id.split(".")[0] for id, entry in results["artifacts"].items() if entry["notebook"] == name}
+    return slugs.pop() if len(slugs) == 1 else ""
+
+
+def of_page(name: str, slug: str, paper: front.Paper, results: dict) -> list[papers.Claim]:
+    """The claims that a page begins with: of a paper's first page its core ones, of others those judged there."""
+    if name == paper.chapters[0]:
+        return [claim for claim in papers.claims(slug) if claim.weight == WEIGHTS[0]][:ROWS]
+    here = [claim for claim in papers.claims(slug) if results["claims"][claim.id]["notebook"] == name]
+    here = [claim for claim in here if results["claims"][claim.id]["estimate"] is not None]
+    here.sort(key=lambda claim: WEIGHTS.index(claim.weight))
+    return here[:ROWS]
+
+
+def first_table(asked: list[papers.Claim], results: dict) -> str:
+    """Claims in four columns, a line or two each; the statement leads to all that is known of the claim."""
+    rows = []
+    for claim in asked:
+        found = results["claims"][claim.id]
+        said = claims.statement(claim) + apart(
+            claim, [one for one in asked if claims.statement(one) == claims.statement(claim)]
+        )
+        where = f'<a href="../claims.html#{html.escape(claim.id)}"><span class="vp-clamp">{said}</span></a>'
+        rows.append([where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])])
+    return table(["What the paper says", "Printed, or asked", "Ours", "Verdict"], rows, kind="vp-core-claims vp-cards")
+
+
+def apart(claim: papers.Claim, alike: list[papers.Claim]) -> str:
+    """What tells a claim from others in the same words: the end of its id, with its artifact where several ids end so."""
+    if len(alike) == 1:
+        return ""
+    ends = {one.id.rpartition(".")[2] for one in alike}
+    own = claim.id.rpartition(".")[2].replace("-", " ")
+    return f" ({own})" if len(ends) == len(alike) else f" ({printed_name(papers.artifacts().loc[claim.artifact])}, {own})"

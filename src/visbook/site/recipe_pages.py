@@ -1,0 +1,78 @@
+"""The pages on the papers' recipes, and on where released code differs from its paper."""
+
+import html
+from pathlib import Path
+
+from visprompt import manifests
+from visprompt.methods import names
+from visprompt.training.manifest import SAID
+from visprompt.training.protocol import Protocol, protocol
+
+from ..pages.recipe_words import values
+from .tables import code, table
+
+TITLES = {
+    "quick": "quick: this project's small world",
+    "real": "real: photographs through a published ViT, in a short fit of this project's",
+    "paper": "paper: AP",
+    "vpt": "vpt: VPT, which the others follow",
+    "spt": "spt: SPT",
+    "davpt": "davpt: DA-VPT",
+    "ivpt": "ivpt: iVPT",
+}
+UNNAMED = "this project's default"
+
+
+def recipes(results: dict, root: Path) -> str:
+    """Every recipe: its fields with their sources, what is searched, what a task has of its own, what is lacking."""
+    parts = []
+    for name, entry in manifests.load_yaml(root / "data_manifests" / "recipes.yaml").items():
+        own = protocol(name)
+        rows = [
+            [
+                code(field),
+                "<br>".join(map(html.escape, values(field, entry, own))),
+                html.escape(own.sources.get(field, UNNAMED)),
+            ]
+            for field in SAID
+        ]
+        parts.append(f"## {html.escape(TITLES.get(name, name))}\n\n{table(['Field', 'Value', 'Where it is said'], rows)}\n")
+        parts.append(f"\n{table(['Search', 'Values', 'Tries a cell, for every method'], searched(own))}\n")
+        for slug, tasks in own.per_task.items():
+            settings = list(next(iter(tasks.values())))
+            every = [[code(task), *(str(given[name]) for name in settings)] for task, given in tasks.items()]
+            parts.append(f"\nOf {html.escape(names()[slug])}, by task:\n\n{table(['Task', *map(code, settings)], every)}\n")
+        if own.lacking:
+            lines = [f"- **{html.escape(what)}**: {html.escape(why)}" for what, why in own.lacking.items()]
+            parts.append("\nWhat is done there and not here:\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def searched(own: Protocol) -> list[list[str]]:
+    """A row a search."""
+    rows = []
+    for name, grid in own.searches.items():
+        lists = [
+            f"{code(field)}: {', '.join(f'{v:g}' if isinstance(v, float) else str(v) for v in grid[field])}" for field in grid
+        ]
+        rows.append([code(name), "<br>".join(lists), str(own.budget[name])])
+    return rows
+
+
+def differences(results: dict, root: Path) -> str:
+    """Where released code does something else than its paper, and the option that does what the code does."""
+    rows = []
+    for slug, entries in manifests.load_yaml(root / "data_manifests" / "differences.yaml").items():
+        for entry in entries:
+            option = {**entry.get("option", {})}
+            fields = option.pop("recipe", {})
+            told = [code(f"{name}={value!r}") for name, value in option.items()]
+            told += [f"recipe {code(f'{name}={value!r}')}" for name, value in fields.items()]
+            cells = [html.escape(entry[name]) for name in ("what", "paper", "code")]
+            rest = f'<span class="vp-how">{html.escape(entry["none"])}</span>' if "none" in entry else ""
+            rows.append([html.escape(names()[slug]), *cells, "<br>".join([*told, *filter(None, [rest])])])
+    head = ["Method", "What", "The paper", "Its released code", "Option here"]
+    return table(head, rows, filterable=True, choices=("Method",), widths=(11, 15, 24, 24, 26))
+
+
+MAKERS = {"recipes": recipes, "differences": differences}

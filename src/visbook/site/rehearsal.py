@@ -1,0 +1,124 @@
+"""The stage of a rehearsal: the paper profile's runs and pages with stand-ins for what is large.
+
+    python -m visbook.site.rehearsal prepare FOLDER
+    python -m visbook.site.rehearsal report FOLDER
+
+`prepare` lays out a folder that looks like the repository (links to it), with made-up data sets and narrow networks; what
+runs there with VISPROMPT_ROOT=FOLDER leaves its records, pages and site there. `make rehearsal` does all of it.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from visprompt import papers, paths
+from visprompt.data.rehearsed import write_tasks
+from visprompt.errors import BadInput, choose
+from visprompt.manifests import load_yaml
+from visprompt.models.narrow import write_checkpoint
+from visprompt.words import REHEARSED
+
+from ..chapters.ap_runs import BACKBONES, LAYER_TASKS, NINETEEN
+from ..studies import plan
+from ..studies.casting import cast_for
+from ..studies.grids import cast
+from .results import notebooks, read_notebook
+
+LINKED = ("src", "notebooks", "book", "data_manifests", "Snakefile", "_config.yml", "_toc.yml", ".venv")
+RUNS = ("tune", "noise", "prompts", "attention", "dissection")  # kinds of record of what the stand-ins played in
+
+
+def prepare(stage: Path) -> None:
+    """Lay out a stage, in place of what an earlier one left; the data and weights of an earlier one stay.
+
+    Raises:
+        BadInput: the folder is there and no stage.
+    """
+    if stage.exists() and any(stage.iterdir()) and not (stage / "REHEARSAL").is_file():
+        raise BadInput(f"{stage} is no stage of a rehearsal; name another folder, or remove it.")
+    stage.mkdir(parents=True, exist_ok=True)
+    (stage / "REHEARSAL").write_text(f"{REHEARSED}\n")
+    for name in LINKED:
+        if not (stage / name).is_symlink() and (paths.ROOT / name).exists():
+            (stage / name).symlink_to((paths.ROOT / name).resolve())
+    for name, write in (("data", write_data), ("weights", write_weights)):
+        if not (stage / name).exists():
+            shutil.rmtree(part := stage / f"{name}.part", ignore_errors=True)
+            part.mkdir()
+            write(part)
+            part.rename(stage / name)
+
+
+def write_data(folder: Path) -> None:
+    """Write every data set that a run of the paper profile reads."""
+    tasks = [task for part in cast("paper").tasks.values() for task in part]
+    write_tasks(dict.fromkeys([*tasks, *NINETEEN, *LAYER_TASKS["paper"]]), folder)
+
+
+def write_weights(folder: Path) -> None:
+    """Write a checkpoint for every backbone of the paper profile."""
+    recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
+    played = [name for recipe in recipes for name in cast_for(recipe, "paper").backbones.values()]
+    for name in dict.fromkeys([*played, *BACKBONES["paper"]]):
+        write_checkpoint(name, folder)
+
+
+def weights(stage: Path) -> list[str]:
+    """NAME=FILE of each checkpoint on a stage."""
+    return [f"{path.stem}={path}" for path in sorted((stage / "weights").iterdir())]
+
+
+def planned() -> int:
+    """How many runs the plan of all artifacts has with one rate and one seed."""
+    actors = cast("rehearsal")
+    cells = [cell for id in plan.artifacts() for cell in plan.cells_of(id, "rehearsal", actors)]
+    return len({(cell.recipe, repr(cell.run)) for cell in cells})
+
+
+def report(stage: Path) -> tuple[pd.DataFrame, list[str]]:
+    """(a row a kind of run: planned, where the plan says so, done and failed; what is open: artifacts and notebooks, each with the reason).
+
+    Only what ran on this stage counts as run; an artifact is filled where its page shows something.
+    """
+    here = stage / "build" / "records"
+    done = {kind: len(list((here / kind).rglob("*.json"))) for kind in RUNS}
+    failed = {kind: len(list((here / "failed" / kind).rglob("*.json"))) for kind in RUNS}
+    table = pd.DataFrame({"planned": {"tune": planned()}, "done": done, "failed": failed}, index=RUNS).fillna(0)
+    open_, filled = [], 0
+    for name in notebooks(paths.ROOT):
+        try:
+            _, found = read_notebook(stage / "build" / "executed" / "rehearsal" / f"{name}.ipynb", "rehearsal")
+        except BadInput as error:
+            open_.append(f"{name}: {error}")
+            continue
+        for id, entry in found["artifacts"].items():
+            filled += bool(entry["shows"])
+            if not entry["shows"]:
+                open_.append(f"{id}: {entry['not_run']['why']}")
+    table.loc["artifacts", ["planned", "done", "failed"]] = len(papers.artifacts()), filled, len(papers.artifacts()) - filled
+    return table.astype(int), open_
+
+
+def main(words: list[str]) -> None:
+    """`prepare`, `weights` or `report`, and the folder of the stage."""
+    try:
+        choose("step of a rehearsal", words[0] if words else "nothing", ["prepare", "weights", "report"])
+        stage = Path(words[1] if len(words) > 1 else "build/rehearsal").absolute()
+        if words[0] == "prepare":
+            prepare(stage)
+        elif words[0] == "weights":
+            print(*weights(stage))
+        else:
+            table, missing = report(stage)
+            print(table.rename(columns={"done": "done, filled", "failed": "failed, open"}).to_string())
+            print(f"{REHEARSED}. Site: {stage / 'build' / 'site' / 'index.html'}")
+            if missing:
+                sys.exit("\n".join(["not filled:", *missing]))
+    except BadInput as problem:
+        sys.exit(f"visbook.site.rehearsal: {problem}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

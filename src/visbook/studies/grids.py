@@ -1,0 +1,364 @@
+"""The experiments of data_manifests/studies.yaml: grids of runs, and what may be said of them."""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pandas as pd
+
+from visprompt import paths
+from visprompt.data.tasks import embedded_tasks, group_of
+from visprompt.errors import BadInput, choose
+from visprompt.manifests import load_yaml
+from visprompt.methods import METHODS, method_class
+from visprompt.models import embedded
+from visprompt.models.backbones import load_backbone
+
+from .lab import Lab, Run
+from .sweeps import at_best_rates, row_of, sweep
+
+
+@dataclass(frozen=True, eq=False)
+class Cast:
+    """Who plays the parts of the studies, and how much of them is done."""
+
+    backbones: dict[str, str]  # part -> backbone
+    tasks: dict[str, list[str]]  # part -> tasks
+    prompts: dict[str, int]  # "deep" and "shallow" -> prompt tokens
+    profile: str = "quick"
+    only_tasks: tuple[str, ...] = ()  # none but these; empty: all
+    only_methods: tuple[str, ...] = ()  # likewise, slugs
+    foreign: tuple[str, ...] = ()  # of only_tasks those that no study names: run in every part, and part of none
+    places: dict[str, int] = field(default_factory=dict)  # part of a backbone -> the block of AP's prompt on it
+    blocks: dict[str, int] = field(default_factory=dict)  # likewise -> how many it has; others are asked
+
+    def playing(self, part: str) -> list[str]:
+        """The tasks that are run for a part: its own, or, where there are foreign ones, what was asked for of both."""
+        own = self.tasks.get(part, [])
+        return [*(task for task in own if task in self.only_tasks), *self.foreign] if self.foreign else own
+
+
+def cast(profile: str, *, backbone: str | None = None, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> Cast:
+    """The cast of a profile.
+
+    Args:
+        backbone: plays "supervised" in place of the profile's, and no other part is played.
+        tasks: none but these; those that no study names, such as a folder's, are run in every part.
+        methods: slugs; no variants but theirs.
+
+    Raises:
+        BadInput: unknown profile.
+    """
+    profiles = load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"]
+    entry = profiles["paper" if profile == "rehearsal" else choose("profile", profile, profiles)]
+    backbones = entry["backbones"] if backbone is None else {"supervised": backbone}
+    own = {task for part in entry["tasks"].values() for task in part}
+    foreign = tuple(task for task in tasks if task not in own)
+    known = (entry.get("places", {}), entry.get("blocks", {})) if backbone is None else ({}, {})
+    return Cast(backbones, entry["tasks"], entry["prompts"], profile, tuple(tasks), tuple(methods), foreign, *known)
+
+
+def check_foreign(cast: Cast, data_dir: str | None) -> None:
+    """That the tasks which no study names are embedded ones or folders.
+
+    Raises:
+        BadInput: one is neither; the message names the nearest match.
+    """
+    folder = Path(data_dir) if data_dir else None
+    there = [path.name for path in folder.iterdir() if path.is_dir()] if folder and folder.is_dir() else []
+    for task in cast.foreign:
+        named = [task for part in cast.tasks.values() for task in part]
+        choose(
+            "task" if folder else "task (a folder of images also needs --data-dir)",
+            task,
+            dict.fromkeys([*embedded_tasks(), *named, *there]),
+        )
+
+
+def studies() -> dict[str, dict]:
+    """All studies by name, as written."""
+    return load_yaml(paths.MANIFESTS / "studies.yaml")["studies"]
+
+
+def form(name: str, profile: str) -> dict:
+    """A study as a profile has it: what stands below `paper` holds in every profile but quick.
+
+    Returns:
+        its entry, with "tasks" and "prepared_on" as lists of parts.
+
+    Raises:
+        BadInput: no study has that name.
+    """
+    known = studies()
+    entry = dict(known[choose("study", name, known)])
+    own = entry.pop("paper", {})
+    if profile != "quick":
+        entry |= own | {"variants": entry["variants"] | own.get("variants", {})}
+    for key in [key for key in ("tasks", "prepared_on") if isinstance(entry.get(key), str)]:
+        entry[key] = [entry[key]]
+    return entry
+
+
+def tasks_of(name: str, cast: Cast) -> list[str]:
+    """The tasks of a study in this cast, each once."""
+    return list(dict.fromkeys(task for part in form(name, cast.profile)["tasks"] for task in cast.playing(part)))
+
+
+@functools.cache
+def family_of(backbone: str) -> str:
+    """ "vit", "resnet" or "swin", by the backbone's name, so that nothing is built to plan."""
+    kind = embedded.networks()[backbone]["timm_class"] if backbone in embedded.networks() else backbone
+    return next((family for family in ("resnet", "swin") if kind.lower().startswith(family)), "vit")
+
+
+def carries(backbone: str, method: str) -> bool:
+    """Whether a method is defined for a backbone's family."""
+    return family_of(backbone) in method_class(method).families
+
+
+def depth_of(part: str, cast: Cast) -> int:
+    """Blocks of the backbone that plays a part, from its shapes alone where the profile does not say."""
+    return cast.blocks.get(part) or load_backbone(cast.backbones[part], device="meta").depth
+
+
+def variants_of(study: dict, depth: int | None, part: str, cast: Cast) -> dict[str, dict]:
+    """The variants of a study on a backbone, those of its blocks after those that are written."""
+    found = dict(study["variants"])
+    for block in range(depth or 0) if "blocks" in study else ():
+        base = {"method": study["blocks"], "prompt_tokens": "deep", "guided_from": block}
+        found |= {
+            f"block {block} alone": {**base, "guided_to": block},
+            f"blocks {block} to the last": {**base, "rate_of": True},
+        }
+    for method in study.get("each_block", ()):
+        found |= {f"{method}, block {block}": {"method": method, "block": block} for block in range(depth_of(part, cast))}
+    return found
+
+
+def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Run, str | None]]:
+    """The cells of a study: (variant, run with seed 0, variant of the benchmark whose rate it takes or None).
+
+    Args:
+        depth: blocks of the backbone, for a study that goes through them.
+
+    Raises:
+        BadInput: no study has that name.
+    """
+    study, bench = form(name, cast.profile), form("benchmark", cast.profile)["variants"]
+    others = [other for part in study.get("prepared_on", ()) for other in cast.playing(part)] or [None]
+    found = []
+    for part in [part for part in study["backbones"] if part in cast.backbones]:
+        variants = variants_of(study, depth, part, cast)
+        words = cast.prompts | {"place": cast.places.get(part)}
+        for task in tasks_of(name, cast):
+            sizes = study.get("train_sizes", {}).get(cast.profile, [None])
+            sizes = sizes.get(task, [None]) if isinstance(sizes, dict) else sizes
+            for variant, given in variants.items():
+                if (cast.only_tasks and task not in cast.only_tasks) or not carries(cast.backbones[part], given["method"]):
+                    continue
+                if cast.only_methods and given["method"] not in cast.only_methods:
+                    continue
+                given = {key: words.get(value, value) if isinstance(value, str) else value for key, value in given.items()}
+                given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+                method, scratch = given.pop("method"), given.pop("scratch", False)
+                rate_of = given.pop("rate_of", study.get("rate_of"))
+                if rate_of is True:
+                    rate_of = next((v for v, g in bench.items() if g["method"] == method), None)
+                for size in sizes:
+                    for other in others:
+                        run = Run(cast.backbones[part], task, method, 0, size, given, None, scratch, other)
+                        found.append((variant, run, rate_of))
+    return found
+
+
+def check_cells(names: Sequence[str], cast: Cast, data_dir: str | None = None) -> None:
+    """That what was asked for leaves something to run.
+
+    Args:
+        names: the studies that were asked for, each of which must have cells; none: all of them together must.
+
+    Raises:
+        BadInput: an unknown study, task or method, or nothing to run; the message says what there is.
+    """
+    for method in cast.only_methods:
+        choose("method", method, METHODS)
+    check_foreign(cast, data_dir)
+    every = replace(cast, only_tasks=(), only_methods=(), foreign=())
+    has = {name: [run for _, run, _ in cells(name, every, 1)] for name in names or studies()}
+    for kind, given in (("task", cast.only_tasks), ("method", cast.only_methods)):
+        known = [*cast.foreign, *(getattr(run, kind) for runs in has.values() for run in runs)]
+        for missing in [name for name in given if len(known) > len(cast.foreign) and name not in known]:
+            where = " or ".join(names) or "any study"
+            raise BadInput(f"no {kind} {missing} in {where}; there is {', '.join(dict.fromkeys(known))}.")
+    empty = [name for name in has if not cells(name, cast, 1)]
+    for name in empty if names else empty[: len(empty) == len(has)]:
+        parts = studies()[name]["backbones"]
+        if not has[name]:
+            why = f"its backbones play {', '.join(parts)}, and only {', '.join(cast.backbones)} is played"
+        else:
+            tasks, methods = (dict.fromkeys(getattr(run, kind) for run in has[name]) for kind in ("task", "method"))
+            why = f"it has the tasks {', '.join(tasks)} and the methods {', '.join(methods)}"
+        raise BadInput(f"nothing to run of study {name}: {why}.")
+
+
+def unable(run: Run, lab: Lab) -> str:
+    """Why a run is not possible on the data at hand; "" where it is."""
+    try:
+        lab.prepare(run)
+    except BadInput as error:
+        return f"{run.method} on {run.task}, {run.backbone}: {error}"
+    return ""
+
+
+def looked_up(find: Callable, run: Run, lab: Lab):
+    """(what `find` gives, a look-up of a run, and why the run is not possible on the data at hand, "" where it is).
+
+    Raises:
+        BadInput: the look-up failed though the run is possible, such as on a damaged record.
+    """
+    try:
+        return find(), ""
+    except BadInput:
+        if why := unable(run, lab):
+            return None, why
+        raise
+
+
+def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[str]]]:
+    """The cells whose data and weights are at hand, and the variants of the others by what they lack."""
+    lacking = {}
+    for variant, run, _ in found:
+        if why := lab.lacking(run):
+            lacking.setdefault(why, []).append(variant)
+    return [cell for cell in found if not lab.lacking(cell[1])], lacking
+
+
+def with_rates(
+    name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1", left_out: dict | None = None
+) -> list[tuple[str, Run]]:
+    """The cells of a study at their learning rates: (variant, run with seed 0). See `sweeps.at_best_rates`.
+
+    Args:
+        left_out: takes up the cells whose data or weights are not at hand, variants by the reason; None: none is left out.
+
+    A cell that the data at hand cannot carry keeps the recipe's rate.
+    """
+    number, parts = share(part)
+    depth = None
+    if "blocks" in studies()[choose("study", name, studies())]:
+        try:
+            if left_out is not None and not possible(cells(name, cast, 1), lab)[0]:
+                raise BadInput("no weights need be fetched for this")
+            depth = lab.backbone(cast.backbones["supervised"]).depth
+        except BadInput:
+            depth = 1  # so that there are cells, which say why they are not possible
+    found = cells(name, cast, depth)[number - 1 :: parts]
+    if left_out is not None:
+        found, lacking = possible(found, lab)
+        left_out |= lacking
+    searched = {i: run for i, (_, run, rate_of) in enumerate(found) if rate_of is None}
+    if compute:
+        at_best_rates([run for run in searched.values() if not unable(run, lab)], lab, True, f"search of {name}")
+
+    result, known = [], {}
+    for i, (variant, run, rate_of) in enumerate(found):
+        if rate_of not in (None, "none"):
+            run = at_rate_of_benchmark(run, rate_of, cast, lab, known)
+        elif i in searched:
+            run = at_searched_rate(run, run, lab)
+        result.append((variant, run))
+    return result
+
+
+def at_searched_rate(run: Run, like: Run, lab: Lab) -> Run:
+    """A run at what the search of another, or its own, gave; as it is where that search is not whole."""
+    best, _ = looked_up(lambda: at_best_rates([like], lab, False)[0], like, lab)
+    best = best or like
+    return replace(run, rate=best.rate, changes=best.changes)
+
+
+def at_rate_of_benchmark(run: Run, variant: str, cast: Cast, lab: Lab, known: dict[str, Run]) -> Run:
+    """A run at the search's choice for a variant of the benchmark on its backbone and task, else on the nearest backbone.
+
+    Args:
+        known: takes up what was looked up.
+    """
+    parts = {name: part for part, name in cast.backbones.items()}
+    near = "mae" if "mae" in parts[run.backbone] else "supervised"
+    given = {**studies()["benchmark"]["variants"][variant]}
+    method = given.pop("method")
+    given = {key: cast.prompts.get(value, value) for key, value in given.items()}
+    for backbone in dict.fromkeys([run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]):
+        like = Run(backbone, run.task, method, settings=given)
+        if repr(like) not in known:
+            known[repr(like)] = at_searched_rate(like, like, lab)
+        best = known[repr(like)]
+        if best.rate is not None:
+            return replace(run, rate=best.rate, changes=best.changes)
+    return replace(run, rate=None, changes={})
+
+
+def study(
+    name: str,
+    cast: Cast,
+    lab: Lab,
+    *,
+    seeds: Sequence[int] = (),
+    kept_seeds: Sequence[int] = (),
+    part: str = "1/1",
+    search: bool = False,
+    lenient: bool = False,
+) -> pd.DataFrame:
+    """Do a study's runs with `seeds` that have no record yet, look up those with `kept_seeds`, and return all.
+
+    Args:
+        part: "2/3" takes the second of every three cells.
+        search: do the search for learning rates too; else rates come from the records that there are.
+        lenient: leave out the cells whose data or weights are not at hand.
+
+    Returns:
+        The columns of `sweeps.sweep`, "variant" and "group"; empty where there is no record. Its `attrs["left_out"]`
+        has the variants whose look-up is not possible on the data at hand, by the reason.
+
+    Raises:
+        BadInput: unknown study, an impossible part, or runs that failed.
+    """
+    rows, left_out = [], {}
+    known = with_rates(name, cast, lab, search, part, left_out if lenient else None)
+    kept_seeds = [seed for seed in kept_seeds if seed not in seeds]
+    wanted = [(variant, replace(run, seed=seed)) for seed in seeds for variant, run in known]
+    if wanted:
+        frame = sweep([run for _, run in wanted], lab, name)
+        rows = [{**row, "variant": variant} for (variant, _), row in zip(wanted, frame.to_dict("records"), strict=True)]
+    for variant, run in known:
+        for seed in kept_seeds:
+            run = replace(run, seed=seed)
+            record, why = looked_up(lambda run=run: lab.do(run, compute=False), run, lab)
+            if record is None and seed == kept_seeds[0]:
+                why = why or unable(run, lab)
+            if why:  # the other seeds are not possible either
+                left_out.setdefault(why, []).append(variant)
+                break
+            if record is not None:
+                rows.append({**row_of(run, record), "variant": variant})
+    frame = pd.DataFrame(rows)
+    if len(frame):
+        frame["group"] = frame.task.map(group_of)
+    frame.attrs["left_out"] = left_out
+    return frame
+
+
+def share(part: str) -> tuple[int, int]:
+    """The two numbers of "2/3".
+
+    Raises:
+        BadInput: anything else.
+    """
+    try:
+        number, parts = (int(n) for n in part.split("/"))
+    except ValueError:
+        number, parts = 0, 0
+    if not 1 <= number <= parts:
+        raise BadInput(f"part must be written 1/2, the first of two, not {part!r}.")
+    return number, parts

@@ -1,0 +1,305 @@
+"""What each table and figure of the papers takes: which runs, and where no run is needed, what makes it.
+
+`data_manifests/plan.yaml` says which cells of which studies an artifact shows. Nothing is built or loaded to plan.
+"""
+
+import difflib
+import functools
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+from visprompt import paths
+from visprompt.data import catalogue
+from visprompt.data.tasks import embedded_tasks
+from visprompt.errors import BadInput, choose
+from visprompt.manifests import load_yaml
+from visprompt.models import embedded
+from visprompt.training.recipe import Recipe
+
+from .casting import under
+from .grids import Cast, cast, cells, depth_of, family_of, form
+from .lab import Lab, LabSettings, Run
+
+NO_SEARCH = "none"  # in the place of the variant whose rate is taken
+SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"
+GIVEN = "rate: the recipe's; weights: last epoch"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An entry of plan.yaml; what the fields hold is said at its head."""
+
+    id: str
+    made: tuple[str, ...]
+    studies: dict = field(default_factory=dict)
+    data: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+    command: str = ""
+    note: str = ""
+
+    @property
+    def paper(self) -> str:
+        """The slug of its paper."""
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in one place of a table: a method on a task, once a seed."""
+
+    study: str
+    variant: str
+    run: Run  # backbone, data, method and its options; seed 0, and no rate yet
+    recipe: str  # of recipes.yaml
+    profile: str
+    seeds: tuple[int, ...]
+    grid: str  # which of the recipe's searches is done with seed 0; "": none, its own rate is taken
+    like: Run | None  # the run whose search gives the rate, where it is not this cell's own
+    selection: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One training. `key` tells two of them apart, whatever study they come from."""
+
+    study: str
+    variant: str
+    run: Run  # of a search with the rate that is tried; else without, and `ready` gives it
+    recipe: str
+    profile: str
+    stage: str  # "search", of which the best is the cell's run of seed 0, or "final"
+    like: Run | None = None  # of a final run: the run whose search gives its rate; None: the recipe's rate
+
+    @functools.cached_property
+    def key(self) -> tuple[str, str, str]:
+        """Stage, recipe and run."""
+        return self.stage, self.recipe, repr(self.run)
+
+
+@functools.cache
+def written() -> dict:
+    """plan.yaml."""
+    return load_yaml(paths.MANIFESTS / "plan.yaml")
+
+
+@functools.cache
+def artifacts() -> dict[str, Artifact]:
+    """What makes each artifact of the papers, by its id."""
+    found = written()["artifacts"]
+    lists = ("made", "data", "networks", "masks")
+    return {
+        id: Artifact(id, **{key: tuple(value) if key in lists else value for key, value in entry.items()})
+        for id, entry in found.items()
+    }
+
+
+def artifact(id: str) -> Artifact:
+    """One of `artifacts`.
+
+    Raises:
+        BadInput: there is none of that id; the message names the nearest.
+    """
+    known = artifacts()
+    if id not in known:
+        near = difflib.get_close_matches(str(id), known, n=1, cutoff=0)[0]
+        raise BadInput(f"unknown artifact {id!r}. Did you mean {near!r}? `visprompt artifacts` lists all {len(known)}.")
+    return known[id]
+
+
+WAYS = {  # of plan.yaml, in words
+    "runs": "trainings",
+    "weights": "a look at networks and images, without training",
+    "masks": "trainings of segmentation",
+    "counted": "counting on architectures",
+    "measured": "measuring on the machine at hand",
+    "theory": "its page's own experiments",
+    "printed": "printed cells",
+    "drawn": "a drawing",
+}
+
+
+def told(entry: Artifact) -> str:
+    """What makes an artifact, in words."""
+    return ", ".join(WAYS[way] for way in entry.made)
+
+
+@functools.cache
+def notebooks() -> dict[str, str]:
+    """Artifact -> the notebook that shows it."""
+    pages = load_yaml(paths.MANIFESTS / "notebooks.yaml")
+    return {id: name for name, entry in pages.items() for id in entry["artifacts"]}
+
+
+BENCH = 'make bench ARGS="--device cuda"'
+
+
+def command(id: str, profile: str = "paper") -> str:
+    """The commands that make an artifact in a profile, one a line. FOLDER stands for the folder of the data sets."""
+    entry, name, quick = artifact(id), notebooks()[id], profile == "quick"
+    if entry.command and not quick:
+        return entry.command
+    whole = f'make notebook NAME={name} PROFILE={profile} ARGS="-p data_dir FOLDER'
+    if "runs" in entry.made and not quick:
+        files = sorted({cell.run.backbone for cell in cells_of(id)} & {*embedded.from_files()})  # that have no address
+        given = " ".join(f"{file}=FILE" for file in files)
+        lines = [f"visprompt study {id} --profile {profile} --data-dir FOLDER" + f" --weights {given}" * bool(given)]
+        if name.startswith(tuple(written()["shown"])):
+            lines.append(whole + f" -p weights '[{given}]'" * bool(given) + " -p studies '[]'\"")
+        return "\n".join(lines + [BENCH] * ("measured" in entry.made))
+    if (entry.data or entry.networks) and not quick:
+        return f'{whole}"'
+    profiled = "" if quick or "theory" not in entry.made else f" PROFILE={profile}"
+    return f"make notebook NAME={name}{profiled}" + (' ARGS="-p larger True"' if name in written()["larger"] else "")
+
+
+def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> list[Cell]:
+    """The cells of an artifact in a profile, each once; none where nothing is trained for it.
+
+    Args:
+        actors: a narrower cast than the profile's.
+
+    Raises:
+        BadInput: unknown artifact or profile.
+    """
+    entry, actors = artifact(id), actors or whole_cast(profile)
+    found = [cell for name, what in entry.studies.items() for cell in study_cells(name, what, entry.paper, actors)]
+    return list({(cell.recipe, repr(cell.run), repr(cell.like)): cell for cell in found}.values())
+
+
+def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
+    """The cells of a study that `what`, an entry of plan.yaml, takes, with the recipe of a paper."""
+    recipe, seeds = conditions(paper, actors.profile)
+    actors = under(recipe, actors)
+    tasks = None if "tasks" not in what else {task for part in what["tasks"] for task in actors.playing(part)}
+    only = set(what.get("only", ())) & {task for part in actors.tasks for task in actors.playing(part)}
+    networks = None if "backbones" not in what else {actors.backbones.get(part) for part in what["backbones"]}
+    found = []
+    for variant, run, rate_of in all_cells(name, actors):
+        if (tasks is not None and run.task not in tasks) or (only and run.task not in only):
+            continue
+        if (networks is not None and run.backbone not in networks) or variant in what.get("without", ()):
+            continue
+        if variant not in what.get("variants", [variant]) or run.method not in what.get("methods", [run.method]):
+            continue
+        like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
+        grid, how = (LabSettings().search, SELECTION) if rate_of is None or like else ("", GIVEN)
+        found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
+    return found
+
+
+def mask_runs(id: str, profile: str = "paper") -> list[tuple]:
+    """Task, variant, seed and factor of the rate of every run of segmentation that an artifact shows."""
+    about = load_yaml(paths.MANIFESTS / "segmentation.yaml")["profiles"]["quick" if profile == "quick" else "paper"]
+    tasks = [task for task in about["tasks"] if profile == "quick" or task in artifact(id).data]
+    found = []
+    for task, variant in itertools.product(tasks, artifact(id).masks):
+        factors = about["factors"] if len(about["factors"]) > 1 else []
+        found += [(task, variant, 0, factor) for factor in factors]  # the best of which is the run of seed 0
+        found += [(task, variant, seed, None) for seed in about["seeds"][bool(factors) :]]
+    return found
+
+
+def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
+    """The recipe and the seeds of a paper's cells in a profile."""
+    entry = written()["papers"]
+    if profile == "quick":
+        return "quick", tuple(range(entry["quick"]["seeds"]))
+    chosen = entry[choose("paper with runs", paper, entry)]
+    return chosen["recipe"], tuple(range(chosen["seeds"]))
+
+
+def nearest_search(run: Run, variant: str, actors: Cast) -> Run | None:
+    """The run whose search gives the rate of another: a variant of the benchmark on the nearest backbone that is searched.
+
+    As in `grids.with_rates`: a larger masked autoencoder takes the rate of the smaller one, other backbones that of the
+    supervised one. None where the task is not searched; then the recipe's rate is taken.
+    """
+    parts = {name: part for part, name in actors.backbones.items()}
+    given = dict(study_form("benchmark", actors.profile)["variants"][variant])
+    method = given.pop("method")
+    given = {key: actors.prompts.get(value, value) for key, value in given.items()}
+    near = "mae" if "mae" in parts[run.backbone] else "supervised"
+    for backbone in (run.backbone, actors.backbones.get(near), actors.backbones.get("supervised")):
+        like = Run(backbone, run.task, method, settings=given)
+        if repr(like) in searched_runs(actors):
+            return like
+    return None
+
+
+@functools.cache
+def searched_runs(actors: Cast) -> set[str]:
+    """The runs of the benchmark, under every pre-training, that have a search of their own."""
+    actors = replace(actors, only_tasks=(), only_methods=())
+    every = [cell for name in ("benchmark", "pretraining") for cell in all_cells(name, actors)]
+    return {repr(run) for _, run, rate_of in every if rate_of is None}
+
+
+used_whole = functools.cache(catalogue.used_whole)
+
+
+class Paper(Lab):
+    """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe it reads once."""
+
+    def __init__(self, bench: LabSettings):
+        super().__init__(bench)
+        self.read: dict[tuple, Recipe] = {}
+
+    def backbone(self, name: str, scratch: bool = False):
+        return SimpleNamespace(family=family_of(name), depth=0)
+
+    def joins(self, run: Run) -> bool:
+        asked = self.protocol.joins(groups().get(run.task, "other")) and not run.trial
+        return asked and (run.train_size is None or used_whole(run.task))
+
+    def recipe(self, run: Run) -> Recipe:
+        key = family_of(run.backbone), run.method, groups().get(run.task), run.rate, repr(run.changes)
+        if key not in self.read:
+            self.read[key] = super().recipe(run)
+        return self.read[key]
+
+
+@functools.cache
+def lab_of(recipe: str) -> Paper:
+    """The lab of a recipe that loads nothing."""
+    return Paper(LabSettings(recipe))
+
+
+@functools.cache
+def groups() -> dict[str, str]:
+    """The group of every task, of the papers and embedded."""
+    found = {task: about["group"] for one in catalogue.datasets().values() for task, about in one.tasks.items()}
+    return found | {task: about["group"] for task, about in embedded_tasks().items()}
+
+
+@functools.cache
+def all_cells(name: str, actors: Cast) -> list[tuple[str, Run, str | None]]:
+    """The cells of a study; see `grids.cells`."""
+    return cells(name, actors, depth_of("supervised", actors) if "blocks" in study_form(name, actors.profile) else None)
+
+
+study_form = functools.cache(form)
+whole_cast = functools.cache(cast)
+
+
+def runs_of(found: Iterable[Cell]) -> list[Planned]:
+    """The trainings of cells, each once, a search before what needs its rate.
+
+    The best run of a search is the cell's run with seed 0, but where final runs are trained on the validation images too.
+    """
+    runs = []
+    for cell in found:
+        searched, lab = cell.like or cell.run, lab_of(cell.recipe)
+        if cell.grid:
+            runs += [planned(cell, tried, "search") for tried in lab.trials(searched)]
+        own = cell.grid and cell.like is None and not lab.joins(cell.run)  # whose seed 0 is one of the search
+        for seed in cell.seeds[1:] if own else cell.seeds:
+            runs.append(planned(cell, replace(cell.run, seed=seed), "final", searched if cell.grid else None))
+    return list({run.key: run for run in runs}.values())
+
+
+def planned(cell: Cell, run: Run, stage: str, like: Run | None = None) -> Planned:
+    """A training of a cell."""
+    return Planned(cell.study, cell.variant, run, cell.recipe, cell.profile, stage, like)

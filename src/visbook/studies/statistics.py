@@ -1,0 +1,156 @@
+"""What may be said of many runs: intervals, paired differences, and tables of means."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from visprompt.errors import BadInput
+
+
+class Cell(str):
+    """A mean as text, with the records of the runs that it is over, so that a page can lead to them."""
+
+    def __new__(cls, text: str, records: Sequence = ()):
+        cell = super().__new__(cls, text)
+        cell.records = list(records)
+        return cell
+
+
+def spread(values: Sequence[float], records: Sequence = ()) -> Cell:
+    """Mean and standard deviation (n - 1) of some values, one decimal; of one value there is no deviation."""
+    return Cell(f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""), records)
+
+
+def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
+    """Mean of independent values with Student's t interval: (mean, low, high).
+
+    Fewer than three values say nothing reliable about their spread, so their interval is everything.
+
+    Raises:
+        BadInput: there are no values.
+    """
+    values = np.asarray(list(values), float)
+    if not len(values):
+        raise BadInput("no values to average: the runs for this comparison were left out by the parameters.")
+    if len(values) < 3:
+        return float(values.mean()), float("-inf"), float("inf")
+    half = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
+
+
+def over_tasks(table: pd.DataFrame) -> tuple[float, float, float]:
+    """Mean of a table (seeds, tasks) with an interval that holds for other seeds and, of several tasks, other tasks.
+
+    One task stands for itself: its seeds are the repetitions. Of several the repetitions are the tasks, each the mean
+    over its seeds: what tasks differ by and what seeds differ by are both in the spread of these means, and Student's t
+    over them is the interval of the mixed model in which both are drawn (for a table without holes). A bootstrap that
+    draws tasks, and seeds within them, says the same of thirty tasks, but of three it covers the truth three times in
+    four where it promises nineteen in twenty.
+
+    Raises:
+        BadInput: the table is empty.
+    """
+    return interval(table.mean() if table.shape[1] > 1 else table.to_numpy().ravel())
+
+
+def difference(better: pd.DataFrame, worse: pd.DataFrame) -> tuple[float, float, float]:
+    """Interval of the mean accuracy difference of two parts of a sweep, in points, paired by task and seed.
+
+    See `over_tasks`; a pair that differs in training size is none.
+    """
+    both = pd.merge(better, worse, on=["task", "seed", "train_size"], suffixes=("_a", "_b"))
+    return over_tasks((both.test_a - both.test_b).groupby([both.seed, both.task]).mean().unstack())
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A paired difference of two variants, in points of test accuracy."""
+
+    mean: float
+    low: float  # 95 %, for other seeds and, where there are several tasks, for other tasks: see `over_tasks`
+    high: float
+    here: tuple[float, float, float]  # the same on these very tasks: mean and interval over seeds alone
+    tasks: int
+    seeds: int
+    better_tasks: int  # tasks on which the mean over seeds is above 0
+    p_tasks: float  # Wilcoxon's signed ranks over the tasks' means, two-sided; NaN for fewer than five tasks
+    records: tuple = ()
+
+
+def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -> Gain:
+    """How much `better` is above `worse`, paired by backbone, task, training size and seed.
+
+    Raises:
+        BadInput: no pair has both.
+    """
+    keys = ["backbone", "task", "train_size", "seed"]
+    pair = [frame[frame[by] == name][[*keys, "test", "record"]] for name in (better, worse)]
+    both = pd.merge(*pair, on=keys, suffixes=("_a", "_b"))
+    if not len(both):
+        raise BadInput(f"no task and seed has runs of both {better} and {worse}.")
+    difference = (both.test_a - both.test_b).groupby([both.seed, both.task]).mean().unstack()
+    whole = difference.dropna()  # a seed counts only with all tasks
+    values = whole if len(whole) else difference
+    by_task = values.mean()
+    p = stats.wilcoxon(by_task).pvalue if len(by_task) >= 5 and np.any(by_task != 0) else float("nan")
+    return Gain(
+        *over_tasks(values),
+        interval(values.mean(axis=1)),
+        len(by_task),
+        len(whole),
+        int((by_task > 0).sum()),
+        float(p),
+        (*both.record_a, *both.record_b),
+    )
+
+
+def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """`group_table` for each backbone, number of training images and task of the prompts, by a title that says them."""
+    titles = []
+    for run in frame.run:
+        images = run.train_size and f"{run.train_size} training images"
+        prompts = run.prepared_on and f"prompts of {run.prepared_on}"
+        titles.append(", ".join(filter(None, [run.backbone, images, prompts])))
+    return {title: group_table(rows) for title, rows in frame.groupby(pd.Index(titles), sort=False)}
+
+
+def group_table(
+    frame: pd.DataFrame, groups: Sequence[str] = ("natural", "specialized", "structured", "fine", "other")
+) -> pd.DataFrame:
+    """Mean accuracy by variant and group with the spread of the seeds, as text; variants in the order of the frame.
+
+    A cell is the mean over the group's tasks and the seeds, and the standard deviation over seeds of the mean over
+    tasks; "mean" is the mean over the tasks of all groups. A variant that lacks a task of a group has no mean there.
+    """
+
+    def cell(rows, tasks):
+        if set(rows.task) < set(tasks):
+            return "–"
+        seeds = rows.groupby(["seed", "task"]).test.mean().unstack().dropna().mean(axis=1)
+        seeds = seeds if len(seeds) else rows.groupby("seed").test.mean()
+        return spread(seeds, runs(rows[rows.seed.isin(seeds.index)]))
+
+    groups = [group for group in groups if (frame.group == group).any()]
+    rows = []
+    for variant in dict.fromkeys(frame.variant):
+        mine = frame[frame.variant == variant]
+        cells = {group: cell(mine[mine.group == group], frame.task[frame.group == group]) for group in groups}
+        rows.append({"method": variant, **cells, "mean": cell(mine, frame.task), "seeds": mine.seed.nunique()})
+    return pd.DataFrame(rows, dtype=object)
+
+
+def task_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracy by variant and task over the seeds, one decimal, as text."""
+    groups = frame.groupby(["variant", "task"])
+    cells = {key: Cell(f"{rows.test.mean():.1f}", runs(rows)) for key, rows in groups}
+    variants, tasks = (list(dict.fromkeys(frame[name])) for name in ("variant", "task"))
+    columns = {task: [cells.get((variant, task), "–") for variant in variants] for task in tasks}
+    return pd.DataFrame(columns, index=variants, dtype=object)
+
+
+def runs(rows: pd.DataFrame) -> list:
+    """The records of some rows; a frame may have none."""
+    return [*rows.get("record", ())]
