@@ -101,7 +101,7 @@ bench: $(READY)  ## time the methods on this machine
 	$(BIN)/python -m visprompt bench $(ARGS)
 
 pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; hours, see The small world)
-	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visprompt.models.pretraining "$$name" || exit 1; done
+	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visbook.pretraining.pretrain "$$name" || exit 1; done
 
 lock:  ## renew requirements.lock from the two project files (needs the network)
 	rm -rf build/lock-venv && mkdir -p build

@@ -39,7 +39,8 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visbook.chapters import ap_others, ap_peft, two_legs
+from visbook.chapters import ap_others, ap_peft
+from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
 from visprompt import papers
 

@@ -39,7 +39,7 @@ compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
 from visbook.chapters import ap_cost, ap_peft
-from visprompt.measure.turns import speeds_in_turns
+from visbook.timing.side_by_side import speeds_in_turns
 
 chapter = ap_peft.PeftChapter.opened("ap_peft", globals(), ["ap-peft", "ap-ranks", "ap-vpt"])
 p, page = chapter.p, chapter.page

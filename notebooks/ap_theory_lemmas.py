@@ -34,8 +34,8 @@ from visbook.chapters import ap_theory_lemma_2 as lemma_2
 from visbook.chapters import ap_theory_lemma_3 as lemma_3
 from visbook.chapters import ap_theory_lemmas as lemmas
 from visbook.chapters.ap_theory_runs import COUNTS, WHY_GAMMA, ToyRuns, local
+from visbook.theory import ap_limits
 from visprompt.records import recorded
-from visprompt.theory import ap_limits
 
 toy = ToyRuns.opened("ap_theory_lemmas", globals())
 p, page = toy.p, toy.page

@@ -25,10 +25,10 @@ device = "cpu"
 import pandas as pd
 
 import visprompt as vp
+from visbook.auditing.counts import printed_counts
 from visbook.chapters import cost_papers
 from visbook.chapters.cost import CostPage, where
 from visbook.pages.parameters import Parameters, read_parameters
-from visprompt.measure.counts import printed_counts
 
 p = read_parameters(Parameters, globals())
 page = CostPage("cost_papers", p)

@@ -52,7 +52,8 @@ compile = False  # True on a GPU
 import numpy as np
 import pandas as pd
 
-from visbook.chapters import davpt, segmentation, two_legs
+from visbook.chapters import davpt, masks
+from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import PARTS, Chapter
 from visbook.studies import grids, statistics
 from visprompt.data.tasks import embedded_tasks
@@ -169,11 +170,11 @@ page.show(
 )
 note = "Estimate at 20 prompts a block, interval from 5 to 100."
 page.judge("davpt.table-2.share", shares[0], min(shares), max(shares), evidence="derived", note=note)
-segmented = segmentation.found(chapter)
-segmentation.show(chapter, "davpt.table-2", segmented, segmentation.COMPARED)
-for claim, better, worse in segmentation.DAVPT_CLAIMS:
-    segmentation.judge(chapter, f"davpt.table-2.{claim}", segmented, better, worse)
-segmentation.end(chapter, "davpt.table-2", "ade20k", "pascal_context")
+segmented = masks.found(chapter)
+masks.show(chapter, "davpt.table-2", segmented, masks.COMPARED)
+for claim, better, worse in masks.DAVPT_CLAIMS:
+    masks.judge(chapter, f"davpt.table-2.{claim}", segmented, better, worse)
+masks.end(chapter, "davpt.table-2", "ade20k", "pascal_context")
 
 # %% [markdown]
 # (davpt.table-3)=

@@ -56,11 +56,12 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
-from visbook.chapters import ivpt, segmentation, two_legs
+from visbook.auditing import counts
+from visbook.chapters import ivpt, masks
+from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
 from visbook.studies import statistics
 from visprompt import papers
-from visprompt.measure import counts
 
 chapter = Chapter.opened("ivpt", globals(), ["benchmark", "sizes", "sizes-swin", "pretraining"], ["vpt-deep", "ivpt"])
 page = chapter.page
@@ -200,17 +201,17 @@ note = "Counted on a ViT-L/16, without AR."
 ivpt.derive(chapter, "ivpt.table-7.parameters-of-prompts", (many - few) / 1e6, note)
 page.show(
     "ivpt.table-7",
-    segmentation.parameters(),
+    masks.parameters(),
     evidence="derived",
     how="Counted on the shapes of both networks at 224 pixels, with 150 classes.",
     caption="Trained parameters with SETR-PUP and its three auxiliary heads, beside the printed column.",
 )
-segmented = segmentation.found(chapter)
-segmentation.show(chapter, "ivpt.table-7", segmented, [*segmentation.PRINTED], printed=True)
-for claim, better, worse in segmentation.IVPT_CLAIMS:
-    segmentation.judge(chapter, f"ivpt.table-7.{claim}", segmented, better, worse)
+segmented = masks.found(chapter)
+masks.show(chapter, "ivpt.table-7", segmented, [*masks.PRINTED], printed=True)
+for claim, better, worse in masks.IVPT_CLAIMS:
+    masks.judge(chapter, f"ivpt.table-7.{claim}", segmented, better, worse)
 page.printed("ivpt.table-7", "Table 7 as printed")
-segmentation.end(chapter, "ivpt.table-7", "ade20k")
+masks.end(chapter, "ivpt.table-7", "ade20k")
 
 # %% [markdown]
 # (ivpt.table-9)=

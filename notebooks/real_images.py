@@ -35,7 +35,8 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visbook.chapters import real, real_findings, two_legs
+from visbook.chapters import real, real_findings
+from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
 
 chapter = Chapter.opened("real_images", globals(), ["benchmark", "ap-layers"], no_paper=True)

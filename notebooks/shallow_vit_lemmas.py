@@ -30,7 +30,7 @@ from visbook.chapters import shallow_lemmas
 from visbook.chapters.shallow_conditions import conditions
 from visbook.chapters.shallow_runs import TrialParameters, opened
 from visbook.studies.statistics import interval
-from visprompt.theory import shallow_vit
+from visbook.theory import shallow_vit
 
 p, page, runs = opened("shallow_vit_lemmas", TrialParameters, globals())
 

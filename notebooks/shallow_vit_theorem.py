@@ -31,7 +31,7 @@ from visbook.chapters.shallow_conditions import conditions
 from visbook.chapters.shallow_runs import TrialParameters, bounds, opened, paired_log, text
 from visbook.pages.plots import with_interval
 from visbook.studies.statistics import interval
-from visprompt.theory import shallow_measures
+from visbook.theory import shallow_measures
 
 p, page, runs = opened("shallow_vit_theorem", TrialParameters, globals())
 

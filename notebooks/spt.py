@@ -53,7 +53,8 @@ compile = False  # True on a GPU
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
-from visbook.chapters import spt, two_legs
+from visbook.chapters import small_and_real as two_legs
+from visbook.chapters import spt
 from visbook.chapters.chapter import PARTS, Chapter
 from visbook.studies import grids, statistics
 from visprompt.data.tasks import embedded_tasks

@@ -34,12 +34,12 @@ def jobs() -> dict:
     from conftest import small_vit, tiny_task
 
     import visprompt as vp
-    from visprompt.data.segmentation import load_segmentation
+    from visbook.auditing.counts import printed_counts
+    from visbook.theory import ap_limits, ap_toy, normalisation, shallow_vit
+    from visprompt.data.mask_tasks import load_segmentation
     from visprompt.measure.cost import count_flops
-    from visprompt.measure.counts import printed_counts
     from visprompt.measure.similarity import linear_cka, normalised_mutual_information
-    from visprompt.theory import ap_limits, ap_toy, normalisation, shallow_vit
-    from visprompt.training import segmentation
+    from visprompt.training import mask_loop
     from visprompt.training.decoders import Decoder
     from visprompt.training.loop import fit, fit_as_asked
     from visprompt.training.segmentation_recipe import SegmentationRecipe
@@ -69,7 +69,7 @@ def jobs() -> dict:
         recipe = SegmentationRecipe(2, 8, 24, learning_rate=0.01, optimizer="adam", decoder=decoder, seen_first=8)
         model = Segmenter(vp.load_backbone("vit_nano_patch4_24"), "vpt-deep", task.classes, decoder)
         model.reset(0)
-        return segmentation.train_segmenter(model, task.train, recipe, torch.Generator().manual_seed(0))
+        return mask_loop.train_segmenter(model, task.train, recipe, torch.Generator().manual_seed(0))
 
     def shallow():
         s = shallow_vit.Settings(tokens=12, relevant=0.5, confusion=0.25, noise=0.0, neurons=8)
@@ -123,7 +123,7 @@ def measured(names=None) -> dict[str, list]:
     for name, job in jobs().items():
         if names is not None and name not in names:
             continue
-        ran, package = set(), str(Path(vp.__file__).parent)
+        ran, package = set(), str(Path(vp.__file__).parents[1])
 
         def trace(frame, *_):
             if not frame.f_code.co_filename.startswith(package):
@@ -164,13 +164,13 @@ def child(task) -> object:
     return json.loads(text) if text else None
 
 
-def units(package: Path):
-    """(room, file, first line, kind of node) of every function, method and constant of a package."""
-    for path in sorted(package.rglob("*.py")):
+def units(src: Path):
+    """(room, file, first line, kind of node) of every function, method and constant of the packages."""
+    for path in sorted(src.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             for part in node.body if isinstance(node, ast.ClassDef) else [node]:
                 if isinstance(part, (ast.FunctionDef, ast.Assign, ast.AnnAssign)):
-                    yield path.relative_to(package).parts[0].removesuffix(".py"), path, part.lineno, part
+                    yield path.relative_to(src).parts[1].removesuffix(".py"), path, part.lineno, part
 
 
 def users(path: Path, node: ast.AST, before: dict, mentions: dict[str, set[str]]) -> list[str]:
@@ -189,16 +189,21 @@ def lines(node: ast.AST) -> range:
     return range(node.lineno, node.end_lineno + 1)
 
 
-def words_run(before: dict, package: Path) -> dict[str, set[str]]:
+def module_name(path: Path, src: Path) -> str:
+    """A module's name below its package, by its file."""
+    return ".".join(path.relative_to(src).with_suffix("").parts[1:]).removesuffix("__init__").rstrip(".")
+
+
+def words_run(before: dict, src: Path) -> dict[str, set[str]]:
     """Word -> the jobs that ran a line with it, or a constant's line that names a constant with it."""
     found: dict[str, set[str]] = {}
-    for path in package.rglob("*.py"):
+    for path in src.rglob("*.py"):
         text = path.read_text().splitlines()
         for name, (_, _, ran) in before.items():
             for line in {line for file, line in ran if file == str(path)}:
                 for word in re.findall(r"[A-Za-z_]\w*", text[line - 1]):
                     found.setdefault(word, set()).add(name)
-    constants = [node for *_, node in units(package) if not isinstance(node, ast.FunctionDef)]
+    constants = [node for *_, node in units(src) if not isinstance(node, ast.FunctionDef)]
     for _ in range(3):  # a constant that is made of another that is made of another
         for node in constants:
             names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
@@ -289,11 +294,12 @@ def edit(path: Path, line: int, kind: type, chance: random.Random, how, ran: set
     return text
 
 
-def source_silent() -> tuple:
-    """The rooms and modules whose code no record names."""
+def source_silent() -> list[str]:
+    """The files whose code no record names."""
     from visprompt.records import source
 
-    return source.SILENT
+    found = (path for name, path in source.paths().items() if source.is_silent_module(name))
+    return [str(path).partition("/src/")[2] for path in found]
 
 
 def kept_lists() -> dict[str, dict]:
@@ -318,9 +324,9 @@ def main() -> None:
     args = parser.parse_args()
     for name in ("src", "notebooks", "data_manifests"):
         shutil.copytree(ROOT / name, args.folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    package = args.folder / "src" / "visprompt"
+    src = args.folder / "src"
     os.environ |= {"VISPROMPT_ROOT": str(args.folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-    sys.path.insert(0, str(package.parent))
+    sys.path.insert(0, str(src))
     sys.dont_write_bytecode = True
     import timm.models, torch, torchvision, pandas, sklearn.datasets, pytest, h5py  # noqa: E401, F401, I001 (once for all)
 
@@ -329,8 +335,8 @@ def main() -> None:
     assert not broken, broken
     chance = random.Random(args.seed)
     rooms: dict[str, list] = {}
-    mentions = words_run(before, package)
-    for room, path, line, node in units(package):
+    mentions = words_run(before, src)
+    for room, path, line, node in units(src):
         rooms.setdefault(room, []).append((path, line, node, users(path, node, before, mentions)))
     told, drawn, exceptions = {"harmful": 0, "harmless": 0}, {"harmful": 0, "harmless": 0}, []
     while told["harmful"] < args.harmful:
@@ -348,9 +354,9 @@ def main() -> None:
             changed = {name for name in by if after[0][name][0] not in (before[name][0], "crash")}
             unseen = sorted(name for name in changed if after[1][name])
             told["harmful"] += bool(changed)
-            print(f"{told['harmful']} of {drawn['harmful']}", path.relative_to(package), line, file=sys.stderr, flush=True)
+            print(f"{told['harmful']} of {drawn['harmful']}", path.relative_to(src), line, file=sys.stderr, flush=True)
             if unseen:
-                exceptions.append([str(path.relative_to(package)), line, unseen])
+                exceptions.append([str(path.relative_to(src)), line, unseen])
                 print("unseen:", *exceptions[-1], flush=True)
         path.write_text(old)
 
@@ -365,18 +371,18 @@ def main() -> None:
             if old is None:
                 continue
             count += 1
-            source.forget(".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"))
+            source.forget(module_name(path, src))
             if standing(every) != first:
-                wrong.append([str(path.relative_to(package)), line, "outdated"])
+                wrong.append([str(path.relative_to(src)), line, "outdated"])
                 (args.folder / f"outdated-{len(wrong)}.py").write_text(path.read_text())
             path.write_text(old)
-            source.forget(".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"))
+            source.forget(module_name(path, src))
         return wrong
 
     exceptions += (wrong := child(harmless_edits))
     drawn["harmless"], told["harmless"] = args.harmless, args.harmless - len(wrong)
     silent = child(lambda: list(source_silent()))
-    listed = [e for e in exceptions if {e[0].split("/")[0].removesuffix(".py"), Path(e[0]).stem} & {*silent}]
+    listed = [e for e in exceptions if e[0] in silent]
     exceptions = [e for e in exceptions if e not in listed]
     print(json.dumps({"listed": listed, "seed": args.seed, "told": told, "drawn": drawn, "exceptions": exceptions}))
 

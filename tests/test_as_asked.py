@@ -10,8 +10,8 @@ from conftest import small_vit, tiny_task
 from torch.nn import functional as F
 
 import visprompt as vp
+from visbook.timing import pairs
 from visprompt import BadInput, Recipe
-from visprompt.measure import pairs
 from visprompt.methods import da_vpt, released
 from visprompt.records import store, watching
 from visprompt.training import as_asked, loop

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from visprompt.theory.attention_shift import attention_change, draw, exponent, reweighting
+from visbook.theory.attention_shift import attention_change, draw, exponent, reweighting
 
 STEPS = torch.logspace(-5, -2, 7, dtype=torch.float64)
 

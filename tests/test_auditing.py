@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from visbook import auditing
-from visbook.auditing import ARITHMETIC, KINDS, WORDING, audit, audit_records, opposed, printed_means, wrong_means
+from visbook.auditing import ARITHMETIC, KINDS, WORDING, audit, audit_records, counts, opposed, printed_means, wrong_means
 from visbook.auditing.cells import Amount, Cell, cells_of, look_up, mean, numbers, table
 from visbook.auditing.claims import COUNTS, MEANS, about
 from visbook.auditing.findings import Finding, judged, row_name
@@ -22,7 +22,6 @@ from visbook.site.results import refuse_opposed
 from visprompt import manifests, papers, paths
 from visprompt.__main__ import main
 from visprompt.errors import BadInput
-from visprompt.measure import counts
 from visprompt.papers.rounding import stands_for
 from visprompt.paths import ROOT
 

@@ -10,11 +10,11 @@ from visbook.chapters import ap_peft
 from visbook.chapters.cost import CostPage
 from visbook.pages.parameters import Parameters
 from visbook.studies import bench, bench_table
+from visbook.timing import pairs, task_memory
+from visbook.timing.pairs import Side
+from visbook.timing.side_by_side import variants_in_turns
+from visbook.timing.start_times import time_starts
 from visprompt.__main__ import main
-from visprompt.measure import pairs, task_memory
-from visprompt.measure.pairs import Side
-from visprompt.measure.starts import time_starts
-from visprompt.measure.turns import variants_in_turns
 from visprompt.models.backbones import load_backbone
 from visprompt.records import store
 
@@ -135,7 +135,7 @@ def test_starts_hold_the_chosen_images_only():
 def test_theory_is_timed_in_a_batch_and_one_by_one(stores, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "visprompt.theory.shallow_training.run_trials", lambda trials, device: asked.append([seed for _, seed in trials])
+        "visbook.theory.shallow_training.run_trials", lambda trials, device: asked.append([seed for _, seed in trials])
     )
     record = bench.theory("theory-shallow", 2)
     assert asked[:2] == [[0], list(range(24))] and asked[2:26] == [[seed] for seed in range(24)] and len(asked) == 52
@@ -154,7 +154,7 @@ def test_the_floor_counts_the_products_of_a_step():
 
 
 def test_the_precision_named_is_the_one_that_runs():
-    from visprompt.theory import ap_toy, shallow_vit
+    from visbook.theory import ap_toy, shallow_vit
 
     assert {ap_toy.Settings().dtype, shallow_vit.Settings().dtype} == {"float32"}
 

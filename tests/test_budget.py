@@ -9,7 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import visprompt as vp
-from visbook.studies import budget, forecast, mask_forecast, plan, segmentation
+from visbook.studies import budget, forecast, mask_forecast, mask_runs, plan
 from visbook.studies.lab import Run
 from visprompt.__main__ import main
 from visprompt.methods import settings_of as method_settings
@@ -71,8 +71,8 @@ def test_a_checkpoint_is_as_large_as_its_parameters_with_the_classifier(name, me
 @pytest.mark.parametrize("variant, above", [("Full fine-tuning", 1.02), ("Linear probe", 1.5), ("VPT-Deep", 1.2)])
 def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores):
     """The forecast takes prompts for tokens, lets gradients flow below the decoder, and attention's own flow back once."""
-    key, profile = ("scenes_shape", variant, 0, None), segmentation.content()["profiles"]["quick"]
-    given = dict(segmentation.content()["variants"][variant])
+    key, profile = ("scenes_shape", variant, 0, None), mask_runs.content()["profiles"]["quick"]
+    given = dict(mask_runs.content()["variants"][variant])
     slug = given.pop("method")
     given = {name: profile["prompts"].get(value, value) for name, value in given.items()}
     recipe = load_segmentation_recipe("quick", slug)

@@ -10,12 +10,13 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from PIL import Image
 
-from visbook.chapters import attention_viewer, real, real_findings, small_world, spt, spt_starts, two_legs
+from visbook.chapters import attention_viewer, real, real_findings, small_world, spt, spt_starts
 from visbook.chapters import chapter as chapters
+from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
 from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.page import Page
-from visbook.studies import fair, grids, plan
+from visbook.studies import comparable, grids, plan
 from visbook.studies.lab import Run
 from visprompt import records
 from visprompt.errors import BadInput
@@ -516,7 +517,7 @@ CELLS = st.tuples(st.sampled_from("xy"), st.sampled_from(["letters", "position"]
 @drawn(st.lists(CELLS, max_size=12))
 def test_means_side_by_side_are_over_the_same_tasks(cells):
     frame = pd.DataFrame(cells, columns=["variant", "task", "seed"])
-    found, every = fair.comparable(frame, ["variant"]), set(frame.task)
+    found, every = comparable.comparable(frame, ["variant"]), set(frame.task)
     groups = {key: set(rows.task) for key, rows in frame.groupby(["variant", "seed"])}
     assert {key: set(rows.task) for key, rows in found.groupby(["variant", "seed"])} == {
         key: tasks for key, tasks in groups.items() if tasks == every

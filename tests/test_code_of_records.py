@@ -5,6 +5,7 @@ import copy
 import cProfile
 import functools
 import inspect
+import itertools
 import json
 import linecache
 import random
@@ -21,11 +22,11 @@ from conftest import small_vit, tiny_task
 from ipykernel.iostream import OutStream
 
 import visprompt as vp
+from visbook.theory import ap_toy
 from visprompt import records
 from visprompt.data.stored import Stored
 from visprompt.data.tasks import embedded_tasks, group_of
 from visprompt.records import code_objects, lists, source, store, watch, watching
-from visprompt.theory import ap_toy
 
 SLUGS = ["vpt-deep", "da-vpt-plus", "lora", "e2vpt", "spt-deep", "full-finetune", "linear-probe", "ap", "ssf", "ivpt"]
 
@@ -290,6 +291,7 @@ def test_a_new_method_outdates_nothing(made, tree):
 
 OTHER = """
 import importlib, json, sys, types
+sys.path.insert(0, sys.argv[1].rpartition("/")[0])
 torch = types.ModuleType("torch"); nn = types.ModuleType("torch.nn")
 class Module: pass
 for name in json.loads(sys.argv[2]): setattr(Module, name, None)
@@ -354,12 +356,12 @@ def test_nothing_that_decides_values_is_cached_out_of_sight():
     rooms = ("data", "methods", "training", "measure", "theory")
     hidden = {
         f"{path.parent.name}/{path.name}"
-        for room in rooms
-        for path in (source.PACKAGES[0] / room).glob("*.py")
+        for room, package in itertools.product(rooms, source.PACKAGES)
+        for path in (package / room).glob("*.py")
         if re.search(r"@(functools\.)?(lru_)?cache\b", path.read_text())
     }
     # Published files and the sources of the pasted images, whose bytes decide; lists of names, schemas, free memory.
-    data, methods = {"data/full_layouts.py", "data/image_cache.py"}, {"methods/__init__.py", "methods/manifest.py"}
+    data, methods = {"data/full_layouts.py", "data/image_cache.py"}, {"methods/__init__.py", "methods/method_fields.py"}
     assert hidden == {*data, *methods, "theory/pasted_images.py"}
 
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 import visprompt as vp
 from visprompt.methods.da_vpt import proxy_anchor
-from visprompt.methods.manifest import settings as settings_schema
+from visprompt.methods.method_fields import settings as settings_schema
 
 
 def cut(x, prefix, tokens):

@@ -2,7 +2,7 @@
 
 from conftest import small_vit, tiny_task
 
-from visprompt.measure.figure_claims import clusters, token_starts
+from visbook.chapters.figure_claims import clusters, token_starts
 from visprompt.methods.da_vpt import Method
 from visprompt.training.recipe import Recipe
 

@@ -9,7 +9,7 @@ from visbook.chapters.chapter import Chapter
 from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.page import Page
 from visbook.studies import evidence, plan
-from visbook.studies.casting import cast_for
+from visbook.studies.roles import cast_for
 from visprompt.data import catalogue
 from visprompt.records import Record
 from visprompt.training.protocol import protocol

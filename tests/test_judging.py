@@ -16,7 +16,7 @@ from visbook.pages import page as page_module
 from visbook.pages.parameters import Parameters
 from visbook.site import claims as site_claims
 from visbook.site import results, tables
-from visbook.studies import fair, grids, statistics
+from visbook.studies import comparable, grids, statistics
 from visprompt import papers
 from visprompt.errors import BadInput
 from visprompt.words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS, answers
@@ -183,12 +183,12 @@ def test_a_cell_near_chance_leaves_the_mean():
     }
     near = {key: f for key, f in values.items()}
     near["a", "letters"] = lambda s: 6.0
-    rows, why = fair.whole(frame(near, 3), ["a", "b"], ["letters", "position", "texture"])
+    rows, why = comparable.whole(frame(near, 3), ["a", "b"], ["letters", "position", "texture"])
     assert why == "" and rows.attrs["near_chance"] == ["letters on b"] and set(rows.task) == {"position", "texture"}
     assert statistics.gain(rows, "a", "b").mean == pytest.approx(2.0)
-    rows, why = fair.whole(frame(values, 3), ["a", "b"], ["letters", "position", "texture"])
+    rows, why = comparable.whole(frame(values, 3), ["a", "b"], ["letters", "position", "texture"])
     assert rows.attrs["near_chance"] == [] and statistics.gain(rows, "a", "b").mean == pytest.approx((9 + 2 + 2) / 3)
-    rows, why = fair.whole(frame(near, 3), ["a", "b"], ["letters"])
+    rows, why = comparable.whole(frame(near, 3), ["a", "b"], ["letters"])
     assert not len(rows) and "near chance" in why and "letters on b" in why
 
 

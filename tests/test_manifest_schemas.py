@@ -11,11 +11,10 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from visbook.auditing import audit
+from visbook.auditing import audit, counts
 from visprompt import manifests, paths
 from visprompt.errors import BadInput
 from visprompt.manifests import validation
-from visprompt.measure import counts
 
 SOURCE = Path(__file__).parents[1] / "data_manifests"
 EVERY = sorted(str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.yaml"))

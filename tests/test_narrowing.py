@@ -16,7 +16,7 @@ from visbook.studies.lab import Lab, LabSettings, Run
 from visprompt import paths
 from visprompt.data.rehearsed import write_tasks
 from visprompt.errors import BadInput
-from visprompt.models import reaching
+from visprompt.models import reachable
 
 REFUSED = "the published weights of a cannot be fetched (no network). Connect to the network, or give a file: weights='x'."
 
@@ -128,19 +128,19 @@ def test_weights_that_cannot_be_reached_are_asked_for_once_a_run(tmp_path, monke
         asked.append(name)
         raise BadInput(REFUSED)
 
-    monkeypatch.setattr(reaching, "load_backbone", load)
+    monkeypatch.setattr(reachable, "load_backbone", load)
     monkeypatch.setattr(paths, "ROOT", tmp_path)
-    monkeypatch.setenv(reaching.RUN, "first")
+    monkeypatch.setenv(reachable.RUN, "first")
     for _ in range(3):  # three notebooks, each with a lab of its own, which asks for many cells
         lab = Lab(LabSettings(weights="pretrained"))
         for _ in range(2):
             with pytest.raises(BadInput, match="cannot be fetched"):
                 lab.backbone("a")
     assert asked == ["a"]
-    monkeypatch.setenv(reaching.RUN, "second")  # the reader connected to the network, and starts again
+    monkeypatch.setenv(reachable.RUN, "second")  # the reader connected to the network, and starts again
     with pytest.raises(BadInput):
         Lab(LabSettings(weights="pretrained")).backbone("a")
-    monkeypatch.delenv(reaching.RUN)
+    monkeypatch.delenv(reachable.RUN)
     with pytest.raises(BadInput):
         Lab(LabSettings(weights="pretrained")).backbone("a")
     assert asked == ["a"] * 3

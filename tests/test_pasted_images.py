@@ -4,9 +4,9 @@ import pytest
 import torch
 from PIL import Image
 
+from visbook.theory import pasted_images
+from visbook.theory.pasted_images import Settings
 from visprompt.errors import BadInput
-from visprompt.theory import pasted_images
-from visprompt.theory.pasted_images import Settings
 
 
 def generator(seed=0):

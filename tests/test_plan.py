@@ -3,7 +3,7 @@
 import pytest
 
 import visprompt as vp
-from visbook.studies import doing, grids, plan
+from visbook.studies import artifact_runs, grids, plan
 from visbook.studies.lab import Lab, LabSettings, Run
 from visbook.studies.sweeps import at_best_rates
 from visprompt import papers
@@ -86,7 +86,7 @@ def test_trials_are_those_of_the_lab(monkeypatch):
     at_best_rates([run], lab, compute=False)
     assert plan.lab_of("quick").trials(run) == asked
     planned = plan.Planned("benchmark", "VPT-Deep", run, "quick", "quick", "final", run)
-    assert doing.ready(planned, lab) == run  # no search is whole
+    assert artifact_runs.ready(planned, lab) == run  # no search is whole
 
 
 def test_a_narrower_cast_leaves_fewer_cells():

@@ -10,23 +10,23 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 import visprompt as vp
+from visbook.pretraining import captions, knowledge, objectives, pretrain, steps
 from visbook.studies.grids import cast
 from visprompt.data import leaves
 from visprompt.data.drawing import SIZE, SOURCE_CLASSES, draw
 from visprompt.errors import BadInput
-from visprompt.models import captions, knowledge, objectives, pretraining, steps
 from visprompt.models.embedded import build_embedded, networks, weights_file
 
 NAMES = sorted(networks())
 
 
 def test_every_embedded_backbone_has_a_recipe():
-    assert sorted(pretraining.RECIPES) == NAMES
-    assert all(recipe.init in {"", *NAMES} for recipe in pretraining.RECIPES.values())
+    assert sorted(pretrain.RECIPES) == NAMES
+    assert all(recipe.init in {"", *NAMES} for recipe in pretrain.RECIPES.values())
     with pytest.raises(BadInput, match="Did you mean 'vit_micro_patch4_24'"):
         build_embedded("vit_micro")
     with pytest.raises(BadInput, match="Allowed: resnet_micro_24, swin_micro_patch3_24, vit"):
-        pretraining.pretrain("swin")
+        pretrain.pretrain("swin")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,7 +47,7 @@ def test_weights_fit_the_builder(name):
 def test_report_is_of_this_recipe(name):
     path = weights_file(name)
     report = json.loads(path.with_suffix(".json").read_text())
-    recipe = asdict(pretraining.RECIPES[name])
+    recipe = asdict(pretrain.RECIPES[name])
     assert report["name"] == name and report["recipe"].items() <= recipe.items()  # older logs lack newer fields
     later = recipe.keys() - report["recipe"].keys()
     assert all(recipe[key] in ("", 0) for key in later if key == "init" or key.endswith("epochs") and key != "few_epochs")
@@ -65,10 +65,10 @@ def test_report_is_of_this_recipe(name):
     assert all(found[0] > 1.05 * found[-1] for found in losses.values())
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if pretraining.RECIPES[name].epochs])
+@pytest.mark.parametrize("name", [name for name in NAMES if pretrain.RECIPES[name].epochs])
 def test_source_accuracy_is_reached_on_new_pictures(name):
     """Fresh pictures, within 4 standard errors of a difference of two shares."""
-    recipe, count = pretraining.RECIPES[name], 600
+    recipe, count = pretrain.RECIPES[name], 600
     model = build_embedded(name)
     model.load_state_dict(load_file(weights_file(name)), strict=False)
     images, labels = draw("source", count, seed=987)
@@ -95,10 +95,10 @@ STAGES = [
 @pytest.mark.parametrize("name", STAGES)
 def test_training_again_repeats(name, tmp_path):
     """Two tiny trainings give the same tensors, learn something, and write both files whole."""
-    recipe = pretraining.RECIPES[name]
+    recipe = pretrain.RECIPES[name]
     epochs = {key: min(1, value) for key, value in asdict(recipe).items() if key.endswith("epochs")}
     tiny = replace(recipe, images=256, held_out=50, batch=64, **epochs)
-    reports = [pretraining.pretrain(name, tiny, folder=tmp_path / str(i)) for i in range(2)]
+    reports = [pretrain.pretrain(name, tiny, folder=tmp_path / str(i)) for i in range(2)]
     file = weights_file(name).name
     first, second = (load_file(tmp_path / str(i) / file) for i in range(2))
     assert all(torch.equal(first[k], second[k]) for k in first)
@@ -253,7 +253,7 @@ def test_normalised_painting_does_not_see_contrast_or_brightness():
 def test_a_floor_below_the_variance_keeps_flat_patches_from_asking_for_their_grain():
     """What is wanted, against the formula by hand: grain of variance 0.004 stays below a third of what an edge asks for."""
     torch.manual_seed(0)
-    painter = objectives.Painter(build_embedded("vit_micro_patch4_24"), 0.67, True, pretraining.LEAVES.mae_floor)
+    painter = objectives.Painter(build_embedded("vit_micro_patch4_24"), 0.67, True, pretrain.LEAVES.mae_floor)
     images = 0.06 * torch.randn(1, 3, SIZE, SIZE)
     wanted = painter.wanted(images)
     patch = images[0, :, :4, 4:8].reshape(-1)
@@ -287,7 +287,7 @@ def test_leaves_hide_what_lies_behind_them(monkeypatch):
 
 def test_what_few_labels_make_of_a_network_leaves_it_as_it_was():
     """The better rate is the one that is better behind the labels, not on what is held out."""
-    recipe = replace(pretraining.MASKED, few_labels=64, few_epochs=2, batch=32)
+    recipe = replace(pretrain.MASKED, few_labels=64, few_epochs=2, batch=32)
     images, labels = draw("source", 200, 1)
     data = torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels % 2)
     model = build_embedded("vit_nano_patch4_24", 2).requires_grad_(False)

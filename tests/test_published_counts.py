@@ -6,8 +6,8 @@ from functools import cache
 import pandas as pd
 import pytest
 
+from visbook.auditing.counts import count, number, printed_counts
 from visprompt import manifests, papers, paths
-from visprompt.measure.counts import count, number, printed_counts
 
 LARGE, BASE, RESNET = "vit_large_patch16_224", "vit_base_patch16_224", "resnet101"
 AP_TABLES = ["4", "a3", "a4", "a5", "a6", "a7"]  # ViT-Large/16, one column of parameters

@@ -8,7 +8,7 @@ from conftest import small_vit
 
 import visprompt as vp
 from visbook.site import recipe_pages
-from visbook.studies import casting, grids, sweeps
+from visbook.studies import grids, roles, sweeps
 from visbook.studies.lab import Lab, LabSettings, Run, Usual
 from visbook.studies.rates import below
 from visprompt import BadInput, manifests, papers, paths
@@ -85,7 +85,7 @@ def test_the_tokens_of_a_task_are_those_that_ivpt_prints():
 
 
 def test_a_profiles_number_of_tokens_gives_way_to_the_tasks_own_and_an_explicit_one_does_not():
-    lab, cast = Lab(LabSettings(recipe="ivpt")), casting.cast_for("ivpt", "paper")
+    lab, cast = Lab(LabSettings(recipe="ivpt")), roles.cast_for("ivpt", "paper")
     usual = Run(MICRO, "svhn", "ivpt", settings={"prompt_tokens": cast.prompts["deep"]})
     assert lab.chosen(usual) == {"prompt_tokens": 50, "salient_tokens": 20}
     assert lab.chosen(replace(usual, settings={"prompt_tokens": 20})) == {"prompt_tokens": 20}
@@ -95,10 +95,10 @@ def test_a_profiles_number_of_tokens_gives_way_to_the_tasks_own_and_an_explicit_
 
 def test_checkpoints_are_the_papers_in_the_paper_profile_alone():
     name = "vit_base_patch16_224"
-    assert casting.cast_for("spt", "paper").backbones["supervised"] == f"{name}.augreg_in21k"
-    assert casting.cast_for("ivpt", "paper").backbones["supervised"] == f"{name}.orig_in21k"
-    assert casting.cast_for("spt", "paper", backbone="resnet50").backbones == {"supervised": "resnet50"}
-    assert casting.cast_for("spt", "quick").backbones["supervised"] == MICRO
+    assert roles.cast_for("spt", "paper").backbones["supervised"] == f"{name}.augreg_in21k"
+    assert roles.cast_for("ivpt", "paper").backbones["supervised"] == f"{name}.orig_in21k"
+    assert roles.cast_for("spt", "paper", backbone="resnet50").backbones == {"supervised": "resnet50"}
+    assert roles.cast_for("spt", "quick").backbones["supervised"] == MICRO
 
 
 def test_every_backbone_of_a_study_is_described_and_mae_pools_patches():
@@ -229,10 +229,10 @@ def test_an_image_size_that_a_backbone_cannot_take(name, size, said):
 
 
 def test_real_photographs_have_a_cast_and_a_recipe_of_their_own():
-    actors = casting.cast_for("real", "real")
+    actors = roles.cast_for("real", "real")
     runs = [run for _, run, _ in grids.cells("real", actors)]
     assert len(runs) == 18 * 5 and len({run.method for run in runs}) == 18
-    assert protocol("real").pixels == 112 and not grids.cells("real", casting.cast_for("quick", "quick"))
+    assert protocol("real").pixels == 112 and not grids.cells("real", roles.cast_for("quick", "quick"))
 
 
 @pytest.mark.refused

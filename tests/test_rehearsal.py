@@ -10,19 +10,19 @@ import pandas as pd
 import pytest
 
 import visprompt as vp
-from visbook.chapters import segmentation
+from visbook.chapters import masks
 from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.parameters import Parameters
 from visbook.site import rehearsal
-from visbook.studies import grids
-from visbook.studies.casting import cast_for
+from visbook.studies import grids, stand_ins
 from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.roles import cast_for
 from visbook.studies.sweeps import at_best_rates
 from visprompt import paths, records
 from visprompt.data import catalogue, raw_layouts
 from visprompt.data.rehearsed import RAW, write_tasks
 from visprompt.errors import BadInput
-from visprompt.models import embedded, narrow
+from visprompt.models import embedded
 from visprompt.records.keeping import why_not
 from visprompt.words import REHEARSED
 
@@ -32,12 +32,12 @@ ONE_OF_EACH = ["vit_base_patch16_224.orig_in21k", f"{BASE}.mae", f"{BASE}.mocov3
 
 @pytest.mark.parametrize("name", [*ONE_OF_EACH, "swin_base_patch4_window7_224.ms_in22k", "vit_huge_patch14_224.orig_in21k"])
 def test_a_stand_in_has_the_depth_pooling_and_pixels_of_the_real_one(name, tmp_path):
-    small = narrow.narrow_backbone(name, narrow.write_checkpoint(name, tmp_path))
+    small = stand_ins.narrow_backbone(name, stand_ins.write_checkpoint(name, tmp_path))
     real = vp.load_backbone(name, device="meta")
     for what in ("name", "family", "depth", "prefix", "pools_class_token", "mean", "std"):
         assert getattr(small, what) == getattr(real, what)
     assert small.width < real.width and small.image_size < real.image_size
-    assert small.fingerprint != narrow.narrow_backbone(name).fingerprint == "random, seed 0"
+    assert small.fingerprint != stand_ins.narrow_backbone(name).fingerprint == "random, seed 0"
 
 
 def test_what_studies_ask_of_a_method_fits_its_stand_in():
@@ -49,7 +49,7 @@ def test_what_studies_ask_of_a_method_fits_its_stand_in():
         for _, run, _ in grids.cells(study, actors, 12)
         if grids.family_of(run.backbone) == "vit"
     }
-    built = {name: narrow.narrow_backbone(name) for name in {run.backbone for run in wanted.values()}}
+    built = {name: stand_ins.narrow_backbone(name) for name in {run.backbone for run in wanted.values()}}
     assert len(wanted) > 200
     for run in wanted.values():
         vp.build_method(run.method, built[run.backbone], 100, **run.settings)
@@ -58,13 +58,13 @@ def test_what_studies_ask_of_a_method_fits_its_stand_in():
 def test_checkpoints_have_the_forms_of_those_who_publish_them(tmp_path):
     import torch
 
-    assert {"mask_token"} < set(torch.load(narrow.write_checkpoint(f"{BASE}.mae", tmp_path))["model"])
-    keys = torch.load(narrow.write_checkpoint(f"{BASE}.mocov3", tmp_path))["state_dict"]
+    assert {"mask_token"} < set(torch.load(stand_ins.write_checkpoint(f"{BASE}.mae", tmp_path))["model"])
+    keys = torch.load(stand_ins.write_checkpoint(f"{BASE}.mocov3", tmp_path))["state_dict"]
     assert {key.split(".")[1] for key in keys} == {"base_encoder", "momentum_encoder"}
     with pytest.raises(BadInput, match="no file of weights is given for the stand-in"):
-        narrow.narrow_backbone(BASE, "pretrained")
+        stand_ins.narrow_backbone(BASE, "pretrained")
     with pytest.raises(BadInput, match="family of a backbone"):
-        narrow.narrow_backbone("beit_base_patch16_224")
+        stand_ins.narrow_backbone("beit_base_patch16_224")
     assert set(embedded.published()) | set(embedded.from_files()) >= set(ONE_OF_EACH)
 
 
@@ -92,7 +92,7 @@ def stage(monkeypatch, stores):
 
 def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_path):
     write_tasks(["svhn"], tmp_path / "data")
-    file = narrow.write_checkpoint(ONE_OF_EACH[0], tmp_path)
+    file = stand_ins.write_checkpoint(ONE_OF_EACH[0], tmp_path)
     bench = LabSettings("spt", f"{ONE_OF_EACH[0]}={file}", str(tmp_path / "data"), "cpu", {"epochs": 1}, "rehearsal")
     lab, run = Lab(bench), Run(ONE_OF_EACH[0], "svhn", "spt-deep", settings={"prompt_tokens": 4})
     record = lab.do(run)
@@ -108,7 +108,7 @@ def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_
 
 def test_a_rehearsed_page_asks_for_the_papers_segmentation_which_is_not_there():
     p = SimpleNamespace(profile="rehearsal", plan="paper", data_dir=None, device="cpu", kept_seeds=[])
-    found = segmentation.found(SimpleNamespace(p=p))
+    found = masks.found(SimpleNamespace(p=p))
     assert not len(found.frame) and found.study.profile == "paper"
 
 
@@ -130,7 +130,7 @@ def props(tmp_path_factory):
 
     def weights_of(name: str) -> str:
         there = [path for path in folder.glob("*.*") if path.stem == name]
-        return f"{name}={there[0] if there else narrow.write_checkpoint(name, folder)}"
+        return f"{name}={there[0] if there else stand_ins.write_checkpoint(name, folder)}"
 
     return data_of, weights_of
 

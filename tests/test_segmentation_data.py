@@ -6,7 +6,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from visprompt.data import catalogue
-from visprompt.data.segmentation import HELD_OUT, IGNORED, load_segmentation
+from visprompt.data.mask_tasks import HELD_OUT, IGNORED, load_segmentation
 from visprompt.errors import BadInput
 
 

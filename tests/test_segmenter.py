@@ -4,16 +4,16 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from visbook.studies.segmentation import Study, content
+from visbook.studies.mask_runs import Study, content
 from visprompt.chance import stream
+from visprompt.data.mask_tasks import SegmentationTask, load_segmentation, stack
 from visprompt.data.scenes import CLASSES, IGNORED, scenes
-from visprompt.data.segmentation import SegmentationTask, load_segmentation, stack
 from visprompt.errors import BadInput
 from visprompt.methods import METHODS, dense
 from visprompt.methods.da_vpt import proxy_anchor
 from visprompt.models.backbones import load_backbone
 from visprompt.models.intermediates import resized
-from visprompt.training import segmentation
+from visprompt.training import mask_loop
 from visprompt.training.decoders import Decoder, UpHead, build_decoder
 from visprompt.training.segmentation_recipe import SegmentationRecipe, load_segmentation_recipe, recipes
 from visprompt.training.segmenter import build_segmenter, count_trained
@@ -69,9 +69,9 @@ def test_every_method_takes_a_step_in_a_segmenter(backbone, task, slug):
     recipe = SegmentationRecipe(2, 8, 24, learning_rate=0.01, optimizer="adam", decoder=decoder, seen_first=8)
     model = build_segmenter(slug, backbone, 5, decoder)
     model.reset(0)
-    segmentation.prepare(model, task, recipe, stream(0, "preparation"))
+    mask_loop.prepare(model, task, recipe, stream(0, "preparation"))
     before = [parameter.detach().clone() for parameter in model.method_parameters()]
-    losses = segmentation.train_segmenter(model, task.train, recipe, stream(0, "order"))
+    losses = mask_loop.train_segmenter(model, task.train, recipe, stream(0, "order"))
     assert all(loss > 0 for loss in losses)
     moved = [not torch.equal(old, new) for old, new in zip(before, model.method_parameters(), strict=True)]
     assert any(moved) == bool(before)
@@ -162,15 +162,15 @@ def test_a_run_is_recorded_and_found_again(backbone, task, tmp_path, monkeypatch
     decoder = Decoder("linear")
     recipe = SegmentationRecipe(3, 8, 24, optimizer="adam", head_rate=0.03, decoder=decoder, evaluation=small)
     model = build_segmenter("linear-probe", backbone, 5, decoder)
-    done = segmentation.segment(model, task, recipe, 0)
+    done = mask_loop.segment(model, task, recipe, 0)
     values = done.values
-    assert done.kind == "segment" and segmentation.segment(model, task, recipe, 0, run=False).id == done.id
+    assert done.kind == "segment" and mask_loop.segment(model, task, recipe, 0, run=False).id == done.id
     counts = torch.tensor(values["counts"])
     assert counts.sum() == sum(int((mask != IGNORED).sum()) for _, mask in task.test)
     assert [len(text) for text in values["predicted"]] == [24 * 24] * 4
     assert values["parameters"] == {"method": 0, "decoder": 65 * 5, "total": 65 * 5} and len(values["loss"]) == 3
     with pytest.raises(BadInput, match="scenes_shape has 5 classes; build the segmenter with classes=5"):
-        segmentation.segment(build_segmenter("linear-probe", backbone, 4, decoder), task, recipe)
+        mask_loop.segment(build_segmenter("linear-probe", backbone, 4, decoder), task, recipe)
 
 
 def test_a_crop_is_of_one_size_and_keeps_picture_and_mask_together(backbone, monkeypatch):
@@ -179,9 +179,9 @@ def test_a_crop_is_of_one_size_and_keeps_picture_and_mask_together(backbone, mon
     picture = (labels * 60).expand(3, -1, -1).clone()
     recipe = SegmentationRecipe(1, 2, 24, augmentation="scale, crop, flip and colours")
     generator = torch.Generator().manual_seed(0)
-    monkeypatch.setattr(segmentation, "coloured", lambda picture, generator: picture)
+    monkeypatch.setattr(mask_loop, "coloured", lambda picture, generator: picture)
     for _ in range(10):
-        x, y = segmentation.cut((picture, labels), recipe, backbone, generator)
+        x, y = mask_loop.cut((picture, labels), recipe, backbone, generator)
         assert x.shape == (3, 24, 24) and y.shape == (24, 24)
         kept = y != IGNORED
         assert ((x[0].float() - 60 * y.float()).abs()[kept] <= 30).all()
@@ -190,7 +190,7 @@ def test_a_crop_is_of_one_size_and_keeps_picture_and_mask_together(backbone, mon
 def test_the_poly_schedule_falls_to_its_last_rate(backbone):
     recipe = SegmentationRecipe(10, 2, 24, learning_rate=0.001, head_rate=0.01, last_rate=0.0001, decoder=Decoder("linear"))
     model = build_segmenter("vpt-deep", backbone, 5, Decoder("linear"))
-    optimizer, scheduler = segmentation.optimizer_of(model, recipe)
+    optimizer, scheduler = mask_loop.optimizer_of(model, recipe)
     seen = []
     for _ in range(11):
         seen.append([group["lr"] for group in optimizer.param_groups])

@@ -14,7 +14,7 @@ from visbook.chapters import method_explorer
 from visbook.chapters.parameters import ChapterParameters
 from visbook.site.results import read_notebook
 from visbook.studies import grids
-from visbook.studies.casting import cast_for
+from visbook.studies.roles import cast_for
 from visprompt import papers
 from visprompt.__main__ import parse
 from visprompt.methods import METHODS

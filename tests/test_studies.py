@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import visprompt as vp
-from visbook.studies import fair, grids, plan, statistics, sweeps
+from visbook.studies import comparable, grids, plan, statistics, sweeps
 from visbook.studies.lab import Lab, LabSettings, Run
 from visbook.studies.sweeps import sweep
 from visprompt import records
@@ -259,20 +259,22 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     values = {(variant, task): [50, 60] for variant in "ab" for task in ("position", "letters", "holidays")}
     values["a", "letters"] = [50]  # the second seed lacks a task
     frame = frame_of(values)
-    rows, why = fair.whole(frame, ["a", "b"], ["position", "letters"])
+    rows, why = comparable.whole(frame, ["a", "b"], ["position", "letters"])
     assert why == "" and set(rows.task) == {"position", "letters"} and set(rows.seed) == {0} and len(rows) == 4
-    rows, why = fair.whole(frame, ["a", "b"], ["position", "texture"])
+    rows, why = comparable.whole(frame, ["a", "b"], ["position", "texture"])
     assert not len(rows) and "about position and texture; not all that it compares was run here on texture" in why
-    rows, why = fair.whole(frame[frame.task == "holidays"], ["a", "b"], ["position"])
+    rows, why = comparable.whole(frame[frame.task == "holidays"], ["a", "b"], ["position"])
     assert not len(rows) and "not all that it compares was run here on position" in why
     two = pd.concat([frame, frame[frame.task == "position"].assign(backbone="c")])
-    assert fair.whole(two, ["a", "b"], ["position"], ["b", "c"])[1] == ""
+    assert comparable.whole(two, ["a", "b"], ["position"], ["b", "c"])[1] == ""
     assert (
         "on b and c; not all that it compares was run here on letters on c"
-        in fair.whole(two, ["a", "b"], ["position", "letters"], ["b", "c"])[1]
+        in comparable.whole(two, ["a", "b"], ["position", "letters"], ["b", "c"])[1]
     )
     late = frame_of({("a", "position"): [50], ("b", "position"): [50, 60]})
-    assert "no seed has all of it" in fair.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
+    assert (
+        "no seed has all of it" in comparable.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
+    )
 
 
 @pytest.mark.refused

@@ -201,7 +201,7 @@ def test_splits_are_disjoint(tasks):
 
 
 def test_source_and_targets_have_their_own_seeds():
-    from visprompt.models.pretraining import RECIPES
+    from visbook.pretraining.pretrain import RECIPES
 
     assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 1 + len(
         embedded_tasks()

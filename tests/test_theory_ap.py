@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies
 
+from visbook.theory import ap_end_point, ap_limits, ap_toy, normalisation
+from visbook.theory.ap_toy import Settings
 from visprompt.errors import BadInput
-from visprompt.theory import ap_end_point, ap_limits, ap_toy, normalisation
-from visprompt.theory.ap_toy import Settings
 
 EXACT = dict(dtype="float64", check_growth=1.2, test_size=16)
 

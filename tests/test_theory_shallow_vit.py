@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings, strategies
 
 from visbook.chapters import shallow_runs
+from visbook.theory import shallow_measures, shallow_training, shallow_vit
+from visbook.theory.shallow_vit import NAMES, Settings
 from visprompt.errors import BadInput
-from visprompt.theory import shallow_measures, shallow_training, shallow_vit
-from visprompt.theory.shallow_vit import NAMES, Settings
 
 SMALL = dict(tokens=10, neurons=12, relevant=0.4, confusion=0.2, xi=0.5, dtype="float64")
 READINGS = [

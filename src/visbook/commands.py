@@ -1,8 +1,8 @@
 """The book's commands of `visprompt`, from its rooms."""
 
-from .site.commands import COMMANDS as OF_PAGES
-from .studies.commands import COMMANDS as OF_RUNS
-from .studies.commands import of_artifacts
+from .site.page_commands import COMMANDS as OF_PAGES
+from .studies.study_commands import COMMANDS as OF_RUNS
+from .studies.study_commands import of_artifacts
 
 __all__ = ["COMMANDS", "of_artifacts"]
 COMMANDS = OF_PAGES | OF_RUNS

@@ -1,7 +1,7 @@
 """Visual Prompting, Reproduced: visual prompt tuning on one block loop, and the records of what it gave.
 
 The rooms, each of which imports only those before it: `errors`, `progress`, `checks`, `chance`, `paths`, `words`;
-`manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`, `measure`, `theory`. The book that is built on
+`manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`, `measure`. The book that is built on
 them is a package of its own, `visbook`; where it is installed, `audit`, `claims` and `runs` are here too.
 """
 

@@ -11,10 +11,10 @@ import io
 import os
 import sys
 
-from .data.commands import add_commands as add_data
+from .data.data_commands import add_commands as add_data
 from .errors import INSTALL_BOOK, BadInput
 from .paths import BOOK
-from .training.commands import add_commands as add_training
+from .training.fit_commands import add_commands as add_training
 
 OF_THE_BOOK = """
 artifacts audit batches bench carry claims keep merge plan published rates renew runs segment study verify

@@ -13,11 +13,11 @@ import pandas as pd
 
 from visprompt import papers, paths
 from visprompt.errors import BadInput, CannotWrite, choose
-from visprompt.measure.counts import printed_counts
 from visprompt.records import Record, fingerprint_file, recorded, remember, short_hash
 
 from .cells import cells_of, numbers, table
 from .claims import opposed
+from .counts import printed_counts
 from .findings import ARITHMETIC, KINDS, WORDING, Finding, slug
 from .quoted import quotations
 from .rules import arithmetic, mean_findings, rules

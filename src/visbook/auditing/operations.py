@@ -1,10 +1,10 @@
 """What a rule of the audit computes from printed cells."""
 
 from visprompt.errors import BadInput
-from visprompt.measure.counts import meta
 
 from . import cells
 from .cells import Amount, look_up
+from .counts import meta
 
 
 def evaluate(rule: dict | str | float) -> Amount | list[Amount] | None:

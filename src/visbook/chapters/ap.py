@@ -24,7 +24,7 @@ from .. import auditing
 from ..pages import plots
 from ..pages.page import Page
 from ..studies.ap_rates import ap_rates, block_rates
-from ..studies.fair import comparable
+from ..studies.comparable import comparable
 from ..studies.grids import cast
 from ..studies.lab import Run, rate_name
 from ..studies.rates import below

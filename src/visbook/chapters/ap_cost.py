@@ -9,18 +9,18 @@ from matplotlib.figure import Figure
 
 from visprompt import papers
 from visprompt.measure.cost import count_flops, measured_cost, training_memory
-from visprompt.measure.counts import printed_counts
-from visprompt.measure.turns import speeds_in_turns
 from visprompt.methods import build_method
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import load_backbone
 from visprompt.progress import progress
 from visprompt.records import Record, recorded
 
+from ..auditing.counts import printed_counts
 from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..studies.statistics import interval
+from ..timing.side_by_side import speeds_in_turns
 
 LARGE = {"resnet": "resnet101", "vit": "vit_large_patch16_224"}
 PRINTED = {"resnet": "ResNet-101", "vit": "ViT-Large/16"}

@@ -22,7 +22,7 @@ from visprompt.records import Record, recorded
 
 from ..pages import plots
 from ..studies.ap_rates import variant
-from ..studies.fair import listed
+from ..studies.comparable import listed
 from ..studies.lab import Run
 from ..studies.statistics import interval, spread
 from .ap_runs import COMPACT, LAYER_TASKS, NINETEEN, ApParameters, ApRuns, records_of

@@ -18,7 +18,7 @@ from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import FitParameters, read_parameters
 from ..studies import evidence
-from ..studies.fair import whole
+from ..studies.comparable import whole
 from ..studies.grids import cast
 from ..studies.lab import Lab, LabSettings, Run
 from ..studies.statistics import difference

@@ -9,9 +9,8 @@ from IPython.display import Markdown
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from visprompt.theory import ap_limits
-
 from ..pages.plots import log_axes, with_interval
+from ..theory import ap_limits
 from .ap_theory_runs import COLOURS, COUNTS, JUDGED, LAWS, MAIN, OCTAVES, SETTLED, STANDARD, ToyRuns, local, median
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from visprompt.records import Record
-from visprompt.theory.ap_limits import layer_2_ceiling
 
 from ..pages.page import Page
+from ..theory.ap_limits import layer_2_ceiling
 from .ap_theory_ends import BETA, SMALLEST
 from .ap_theory_runs import COUNTS, MAIN, STANDARD, ToyRuns, median
 

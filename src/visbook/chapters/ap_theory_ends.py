@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from visprompt.records import Record, recorded
-from visprompt.theory import ap_end_point, ap_limits
 
 from ..pages.plots import log_axes
+from ..theory import ap_end_point, ap_limits
 from .ap_theory_runs import COLOURS, LAWS, STANDARD, ToyRuns, fitted, local, median, medians, toy_record, toys
 
 BETA = 1.5  # exp(beta^2) = 9.5: above 4, so that layer 2 has an end point, and below P - 1 from P = 12 on (Lemma 1)

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from visprompt.records import Record
-from visprompt.theory import ap_limits
 
+from ..theory import ap_limits
 from .ap_theory_runs import (
     COLOURS,
     COUNTS,

@@ -6,9 +6,8 @@ from IPython.display import Markdown
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from visprompt.theory import ap_limits
-
 from ..pages.plots import log_axes, with_interval
+from ..theory import ap_limits
 from .ap_theory_runs import (
     COLOURS,
     GAMMA_COUNTS,

@@ -6,9 +6,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from visprompt.records import Record
-from visprompt.theory import ap_limits
 
 from ..pages.plots import log_axes
+from ..theory import ap_limits
 from .ap_theory import draw_trace
 from .ap_theory_runs import COLOURS, GAMMA_COUNTS, GAMMAS, LAWS, MAIN, OCTAVES, SETTLED, STEP_COUNT, ToyRuns, local, medians
 

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from visprompt.theory import normalisation
+from ..theory import normalisation
 
 
 def proposition_cells():

@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from visprompt.theory import ap_limits
-
 from ..pages.plots import log_axes, with_interval
+from ..theory import ap_limits
 from .ap_theory_runs import (
     CAPS,
     COLOURS,

@@ -8,13 +8,13 @@ import numpy as np
 from visprompt.errors import BadInput
 from visprompt.progress import progress
 from visprompt.records import Record, recorded
-from visprompt.theory import ap_limits, ap_toy
 
 from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..pages.plots import with_interval
 from ..studies import plan
+from ..theory import ap_limits, ap_toy
 
 COLOURS = {1: "#0072b2", 2: "#d55e00"}
 JUDGED = "as judged"

@@ -18,9 +18,9 @@ from visprompt.progress import progress
 from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
-from ..studies import evidence, fair, grids, statistics
-from ..studies.casting import cast_for
+from ..studies import comparable, evidence, grids, statistics
 from ..studies.lab import Lab, LabSettings, Run
+from ..studies.roles import cast_for
 from . import recipe_table
 from .parameters import ChapterParameters
 
@@ -120,7 +120,7 @@ class Chapter:
 
     def show_left_out(self) -> None:
         """Say what was looked up in vain because the data at hand cannot carry it, and why."""
-        told = [f"{fair.listed(dict.fromkeys(what))}: {why}" for why, what in self.left_out.items()]
+        told = [f"{comparable.listed(dict.fromkeys(what))}: {why}" for why, what in self.left_out.items()]
         if told:
             rows = "".join(f"<li>{html.escape(line)}</li>" for line in told)
             display(HTML(f'<div class="vp-notrun">Left out, because it is not possible here:<ul>{rows}</ul></div>'))
@@ -153,7 +153,7 @@ class Chapter:
         told = f"{kind}{', '.join(dict.fromkeys(frame.backbone))}{data}; {counted} seed{'s' * (counted != '1')} a cell."
         if "test" not in frame:  # records of what prompts look like carry no accuracy
             return told
-        guessed = [f"{task} on {backbone}" for task, backbone in fair.near_chance(frame)]
+        guessed = [f"{task} on {backbone}" for task, backbone in comparable.near_chance(frame)]
         return f"{told} Near chance, so left out of what is judged: {', '.join(guessed)}." if guessed else told
 
     def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
@@ -238,12 +238,12 @@ class Chapter:
             return frame.iloc[:0]  # not run here; the artifact says so
         missing = [part for part in parts if part not in self.cast.backbones]
         if missing:
-            named = [fair.listed(names) for names in (parts, missing)]
+            named = [comparable.listed(names) for names in (parts, missing)]
             self.page.not_judged(claim, f"it is about {named[0]}, and no backbone plays {named[1]} here")
             return frame.iloc[:0]
-        rows, why = fair.whole(frame, variants, tasks, [self.cast.backbones[part] for part in parts])
+        rows, why = comparable.whole(frame, variants, tasks, [self.cast.backbones[part] for part in parts])
         if not why and variants[-1] == FULL and self.full_wins(rows):
-            backbones = fair.listed(dict.fromkeys(rows.backbone))
+            backbones = comparable.listed(dict.fromkeys(rows.backbone))
             why = f"on {backbones} full fine-tuning is above every method on every task of it, so nothing can be above it"
         if why:
             self.page.not_judged(claim, why)
@@ -255,7 +255,7 @@ class Chapter:
         """Whether full fine-tuning is above all that the page has on the backbones, tasks and sizes of some rows."""
         cells, keys = {*zip(rows.backbone, rows.task, rows.train_size)}, ["backbone", "task", "train_size"]
         every = pd.concat([frame[[*keys, "variant", "test"]] for frame in self.frames.values() if len(frame)])
-        return fair.wins_everywhere(every[[cell in cells for cell in zip(*(every[key] for key in keys))]], FULL)
+        return comparable.wins_everywhere(every[[cell in cells for cell in zip(*(every[key] for key in keys))]], FULL)
 
     def of_study(self, name: str) -> list[str]:
         """The tasks of a study in this profile, which are what a claim that it tests speaks of."""

@@ -9,7 +9,6 @@ from IPython.display import HTML, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from visprompt.measure.pairs import Side
 from visprompt.progress import progress
 from visprompt.records import Record
 
@@ -17,6 +16,7 @@ from ..pages import plots
 from ..pages.page import Page, boxed
 from ..pages.parameters import Parameters
 from ..studies import bench, bench_table
+from ..timing.pairs import Side
 
 NAMES = {**plots.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
 BLUE, ORANGE, GREY = plots.PALETTE["norm-tune"], plots.PALETTE["ap"], plots.PALETTE["linear-probe"]

@@ -6,7 +6,6 @@ import pandas as pd
 
 from visprompt import manifests, papers, paths
 from visprompt.measure.cost import training_memory
-from visprompt.measure.turns import speeds_in_turns
 from visprompt.methods import build_method
 from visprompt.models.backbones import load_backbone
 from visprompt.progress import progress
@@ -14,6 +13,7 @@ from visprompt.records import Record
 
 from ..studies import bench, bench_table
 from ..studies.statistics import interval
+from ..timing.side_by_side import speeds_in_turns
 from .cost import CostPage, where
 
 # claim of iVPT's Table 8 -> what it prints, the column, what was timed, and the page's word for that

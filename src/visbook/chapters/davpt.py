@@ -6,11 +6,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from visprompt import manifests, papers, paths
-from visprompt.measure.counts import group_counts
 from visprompt.methods import build_method
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import load_backbone
 
+from ..auditing.counts import group_counts
 from ..studies import bench, statistics
 from .chapter import PARTS, Chapter
 

@@ -7,7 +7,7 @@ import pandas as pd
 from visprompt import records
 
 from ..pages import plots
-from ..studies import bench, bench_table, fair
+from ..studies import bench, bench_table, comparable
 from ..studies.statistics import Cell
 from .chapter import PARTS, Chapter
 from .davpt import BLUE, GREEN, ORANGE, POINTS, dots, over, printed_counts, prose
@@ -31,7 +31,7 @@ WEIGHTS = {  # panels of Figure 5 but those of the prompts' numbers: x -> varian
 
 def of(frame: pd.DataFrame, variant: str) -> pd.Series:
     """Test accuracies of a variant, meaned over all tasks of the frame, one a seed."""
-    frame = fair.comparable(frame, ["variant"])
+    frame = comparable.comparable(frame, ["variant"])
     return frame[frame.variant == variant].groupby("seed").test.mean().astype(float)
 
 

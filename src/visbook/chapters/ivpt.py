@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from visprompt import papers
-from visprompt.measure import counts
 from visprompt.models.backbones import load_backbone
 
 from .. import auditing
+from ..auditing import counts
 from ..pages import plots
 from ..studies import statistics
 from .chapter import Chapter

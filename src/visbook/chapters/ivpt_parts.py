@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..pages import plots
-from ..studies import fair, grids, insights
+from ..studies import comparable, grids, insights
 from .chapter import Chapter
 from .ivpt import COLOURS, PAIR
 
@@ -96,7 +96,7 @@ def token_numbers(frame: pd.DataFrame) -> pd.DataFrame:
 def tokens_figure(frame: pd.DataFrame):
     """Accuracy over N without AR, and over k with ten prompts."""
     fig, axes = plt.subplots(1, 2, figsize=(7, 3.2), sharey=True)
-    frame = fair.comparable(frame, ["N", "k"])
+    frame = comparable.comparable(frame, ["N", "k"])
     for ax, name, other, fixed in zip(axes, "Nk", "kN", (0, 10), strict=True):
         line = frame[frame[other] == fixed].groupby([name, "seed"]).test.mean().reset_index()
         plots.seeds_band(ax, line, name, "test", color=COLOURS["iVPT"])

@@ -6,13 +6,13 @@ import torch
 from matplotlib.figure import Figure
 
 from visprompt.data.tasks import load_task
-from visprompt.measure import figure_claims
 from visprompt.methods import build_method
 from visprompt.models.backbones import load_backbone
 from visprompt.records import Record, recorded
-from visprompt.theory.attention_shift import attention_change, draw, exponent, reweighting, rises
 from visprompt.training.recipe import load_recipe
 
+from ..theory.attention_shift import attention_change, draw, exponent, reweighting, rises
+from . import figure_claims
 from .methods import CLASSES, cost, over_bare
 
 SMALL, TINY = "vit_small_patch16_224", "vit_micro_patch4_24"

@@ -11,7 +11,7 @@ from visprompt.methods import METHODS
 from visprompt.words import REAL as PROFILE
 
 from ..pages.plots import NAMES
-from ..studies import fair, grids
+from ..studies import comparable, grids
 from ..studies.lab import rate_name
 from ..studies.statistics import spread
 from .chapter import Chapter
@@ -39,7 +39,7 @@ def real_images(chapter: Chapter) -> None:
         norms = [record.settings["normalisation"] for record in used]
         pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
         known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
-        whose = f"of {fair.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
+        whose = f"of {comparable.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
         chapter.page.present(
             table.drop(columns=[*plain, *same]),
             evidence="trend",

@@ -12,10 +12,11 @@ from visprompt.words import REAL as PROFILE
 
 from ..pages import plots
 from ..studies import grids
-from ..studies.fair import listed
+from ..studies.comparable import listed
 from ..studies.lab import rate_name
 from ..studies.statistics import Gain, spread
-from . import real, two_legs
+from . import real
+from . import small_and_real as two_legs
 from .ap_others import LINES, block_grid
 from .chapter import Chapter
 

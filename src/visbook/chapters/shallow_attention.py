@@ -6,9 +6,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from visprompt.records import Record, recorded
-from visprompt.theory import shallow_measures, shallow_training, shallow_vit
 
 from ..pages.plots import log_axes
+from ..theory import shallow_measures, shallow_training, shallow_vit
 from .shallow_model import PRINTED
 from .shallow_runs import BLUE, COUNTS, GREEN, ORANGE, RED, Job, Runs, TrialParameters, scan, size
 

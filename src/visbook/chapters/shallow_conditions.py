@@ -8,7 +8,8 @@ import torch
 from scipy import stats
 
 from visprompt.records import Record
-from visprompt.theory.shallow_vit import Settings, initial
+
+from ..theory.shallow_vit import Settings, initial
 
 RARE = 1e-6  # tau is a bound: so few tokens lie beyond it
 EPS_S = 0.5  # Eq. 8's constant is below this

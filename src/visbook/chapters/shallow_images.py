@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from visprompt.models.backbones import load_backbone
 from visprompt.progress import progress
 from visprompt.records import Record, recorded
-from visprompt.theory import pasted_images
 
 from ..studies.statistics import interval
+from ..theory import pasted_images
 from .shallow_runs import BLUE, GREEN, RED, SKY, ImageParameters, Runs
 
 GRIDS = {  # seeds, shares of the background removed, N, steps

@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from visprompt.records import Record, recorded
-from visprompt.theory import shallow_measures, shallow_vit
 
+from ..theory import shallow_measures, shallow_vit
 from .shallow_conditions import least_eps, tau
 from .shallow_runs import BLUE, COUNTS, GREEN, GREY, ORANGE, RED, SKY, Job, Runs, scan, size
 

@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from visprompt.records import Record, recorded
-from visprompt.theory import shallow_measures, shallow_vit
 
+from ..theory import shallow_measures, shallow_vit
 from .shallow_conditions import boundary
 from .shallow_runs import BLUE, ORANGE, RED, Job, Runs, fitted, inverse, medians, scan
 

@@ -8,13 +8,13 @@ import numpy as np
 from visprompt.errors import BadInput
 from visprompt.progress import progress
 from visprompt.records import Record, recorded
-from visprompt.theory import shallow_measures, shallow_training, shallow_vit
 
 from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..studies import plan
 from ..studies.statistics import interval
+from ..theory import shallow_measures, shallow_training, shallow_vit
 
 PROFILE = {
     "quick": dict(seeds=list(range(4)), neurons=100),

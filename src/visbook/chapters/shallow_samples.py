@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from visprompt.theory import shallow_measures
-
 from ..pages.plots import log_axes, with_interval
+from ..theory import shallow_measures
 from .shallow_runs import BLUE, GREEN, ORANGE, RED, SKY, Job, Runs, fitted, inverse, medians, scan
 
 SHARES = [0.1, 0.14, 0.2, 0.28, 0.4]  # alpha*

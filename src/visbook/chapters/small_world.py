@@ -11,7 +11,7 @@ from visprompt.data.tasks import embedded_tasks
 from visprompt.models.embedded import networks, weights_file
 
 from ..studies import grids, statistics
-from ..studies.fair import listed
+from ..studies.comparable import listed
 
 STAGES = {"masked": "masked autoencoding", "contrastive": "MoCo-v3", "captions": "captions (CLIP)", "supervised": "supervised"}
 PROBE_BAR = 5 / SOURCE_CLASSES  # five times chance: what a network without labels should know, fixed beforehand

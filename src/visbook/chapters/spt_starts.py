@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 
 from ..pages import plots
-from ..studies import fair, grids, statistics
+from ..studies import comparable, grids, statistics
 from .chapter import PARTS, Chapter
 from .spt import COLOURS, PAIR
 
@@ -37,7 +37,7 @@ def spread(rows: pd.DataFrame) -> str:
 
 def starts_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     """A row a start, a column a pre-training and kind; the probe has no prompts."""
-    frame = fair.comparable(frame, ["backbone", "variant"])
+    frame = comparable.comparable(frame, ["backbone", "variant"])
     rows = []
     for name in [None, *STARTS]:
         row = {"start": STARTS.get(name, "no prompts (linear probe)")}
@@ -64,7 +64,7 @@ def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
 
 def levels_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     """A row a level that prompts start from; columns without a run are left out."""
-    frame = fair.comparable(frame, ["backbone", "variant"])
+    frame = comparable.comparable(frame, ["backbone", "variant"])
     rows, of_shallow = [], [*SHALLOW, None, SHALLOW[1]]
     for (name, label), plain in zip(LEVELS.items(), of_shallow, strict=True):
         row = {"start": label}
@@ -125,7 +125,7 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     if not len(frame):
         return
     split = frame.variant.str.split(", ", expand=True)
-    frame = fair.comparable(frame.assign(family=split[0], length=split[1].astype(int)), ["variant"])
+    frame = comparable.comparable(frame.assign(family=split[0], length=split[1].astype(int)), ["variant"])
     lengths = frame.length.unique()
     if len(lengths) < 2:
         return
@@ -155,7 +155,7 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
 def size_plot(chapter: Chapter, artifact: str, frame: pd.DataFrame, parts: Sequence[str], letter: str, on) -> None:
     """Accuracy of VPT-Deep and SPT-Deep by the size of the backbone, and the claim on a list of tasks."""
     names = [chapter.cast.backbones[part] for part in parts if part in chapter.cast.backbones]
-    frame = fair.comparable(frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)], ["backbone", "variant"])
+    frame = comparable.comparable(frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)], ["backbone", "variant"])
     if frame.backbone.nunique() < 2:
         return
     frame = frame.assign(place=frame.backbone.map(names.index) + 0.05 * (frame.variant == "SPT-Deep"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from visprompt import papers, paths
 from visprompt import records as run_records
-from visprompt.data.segmentation import drawn_tasks
+from visprompt.data.mask_tasks import drawn_tasks
 from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.models.embedded import networks

@@ -10,7 +10,7 @@ import visprompt
 from .tables import code, table
 
 # Modules and rooms that only this site and its pages use.
-HIDDEN = {"__main__", "manifest", "commands", "chapters", "site"}  # but for what `import visprompt` offers
+HIDDEN = {"__main__", "commands", "method_fields", "chapters", "site"}  # but for what `import visprompt` offers
 NAMES = sorted({**visprompt.HOMES, **visprompt.OF_THE_BOOK})
 
 
@@ -48,7 +48,7 @@ def rooms_of(root: Path) -> dict[str, list[str]]:
         for path in sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path)):
             parts = [part for part in path.relative_to(package).with_suffix("").parts if part != "__init__"]
             name = ".".join([package.name, *parts])
-            if parts and (name in offered or not HIDDEN & {*parts}):
+            if parts and (name in offered or not (HIDDEN & {*parts} or parts[-1].endswith(("_files", "_commands")))):
                 found.setdefault(parts[0], []).append(name)
     return found
 

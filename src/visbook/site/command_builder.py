@@ -6,8 +6,8 @@ from pathlib import Path
 
 from visprompt.words import PLANS
 
-from ..studies.casting import cast_for
 from ..studies.grids import cells, form, studies
+from ..studies.roles import cast_for
 
 CHAPTERS = ("davpt", "ivpt", "spt")  # papers whose chapters take tasks, methods and seeds
 

@@ -13,8 +13,8 @@ from ..pages.judging import badge
 from ..pages.page import with_age
 from ..pages.plots import NAMES
 from ..studies import grids
-from ..studies.casting import cast_for
 from ..studies.lab import Lab, LabSettings
+from ..studies.roles import cast_for
 from .tables import link, printed_name
 
 STUDIES, SEEDS = ("tasks", "benchmark", "pretraining"), range(5)  # in which a method has its usual settings

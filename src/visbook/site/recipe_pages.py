@@ -5,8 +5,8 @@ from pathlib import Path
 
 from visprompt import manifests
 from visprompt.methods import names
-from visprompt.training.manifest import SAID
 from visprompt.training.protocol import Protocol, protocol
+from visprompt.training.recipe_files import SAID
 
 from ..pages.recipe_words import values
 from .tables import code, table

@@ -17,13 +17,13 @@ from visprompt import papers, paths
 from visprompt.data.rehearsed import write_tasks
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
-from visprompt.models.narrow import write_checkpoint
 from visprompt.words import REHEARSED
 
 from ..chapters.ap_runs import BACKBONES, LAYER_TASKS, NINETEEN
 from ..studies import plan
-from ..studies.casting import cast_for
 from ..studies.grids import cast
+from ..studies.roles import cast_for
+from ..studies.stand_ins import write_checkpoint
 from .results import notebooks, read_notebook
 
 LINKED = ("src", "notebooks", "book", "data_manifests", "Snakefile", "_config.yml", "_toc.yml", ".venv")

@@ -18,8 +18,8 @@ from visprompt.errors import BadInput, choose
 from visprompt.records import run_all
 from visprompt.records.store import write_whole
 
+from .artifact_runs import ready
 from .budget import there
-from .doing import ready
 from .grids import cast
 from .lab import Lab, LabSettings, Run
 from .plan import Planned, artifacts, cells_of, runs_of

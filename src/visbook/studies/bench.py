@@ -16,14 +16,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from visprompt.errors import BadInput, choose
 from visprompt.measure.cost import count_flops, training_memory
-from visprompt.measure.pairs import Side, epochs_in_turns, machine, methods_in_turns, pair_in_turns
-from visprompt.measure.starts import start_times
-from visprompt.measure.task_memory import LABEL, task_memory
 from visprompt.methods import METHODS
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import load_backbone
 from visprompt.progress import progress
 from visprompt.records import Record, is_current, recorded, remember, unwatched
+
+from ..timing.pairs import Side, epochs_in_turns, machine, methods_in_turns, pair_in_turns
+from ..timing.start_times import start_times
+from ..timing.task_memory import LABEL, task_memory
 
 MODELS = {
     "cpu": ["vit_small_patch16_224", "vit_base_patch16_224"],
@@ -141,7 +142,7 @@ def theory(name: str, repeats: int, device: str = "cpu", run: bool = True) -> Re
 
 def toy_batched(trials: int = 16) -> float:
     """Time of 200 steps of some trials of AP's toy model in one batch over their time one by one."""
-    from visprompt.theory.ap_toy import Settings, run_trials
+    from ..theory.ap_toy import Settings, run_trials
 
     settings, seeds = Settings(tokens=12, layer=2, max_steps=STEPS), list(range(trials))
     run_trials(settings, seeds[:1])
@@ -159,8 +160,8 @@ def shallow_batched(device: str, neurons: int) -> dict[str, float]:
 
     These are of a trial and step, with the drawing of data and a check every step at first and ever more rarely.
     """
-    from visprompt.theory.shallow_training import run_trials
-    from visprompt.theory.shallow_vit import Settings
+    from ..theory.shallow_training import run_trials
+    from ..theory.shallow_vit import Settings
 
     chosen = Settings(neurons=neurons, output="own", max_steps=STEPS, run_on=True)
     trials = [(chosen, seed) for seed in range(TRIALS[device.split(":")[0]])]
@@ -177,7 +178,7 @@ def shallow_batched(device: str, neurons: int) -> dict[str, float]:
 
 def shallow_operations(neurons: int) -> int:
     """Additions and multiplications in the matrix products of one trial's step, counted."""
-    from visprompt.theory.shallow_vit import Settings, draw, gradients, initial
+    from ..theory.shallow_vit import Settings, draw, gradients, initial
 
     s, g = Settings(neurons=neurons, output="own"), torch.Generator().manual_seed(0)
     w = {name: value.unsqueeze(0) for name, value in initial(s, g).items()}

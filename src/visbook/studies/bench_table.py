@@ -4,10 +4,10 @@ import statistics
 
 import pandas as pd
 
-from visprompt.measure.pairs import Side
-from visprompt.measure.task_memory import MODEL, NAME, memory_rows
 from visprompt.records import Record, all_records, is_current
 
+from ..timing.pairs import Side
+from ..timing.task_memory import MODEL, NAME, memory_rows
 from .bench import BASE, BATCHED, EMBEDDED, MODELS, THEORIES, epochs, forward_macs, pairs
 
 

@@ -19,8 +19,8 @@ from .forecast import Fetch, checkpoint_files, data_files, speed_of
 from .grids import Cast, cast
 from .lab import rate_name
 from .mask_forecast import mask_operations
+from .mask_runs import content
 from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_runs, runs_of, told
-from .segmentation import content
 
 ALL = "all"  # the row of all artifacts together
 

@@ -11,10 +11,10 @@ from visprompt.records import Record
 from visprompt.training.protocol import protocol
 from visprompt.training.recipe import load_recipe, settled
 
-from .casting import cast_for
 from .grids import family_of
 from .lab import rate_name
 from .plan import conditions
+from .roles import cast_for
 
 LISTED = ("vtab-1k", "fgvc")  # benchmarks whose split only their lists name; of others the data set is split by its authors
 FREE = ("precision", "compile", "cache_gib")  # fields of a recipe that change how a run is computed, not which run it is

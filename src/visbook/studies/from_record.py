@@ -5,22 +5,22 @@ from types import SimpleNamespace
 
 from visprompt import records
 from visprompt.data.joining import joined
-from visprompt.data.segmentation import load_segmentation
+from visprompt.data.mask_tasks import load_segmentation
 from visprompt.data.tasks import Task, embedded_tasks, load_task
 from visprompt.errors import BadInput
 from visprompt.measure.cost import measured_cost
-from visprompt.measure.turns import speeds_in_turns
 from visprompt.methods import build_method
 from visprompt.models.backbones import Backbone
 from visprompt.models.loading import load_backbone
 from visprompt.training.decoders import Decoder
 from visprompt.training.loop import tune
+from visprompt.training.mask_loop import segment
 from visprompt.training.recipe import Recipe
-from visprompt.training.segmentation import segment
 from visprompt.training.segmentation_recipe import SegmentationRecipe
 from visprompt.training.segmenter import build_segmenter
 from visprompt.training.windows import Evaluation
 
+from ..timing.side_by_side import speeds_in_turns
 from . import guidance, insights
 
 # Measurements on a run: kind -> what does it, and the settings that it takes beside those of the run.

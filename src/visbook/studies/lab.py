@@ -16,14 +16,14 @@ from visprompt.manifests import load_yaml
 from visprompt.methods import build_method
 from visprompt.methods import settings_of as method_settings
 from visprompt.models.backbones import is_known, known_backbones
-from visprompt.models.narrow import narrow_backbone
-from visprompt.models.reaching import backbone_once
+from visprompt.models.reachable import backbone_once
 from visprompt.records import Record, forget_failure, is_current, record_failure, recorded, store
 from visprompt.training.loop import SHARED, data_of, settings_of, tune
 from visprompt.training.protocol import Protocol, protocol, tries
 from visprompt.training.recipe import Recipe, load_recipe, settled
 
 from .ap_rates import ap_rate
+from .stand_ins import narrow_backbone
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from visprompt.data import catalogue
-from visprompt.data.segmentation import HELD_OUT, drawn_tasks
+from visprompt.data.mask_tasks import HELD_OUT, drawn_tasks
 from visprompt.methods import method_class
 from visprompt.models.backbones import load_backbone
 from visprompt.models.intermediates import grid, resized
@@ -16,7 +16,7 @@ from visprompt.training.segmentation_recipe import SegmentationRecipe, load_segm
 from visprompt.training.windows import starts
 
 from .forecast import FROZEN_BACKWARD, TRAINED_BACKWARD, Marks
-from .segmentation import content
+from .mask_runs import content
 
 
 def mask_operations(key: tuple, profile: str = "paper") -> float | None:

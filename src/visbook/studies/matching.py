@@ -14,10 +14,10 @@ from visprompt.papers import papers
 from visprompt.records.index import flat
 
 from . import plan
-from .casting import under
 from .evidence import FREE
 from .grids import studies
 from .lab import Run, rate_name
+from .roles import under
 
 THEORIES = {"ap": "ap-", "shallowvit": "shallow-"}  # paper -> what the kinds of its theory's records begin with
 Cells = dict[tuple, list[tuple[Run, dict]]]  # (backbone, task, method) -> runs, with the settings that their records have

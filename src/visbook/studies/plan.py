@@ -18,9 +18,9 @@ from visprompt.manifests import load_yaml
 from visprompt.models import embedded
 from visprompt.training.recipe import Recipe
 
-from .casting import under
 from .grids import Cast, cast, cells, depth_of, family_of, form
 from .lab import Lab, LabSettings, Run
+from .roles import under
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
 SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from ..errors import BadInput
 from ..progress import log
+from ..records.locks import turn
 from ..records.store import write_whole
-from ..records.turns import turn
 from . import catalogue
 from .catalogue import DataSet, File
 from .downloading import download, remote_size, unlike

@@ -26,7 +26,7 @@ from PIL import __version__ as pillow
 
 from ..errors import BadInput
 from ..progress import progress
-from ..records.turns import turn
+from ..records.locks import turn
 from . import fine_layouts, full_layouts, pictures, raw_layouts
 from .pictures import pixels, read_picture, reason, shown
 from .stored import Entry, Stored

@@ -1,6 +1,6 @@
 """A YAML file held against its schema: what is wrong is said in one line, with the file, its line and what to write.
 
-What a file may hold is said by the room that reads it, in its module `manifest`: a schema, and what the file must agree
+What a file may hold is said by the room that reads it, in its module `…_files`: a schema, and what the file must agree
 on with others and with the code.
 """
 
@@ -18,25 +18,25 @@ from ..paths import BOOK
 from .wording import Fault, worded
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
-OWNERS = {  # of each YAML file the room that reads it
-    "papers": "visprompt.papers",
-    "lost": "visprompt.papers",
-    "claims": "visprompt.papers",
-    "names": "visbook.auditing",
-    "audit": "visbook.auditing",
-    "counts": "visprompt.measure",
-    "tasks": "visprompt.data",
-    "datasets": "visprompt.data",
-    "preprocessing": "visprompt.data",
-    "backbones": "visprompt.models",
-    "recipes": "visprompt.training",
-    "differences": "visprompt.training",
-    "segmentation_recipes": "visprompt.training",
-    "studies": "visbook.studies",
-    "plan": "visbook.studies",
-    "segmentation": "visbook.studies",
-    "devices": "visbook.studies",
-    "notebooks": "visbook.pages",
+OWNERS = {  # of each YAML file the module that says what it may hold
+    "papers": "visprompt.papers.paper_files",
+    "lost": "visprompt.papers.paper_files",
+    "claims": "visprompt.papers.paper_files",
+    "names": "visbook.auditing.audit_files",
+    "audit": "visbook.auditing.audit_files",
+    "counts": "visbook.auditing.count_files",
+    "tasks": "visprompt.data.task_files",
+    "datasets": "visprompt.data.task_files",
+    "preprocessing": "visprompt.data.task_files",
+    "backbones": "visprompt.models.backbone_files",
+    "recipes": "visprompt.training.recipe_files",
+    "differences": "visprompt.training.recipe_files",
+    "segmentation_recipes": "visprompt.training.recipe_files",
+    "studies": "visbook.studies.study_files",
+    "plan": "visbook.studies.study_files",
+    "segmentation": "visbook.studies.study_files",
+    "devices": "visbook.studies.study_files",
+    "notebooks": "visbook.pages.notebook_files",
 }
 MOST, DEEPEST = 100_000, 50  # values of a file, and how deep they may be nested
 
@@ -181,7 +181,7 @@ def rules_of(path: Path) -> tuple[Callable | None, Callable | None]:
     owner = OWNERS.get(stem)
     if owner is None or (BOOK is None and owner.startswith("visbook")):
         return None, None
-    manifest = importlib.import_module(f"{owner}.manifest")
+    manifest = importlib.import_module(owner)
     return getattr(manifest, f"{stem}_schema"), getattr(manifest, f"{stem}_faults", None)
 
 

@@ -19,7 +19,7 @@ from .normal_form import NormalForm, touched
 
 NOTEBOOKS = ROOT / "notebooks"
 NAMES = ("visprompt", "visbook")  # two packages and one list of rooms: what moves between them keeps its name
-# rooms, and (the last two) modules of rooms, that decide no value
+# rooms and modules that decide no value; the modules that say what a YAML file may hold end in _files
 SILENT = (
     "errors",
     "checks",
@@ -29,8 +29,10 @@ SILENT = (
     "manifests",
     "papers",
     "records",
+    "",
+    "__init__",
     "__main__",
-    "manifest",
+    "method_fields",
     "structure",
 )
 NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
@@ -122,7 +124,8 @@ def targets(at: Module, unit: str) -> list[tuple[Module, str, bool]]:
 
 def is_silent_module(name: str) -> bool:
     """Whether what a module does decides no value."""
-    return name.split(".")[0] in SILENT or name.split(".")[-1] in SILENT[-2:]
+    room, last = name.split(".")[0], name.split(".")[-1]
+    return room in SILENT or last in SILENT or last.endswith("_files")
 
 
 def is_room(name: str, at: Module) -> bool:

@@ -22,7 +22,7 @@ from ..errors import BadInput, CannotWrite
 from ..paths import REHEARSAL, ROOT
 from ..words import REHEARSED
 from . import lists, test_images
-from .turns import turn
+from .locks import turn
 
 
 @dataclass(frozen=True)

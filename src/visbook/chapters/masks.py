@@ -1,0 +1,199 @@
+"""The sections on segmentation, DA-VPT's Table 2 and iVPT's Table 7: their runs, tables, pictures and claims."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.colors import ListedColormap
+
+from visprompt import papers
+from visprompt.data.mask_tasks import SegmentationTask
+from visprompt.errors import BadInput
+from visprompt.models.backbones import load_backbone
+from visprompt.models.embedded import networks
+from visprompt.training.overlap import IGNORED
+from visprompt.training.segmenter import build_segmenter, count_trained
+
+from ..studies import statistics
+from ..studies.mask_runs import Study, content
+from .chapter import Chapter
+
+LARGE, CLASSES = "vit_large_patch16_224", 150  # of both tables; ADE20K's classes
+PRINTED = {  # variant -> row of iVPT's Table 7
+    "Linear probe": "Linear probing",
+    "BIAS": "Bias",
+    "VPT-Deep": "VPT",
+    "iVPT": "iVPT (N=10)",
+    "iVPT, more prompts": "iVPT (N=100)",
+}
+COMPARED = ("Linear probe", "Full fine-tuning", "BIAS", "VPT-Deep", "DA-VPT", "DA-VPT+")  # in DA-VPT's running text
+DAVPT_CLAIMS = (  # claim, what is better in it, and what is worse
+    ("over-vpt-deep", "DA-VPT+", "VPT-Deep"),
+    ("da-vpt-over-vpt-deep", "DA-VPT", "VPT-Deep"),
+    ("full-over-linear", "Full fine-tuning", "Linear probe"),
+    ("full-over-bias", "Full fine-tuning", "BIAS"),
+)
+IVPT_CLAIMS = (
+    ("ivpt-over-vpt", "iVPT", "VPT-Deep"),
+    ("ivpt-over-linear", "iVPT", "Linear probe"),
+    ("ivpt-over-bias", "iVPT", "BIAS"),
+    ("more-prompts", "iVPT, more prompts", "iVPT"),
+)
+COLOURS = ["#dddddd", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#f0e442", "#56b4e9", "#e69f00", "#000000"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The runs of the segmentation study that have records."""
+
+    study: Study
+    frame: pd.DataFrame
+
+    def of(self, variants: Sequence[str]) -> pd.DataFrame:
+        """The rows of some variants, in their order."""
+        parts = [self.frame[self.frame.variant == variant] for variant in variants] if len(self.frame) else []
+        return pd.concat(parts) if parts else self.frame
+
+
+def found(chapter: Chapter) -> Found:
+    """What a page can show. Nothing is run here: `visprompt segment` does that."""
+    p = chapter.p
+    study = Study(p.plan, data_dir=p.data_dir, device=p.device)
+    try:
+        return Found(study, study.run(p.kept_seeds, compute=False))
+    except BadInput:  # the paper's data or weights are not here; `end` says what would run
+        return Found(study, pd.DataFrame())
+
+
+def how(rows: pd.DataFrame) -> str:
+    """How the numbers came about, in a sentence."""
+    seeds, guess = rows.groupby(["variant", "task"]).seed.nunique(), rows.groupby("task").constant.first()
+    counted = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+    own = "Drawn scenes and a small network of this project, a direction only. " if set(rows.backbone) <= {*networks()} else ""
+    told = ", ".join(f"{value:.1f} on {task}" for task, value in guess.items())
+    return f"{own}{counted} seeds a cell. One class for every pixel would have {told}."
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """mIoU by variant and task, single- and multi-scale, mean and standard deviation over seeds, as text."""
+    lines = []
+    for variant in dict.fromkeys(rows.variant):
+        mine = rows[rows.variant == variant]
+        line = {"method": variant}
+        for task in dict.fromkeys(rows.task):
+            some = mine[mine.task == task]
+            for column, name in (("test", "SS"), ("test_many", "MS")):
+                line[f"{task}, {name}"] = statistics.spread(some[column], some.record) if len(some) else "–"
+        lines.append(line | {"trained": f"{mine.parameters.iloc[0]:,}", "rate": rates(mine)})
+    return pd.DataFrame(lines)
+
+
+def rates(rows: pd.DataFrame) -> str:
+    """The chosen rates by task."""
+    return ", ".join(f"{rate:g}" for rate in rows.groupby("task", sort=False).rate.first())
+
+
+def beside_printed(rows: pd.DataFrame) -> pd.DataFrame:
+    """iVPT's Table 7 beside what was found here."""
+    cells, here = papers.published("ivpt.table-7").set_index("method"), table(rows)
+    for column, name in (("miou_ss", "printed, SS"), ("miou_ms", "printed, MS")):
+        here[name] = [cells.loc[PRINTED[variant], column] if variant in PRINTED else "–" for variant in here.method]
+    return here
+
+
+def parameters() -> pd.DataFrame:
+    """Trained parameters on ViT-L/16 with SETR-PUP, counted on shapes, beside iVPT's Table 7; and on ViT-B/16."""
+    cells, prompts = papers.published("ivpt.table-7").set_index("method"), content()["profiles"]["paper"]["prompts"]
+    lines = []
+    for variant, given in content()["variants"].items():
+        settings = {key: prompts.get(value, value) for key, value in given.items() if key != "method"}
+        line = {"method": variant}
+        for name, backbone in (("ViT-L/16", LARGE), ("ViT-B/16", "vit_base_patch16_224")):
+            counted = count_trained(
+                build_segmenter(given["method"], load_backbone(backbone, device="meta"), CLASSES, **settings)
+            )
+            line |= {f"{name}, method": f"{counted['method']:,}", f"{name}, with SETR-PUP, M": f"{counted['total'] / 1e6:.2f}"}
+        lines.append(line | {"printed, M": cells.params_m.get(PRINTED.get(variant), "–")})
+    return pd.DataFrame(lines)
+
+
+def pictures(shown: Found, task: SegmentationTask, variants: Sequence[str]):
+    """Test pictures, their true masks and the predicted ones, a column a variant; white is ignored. Seed 0."""
+    rows = shown.of(variants)
+    rows = rows[(rows.task == task.name) & (rows.seed == 0)]
+    size = task.test[0][1].shape
+    columns = {row.variant: row.record.values["predicted"] for row in rows.itertuples()}
+    count = min(map(len, columns.values()), default=0)
+    if not count:
+        return None
+    colours = ListedColormap(COLOURS[: task.classes])
+    fig, axes = plt.subplots(count, 2 + len(columns), figsize=(1.25 * (2 + len(columns)), 1.3 * count), squeeze=False)
+    for i, line in enumerate(axes):
+        picture, mask = task.test[i]
+        line[0].imshow(picture.permute(1, 2, 0))
+        masks = [np.ma.masked_equal(mask.numpy(), IGNORED)]
+        masks += [np.array([ord(letter) - ord("a") for letter in texts[i]]).reshape(size) for texts in columns.values()]
+        for ax, labels in zip(line[1:], masks, strict=True):
+            ax.imshow(labels, cmap=colours, vmin=-0.5, vmax=task.classes - 0.5, interpolation="nearest")
+        for ax, title in zip(line, ["picture", "truth", *columns], strict=True):
+            ax.set(xticks=[], yticks=[])
+            ax.set_title(title if i == 0 else "", fontsize=8)
+    handles = [plt.Line2D([], [], marker="s", ls="", color=c, label=n) for c, n in zip(COLOURS, task.class_names)]
+    fig.legend(handles=handles, loc="outside lower center", ncols=task.classes, fontsize=8)
+    return fig
+
+
+def show(chapter: Chapter, artifact: str, shown: Found, variants: Sequence[str], printed: bool = False) -> None:
+    """The table of an artifact, and its pictures by task."""
+    rows = shown.of(variants)
+    if not len(rows):
+        return
+    used = [*rows.record]
+    caption = "mIoU in % on the test split, single-scale (SS) and multi-scale (MS), mean ± standard deviation over seeds; "
+    caption += "trained parameters with the decoder, and the rates that validation chose."
+    body = beside_printed(rows) if printed else table(rows)
+    chapter.page.show(artifact, body, evidence="trend", how=how(rows), records=used, caption=caption)
+    for task in dict.fromkeys(rows.task):
+        figure = pictures(shown, shown.study.task(task), variants)
+        if figure is not None:
+            caption = f"{task}: the first test pictures, their masks, and what is predicted after training with seed 0."
+            alt = "A row a picture: the picture, its true mask, then the predicted mask of each method, a colour a class; "
+            alt += "the objects' places are found and their classes often mixed up."
+            chapter.page.show(artifact, figure, evidence="trend", how=how(rows), records=used, caption=caption, alt=alt)
+
+
+def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -> None:
+    """Hold the least certain of a difference's signs against a claim: on each task, over seeds.
+
+    A task on which nothing tried has twice the mIoU of one class for every pixel says nothing and is left out.
+    """
+    rows = shown.of([better, worse])
+    if not {better, worse} <= set(rows.variant if len(rows) else ()):
+        return
+    best = shown.frame.groupby(["task", "variant"]).test.mean().groupby("task").max()
+    able = [task for task in best.index if best[task] >= 2 * shown.frame.constant[shown.frame.task == task].iloc[0]]
+    gains = {
+        task: statistics.gain(part, better, worse)
+        for task, part in rows[rows.task.isin(able)].groupby("task", sort=False)
+        if {better, worse} <= set(part.variant)
+    }
+    if not gains:
+        chapter.page.not_judged(claim, "no task is learned well enough to tell methods apart")
+        return
+    task, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
+    told = ", ".join(f"{name} {gain.mean:+.2f} [{gain.low:.2f}, {gain.high:.2f}]" for name, gain in gains.items())
+    note = f"{better} − {worse}, paired by seed, {least.seeds} seeds: {told}."
+    note += f" The least certain, {task}, is judged." if len(gains) > 1 else ""
+    records = [record for gain in gains.values() for record in gain.records]
+    chapter.page.judge(claim, least.mean, least.low, least.high, evidence="trend", records=records, note=note)
+
+
+def end(chapter: Chapter, artifact: str, *tasks: str) -> None:
+    """Say what of the paper's own size was not run, and what runs it."""
+    missing = chapter.p.profile == "quick" or not chapter.page.artifacts[artifact]["shows"]
+    if missing:
+        names = " and ".join(content()["profiles"]["paper"]["tasks"]) if len(tasks) > 1 else tasks[0]
+        why = f"The paper's mIoU needs {names} and the published weights of ViT-L/16."
+        chapter.page.not_run(artifact, why=why)

@@ -1,0 +1,157 @@
+"""What a paper says of its method, on two legs: the small drawn world, and real photographs through a published ViT."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown, display
+from matplotlib.figure import Figure
+
+from visprompt import papers
+from visprompt.errors import BadInput
+
+from ..pages import plots
+from ..studies.comparable import listed
+from ..studies.statistics import Gain, gain
+from . import real
+from .chapter import Chapter
+
+# A paper's study of the drawn world, and which method it prints above which.
+COMPARED = {
+    "ap": ("ap-layers", [("AP", "VP"), ("AP", "Linear probe"), ("Full fine-tuning", "AP")]),
+    "davpt": ("benchmark", [("DA-VPT", "VPT-Deep"), ("DA-VPT", "Full fine-tuning"), ("DA-VPT+", "DA-VPT")]),
+    "ivpt": ("benchmark", [("iVPT", "VPT-Deep"), ("iVPT", "Full fine-tuning"), ("iVPT", "E2VPT")]),
+    "spt": ("benchmark", [("SPT-Deep", "VPT-Deep"), ("SPT-Deep", "Full fine-tuning")]),
+}
+DRAWN, PHOTOGRAPHS = "drawn world", "photographs"
+LOOKS = {DRAWN: {"color": "#7f7f7f", "marker": "o"}, PHOTOGRAPHS: {"color": "#0072b2", "marker": "D"}}
+
+
+@dataclass(frozen=True)
+class Legs:
+    """One comparison on both legs; None where a leg has no run of both methods."""
+
+    paper: str
+    better: str  # by the paper
+    worse: str
+    drawn: Gain | None
+    photographs: Gain | None
+
+    @property
+    def said(self) -> str:
+        """Whether the legs point the same way on their own tasks."""
+        ways = [way(found) for found in (self.drawn, self.photographs)]
+        if "" in ways:
+            return "one leg alone"
+        if "open" in ways:
+            return "open"
+        return "both agree with the paper" if ways == ["above"] * 2 else "both differ" if ways[0] == ways[1] else "legs differ"
+
+
+def way(found: Gain | None) -> str:
+    """On which side of 0 a gain lies on its own tasks, by the interval for other seeds."""
+    if found is None:
+        return ""
+    _, low, high = found.here
+    return "above" if low > 0 else "below" if high < 0 else "open"
+
+
+def legs(chapter: Chapter, names: Sequence[str] = tuple(COMPARED)) -> list[Legs]:
+    """The comparisons of some papers; a paper without runs of photographs has none."""
+    beside, found = real.photographs(), []
+    for paper in names:
+        study, pairs = COMPARED[paper]
+        drawn = chapter.rows(study, part="supervised")
+        found += [Legs(paper, *pair, of(drawn, *pair), of(beside, *pair)) for pair in pairs]
+    return [leg for leg in found if leg.photographs]
+
+
+def of(frame: pd.DataFrame, better: str, worse: str, by: str = "variant") -> Gain | None:
+    """The gain of one variant over another, None where no task and seed has both."""
+    try:
+        return gain(frame, better, worse, by=by)
+    except BadInput:
+        return None
+
+
+def told(found: Gain | None) -> str:
+    """A gain as text: mean and interval for other seeds, then the tasks on which it is above 0."""
+    if found is None:
+        return "–"
+    mean, low, high = found.here
+    interval = f"[{low:+.1f}, {high:+.1f}]" if np.isfinite(low) else "(no interval)"
+    return f"{mean:+.1f} {interval}; above 0 on {found.better_tasks} of {found.tasks}"
+
+
+def table(found: Sequence[Legs]) -> pd.DataFrame:
+    """A row of every comparison; in points of test accuracy."""
+    short = papers.papers()
+    rows = [
+        {
+            "paper": short[leg.paper]["short"],
+            "above, by the paper": f"{leg.better} over {leg.worse}",
+            f"{DRAWN}: points": told(leg.drawn),
+            f"{PHOTOGRAPHS}: points": told(leg.photographs),
+            "together": leg.said,
+        }
+        for leg in found
+    ]
+    columns = ["paper"] if len({leg.paper for leg in found}) == 1 else []
+    return pd.DataFrame(rows).drop(columns=columns)
+
+
+def figure(found: Sequence[Legs]) -> Figure:
+    """Every comparison's gain on both legs, see `draw_gain`."""
+    fig, ax = plt.subplots(figsize=(7, 0.9 + 0.45 * len(found)))
+    for row, leg in enumerate(found):
+        for shift, name, one in ((-0.13, DRAWN, leg.drawn), (0.13, PHOTOGRAPHS, leg.photographs)):
+            if one is not None:
+                draw_gain(ax, row + shift, one, name, **LOOKS[name])
+    drawn = [one for leg in found for one in (leg.drawn, leg.photographs) if one]
+    finish_rows(fig, ax, [f"{leg.better} over {leg.worse}" for leg in found], drawn, "points of test accuracy")
+    return fig
+
+
+def draw_gain(ax, y: float, found: Gain, label: str, color: str, marker: str) -> None:
+    """A gain at a height: its mean, thick for other seeds on its tasks, thin for other tasks too (of two it is everything)."""
+    if found.tasks > 1 and np.isfinite(found.low):
+        ax.plot([found.low, found.high], [y] * 2, lw=0.9, color=color)
+    ax.plot(found.here[1:], [y] * 2, lw=3, color=color, alpha=0.6)
+    ax.plot(found.mean, y, ls="none", ms=6, label=label, color=color, marker=marker)
+
+
+def finish_rows(fig: Figure, ax, names: Sequence[str], drawn: Sequence[Gain], xlabel: str, columns: int = 2, marks=()) -> None:
+    """Names of the rows, top down; a line at 0; a legend; as wide as means, intervals for other seeds and other marks."""
+    ends = np.array([*marks, *(end for one in drawn for end in (one.mean, *one.here))])
+    ends = ends[np.isfinite(ends)]  # one seed has no interval
+    ax.set(xlim=(min(*ends, 0) - 4, max(*ends, 0) + 4), xlabel=xlabel)
+    ax.axvline(0, color="black", lw=0.8)
+    ax.set_yticks(range(len(names)), [name.replace("E2VPT", "E²VPT") for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    plots.legend_below(fig, [ax], columns)
+
+
+def show(chapter: Chapter, *names: str) -> None:
+    """A chapter's table of its two legs, or the line that says that no photographs are kept for it."""
+    found = legs(chapter, names)
+    if found:
+        present(chapter, found, table(found), "real")
+    else:
+        display(Markdown("No run of photographs is kept for this chapter."))
+
+
+def present(chapter: Chapter, found: Sequence[Legs], thing: pd.DataFrame | Figure, cell: str) -> None:
+    """Show a table or figure of some comparisons with the runs behind it."""
+    both = [one for leg in found for one in (leg.drawn, leg.photographs) if one]
+    used = list({record.id: record for one in both for record in one.records}.values())
+    caption = "What a paper prints above what, in points of test accuracy, on drawn pictures and on photographs."
+    how = f"{real.REAL} on {listed(tasks(found), 20)}, beside the quick profile's runs; intervals of 95 % are for other seeds on these tasks."
+    alt = None if isinstance(thing, pd.DataFrame) else "; ".join(f"{leg.better} over {leg.worse}: {leg.said}" for leg in found)
+    chapter.page.present(thing, evidence="trend", records=used, cell=cell, how=how, caption=caption, alt=alt)
+
+
+def tasks(found: Sequence[Legs]) -> list[str]:
+    """The tasks of the photographs that stand behind some comparisons."""
+    return sorted({record.settings["task"] for leg in found for record in leg.photographs.records})

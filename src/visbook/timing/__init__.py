@@ -1,0 +1,1 @@
+"""Clocks: methods and fast forms timed in turns, and the memory and time of one task."""

@@ -1,0 +1,334 @@
+"""Training steps that take turns in one process (A, B, A, B, …), and what they cost by counting."""
+
+import contextlib
+import copy
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from visprompt.data.tasks import load_task, normalise
+from visprompt.measure.cost import count_flops, on_meta, training_memory
+from visprompt.methods import TunedModel, build_method
+from visprompt.methods.base import device_of
+from visprompt.methods.parameters import count_parameters
+from visprompt.models.backbones import Backbone, load_backbone
+from visprompt.records import Record, hardware, recorded, unwatched
+from visprompt.training.loop import in_batches, train
+from visprompt.training.recipe import Recipe, settled
+
+CLASSES = 100
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the ways that take turns.
+
+    Attributes:
+        method, settings: what `build_method` takes.
+        trims: False computes the last block in full, as the papers run it; see `Backbone`.
+        cached: a step starts from kept activations below the first trained block.
+        precision: "float32", or "bf16" for autocast.
+        compiled: forward and loss go through `torch.compile`.
+    """
+
+    method: str
+    settings: dict = field(default_factory=dict)
+    trims: bool = True
+    cached: bool = False
+    precision: str = "float32"
+    compiled: bool = False
+
+    def build(self, backbone: Backbone) -> TunedModel:
+        """The model, ready for a training step; the backbone's weights are shared."""
+        if not self.trims:
+            backbone = copy.copy(backbone)  # the same modules, another flag
+            backbone.trims = False
+        model = build_method(self.method, backbone, CLASSES, **self.settings)
+        model.backbone.train(model.method.trains_backbone)
+        model.method.train()
+        return model
+
+
+def in_turns(actions: dict[str, Callable], repeats: int, device: str = "cpu", calls: int = 1) -> dict[str, dict]:
+    """Call every action `calls` times, one after the other, in `repeats` rounds, after an untimed round.
+
+    Returns:
+        name -> {"seconds": of one call, one entry a round, so that entries of one round are a pair;
+        "peak_mb": allocated on a GPU at most, other actions' tensors included; None on a CPU}.
+    """
+    gpu = device.startswith("cuda")
+    found = {name: {"seconds": [], "peak_mb": None} for name in actions}
+    for number in range(repeats + 1):
+        for name, action in actions.items():
+            if gpu:
+                torch.cuda.synchronize()
+                torch.cuda.reset_peak_memory_stats()
+            with unwatched() if number else contextlib.nullcontext():  # the untimed round shows what runs
+                start = time.perf_counter()
+                for _ in range(calls):
+                    action()
+                if gpu:
+                    torch.cuda.synchronize()
+                seconds = (time.perf_counter() - start) / calls
+            if number == 0:
+                continue
+            found[name]["seconds"].append(seconds)
+            if gpu:
+                peak = torch.cuda.max_memory_allocated() / 2**20
+                found[name]["peak_mb"] = round(max(peak, found[name]["peak_mb"] or 0), 1)
+    return found
+
+
+def free() -> None:
+    """Let go of the models of earlier runs, so that they count for no peak."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.compiler.reset()
+        torch.cuda.empty_cache()
+
+
+def sample_batch(backbone: Backbone, batch_size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random images (B, 3, H, W) and labels (B,) on the backbone's device."""
+    generator, size = torch.Generator().manual_seed(0), backbone.image_size
+    images = torch.randn(batch_size, 3, size, size, generator=generator)
+    labels = torch.randint(CLASSES, (batch_size,), generator=generator)
+    return images.to(device_of(backbone)), labels.to(device_of(backbone))
+
+
+def training_step(side: Side, model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> Callable:
+    """Forward, loss, backward and optimizer, as `training` does them, as a function without arguments."""
+    optimizer = torch.optim.AdamW([*model.head.parameters(), *model.method_parameters()], lr=1e-6, fused=True)
+    inputs = images
+    if side.cached:
+        with torch.no_grad():
+            inputs = model.below(images)
+
+    def loss(x):
+        return model.training_loss(model.features(x if side.cached else model.below(x)), labels)
+
+    if side.compiled:
+        loss = torch.compile(loss)
+
+    def step():
+        with precision(side, images):
+            value = loss(inputs)
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def inference(side: Side, model: TunedModel, images: torch.Tensor) -> Callable:
+    """Images to logits, as a function without arguments."""
+
+    @torch.no_grad()
+    def infer():
+        model.eval()
+        with precision(side, images):
+            logits = model(images)
+        model.backbone.train(model.method.trains_backbone)
+        model.method.train()
+        return logits
+
+    return infer
+
+
+def precision(side: Side, images: torch.Tensor):
+    """The autocast of a side; none for float32."""
+    return torch.autocast(images.device.type, torch.bfloat16, enabled=side.precision == "bf16")
+
+
+def side_counts(side: Side, model: TunedModel, batch_size: int) -> dict:
+    """What is counted on shapes.
+
+    Returns:
+        {"parameters": trained; "macs", "training_macs": for one image of a batch, forward, and forward and
+        backward without what a method adds to the loss; "memory": bytes of a training step in float32}.
+    """
+    below = 0
+    if side.cached:
+        meta, size = on_meta(model), model.source.image_size
+        with FlopCounterMode(display=False) as counter:
+            meta.below(torch.empty(batch_size, 3, size, size, device="meta"))
+        below = counter.get_total_flops() // batch_size // 2
+    return {
+        "parameters": count_parameters(model)["total"],
+        "macs": count_flops(model, batch_size=batch_size)["macs"] - below,
+        "training_macs": count_flops(model, training=True, batch_size=batch_size)["macs"] - below,
+        "memory": training_memory(model, batch_size)["total"],
+    }
+
+
+def machine(device: str) -> str:
+    """What the times of a record belong to."""
+    found = hardware()
+    if device.startswith("cuda"):
+        return found["gpu"]
+    return f"{found['cpu']}, {found['cores']} cores, {found['threads']} threads"
+
+
+def pair_in_turns(
+    name: str,
+    backbone: str,
+    first: Side,
+    second: Side,
+    *,
+    batch_size: int,
+    repeats: int,
+    device: str = "cpu",
+    calls: int = 1,
+    equal: bool = False,
+    infer: bool = False,
+    run: bool = True,
+) -> Record | None:
+    """Record of the training steps of two sides in turns, on random weights and images.
+
+    Args:
+        name: the pair's, by which pages find it.
+        calls: steps in one turn; several on a GPU, where one is too short.
+        equal: the two are one function, so the largest difference of their logits is kept.
+        infer: time inference as well.
+
+    Returns:
+        A record whose values hold, for "first" and "second", what `in_turns` and `side_counts` return and
+        "infer_seconds"; and "difference", None where the two are not one function.
+    """
+    chosen = {
+        "what": "pair",
+        "name": name,
+        "machine": machine(device),
+        "device": device,
+        "backbone": backbone,
+        "first": asdict(first),
+        "second": asdict(second),
+        "batch_size": batch_size,
+        "repeats": repeats,
+        "calls": calls,
+        "equal": equal,
+        "infer": infer,
+    }
+    return recorded("bench", chosen, partial(time_pair, {"first": first, "second": second}, chosen), run=run)
+
+
+def time_pair(sides: dict[str, Side], chosen: dict) -> dict:
+    """The values of the record that `pair_in_turns` returns; `chosen` are its settings."""
+    free()
+    frozen = load_backbone(chosen["backbone"], device=chosen["device"])
+    images, labels = sample_batch(frozen, chosen["batch_size"])
+    models = {key: side.build(frozen) for key, side in sides.items()}
+    guesses = {key: inference(sides[key], model, images) for key, model in models.items()}
+    difference = (guesses["first"]() - guesses["second"]()).abs().max().item() if chosen["equal"] else None
+    steps = {key: training_step(sides[key], model, images, labels) for key, model in models.items()}
+    turns = (chosen["repeats"], chosen["device"], chosen["calls"])
+    values = in_turns(steps, *turns)
+    for key, model in models.items():
+        values[key] |= side_counts(sides[key], model, chosen["batch_size"])
+    if chosen["infer"]:
+        for key, timed in in_turns(guesses, *turns).items():
+            values[key]["infer_seconds"] = timed["seconds"]
+    return {**values, "difference": difference}
+
+
+def methods_in_turns(
+    backbone: str,
+    sides: dict[str, Side],
+    *,
+    batch_size: int,
+    repeats: int,
+    device: str = "cpu",
+    calls: int = 1,
+    run: bool = True,
+) -> Record | None:
+    """Record of one training step of many methods in turns, and of the pass that fills their cache.
+
+    Returns:
+        A record whose values hold, for each name of `sides`, "seconds", "peak_mb", "start", the first block that
+        is trained, and "below_seconds", one pass of a batch up to there, or None where nothing is kept.
+    """
+    chosen = {
+        "what": "methods",
+        "name": "methods",
+        "machine": machine(device),
+        "device": device,
+        "backbone": backbone,
+        "sides": {name: asdict(side) for name, side in sides.items()},
+        "batch_size": batch_size,
+        "repeats": repeats,
+        "calls": calls,
+    }
+
+    def compute():
+        free()
+        frozen = load_backbone(backbone, device=device)
+        images, labels = sample_batch(frozen, batch_size)
+        models = {name: side.build(frozen) for name, side in sides.items()}
+        steps = {name: training_step(sides[name], model, images, labels) for name, model in models.items()}
+        values = in_turns(steps, repeats, device, calls)
+        below = {}
+        for name, model in models.items():
+            start = model.method.start
+            if sides[name].cached and start >= 0 and start not in below:
+                action = {"below": torch.no_grad()(lambda model=model: model.below(images))}
+                below[start] = min(in_turns(action, 1, device)["below"]["seconds"])
+            values[name] |= {"start": start, "below_seconds": below.get(start) if sides[name].cached else None}
+        return values
+
+    return recorded("bench", chosen, compute, run=run)
+
+
+def epochs_in_turns(
+    name: str, backbone: str, task: str, slug: str, settings: dict, *, repeats: int, run: bool = True
+) -> Record | None:
+    """Record of an epoch of `training.loop.train` with and without cached activations, on an embedded backbone and task.
+
+    Returns:
+        A record whose values hold, for "first" (cached) and "second" (not), what `in_turns` returns,
+        "parameters" and "loss" of the epoch; and "fill_seconds", what filling the cache takes.
+    """
+    recipe = settled(Recipe(epochs=1), slug, "vit")
+    chosen = {
+        "what": "epoch",
+        "name": name,
+        "machine": machine("cpu"),
+        "device": "cpu",
+        "backbone": backbone,
+        "task": task,
+        "first": asdict(Side(slug, settings, cached=True)),
+        "second": asdict(Side(slug, settings)),
+        "batch_size": recipe.batch_size,
+        "repeats": repeats,
+    }
+    frozen, data = load_backbone(backbone, "pretrained"), load_task(task)
+
+    def compute():
+        model = build_method(slug, frozen, data.classes, **settings)
+        pixels, labels = normalise(data.train[0], frozen.mean, frozen.std), data.train[1]
+        device, losses = device_of(model), {}
+        start = time.perf_counter()
+        kept = in_batches(model.below, pixels, device)
+        fill = time.perf_counter() - start
+
+        def epoch(key, features, inputs):
+            model.reset(0)
+            model.method.prepare(frozen, pixels, labels, torch.Generator().manual_seed(0))
+            generator = torch.Generator().manual_seed(0)
+            losses[key] = train(model, features, inputs, labels, recipe, generator, lambda epoch: None)[0]
+
+        values = in_turns(
+            {
+                "first": lambda: epoch("first", model.features, kept),
+                "second": lambda: epoch("second", lambda x: model.features(model.below(x)), pixels),
+            },
+            repeats,
+        )
+        for key in values:
+            values[key] |= {"parameters": count_parameters(model)["total"], "loss": losses[key]}
+        return {**values, "fill_seconds": fill}
+
+    return recorded("bench", chosen, compute, data=data.fingerprint, weights=frozen.fingerprint, made=[frozen], run=run)

@@ -1,0 +1,148 @@
+"""What `training`'s files of `data_manifests/` may hold."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from .. import manifests
+from ..data.joining import JOINED
+from ..data.tasks import RESIZES
+from ..manifests.schema import COUNT, TEXT, listed, mapping, named, of_hint, one_of, said
+from ..manifests.wording import Fault
+from ..methods import METHODS, released
+from ..methods.method_fields import method_settings
+from ..models.loading import STATISTICS
+from ..words import REAL
+from .decoders import Decoder
+from .protocol import GROUPS, PARTS, PICTURES
+from .recipe import Recipe
+from .segmentation_recipe import SegmentationRecipe
+from .windows import Evaluation
+
+RANGES = {  # of the fields of a recipe that Recipe does not check itself
+    "learning_rate": {"type": ["number", "null"]},  # null: the method's own
+    "weight_decay": {"type": "number", "minimum": 0},
+    "cache_gib": {"type": "number", "minimum": 0},
+}
+
+RATES = ("learning_rate", "head_rate", "factors", "of_batch")  # of a search: each a number above 0
+
+SAID = [f.name for f in fields(Recipe)] + [*PICTURES, "statistics", "pixels", "checkpoints", "searches", "per_task", "seeds"]
+
+
+def recipes_schema() -> dict:
+    """`recipes.yaml`."""
+    every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
+    methods = mapping({}, {slug: mapping({}, every) for slug in ("other", *METHODS)}, minProperties=1)
+    rates = {"type": "number", "exclusiveMinimum": 0}
+    ap = {"by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}), "by_variant": named(rates)}
+    group = mapping({}, every | {"resize": one_of(RESIZES), "trained_on": one_of(["train", JOINED])})
+    search = mapping({}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()})
+    more = {
+        "statistics": one_of(STATISTICS),
+        "pixels": COUNT,
+        "checkpoints": named(TEXT),
+        "searches": named(search),
+        "per_task": mapping({}, {slug: named({"type": "object"}) for slug in METHODS}),
+        "sources": mapping({}, dict.fromkeys(SAID, TEXT)),
+        "lacking": named(TEXT),
+    }
+    more |= {"resnet": methods, "ap_rates": mapping({}, ap)} | dict.fromkeys(GROUPS, group)
+    recipe = mapping({"common": mapping({}, every), "vit": methods}, more)
+    return named(recipe) | {"required": ["quick", "paper"]}
+
+
+def differences_schema() -> dict:
+    """`differences.yaml`; what an option may be is in `differences_faults`."""
+    texts = {name: TEXT for name in ("what", "paper", "code")}
+    every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
+    option = {"type": "object", "properties": {"recipe": mapping({}, every)}, "minProperties": 1}
+    return mapping({}, {slug: listed(mapping(texts, {"option": option, "none": TEXT})) for slug in METHODS})
+
+
+def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """An option is of the method's settings and of a recipe; where there is none, it is said why."""
+    for slug, entries in content.items():
+        for number, entry in enumerate(entries):
+            path, option = (slug, number, "option"), entry.get("option", {})
+            if not option and "none" not in entry:
+                yield Fault((slug, number), "neither option nor none is given; write one of them.")
+            yield from method_settings(path, slug, option, (), ("recipe",))
+            for field, value in option.get("recipe", {}).items():
+                yield from said((*path, "recipe", field), lambda one: Recipe(**one), {field: value})
+            names = option.get("recipe", {}).get("as_released", "")
+            yield from said((*path, "recipe", "as_released"), lambda one, slug=slug: released.named(slug, one), names)
+
+
+def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Each value is one that `Recipe` takes, and rates by block are as many as an embedded backbone has blocks."""
+    depths: dict[str, set] = {"vit": set(), "resnet": set()}
+    for entry in manifests.load_yaml(file.parent / "backbones.yaml")["embedded"].values():
+        for family, blocks in (("vit", "depth"), ("resnet", "layers")):  # no rates by block are chosen for a Swin
+            if blocks in entry["timm_kwargs"]:
+                depths[family].add(int(np.sum(entry["timm_kwargs"][blocks])))
+    for name, recipe in content.items():
+        groups = [((name, part), recipe.get(part, {})) for part in ("common", *GROUPS)]
+        for part in ("vit", "resnet"):
+            groups += [((name, part, slug), entry) for slug, entry in recipe.get(part, {}).items()]
+        for path, entry in groups:
+            for field, value in entry.items():
+                if field not in PICTURES and value is not None:
+                    yield from said((*path, field), lambda one: Recipe(**one), {field: value})
+        yield from sourced(name, recipe, {field for _, entry in groups for field in entry})
+        for search, grid in recipe.get("searches", {}).items():
+            if ("factors" in grid) == ("learning_rate" in grid):
+                text = "write either factors of the recipe's rate or learning_rate, a list of rates."
+                yield Fault((name, "searches", search, *(["factors"] if "factors" in grid else [])), text)
+        for slug, tasks in recipe.get("per_task", {}).items():
+            for task, given in tasks.items():
+                yield from method_settings((name, "per_task", slug, task), slug, given, ())
+        for family, rates in recipe.get("ap_rates", {}).get("by_block", {}).items():
+            if len(rates) not in depths[family]:
+                text = f"{len(rates)} rates are given; write one for each block, {sorted(depths[family])} of them."
+                yield Fault((name, "ap_rates", "by_block", family), text)
+
+
+def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
+    """Each field of a paper's recipe has its source."""
+    if name in ("quick", REAL):  # this project's own, searched as the file says
+        return
+    wanted = {*used, "selection", "seeds", *(part for part in PARTS[:5] if part in recipe)}
+    for field in sorted(wanted - {*recipe.get("sources", {})}):
+        yield Fault(
+            (name, "sources") if "sources" in recipe else (name,),
+            f"{field!r} has no source; say under sources where the paper or its code has it.",
+        )
+
+
+def segmentation_recipes_schema() -> dict:
+    """`segmentation_recipes.yaml`."""
+
+    def known(kind) -> dict:
+        return {f.name: of_hint(f.type) for f in fields(kind) if f.name not in ("decoder", "evaluation")}
+
+    methods = mapping({"other": mapping({}, known(SegmentationRecipe))})
+    methods["properties"] |= {slug: mapping({}, known(SegmentationRecipe)) for slug in METHODS}
+    recipe = mapping(
+        {
+            "sources": named(TEXT),
+            "common": mapping({}, known(SegmentationRecipe)),
+            "decoder": mapping({}, known(Decoder)),
+            "evaluation": mapping({}, known(Evaluation)),
+            "methods": methods,
+        }
+    )
+    return named(recipe) | {"required": ["quick"]}
+
+
+def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Each value is one that the recipe, its decoder and its evaluation take."""
+    tupled = lambda given: {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+    for name, entry in content.items():
+        for part, kind in (("decoder", Decoder), ("evaluation", Evaluation), ("common", SegmentationRecipe)):
+            yield from said((name, part), lambda kind=kind, part=part, entry=entry: kind(**tupled(entry[part])))
+        for slug, given in entry["methods"].items():
+            whole = {**entry["common"], **given}
+            yield from said((name, "methods", slug), lambda whole=whole: SegmentationRecipe(**whole))
