@@ -39,7 +39,9 @@ device = "cpu"
 backbone = None  # one name; None: the profile's ViT and ResNet
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None
-looked_up = None  # of the tasks, those that are shown where a record has them, and not run otherwise
+looked_up = (
+    None  # of the tasks, those that are shown where a record has them, and not run otherwise
+)
 methods = None
 seeds = None
 kept_seeds = None  # seeds shown where a kept record has them, and not run otherwise
@@ -79,7 +81,11 @@ page.show(
     caption="Where the learned perturbation enters: VP at the image, AP at the input of one block.",
     alt="Two rows of boxes from image to head. An arrow adds VP's perturbation at the image, another adds AP's in front of block 2.",
 )
-network = runs.lab.backbone(runs.backbones[0]) if runs.backbones else vp.load_backbone("vit_tiny_patch16_224")
+network = (
+    runs.lab.backbone(runs.backbones[0])
+    if runs.backbones
+    else vp.load_backbone("vit_tiny_patch16_224")
+)
 off = ap.vp_from_layer_0(network)
 page.checked("VP is AP at layer 0, the image: largest difference of the logits", off, at_most=1e-5)
 
@@ -125,7 +131,9 @@ runs.show_rates()
 
 # %% name="ap.table-1" tags=["hide-input"]
 table, used = runs.table()
-runs.show("ap.table-1", table, used, f"Test accuracy in %, whole training split, {shown_of(frame)}.")
+runs.show(
+    "ap.table-1", table, used, f"Test accuracy in %, whole training split, {shown_of(frame)}."
+)
 runs.judge_gains("ap.table-1")
 runs.judge_compact()
 
@@ -137,7 +145,12 @@ best = ap.best_counts(printed, cells)
 page.judge("ap.table-1.resnet-best-count", best["ResNet-101"], evidence="derived", note=CELLS)
 page.judge("ap.table-1.vit-best-count", best["ViT-Large/16"], evidence="derived", note=CELLS)
 over_vp = ap.printed_gains(printed, cells)
-page.judge("ap.table-1.ap-over-vp-everywhere", int((over_vp <= 0).to_numpy().sum()), evidence="derived", note=CELLS)
+page.judge(
+    "ap.table-1.ap-over-vp-everywhere",
+    int((over_vp <= 0).to_numpy().sum()),
+    evidence="derived",
+    note=CELLS,
+)
 gains = over_vp.loc["ResNet-101", ["StanfordCars", "SVHN", "GTSRB"]]
 page.judge(
     "ap.table-1.gain-range",
@@ -160,7 +173,12 @@ page.not_run(
 
 # %% name="ap.table-3" tags=["hide-input"]
 table, used = runs.table(p.few_shot)
-runs.show("ap.table-3", table, used, f"Test accuracy in %, {p.few_shot} training images, {shown_of(frame)}.")
+runs.show(
+    "ap.table-3",
+    table,
+    used,
+    f"Test accuracy in %, {p.few_shot} training images, {shown_of(frame)}.",
+)
 runs.judge_gains("ap.table-3", p.few_shot)
 ap.judge_averages(page, "ap.table-3")
 page.printed("ap.table-3", "Table 3 as printed")

@@ -51,7 +51,10 @@ large = vp.load_backbone("vit_large_patch16_224", device="meta")
 tokens, _ = large.shapes()[2]
 entries = vp.count_parameters(vp.build_method("ap", large, 10, block=2))["method"]
 off = abs(entries / (large.blocks[2].norm1.bias.numel() * tokens) - 1)
-page.checked("AP's entries at a ViT-Large's third block are the positions times NORM-TUNE's shifts: off by", off)
+page.checked(
+    "AP's entries at a ViT-Large's third block are the positions times NORM-TUNE's shifts: off by",
+    off,
+)
 
 # %% [markdown]
 # (ap.table-2)=
@@ -86,8 +89,13 @@ for (word, short), record in counted.items():
     if open_setting := ap_cost.fitted(word, short):
         page.not_judged(claim, f"the paper leaves open what it would take: {open_setting}")
     else:
-        page.judge(claim, ap_cost.total(record) / 1e6, evidence="derived", records=[record], note=note)
-share = {key: 100 * ap_cost.total(record) / ap_cost.total(counted[key[0], "full"]) for key, record in counted.items()}
+        page.judge(
+            claim, ap_cost.total(record) / 1e6, evidence="derived", records=[record], note=note
+        )
+share = {
+    key: 100 * ap_cost.total(record) / ap_cost.total(counted[key[0], "full"])
+    for key, record in counted.items()
+}
 recount = max(abs(share[word, "ap"] - share[word, "vp"]) for word in ap_cost.LARGE)
 page.judge(
     "ap.table-2.parameter-share-difference",

@@ -72,7 +72,9 @@ page.show(
     alt="Two step curves over the 33 blocks of ResNet-101: prompt entries fall in steps from 800 to 100 thousand, training operations fall steadily towards half of VP's.",
 )
 # Layer l acts on what layer l gives, with 0 the image: layer 31 is what block 30 gives, the input of block 31.
-page.judge("ap.figure-2.ap-parameters", rows.parameters[31] / 1e3, evidence="derived", records=[exact])
+page.judge(
+    "ap.figure-2.ap-parameters", rows.parameters[31] / 1e3, evidence="derived", records=[exact]
+)
 page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived", records=[exact])
 
 # %% [markdown]
@@ -159,7 +161,9 @@ if both:
     looked_at = pd.DataFrame({"task": runs.tasks[:1], "seed": 0})
     for claim, (values, note) in read.items():
         if runs.answers(f"ap.figure-5.{claim}", looked_at):
-            page.judge(f"ap.figure-5.{claim}", *values, evidence=EVIDENCE, records=[found], note=note)
+            page.judge(
+                f"ap.figure-5.{claim}", *values, evidence=EVIDENCE, records=[found], note=note
+            )
 page.not_run(
     "ap.figure-5",
     why="ViT-Large/16 and ResNet-101 on OxfordPets need the published weights and the data.",
@@ -188,7 +192,12 @@ if runs.vits and with_ap:
     few = used[used.train_size <= p.few_shot]
     counted = ", ".join(map(str, sorted(few.train_size.unique())))
     note = f"Blocks {shallow} and {deep}, {counted} images."
-    runs.judge_lead("ap.figure-6.shallow-needs-fewer", few[few.block == shallow], few[few.block == deep], note=note)
+    runs.judge_lead(
+        "ap.figure-6.shallow-needs-fewer",
+        few[few.block == shallow],
+        few[few.block == deep],
+        note=note,
+    )
 page.not_run(
     "ap.figure-6",
     why="ViT-Large/16 on OxfordPets needs the published weights and the data.",
@@ -212,8 +221,12 @@ if runs.vits and with_ap:
         f"{shown_of(frame)}.",
     )
 large = vp.load_backbone("vit_large_patch16_224", device="meta")
-added, product = (vp.count_parameters(vp.build_method("ap", large, 10, kind=kind)) for kind in ("add", "product"))
-page.judge("ap.table-a3.product-same-parameters", product["total"] / added["total"] - 1, evidence="derived")
+added, product = (
+    vp.count_parameters(vp.build_method("ap", large, 10, kind=kind)) for kind in ("add", "product")
+)
+page.judge(
+    "ap.table-a3.product-same-parameters", product["total"] / added["total"] - 1, evidence="derived"
+)
 page.printed("ap.table-a3", "Table A3 as printed")
 page.not_run(
     "ap.table-a3",
@@ -240,7 +253,9 @@ ap_peft.show_parameters(page, "ap.table-a4")
 note = "ViT-Large/16 with a 10-way head, as in Table 2."
 for word, count in (("three", 3), ("five", 5)):
     ap_peft.judge_count(page, "ap.table-a4", f"ap-{count}", f"{word}-blocks-parameters", note)
-held, timed = (measured(p.device, run=False) for measured in (ap_peft.peaks, ap_peft.times))  # by [](ap_peft.ipynb)
+held, timed = (
+    measured(p.device, run=False) for measured in (ap_peft.peaks, ap_peft.times)
+)  # by [](ap_peft.ipynb)
 for word, name in {"three": "AP-3", "five": "AP-5"}.items():
     ap_peft.judge_memory(page, f"ap.table-a4.{word}-blocks-memory", held, name, "AP")
     ap_peft.judge_time(page, f"ap.table-a4.{word}-blocks-time", timed, name, "AP")

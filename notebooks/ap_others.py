@@ -65,7 +65,14 @@ for _, mine in rows.groupby("backbone", sort=False):
     ap_peft.show_tuned(chapter, "ap.table-5", mine)
 for word, part in {"clip": "ap-clip", "swin": "swin"}.items():
     mine = rows[rows.backbone == chapter.cast.backbones.get(part)]
-    chapter.judge(f"ap.table-5.{word}-ap-over-vp", mine, "AP", "VP", on=chapter.of_study("ap-others"), parts=[part])
+    chapter.judge(
+        f"ap.table-5.{word}-ap-over-vp",
+        mine,
+        "AP",
+        "VP",
+        on=chapter.of_study("ap-others"),
+        parts=[part],
+    )
 printed = papers.published("ap.table-5")
 cells = printed.drop(columns=["architecture", "method", "doubt"]).astype(float)
 gains = cells[printed.method == "AP"].to_numpy() - cells[printed.method == "VP"].to_numpy()
@@ -90,7 +97,9 @@ ap_others.show_costs(chapter, "ap.figure-7")
 rows = chapter.rows("ap-layers-others")
 ap_others.show_blocks(chapter, "ap.figure-7", rows, f"AP by block on CLIP and Swin: {STAR}")
 for word, part in {"clip": "ap-clip", "swin": "swin"}.items():
-    ap_others.judge_preference(chapter, f"ap.figure-7.{word}-prefers-shallow", part, "layers", "ap-layers-others")
+    ap_others.judge_preference(
+        chapter, f"ap.figure-7.{word}-prefers-shallow", part, "layers", "ap-layers-others"
+    )
 chapter.end("ap.figure-7", WEIGHTS)
 
 # %% [markdown]
@@ -108,8 +117,12 @@ if chapter.p.plan == "paper":
 rows = layers[layers.backbone.isin([chapter.cast.backbones.get(part) for part in parts.values()])]
 ap_others.show_blocks(chapter, "ap.figure-a1", rows, f"AP by block: {STAR}")
 for claim, part in parts.items():
-    ap_others.judge_preference(chapter, f"ap.figure-a1.{claim}", part, chapter.of_study("ap-layers"))
-chapter.end("ap.figure-a1", "The paper's data sets are not named in the text; more tasks give more panels.")
+    ap_others.judge_preference(
+        chapter, f"ap.figure-a1.{claim}", part, chapter.of_study("ap-layers")
+    )
+chapter.end(
+    "ap.figure-a1", "The paper's data sets are not named in the text; more tasks give more panels."
+)
 
 # %% [markdown]
 # (ap.figure-a2)=
@@ -124,7 +137,9 @@ vit = parts["vit-prefers-shallow"]
 rows = layers[layers.backbone == chapter.cast.backbones.get(vit)]
 on = "layers" if chapter.p.plan == "paper" else chapter.of_study("ap-layers")
 rows = rows[rows.task.isin(chapter.cast.playing("layers"))]
-ap_others.show_blocks(chapter, "ap.figure-a2", rows, f"AP and VPT at single blocks: {STAR}", ["ap", "vpt-deep"])
+ap_others.show_blocks(
+    chapter, "ap.figure-a2", rows, f"AP and VPT at single blocks: {STAR}", ["ap", "vpt-deep"]
+)
 ap_others.judge_beside_vpt(chapter, vit, on)
 chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weights and the data.")
 

@@ -75,10 +75,17 @@ page.judge(
     note=f"{CELLS} Largest: {worst[0]} on {worst[1]}, {gaps[worst]:.2f} points.",
 )
 speed = table["throughput_image_per_s"].astype(float)
-page.judge("ap.table-4.adapterformer-throughput", speed["AP"] / speed["AdapterFormer"], evidence="derived", note=CELLS)
+page.judge(
+    "ap.table-4.adapterformer-throughput",
+    speed["AP"] / speed["AdapterFormer"],
+    evidence="derived",
+    note=CELLS,
+)
 
 # %% name="table-4-measured" tags=["hide-input"]
-given = dict(batch_size=ap_cost.batch_size("vit", p.device), repeats=3, device=p.device, run=p.measure)
+given = dict(
+    batch_size=ap_cost.batch_size("vit", p.device), repeats=3, device=p.device, run=p.measure
+)
 turns = speeds_in_turns(ap_cost.LARGE["vit"], ap_peft.IN_TURNS, **given)
 if turns is not None:
     page.show(
@@ -91,8 +98,13 @@ if turns is not None:
         caption="Time of a training step and throughput beside AP's. The printed throughput of AdaptFormer (AdapterFormer "
         "in the paper) is a third of AP's, that of VPT and the adapters lower as well.",
     )
-    faster, told = ap_cost.ratio(turns, "train_seconds", "ap", "lora"), f"At batch {given['batch_size']}."
-    page.judge("ap.table-4.ap-time-below-lora", *faster, evidence="measured", records=[turns], note=told)
+    faster, told = (
+        ap_cost.ratio(turns, "train_seconds", "ap", "lora"),
+        f"At batch {given['batch_size']}.",
+    )
+    page.judge(
+        "ap.table-4.ap-time-below-lora", *faster, evidence="measured", records=[turns], note=told
+    )
 page.printed("ap.table-4", "Table 4 as printed")
 ap_peft.show_tuned(chapter, "ap.table-4", tuned[tuned.variant != "VPT-50"])
 chapter.judge("ap.table-4.ap-over-vpt", tuned, "AP", "VPT-10", on="full", note=ap_peft.WEIGHTED)
@@ -112,12 +124,17 @@ how = "The parameters of all 24 tasks and one backbone, over the backbone."
 ap_peft.show_parameters(page, "ap.table-a2", "× ViT-B/16", how)
 for name, row in {"ap": "ap", "linear": "linear-probe"}.items():
     ap_peft.judge_count(page, "ap.table-a2", row, f"{name}-total-parameters")
-page.judge("ap.table-a2.gain-over-shallow", (ap_row - shallow).mean(), evidence="derived", note=CELLS)
+page.judge(
+    "ap.table-a2.gain-over-shallow", (ap_row - shallow).mean(), evidence="derived", note=CELLS
+)
 page.judge("ap.table-a2.drop-to-deep", (deep - ap_row).mean(), evidence="derived", note=CELLS)
 page.printed("ap.table-a2", "Table A2 as printed")
 rows = chapter.rows("ap-vpt")
 ap_peft.show_tuned(chapter, "ap.table-a2", rows)
-for claim, pair in {"ap-over-vpt-shallow": ("AP", "VPT-Shallow"), "vpt-deep-over-ap": ("VPT-Deep", "AP")}.items():
+for claim, pair in {
+    "ap-over-vpt-shallow": ("AP", "VPT-Shallow"),
+    "vpt-deep-over-ap": ("VPT-Deep", "AP"),
+}.items():
     chapter.judge(f"ap.table-a2.{claim}", rows, *pair, on=chapter.of_study("ap-vpt"))
 chapter.end("ap.table-a2", "Needs ViT-B/16 of ImageNet-21k and the 24 tasks of FGVC and VTAB-1k.")
 
@@ -131,7 +148,9 @@ chapter.end("ap.table-a2", "Needs ViT-B/16 of ImageNet-21k and the 24 tasks of F
 # %% name="ap.table-a5" tags=["hide-input"]
 ap_peft.show_parameters(page, "ap.table-a5")
 (_, fresh), (_, before) = ap_peft.groups("ap.table-a5"), ap_peft.groups("ap.table-4")
-both = [method for method in fresh.index if method in before.index and method != "VPT"]  # 10 tokens there, 50 here
+both = [
+    method for method in fresh.index if method in before.index and method != "VPT"
+]  # 10 tokens there, 50 here
 change = (fresh.loc[both] - before.loc[both]).drop(columns="mean").abs()
 page.judge("ap.table-a5.same-as-before", change.max().max(), evidence="derived", note=CELLS)
 lost = ap_peft.rank(fresh.loc[both], "AP") - ap_peft.rank(before.loc[both], "AP")
@@ -152,11 +171,16 @@ ap_peft.show_parameters(page, "ap.table-a6")
 for name in ("vpt-10", "vpt-50"):
     ap_peft.judge_count(page, "ap.table-a6", name, f"{name}-parameters")
 held = ap_peft.peaks(p.device, p.measure)
-for claim, pair in {"vpt-10-memory-below-vpt-50": ("VPT-10", "VPT-50"), "ap-memory-below-vpt-10": ("AP", "VPT-10")}.items():
+for claim, pair in {
+    "vpt-10-memory-below-vpt-50": ("VPT-10", "VPT-50"),
+    "ap-memory-below-vpt-10": ("AP", "VPT-10"),
+}.items():
     ap_peft.judge_memory(page, f"ap.table-a6.{claim}", held, *pair)
 page.printed("ap.table-a6", "Table A6 as printed")
 ap_peft.show_tuned(chapter, "ap.table-a6", tuned[tuned.variant.isin(["AP", "VPT-10", "VPT-50"])])
-chapter.judge("ap.table-a6.vpt-10-near-vpt-50", tuned, "VPT-10", "VPT-50", on="full", note=ap_peft.WEIGHTED)
+chapter.judge(
+    "ap.table-a6.vpt-10-near-vpt-50", tuned, "VPT-10", "VPT-50", on="full", note=ap_peft.WEIGHTED
+)
 chapter.end("ap.table-a6", WHY)
 
 # %% [markdown]
@@ -185,10 +209,15 @@ chapter.end("ap.table-a7", WHY)
 # %% name="ap.table-a8" tags=["hide-input"]
 rows = chapter.rows("ap-ranks")
 ap_peft.show_tuned(chapter, "ap.table-a8", rows)
-for claim, pair in {"rank-10-over-rank-1": ("rank 10", "rank 1"), "rank-50-gain-small": ("rank 50", "rank 10")}.items():
+for claim, pair in {
+    "rank-10-over-rank-1": ("rank 10", "rank 1"),
+    "rank-50-gain-small": ("rank 50", "rank 10"),
+}.items():
     chapter.judge(f"ap.table-a8.{claim}", rows, *pair, on="full")
 timed = ap_peft.times(p.device, p.measure)
-ap_peft.judge_time(page, "ap.table-a8.rank-50-time-over-rank-10", timed, "LORA, rank 50", "LORA, rank 10")
+ap_peft.judge_time(
+    page, "ap.table-a8.rank-50-time-over-rank-10", timed, "LORA, rank 50", "LORA, rank 10"
+)
 chapter.end("ap.table-a8", WHY)
 
 # %% tags=["remove-output", "remove-input"]

@@ -110,7 +110,9 @@ toy.make()
 # %% name="ap.lemma-1" tags=["hide-input"]
 conditions.show(page, "ap.lemma-1", conditions.lemma_1())
 lemma_1 = recorded("ap-lemma-1", {"token_counts": COUNTS[2]}, ap_theory.lemma_1_cells)
-exact, noisy, betas, first = (pd.DataFrame(lemma_1.values[k]) for k in ("exact", "noisy", "betas", "first"))
+exact, noisy, betas, first = (
+    pd.DataFrame(lemma_1.values[k]) for k in ("exact", "noisy", "betas", "first")
+)
 page.show(
     "ap.lemma-1",
     ap_theory.lemma_1_figure(exact, noisy, betas),
@@ -241,8 +243,10 @@ page.show(
     evidence="derived",
     records=[*both, *(r for (name, _), r in toy.runs.items() if name in scans)],
     how="Slopes of log steps against the logarithm of each quantity.",
-    caption="Exponents of the number of iterations." + f" Step size at P = {STEP_COUNT[1]} and {STEP_COUNT[2]}, gamma "
-    f"at P = {GAMMA_COUNTS[1][-1]} and {GAMMA_COUNTS[2][-1]}, noise below 1/P at P = {NOISE_COUNT[1]}." * bool(toy.powers),
+    caption="Exponents of the number of iterations."
+    + f" Step size at P = {STEP_COUNT[1]} and {STEP_COUNT[2]}, gamma "
+    f"at P = {GAMMA_COUNTS[1][-1]} and {GAMMA_COUNTS[2][-1]}, noise below 1/P at P = {NOISE_COUNT[1]}."
+    * bool(toy.powers),
 )
 toy.have("ap.theorem-1", "Exponents of step size, gamma and noise", *scans)
 
@@ -267,9 +271,14 @@ page.show(
 # %% name="readings" tags=["hide-input"]
 page.show(
     "ap.theorem-1",
-    pd.DataFrame(readings.reading_rows(toy)).sort_values("layer", kind="stable").set_index("reading"),
+    pd.DataFrame(readings.reading_rows(toy))
+    .sort_values("layer", kind="stable")
+    .set_index("reading"),
     evidence="derived",
-    records=[*(r for (name, _), r in toy.runs.items() if name in (JUDGED, FIXED, *READINGS)), *toy.flows.values()],
+    records=[
+        *(r for (name, _), r in toy.runs.items() if name in (JUDGED, FIXED, *READINGS)),
+        *toy.flows.values(),
+    ],
     how="Slopes of log steps against log P; side readings run half the trials, some to a lower cap.",
     caption="The same slope read in other ways. A trial at the cap counts as infinite in the median.",
 )

@@ -188,7 +188,10 @@ if toy.have("ap.lemma-3", "Steps against gamma", "gamma", *WHY_GAMMA):
         "ap.lemma-3",
         lemma_3.gamma_figure(toy),
         evidence="derived",
-        records=[*(toy.runs[c] for c in curves), *(toy.flows[1, "error", g] for g in (-0.9, -0.5, -0.1))],
+        records=[
+            *(toy.runs[c] for c in curves),
+            *(toy.flows[1, "error", g] for g in (-0.9, -0.5, -0.1)),
+        ],
         how="Medians over eight SGD trials (points) and the symmetric limit (black).",
         caption="Steps against 1 + gamma, with log-log slopes, and the constant that is left at layer 1.",
         alt="Layer 1 needs fewer steps as 1 + gamma grows, with slope about -1; layer 2 does not depend on it. The "

@@ -66,7 +66,9 @@ shown = {
 caption = "AP against NORM-TUNE. Green: the proposition's conditions hold."
 alt = "With the conditions the outputs differ by rounding, about 1e-15; with one dropped by one or more."
 page.show("ap.proposition-1", chapter.gaps_figure(rows), **shown, caption=caption, alt=alt)
-table = pd.DataFrame({"largest absolute difference": {case: f"{v:.1e}" for case, v in rows.items()}})
+table = pd.DataFrame(
+    {"largest absolute difference": {case: f"{v:.1e}" for case, v in rows.items()}}
+)
 caption = "Outputs of AP and of NORM-TUNE, inside and outside the proposition's conditions."
 page.show("ap.proposition-1", table, **shown, caption=caption)
 

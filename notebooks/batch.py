@@ -44,5 +44,12 @@ class BatchParameters(FitParameters):
 
 p = read_parameters(BatchParameters, globals())
 todo = batches.chosen(batches.planned_runs(p.artifacts, p.plan), p.runs)
-frame = batches.do(todo, weights=p.weights, data_dir=p.data_dir, device=p.device, changes=p.changes, profile=p.profile)
+frame = batches.do(
+    todo,
+    weights=p.weights,
+    data_dir=p.data_dir,
+    device=p.device,
+    changes=p.changes,
+    profile=p.profile,
+)
 frame[["id", "backbone", "task", "method", "seed", "rate", "val", "fit_seconds"]]

@@ -59,13 +59,24 @@ for claim in ("vpt-operations", "ivpt-operations", "ivpt-parameters"):
 parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
 head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
 added = cost_papers.aggregation_gmacs()
-note = "DA's product of N by N weights with N prompts; the paper does not say for which N: " + ", ".join(
-    f"{name} {value:.2g}" for name, value in added.items()
+note = (
+    "DA's product of N by N weights with N prompts; the paper does not say for which N: "
+    + ", ".join(f"{name} {value:.2g}" for name, value in added.items())
 )
 least, most = min(added.values()), max(added.values())
 page.judge("ivpt.table-8.workload-added", least, least, most, evidence="derived", note=f"{note}.")
-page.judge("ivpt.table-8.cheaper-than-dam-vp", len(cost_papers.not_below_dam_vp()), evidence="derived", note="Printed cells.")
-page.judge("ivpt.table-8.parts-sum", sum(parts) + head, evidence="derived", note="From the printed numbers.")
+page.judge(
+    "ivpt.table-8.cheaper-than-dam-vp",
+    len(cost_papers.not_below_dam_vp()),
+    evidence="derived",
+    note="Printed cells.",
+)
+page.judge(
+    "ivpt.table-8.parts-sum",
+    sum(parts) + head,
+    evidence="derived",
+    note="From the printed numbers.",
+)
 
 # %% tags=["hide-input"]
 record = page.best("ivpt")
@@ -174,7 +185,9 @@ if not used:
 # %% name="counts" tags=["hide-input"]
 told = cost_papers.told_counts(counts)
 summary = pd.crosstab(told.paper, told.verdict).rename_axis(None, axis=1).reset_index()
-page.present(summary, evidence="derived", caption="Printed counts by paper.", how="Counted on shapes.")
+page.present(
+    summary, evidence="derived", caption="Printed counts by paper.", how="Counted on shapes."
+)
 page.present(
     cost_papers.wrong_counts(told),
     evidence="derived",

@@ -34,7 +34,9 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+backbone = (
+    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+)
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -59,7 +61,9 @@ from visbook.studies import grids, statistics
 from visprompt.data.tasks import embedded_tasks
 from visprompt.papers import published
 
-chapter = Chapter.opened("davpt", globals(), ["benchmark", "pretraining", "davpt-parts"], ["vpt-deep", "da-vpt"])
+chapter = Chapter.opened(
+    "davpt", globals(), ["benchmark", "pretraining", "davpt-parts"], ["vpt-deep", "da-vpt"]
+)
 page = chapter.page
 
 # %% [markdown]
@@ -79,8 +83,16 @@ page = chapter.page
 
 # %% name="recipe" tags=["hide-input"]
 more = [
-    ("loss weights", "0.1 and 0.1", "on validation, for each data set; values not stated (Appendix B)"),
-    ("prompts", f"{chapter.cast.prompts['deep']} a block, as many clusters of classes", "not stated"),
+    (
+        "loss weights",
+        "0.1 and 0.1",
+        "on validation, for each data set; values not stated (Appendix B)",
+    ),
+    (
+        "prompts",
+        f"{chapter.cast.prompts['deep']} a block, as many clusters of classes",
+        "not stated",
+    ),
     ("guided blocks", "the last", "not stated; the last is best in most cases (Section 4.3.2)"),
 ]
 chapter.show_recipe(chapter.rows("benchmark", "pretraining"), more)
@@ -107,7 +119,9 @@ off = (sums["DA-VPT+, FGVC"] - float(davpt.prose()["fgvc-mean"])).abs().max()
 note = "The gain over full fine-tuning is the lower end of the printed range."
 page.judge("davpt.table-1.fgvc-consistent", round(off, 10), evidence="derived", note=note)
 note = "The gain over full fine-tuning is the upper end of the printed range."
-page.judge("davpt.table-1.vtab-consistent", np.ptp(sums["DA-VPT+, VTAB-1k"]), evidence="derived", note=note)
+page.judge(
+    "davpt.table-1.vtab-consistent", np.ptp(sums["DA-VPT+, VTAB-1k"]), evidence="derived", note=note
+)
 found = {part: rows for part in PARTS if len(rows := davpt.methods_on(chapter, part))}
 if found:
     caption = "Test accuracy in %, mean and standard deviation over seeds, by group of tasks. The self-supervised backbones "
@@ -123,7 +137,9 @@ if shown:
     caption = "Accuracy of DA-VPT+ minus that of another method: mean (diamond) and seeds (dots)."
     alt = "For each pre-training a panel with three rows, the difference of DA-VPT+ to VPT-Deep, E2VPT and full fine-tuning, "
     alt += "on fine-grained and on VTAB-like tasks, about a line at zero."
-    chapter.show("davpt.table-1", davpt.differences_figure(shown), pd.concat(shown.values()), caption, alt)
+    chapter.show(
+        "davpt.table-1", davpt.differences_figure(shown), pd.concat(shown.values()), caption, alt
+    )
 supervised = davpt.methods_on(chapter, "supervised")
 for kind, on in (("fgvc", "fine"), ("vtab", "vtab")):
     for slug, other in (("vpt-deep", "VPT-Deep"), ("e2vpt", "E2VPT")):
@@ -135,7 +151,9 @@ for part in ("mae", "mocov3"):
     davpt.judge_even_more(chapter, part, supervised)
 why = "the cells with its numbers of prompts are lost, and here DA-VPT+ has as many prompts as VPT-Deep and trains more"
 page.not_judged("davpt.table-1.fewer-prompts-and-parameters", why)
-chapter.end("davpt.table-1", "FGVC and VTAB-1k on ViT-Base/16 need the data sets and the published weights.")
+chapter.end(
+    "davpt.table-1", "FGVC and VTAB-1k on ViT-Base/16 need the data sets and the published weights."
+)
 
 # %% [markdown]
 # Two things set the quick profile's runs apart from the paper's. A small backbone is cheap to tune whole and several
@@ -169,7 +187,9 @@ page.show(
     caption="Trained parameters of DA-VPT+ with a segmentation decoder.",
 )
 note = "Estimate at 20 prompts a block, interval from 5 to 100."
-page.judge("davpt.table-2.share", shares[0], min(shares), max(shares), evidence="derived", note=note)
+page.judge(
+    "davpt.table-2.share", shares[0], min(shares), max(shares), evidence="derived", note=note
+)
 segmented = masks.found(chapter)
 masks.show(chapter, "davpt.table-2", segmented, masks.COMPARED)
 for claim, better, worse in masks.DAVPT_CLAIMS:
@@ -189,8 +209,13 @@ masks.end(chapter, "davpt.table-2", "ade20k", "pascal_context")
 
 # %% name="davpt.table-3" tags=["hide-input"]
 vpt_deep = float(published("spt.table-s4").set_index("method").fgvc_mean["VPT-Deep"])
-above, note = float(davpt.prose()["fgvc-mean"]) - vpt_deep, "VPT-Deep's mean is that of SPT Table S4."
-why = f"the sentence may mean DA-VPT alone, whose cell is lost; DA-VPT+ is {above:.2f} above. {note}"
+above, note = (
+    float(davpt.prose()["fgvc-mean"]) - vpt_deep,
+    "VPT-Deep's mean is that of SPT Table S4.",
+)
+why = (
+    f"the sentence may mean DA-VPT alone, whose cell is lost; DA-VPT+ is {above:.2f} above. {note}"
+)
 page.not_judged("davpt.table-3.gain-over-vpt", why)
 rows = davpt.fine(supervised)
 if len(rows):
@@ -215,7 +240,11 @@ chapter.end("davpt.table-3", why)
 # is in FGVC and in VTAB-1k.
 
 # %% name="davpt.table-5" tags=["hide-input"]
-taken = {part: names for part, names in chapter.cast.tasks.items() if part in ("benchmark", "pretraining", "fine")}
+taken = {
+    part: names
+    for part, names in chapter.cast.tasks.items()
+    if part in ("benchmark", "pretraining", "fine")
+}
 rows = [
     (
         name,
@@ -229,15 +258,26 @@ rows = [
 ]
 page.show(
     "davpt.table-5",
-    pd.DataFrame(rows, columns=["task", "group", "classes", "train / val / test", "what it is", "on this page"]),
+    pd.DataFrame(
+        rows,
+        columns=["task", "group", "classes", "train / val / test", "what it is", "on this page"],
+    ),
     evidence="derived",
     how="Read from data_manifests/tasks.yaml.",
     caption="The embedded tasks; the last column names the lists of studies.yaml that have them.",
 )
 names = grids.cast("paper").tasks["vtab"]
 sources = {task.split("_")[0] for task in names}
-page.judge("davpt.table-5.distinct", len(set(names)), evidence="derived", note=f"From {len(sources)} sources of images.")
-chapter.end("davpt.table-5", "The data sets themselves are not part of this project; folders of them are read.")
+page.judge(
+    "davpt.table-5.distinct",
+    len(set(names)),
+    evidence="derived",
+    note=f"From {len(sources)} sources of images.",
+)
+chapter.end(
+    "davpt.table-5",
+    "The data sets themselves are not part of this project; folders of them are read.",
+)
 
 # %% [markdown]
 # (davpt.table-7)=
@@ -249,13 +289,17 @@ chapter.end("davpt.table-5", "The data sets themselves are not part of this proj
 rows = supervised[supervised.group != "fine"]
 if len(rows):
     caption = "Test accuracy in % by task on the supervised backbone, mean over seeds."
-    chapter.show("davpt.table-7", statistics.task_table(rows).reset_index(names="method"), rows, caption)
+    chapter.show(
+        "davpt.table-7", statistics.task_table(rows).reset_index(names="method"), rows, caption
+    )
     both = chapter.answers("davpt.table-7.most-tasks", rows, ["DA-VPT+", "VPT-Deep"], "vtab")
     if len(both):
         wide = both.pivot_table(index="seed", columns=["variant", "task"], values="test")
         gain = wide["DA-VPT+"] - wide["VPT-Deep"]
         note = f"{gain.shape[1]} tasks; the interval is over"
-        chapter.judge_values("davpt.table-7.most-tasks", 100 * (gain > 0).mean(axis=1), [*both.record], note)
+        chapter.judge_values(
+            "davpt.table-7.most-tasks", 100 * (gain > 0).mean(axis=1), [*both.record], note
+        )
 chapter.end("davpt.table-7", "The 19 tasks of VTAB-1k need their images and the published weights.")
 
 # %% [markdown]

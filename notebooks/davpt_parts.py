@@ -23,7 +23,9 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+backbone = (
+    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+)
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -60,7 +62,9 @@ page = chapter.page
 # has a search of its own for its learning rate.
 
 # %% name="davpt.table-4" tags=["hide-input"]
-off = max(abs(gain["losses"] + gain["bias"] - gain["all"]) for gain in parts.printed_gains().values())
+off = max(
+    abs(gain["losses"] + gain["bias"] - gain["all"]) for gain in parts.printed_gains().values()
+)
 page.judge("davpt.table-4.sums", round(off, 10), evidence="derived")
 frame = chapter.rows("davpt-parts", variants=list(parts.STEPS))
 if len(frame):
@@ -70,12 +74,26 @@ if len(frame):
 everything = davpt.methods_on(chapter, "supervised")
 for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items():
     chapter.judge(f"davpt.table-4.losses-{kind}", everything, "DA-VPT", "VPT-Deep", on=on)
-    chapter.judge(f"davpt.table-4.bias-{kind}", everything, "DA-VPT+", "DA-VPT", "Each at its own rate.", on=on)
+    chapter.judge(
+        f"davpt.table-4.bias-{kind}",
+        everything,
+        "DA-VPT+",
+        "DA-VPT",
+        "Each at its own rate.",
+        on=on,
+    )
     chapter.judge(f"davpt.table-4.all-{kind}", everything, "DA-VPT+", "VPT-Deep", on=on)
 
 compared = pd.concat([everything, chapter.rows("davpt-projection", part="supervised")])
 note = "Each at its own rate."
-chapter.judge("davpt.table-4.projected-query", compared, "DA-VPT", "DA-VPT, prompts themselves", note, on="fine")
+chapter.judge(
+    "davpt.table-4.projected-query",
+    compared,
+    "DA-VPT",
+    "DA-VPT, prompts themselves",
+    note,
+    on="fine",
+)
 
 # %% [markdown]
 # Latency, memory and parameters at the size of the paper's model. Times of different machines do not compare, so each
@@ -86,7 +104,9 @@ chapter.judge("davpt.table-4.projected-query", compared, "DA-VPT", "DA-VPT, prom
 # %% tags=["hide-input"]
 ratios, memory = parts.step_ratios(), parts.step_memory()
 used = [record for _, record in ratios.values()]
-machines = "; ".join(dict.fromkeys(f"{r.settings['machine']}, batch {r.settings['batch_size']}" for r in used))
+machines = "; ".join(
+    dict.fromkeys(f"{r.settings['machine']}, batch {r.settings['batch_size']}" for r in used)
+)
 how = f"Time: median and range of rounds in turns on {machines}, random weights. " if used else ""
 page.show(
     "davpt.table-4",
@@ -103,10 +123,15 @@ if "da-vpt-plus" in ratios:
     rises = statistics.interval([ratio - 1 for ratio in values])
     note = f"{record.settings['repeats']} rounds on {record.settings['machine']}."
     page.judge("davpt.table-4.latency", *rises, evidence="measured", records=[record], note=note)
-more, note = parts.memory_ratio(memory, "da-vpt-plus") - 1, f"Counted at batch {bench.MEMORY_BATCH}."
+more, note = (
+    parts.memory_ratio(memory, "da-vpt-plus") - 1,
+    f"Counted at batch {bench.MEMORY_BATCH}.",
+)
 page.judge("davpt.table-4.memory", more, evidence="derived", records=[*memory.values()], note=note)
 bias = davpt.printed_counts("davpt.table-4")[0]
-page.judge("davpt.table-4.bias-parameters", bias["computed"], evidence="derived", note=bias["reading"])
+page.judge(
+    "davpt.table-4.bias-parameters", bias["computed"], evidence="derived", note=bias["reading"]
+)
 chapter.end("davpt.table-4", "CUB-200-2011 and VTAB's Natural group need their images.")
 
 # %% [markdown]
@@ -143,7 +168,11 @@ if looks.attention:
 # %% tags=["hide-input"]
 if looks.attention:
     by_seed = looks.numbers(shallow, deep)
-    table = by_seed.groupby("method", sort=False).mean().map(lambda value: "–" if value != value else f"{value:.2f}")
+    table = (
+        by_seed.groupby("method", sort=False)
+        .mean()
+        .map(lambda value: "–" if value != value else f"{value:.2f}")
+    )
     every = [record for records in looks.attention.values() for record in records.values()]
     page.show(
         "davpt.figure-3",
@@ -159,8 +188,14 @@ if looks.attention:
 # %% tags=["hide-input"]
 if "DA-VPT" in looks.attention:
     mine, own = [*looks.attention["DA-VPT"].values()], by_seed.loc["DA-VPT"]
-    looks.judge("davpt.figure-3.sparser", mine, (own["entropy, deep"] - own["entropy, shallow"]).dropna())
-    looks.judge("davpt.figure-3.bridge", mine, (own["agreement, assigned"] - own["agreement, others"]).dropna())
+    looks.judge(
+        "davpt.figure-3.sparser", mine, (own["entropy, deep"] - own["entropy, shallow"]).dropna()
+    )
+    looks.judge(
+        "davpt.figure-3.bridge",
+        mine,
+        (own["agreement, assigned"] - own["agreement, others"]).dropna(),
+    )
     if "VPT-Deep" in looks.attention:
         above = own["agreement, assigned"] - by_seed.loc["VPT-Deep"]["agreement, others"]
         looks.judge("davpt.figure-3.over-vpt-deep", every, above.dropna())
@@ -197,7 +232,9 @@ if "DA-VPT" in set(guided.get("method", ())):
     mine = guided[guided.method == "DA-VPT"].set_index("seed")
     prompts = mine.record.iloc[0].settings["method_settings"]["prompt_tokens"]
     more = prompts * (mine.to_own - mine.to_other)
-    looks.judge("davpt.figure-1.class-token-to-own-prompt", [*mine.record], more, f"{prompts} prompts;")
+    looks.judge(
+        "davpt.figure-1.class-token-to-own-prompt", [*mine.record], more, f"{prompts} prompts;"
+    )
 
 # %% [markdown]
 # (davpt.figure-4)=
@@ -218,13 +255,23 @@ if len(layers):
     chapter.show("davpt.figure-4", parts.layers_figure(layers, depth), layers, caption, alt)
     last, earlier = f"block {depth - 1} alone", [f"block {at} alone" for at in range(depth - 1)]
     note = "Each block at the best of three rates."
-    davpt.judge_over_mean(chapter, "davpt.figure-4.last-block", layers, last, earlier, chapter.of_study("davpt-layers"), note)
+    davpt.judge_over_mean(
+        chapter,
+        "davpt.figure-4.last-block",
+        layers,
+        last,
+        earlier,
+        chapter.of_study("davpt-layers"),
+        note,
+    )
 
 # %% tags=["hide-input"]
 timed = looks.of(insights.clustering_times, "DA-VPT")
 if timed:
     times = [*timed.values()]
-    classes = len(embedded_tasks()[looks.task]["classes"]) if looks.task in embedded_tasks() else "its"
+    classes = (
+        len(embedded_tasks()[looks.task]["classes"]) if looks.task in embedded_tasks() else "its"
+    )
     page.show(
         "davpt.figure-4",
         parts.times_figure(times),
@@ -250,7 +297,12 @@ if len(biases):
     chapter.show("davpt.figure-4", table, biases, caption)
     others = ["query", "attention output", "norms", "MLP"]
     davpt.judge_over_mean(
-        chapter, "davpt.figure-4.key-and-value", biases, "key and value", others, chapter.of_study("davpt-biases")
+        chapter,
+        "davpt.figure-4.key-and-value",
+        biases,
+        "key and value",
+        others,
+        chapter.of_study("davpt-biases"),
     )
 chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 
@@ -285,7 +337,9 @@ if len(weighed):
     about = {"on": "ablation", "parts": [*PARTS]}
     chapter.judge("davpt.figure-5.beta-below-one", weighed, "beta = 0.1", "beta = 1", **about)
     note = '"beta = 0.1" has lambda = 0.1.'
-    chapter.judge("davpt.figure-5.lambda-below-one", weighed, "beta = 0.1", "lambda = 1", note, **about)
+    chapter.judge(
+        "davpt.figure-5.lambda-below-one", weighed, "beta = 0.1", "lambda = 1", note, **about
+    )
     claim, both = "davpt.figure-5.guided-more-sensitive", parts.spans(chapter)
     rows = chapter.answers(claim, weighed, list({*both[0], *both[1]}), **about)
     if len(rows):
@@ -332,7 +386,10 @@ chapter.show_left_out()
 
 # %% name="maps" tags=["hide-input"]
 if looks.attention:
-    attention_viewer.show(chapter, {f"{looks.task}, {name}": next(iter(r.values())) for name, r in looks.attention.items()})
+    attention_viewer.show(
+        chapter,
+        {f"{looks.task}, {name}": next(iter(r.values())) for name, r in looks.attention.items()},
+    )
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

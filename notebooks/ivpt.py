@@ -39,7 +39,9 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+backbone = (
+    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+)
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -63,7 +65,9 @@ from visbook.chapters.chapter import Chapter
 from visbook.studies import statistics
 from visprompt import papers
 
-chapter = Chapter.opened("ivpt", globals(), ["benchmark", "sizes", "sizes-swin", "pretraining"], ["vpt-deep", "ivpt"])
+chapter = Chapter.opened(
+    "ivpt", globals(), ["benchmark", "sizes", "sizes-swin", "pretraining"], ["vpt-deep", "ivpt"]
+)
 page = chapter.page
 
 # %% [markdown]
@@ -86,7 +90,13 @@ page = chapter.page
 # there. [](../recipes.md) has every field and its source.
 
 # %% name="recipe" tags=["hide-input"]
-more = [("N and k", f"N = {chapter.cast.prompts['deep']}, k = 10, for every task", "per task, on validation (Tables 15, 16)")]
+more = [
+    (
+        "N and k",
+        f"N = {chapter.cast.prompts['deep']}, k = 10, for every task",
+        "per task, on validation (Tables 15, 16)",
+    )
+]
 if profile == "paper":
     more = [("N and k", "those of Tables 15 and 16", "per task, on validation (Tables 15, 16)")]
 chapter.show_recipe(chapter.rows("benchmark", "sizes", "pretraining"), more)
@@ -110,15 +120,25 @@ if len(frame):
     chapter.show("ivpt.table-1", table, frame, f"{ivpt.BY_GROUP} Trained parameters in thousands.")
     caption = "The same by task: test accuracy in %, mean over seeds."
     chapter.show("ivpt.table-1", statistics.task_table(frame), frame, caption)
-rivals = {"full": "Full fine-tuning", "vpt": "VPT-Deep", "express": "EXPRESS", "e2vpt": "E2VPT", "bias": "BIAS"}
+rivals = {
+    "full": "Full fine-tuning",
+    "vpt": "VPT-Deep",
+    "express": "EXPRESS",
+    "e2vpt": "E2VPT",
+    "bias": "BIAS",
+}
 for word, worse in rivals.items():
     chapter.judge(f"ivpt.table-1.ivpt-over-{word}", frame, "iVPT", worse, on="vtab")
 for group in ("natural", "specialized", "structured"):
-    chapter.judge(f"ivpt.table-1.ivpt-over-vpt-{group}", frame, "iVPT", "VPT-Deep", on=chapter.of_group(group))
+    chapter.judge(
+        f"ivpt.table-1.ivpt-over-vpt-{group}", frame, "iVPT", "VPT-Deep", on=chapter.of_group(group)
+    )
 chapter.judge("ivpt.table-1.full-over-linear", frame, "Full fine-tuning", "Linear probe", on="vtab")
 ivpt.audit(chapter, "ivpt.table-1")
 printed = papers.published("ivpt.table-1").set_index("method")["Group mean"].astype(float)
-ivpt.derive(chapter, "ivpt.table-1.printed-best", int((printed.drop("iVPT") >= printed["iVPT"]).sum()))
+ivpt.derive(
+    chapter, "ivpt.table-1.printed-best", int((printed.drop("iVPT") >= printed["iVPT"]).sum())
+)
 page.printed("ivpt.table-1", "Table 1 as printed")
 chapter.end("ivpt.table-1", ivpt.SCALE)
 
@@ -147,9 +167,13 @@ ivpt.derive(chapter, "ivpt.table-5.gains-everywhere", len(ivpt.not_above_vpt()))
 if {"ViT-H/14", "Swin"} <= set(sizes):
     compared = {"ViT-H/14": ("iVPT", "VPT-Deep"), "Swin": (ivpt.WITHOUT_AR, "VPT-Deep")}
     leads = {name: (sizes[name], *pair) for name, pair in compared.items()}
-    chapter.judge_least("ivpt.table-5.ivpt-over-vpt-huge", leads, "sizes", note="Rates of ViT-B/16.")
+    chapter.judge_least(
+        "ivpt.table-5.ivpt-over-vpt-huge", leads, "sizes", note="Rates of ViT-B/16."
+    )
 elif chapter.p.profile == "quick":
-    why = "no small network plays a ViT-H/14 or a Swin-B; the sizes that are played are judged above"
+    why = (
+        "no small network plays a ViT-H/14 or a Swin-B; the sizes that are played are judged above"
+    )
     page.not_judged("ivpt.table-5.ivpt-over-vpt-huge", why)
 page.printed("ivpt.table-5", "Table 5 as printed")
 chapter.end("ivpt.table-5", ivpt.SIZES_WHY)
@@ -170,8 +194,12 @@ if pre:
     chapter.show("ivpt.table-6", table, pd.concat(pre.values()), ivpt.BY_GROUP)
 for label, word in (("MoCo-v3", "mocov3"), ("MAE", "mae")):
     if label in pre:
-        chapter.judge(f"ivpt.table-6.{word}-ivpt-over-vpt", pre[label], "iVPT", "VPT-Deep", on="pretraining")
-        chapter.judge(f"ivpt.table-6.{word}-ivpt-over-gate", pre[label], "iVPT", "Gate-VPT", on="pretraining")
+        chapter.judge(
+            f"ivpt.table-6.{word}-ivpt-over-vpt", pre[label], "iVPT", "VPT-Deep", on="pretraining"
+        )
+        chapter.judge(
+            f"ivpt.table-6.{word}-ivpt-over-gate", pre[label], "iVPT", "Gate-VPT", on="pretraining"
+        )
 ivpt.audit(chapter, "ivpt.table-6")
 page.printed("ivpt.table-6", "Table 6 as printed")
 chapter.end("ivpt.table-6", ivpt.PRE_WHY)
@@ -196,7 +224,9 @@ chapter.end("ivpt.table-6", ivpt.PRE_WHY)
 
 # %% name="ivpt.table-7" tags=["hide-input"]
 LARGE = "vit_large_patch16_224"
-many, few = (counts.count(LARGE, "ivpt", (("prompt_tokens", n), ("ar", "none")), False) for n in (100, 10))
+many, few = (
+    counts.count(LARGE, "ivpt", (("prompt_tokens", n), ("ar", "none")), False) for n in (100, 10)
+)
 note = "Counted on a ViT-L/16, without AR."
 ivpt.derive(chapter, "ivpt.table-7.parameters-of-prompts", (many - few) / 1e6, note)
 page.show(

@@ -20,7 +20,9 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+backbone = (
+    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+)
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -137,7 +139,10 @@ ivpt.prompt_parameters(chapter, "ivpt.table-16", "vtab", "Table 1")
 page.printed("ivpt.table-17", "Table 17 as printed")
 order = ["natural", "specialized", "structured", "fine"]
 entries = sorted(embedded_tasks().items(), key=lambda item: order.index(item[1]["group"]))
-rows = [(name, task["group"], len(task["classes"]), *task["splits"], task["nature"]) for name, task in entries]
+rows = [
+    (name, task["group"], len(task["classes"]), *task["splits"], task["nature"])
+    for name, task in entries
+]
 page.show(
     "ivpt.table-17",
     pd.DataFrame(rows, columns=["task", "group", "classes", "train", "val", "test", "nature"]),
@@ -164,9 +169,14 @@ ARCHITECTURES = {
 found = ivpt.backbone_rows(ARCHITECTURES)
 headed = found["with ImageNet's head, M"]
 for name, bare, more in zip(found.backbone, found["without head, M"], headed, strict=True):
-    claim, note = f"ivpt.table-18.{name.lower().split('/')[0]}-parameters", f"{more:.2f} with ImageNet's head of 1000 classes."
+    claim, note = (
+        f"ivpt.table-18.{name.lower().split('/')[0]}-parameters",
+        f"{more:.2f} with ImageNet's head of 1000 classes.",
+    )
     ivpt.derive(chapter, claim, bare, note)
-ivpt.derive(chapter, "ivpt.table-18.widths", int((found["printed D"].astype(int) != found.D).sum()), "")
+ivpt.derive(
+    chapter, "ivpt.table-18.widths", int((found["printed D"].astype(int) != found.D).sum()), ""
+)
 page.show(
     "ivpt.table-18",
     found.map(lambda value: f"{value:.2f}" if isinstance(value, float) else value),

@@ -23,7 +23,9 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+backbone = (
+    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+)
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -46,7 +48,9 @@ from visbook.chapters.chapter import Chapter
 from visbook.studies import insights, statistics
 from visprompt import papers
 
-chapter = Chapter.opened("ivpt_parts", globals(), ["benchmark", "ivpt-structures", "ivpt-parts", "ivpt-tokens"])
+chapter = Chapter.opened(
+    "ivpt_parts", globals(), ["benchmark", "ivpt-structures", "ivpt-parts", "ivpt-tokens"]
+)
 page = chapter.page
 
 # %% [markdown]
@@ -60,7 +64,12 @@ page = chapter.page
 # %% name="ivpt.table-2" tags=["hide-input"]
 frame = ivpt.of_vtab(chapter, *ivpt.STEPS)
 if len(frame):
-    chapter.show("ivpt.table-2", statistics.group_table(frame), frame, f"{ivpt.BY_GROUP} iVPT is CDC + DA + AR.")
+    chapter.show(
+        "ivpt.table-2",
+        statistics.group_table(frame),
+        frame,
+        f"{ivpt.BY_GROUP} iVPT is CDC + DA + AR.",
+    )
     ivpt.show_gains(chapter, "ivpt.table-2", frame, ivpt.STEPS[1:], "the three steps")
 chapter.judge("ivpt.table-2.cdc-over-vpt", frame, "CDC", "VPT-Deep", on="vtab")
 chapter.judge("ivpt.table-2.da-over-cdc", frame, "CDC + DA", "CDC", on="vtab")
@@ -142,8 +151,16 @@ if len(frame):
 chapter.judge("ivpt.table-4.top-k-over-none", frame, "iVPT", "CDC + DA", on="vtab")
 chapter.judge("ivpt.table-4.top-k-over-all", frame, "iVPT", "iVPT, AR on all tokens", on="vtab")
 ivpt.audit(chapter, "ivpt.table-4")
-printed = papers.published("ivpt.table-4").set_index("setting")[["Natural", "Specialized", "Structured"]].astype(float)
-ivpt.derive(chapter, "ivpt.table-4.all-over-none-groups", int((printed.loc["All"] > printed.loc["None"]).sum()))
+printed = (
+    papers.published("ivpt.table-4")
+    .set_index("setting")[["Natural", "Specialized", "Structured"]]
+    .astype(float)
+)
+ivpt.derive(
+    chapter,
+    "ivpt.table-4.all-over-none-groups",
+    int((printed.loc["All"] > printed.loc["None"]).sum()),
+)
 page.printed("ivpt.table-4", "Table 4 as printed")
 chapter.end("ivpt.table-4", ivpt.SCALE)
 
@@ -205,7 +222,10 @@ chapter.end("ivpt.figure-6", NOISE)
 # %% name="ivpt.figure-7" tags=["hide-input"]
 looked_at = parts.LOOKED_AT[chapter.p.plan]
 both = zip(ivpt.PAIR, ["vpt-deep", "ivpt"], strict=True)
-found = [parts.insight(chapter, insights.attention_maps, "benchmark", name, slug, looked_at) for name, slug in both]
+found = [
+    parts.insight(chapter, insights.attention_maps, "benchmark", name, slug, looked_at)
+    for name, slug in both
+]
 maps = pd.concat(found)
 if len(maps):
     first = parts.first_maps(maps, looked_at)
@@ -216,7 +236,10 @@ if len(maps):
 
 # %% tags=["hide-input"]
 if len(maps):
-    pooled = {task: f"{chapter.pooled(rows.record.iloc[0])} of {task}" for task, rows in maps.groupby("task", sort=False)}
+    pooled = {
+        task: f"{chapter.pooled(rows.record.iloc[0])} of {task}"
+        for task, rows in maps.groupby("task", sort=False)
+    }
     page.show(
         "ivpt.figure-7",
         parts.entropy_figure(maps),
@@ -238,7 +261,9 @@ chapter.show_left_out()
 
 # %% name="maps" tags=["hide-input"]
 if len(maps):
-    attention_viewer.show(chapter, {f"{row.task}, {row.variant}": row.record for _, row in first.iterrows()})
+    attention_viewer.show(
+        chapter, {f"{row.task}, {row.variant}": row.record for _, row in first.iterrows()}
+    )
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -63,7 +63,9 @@ page.picture("vit", "A vision transformer, and one of its blocks opened.")
 # %% name="costs" tags=["hide-input"]
 costs = {slug: methods.cost(slug) for slug, _, _ in progress(methods.by_idea(), "counting")}
 trimmed = costs["linear-probe"]
-page.table([methods.reference_row(trimmed)], "What the lines of costs refer to.", [methods.bare(), trimmed])
+page.table(
+    [methods.reference_row(trimmed)], "What the lines of costs refer to.", [methods.bare(), trimmed]
+)
 
 # %% [markdown]
 # ## All methods side by side
@@ -73,7 +75,10 @@ page.table([methods.reference_row(trimmed)], "What the lines of costs refer to."
 
 # %% name="summary" tags=["hide-input"]
 page.table(
-    [methods.summary_row(slug, idea, where, costs[slug]) for slug, idea, where in methods.by_idea()],
+    [
+        methods.summary_row(slug, idea, where, costs[slug])
+        for slug, idea, where in methods.by_idea()
+    ],
     "All methods with their default settings.",
     list(costs.values()),
 )

@@ -113,7 +113,10 @@ page.table(
     [measured],
     "Biases of spread 1 in every block of a ViT-S/16 with random weights, two random images, float64.",
 )
-plus, values = cost("da-vpt-plus").values["method"], cost("da-vpt-plus", biases=("value",)).values["method"]
+plus, values = (
+    cost("da-vpt-plus").values["method"],
+    cost("da-vpt-plus", biases=("value",)).values["method"],
+)
 display(
     HTML(
         f"<p>On {BACKBONE}, {plus - values:,} of the {plus:,} parameters that DA-VPT+ trains besides the head are key "

@@ -77,13 +77,21 @@ page.counterpart(
 # costs what VPT-Deep's does.
 
 # %% name="davpt.figure-2" tags=["hide-input"]
-page.method("da-vpt", "DA-VPT: classes, their prompts, and the losses that tie them.", "davpt.figure-2")
+page.method(
+    "da-vpt", "DA-VPT: classes, their prompts, and the losses that tie them.", "davpt.figure-2"
+)
 
 # %% name="davpt-drawings" tags=["hide-input"]
 kept_busy = method_checks.davpt_clusters()
 told = "ten prompts, 40 classes, five epochs, one seed"
-page.checked(f"Prompts without a class after the clustering, the most of any epoch ({told})", max(kept_busy.values["empty"]))
-page.checked("Updates of the mapping over the number of epochs, minus 1", abs(kept_busy.values["updates"] - 1))
+page.checked(
+    f"Prompts without a class after the clustering, the most of any epoch ({told})",
+    max(kept_busy.values["empty"]),
+)
+page.checked(
+    "Updates of the mapping over the number of epochs, minus 1",
+    abs(kept_busy.values["updates"] - 1),
+)
 
 # %% [markdown]
 # (method-da-vpt-plus)=
@@ -98,7 +106,9 @@ page.checked("Updates of the mapping over the number of epochs, minus 1", abs(ke
 # which the paper does not mention; it stays frozen here. {ref}`The key's shift does nothing <method-key-bias>`.
 
 # %% name="da-vpt-plus" tags=["hide-input"]
-page.method("da-vpt-plus", "DA-VPT+: DA-VPT's prompts, shifts of keys and values, and the class token.")
+page.method(
+    "da-vpt-plus", "DA-VPT+: DA-VPT's prompts, shifts of keys and values, and the class token."
+)
 
 # %% [markdown]
 # (davpt.theorem-1)=
@@ -139,7 +149,9 @@ page.present(
 )
 
 # %% tags=["hide-input"]
-moves, alone = (method_checks.powers(theorem, name) for name in ("the prompt moves", "one score moves"))
+moves, alone = (
+    method_checks.powers(theorem, name) for name in ("the prompt moves", "one score moves")
+)
 random = "Random Gaussian patches and prompts; trained ones were not tried."
 for claim, values, note in (
     ("exponent", moves, "The interval is the range over ten draws."),

@@ -38,7 +38,11 @@ page = MethodsPage("methods_ivpt", p)
 # kept, image content comes along. iVPT joins prompts before they enter, where no image has touched them.
 
 # %% name="ivpt.figure-1" tags=["hide-input"]
-page.counterpart("ivpt.figure-1", "ivpt.figure-1", "Three ways for prompts to meet those of another block, upwards.")
+page.counterpart(
+    "ivpt.figure-1",
+    "ivpt.figure-1",
+    "Three ways for prompts to meet those of another block, upwards.",
+)
 
 # %% [markdown]
 # (ivpt.figure-3)=
@@ -48,7 +52,9 @@ page.counterpart("ivpt.figure-1", "ivpt.figure-1", "Three ways for prompts to me
 # `express`, `cdc` with `cdc="all"`, and `cdc`.
 
 # %% name="ivpt.figure-3" tags=["hide-input"]
-page.counterpart("ivpt.figure-3", "ivpt.figure-3", "The five structures on three blocks; data flow upwards.")
+page.counterpart(
+    "ivpt.figure-3", "ivpt.figure-3", "The five structures on three blocks; data flow upwards."
+)
 
 # %% [markdown]
 # (method-cdc)=
@@ -91,7 +97,11 @@ page.method("cdc", "CDC: a block's prompts and those of the block before.")
 # Swin has no such attention, so give `ar="none"` there.
 
 # %% name="ivpt.figure-2" tags=["hide-input"]
-page.method("ivpt", "iVPT: weighted connections of prompts, and prompts for salient patches.", "ivpt.figure-2")
+page.method(
+    "ivpt",
+    "iVPT: weighted connections of prompts, and prompts for salient patches.",
+    "ivpt.figure-2",
+)
 
 # %% [markdown]
 # (ivpt-reweighting)=
@@ -126,7 +136,9 @@ page.present(
 for claim, aggregated in {"cdc": False, "da": True}.items():
     gaps = [sides.values[f"{aggregated} {norm}"]["gap"] for norm in (False, True)]
     note = f"With the block's LayerNorm, which the argument leaves out, the two differ by up to {gaps[1]:.2f}."
-    page.judge(f"ivpt.figure-2.{claim}-re-weights", gaps[0], evidence="derived", records=[sides], note=note)
+    page.judge(
+        f"ivpt.figure-2.{claim}-re-weights", gaps[0], evidence="derived", records=[sides], note=note
+    )
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

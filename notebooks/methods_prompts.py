@@ -143,11 +143,17 @@ page.method("express", "EXPRESS: residuals for the prompts inside every block.")
 # the keys and values of all tokens; that holds for the bare backbone as well. With average pooling it does not hold.
 
 # %% name="keys-and-values" tags=["hide-input"]
-page.picture("keys-and-values", "Which rows of attention are needed when the outputs of prompts are dropped.")
+page.picture(
+    "keys-and-values", "Which rows of attention are needed when the outputs of prompts are dropped."
+)
 
 # %% tags=["hide-input"]
 rows, used = method_checks.forms_costs((10, 50, 100))
-page.table(rows, "Multiply-adds of VPT-Deep's forward pass over those of the bare network.", [bare(), *used])
+page.table(
+    rows,
+    "Multiply-adds of VPT-Deep's forward pass over those of the bare network.",
+    [bare(), *used],
+)
 same = method_checks.two_forms()
 display(
     HTML(

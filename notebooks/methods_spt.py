@@ -49,7 +49,11 @@ page = MethodsPage("methods_spt", p)
 # the head alone (Table 4a).
 
 # %% name="spt.figure-1" tags=["hide-input"]
-page.method("spt-shallow", "SPT-Shallow: patch tokens of the task become the prompts' start.", "spt.figure-1")
+page.method(
+    "spt-shallow",
+    "SPT-Shallow: patch tokens of the task become the prompts' start.",
+    "spt.figure-1",
+)
 
 # %% [markdown]
 # (method-spt-deep)=
@@ -63,7 +67,9 @@ page.method("spt-shallow", "SPT-Shallow: patch tokens of the task become the pro
 # or the last level for all blocks instead (Table S2).
 
 # %% name="spt-deep" tags=["hide-input"]
-page.method("spt-deep", "SPT-Deep: each block's prompts start as tokens of its own level.", "spt.figure-1")
+page.method(
+    "spt-deep", "SPT-Deep: each block's prompts start as tokens of its own level.", "spt.figure-1"
+)
 
 # %% [markdown]
 # (spt.figure-s2)=
@@ -73,7 +79,9 @@ page.method("spt-deep", "SPT-Deep: each block's prompts start as tokens of its o
 # `frozen=True` for (d).
 
 # %% name="spt.figure-s2" tags=["hide-input"]
-page.counterpart("spt.figure-s2", "spt.figure-s2", "Where prompts start: four strategies, three levels each.")
+page.counterpart(
+    "spt.figure-s2", "spt.figure-s2", "Where prompts start: four strategies, three levels each."
+)
 
 # %% [markdown]
 # What Figures 1 and S2 assert holds for the methods as built: initial prompts are patch tokens of their own block, and

@@ -90,7 +90,11 @@ runs.show(
 )
 base = shallow_model.base
 printed = (base.sigma / base.noise) ** 2
-runs.judge("shallowvit.table-1.value-norm", printed, note=f"W_Q and W_K come out at {(base.delta / base.noise) ** 2:g}.")
+runs.judge(
+    "shallowvit.table-1.value-norm",
+    printed,
+    note=f"W_Q and W_K come out at {(base.delta / base.noise) ** 2:g}.",
+)
 runs.judge("shallowvit.table-1.initial-error", abs(printed - 1))
 
 # %% [markdown]
@@ -164,7 +168,9 @@ runs.judge(
     note=f"From alpha* = {success.least:.3f} on, by Eq. 8; all points together give {with_interval(success.fit)}, their "
     f"local powers are {', '.join(f'{s:.1f}' for s in success.fit['local'])}. One a for all positions: {with_interval(shared)}.",
 )
-runs.judge("shallowvit.figure-1.more-relevant-tokens", interval(success.more_relevant()), "1a", "1a inside")
+runs.judge(
+    "shallowvit.figure-1.more-relevant-tokens", interval(success.more_relevant()), "1a", "1a inside"
+)
 sigmas = shallow_model.SIGMAS
 runs.judge(
     "shallowvit.figure-1.initial-error",

@@ -103,7 +103,9 @@ runs.judge(
     interval(runs.traces("kept", "kept_relevant")[:, -1] - shallow_attention.base.relevant),
     "kept",
     note="At the start attention finds them as well, since label-relevant tokens are the largest group of like ones. The "
-    "loss with random ones is {:.3f} [{:.3f}, {:.3f}] above that with those.".format(*interval(attention.random_over_kept())),
+    "loss with random ones is {:.3f} [{:.3f}, {:.3f}] above that with those.".format(
+        *interval(attention.random_over_kept())
+    ),
 )
 
 # %% [markdown]
@@ -154,7 +156,9 @@ runs.show(
     caption="Attention on label-relevant and on other tokens.",
     alt="For all three numbers of patterns the attention on relevant tokens rises and then stays below one.",
 )
-runs.judge("shallowvit.figure-7.mass-rises", min(interval(attention.rise(name)) for name in many), *many)
+runs.judge(
+    "shallowvit.figure-7.mass-rises", min(interval(attention.rise(name)) for name in many), *many
+)
 ends = ", ".join(f"{attention.end(name).mean():.2f}" for name in many)
 page.not_judged("shallowvit.figure-7.mass-near-one", f"{UNSAID} {ends}.")
 runs.judge(
@@ -183,7 +187,12 @@ runs.present(
 )
 done, rises = shallow_attention.extended(runs)
 names = list(shallow_attention.EXTENSIONS)[1:]
-runs.judge("shallowvit.proposition-2.extensions-learn", min(done), "extensions", note="The smallest of the four.")
+runs.judge(
+    "shallowvit.proposition-2.extensions-learn",
+    min(done),
+    "extensions",
+    note="The smallest of the four.",
+)
 runs.judge(
     "shallowvit.proposition-2.extensions-attention",
     min(interval(values) for values in rises),

@@ -107,10 +107,20 @@ runs.judge(
     note=f"Lucky neurons grow by {lucky.mean():.3f}, others by {others.mean():.3f}.",
 )
 rest = runs.traces("lemma", "lucky_rest_99") / shallow_vit.Settings().xi
-runs.judge("shallowvit.lemma-2.other-directions", interval(rest[:, -1]), "lemma", note=f"At the start {rest[:, 0].mean():.2f}.")
-ahead = [shallow_lemmas.grown(runs, f"{kind}_1") - shallow_lemmas.grown(runs, f"{kind}_rest") for kind in ("query", "key")]
+runs.judge(
+    "shallowvit.lemma-2.other-directions",
+    interval(rest[:, -1]),
+    "lemma",
+    note=f"At the start {rest[:, 0].mean():.2f}.",
+)
+ahead = [
+    shallow_lemmas.grown(runs, f"{kind}_1") - shallow_lemmas.grown(runs, f"{kind}_rest")
+    for kind in ("query", "key")
+]
 runs.judge("shallowvit.lemma-2.query-and-key", interval(np.mean(ahead, 0)), "lemma")
-runs.judge("shallowvit.lemma-2.value", interval(runs.traces("lemma", "value_cosine")[:, -1]), "lemma")
+runs.judge(
+    "shallowvit.lemma-2.value", interval(runs.traces("lemma", "value_cosine")[:, -1]), "lemma"
+)
 
 # %% [markdown]
 # (shallowvit.lemma-3)=
@@ -140,7 +150,12 @@ runs.present(
 # %% name="shares" tags=["hide-input"]
 five = runs.cells("lucky")[0]
 above = shallow_lemmas.share_interval(five["definition"], five["bound"])
-runs.judge("shallowvit.lemma-3.share-by-definition", above, "lucky", note="tau is the bound on the noise of a token.")
+runs.judge(
+    "shallowvit.lemma-3.share-by-definition",
+    above,
+    "lucky",
+    note="tau is the bound on the noise of a token.",
+)
 least = shallow_lemmas.lucky_conditions().loc[5, "bound with it, % of m"]
 page.not_judged(
     "shallowvit.lemma-3.share-by-proof",

@@ -108,7 +108,9 @@ runs.present(
 record, what = shallow_images.at_hand(p)
 if record is None:
     why = "Its runs take about half an hour, and no record of them is kept."
-    page.not_run("shallowvit.figure-6", why=why, command=plan.command("shallowvit.figure-6", "quick"))
+    page.not_run(
+        "shallowvit.figure-6", why=why, command=plan.command("shallowvit.figure-6", "quick")
+    )
 else:
     images = shallow_images.Images(record)
     runs.show(

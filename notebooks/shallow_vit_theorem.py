@@ -113,7 +113,10 @@ runs.judge("shallowvit.theorem-1.step-exponent", bounds(shallow_measures.power(b
 
 # %% name="training" tags=["hide-input"]
 runs.present(
-    {f"α* = {a:g}": shallow_samples.training(runs, i) for i, a in enumerate(shallow_samples.SHARES)},
+    {
+        f"α* = {a:g}": shallow_samples.training(runs, i)
+        for i, a in enumerate(shallow_samples.SHARES)
+    },
     "alpha judged",
     cell="training",
     how="A line is a trial; dotted: the median of the steps needed.",

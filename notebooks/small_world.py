@@ -39,7 +39,9 @@ compile = False  # True on a GPU
 from visbook.chapters import small_world
 from visbook.chapters.chapter import Chapter
 
-chapter = Chapter.opened("small_world", globals(), ["tasks", "benchmark"], ["linear-probe"], no_paper=True)
+chapter = Chapter.opened(
+    "small_world", globals(), ["tasks", "benchmark"], ["linear-probe"], no_paper=True
+)
 page = chapter.page
 
 # %% [markdown]
@@ -101,15 +103,24 @@ page.present(
 # at first runs, their test accuracies among them. No method was preferred by that look, but the tasks are not blind.
 
 # %% name="tasks" tags=["hide-input"]
-frame = chapter.rows("tasks", "benchmark", variants=["Linear probe", "Full fine-tuning", "From scratch"])
+frame = chapter.rows(
+    "tasks", "benchmark", variants=["Linear probe", "Full fine-tuning", "From scratch"]
+)
 if len(frame):
     frame = frame.drop_duplicates(["variant", "task", "seed"])
-    about = {"evidence": "trend", "cell": "tasks", "how": chapter.how(frame), "records": [*frame.record]}
+    about = {
+        "evidence": "trend",
+        "cell": "tasks",
+        "how": chapter.how(frame),
+        "records": [*frame.record],
+    }
     caption = "Test accuracy in %, mean and standard deviation over the seeds that there are."
     page.present(small_world.tasks_table(frame), **about, caption=caption)
     caption = "The same, to compare: what pretraining gives, and what fine-tuning can add."
     alt = "For each task three marks on a line from 0 to 100 percent: from scratch, linear probe and full fine-tuning, "
-    page.present(small_world.tasks_figure(frame), **about, caption=caption, alt=f"{alt}beside chance.")
+    page.present(
+        small_world.tasks_figure(frame), **about, caption=caption, alt=f"{alt}beside chance."
+    )
 
 # %% [markdown]
 # ## Between the methods

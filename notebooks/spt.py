@@ -36,7 +36,9 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+backbone = (
+    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+)
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -59,7 +61,9 @@ from visbook.chapters.chapter import PARTS, Chapter
 from visbook.studies import grids, statistics
 from visprompt.data.tasks import embedded_tasks
 
-chapter = Chapter.opened("spt", globals(), ["benchmark", "pretraining"], ["vpt-deep", "spt-deep", "full-finetune"])
+chapter = Chapter.opened(
+    "spt", globals(), ["benchmark", "pretraining"], ["vpt-deep", "spt-deep", "full-finetune"]
+)
 page = chapter.page
 VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 
@@ -114,7 +118,10 @@ if len(watched):
     chapter.show("spt.figure-2", spt.nmi_figure(spt.nmi(watched)), watched, caption, alt)
     spt.judge_nmi(chapter, watched)
 spt.judge_convergence(chapter)
-chapter.end("spt.figure-2", "CUB-200-2011, Caltech-101, Patch Camelyon and Clevr/count with ViT-B/16 of MAE.")
+chapter.end(
+    "spt.figure-2",
+    "CUB-200-2011, Caltech-101, Patch Camelyon and Clevr/count with ViT-B/16 of MAE.",
+)
 
 # %% [markdown]
 # Both claims can hold and still say nothing about accuracy, which the next table measures: a high NMI at the start is
@@ -130,7 +137,15 @@ chapter.end("spt.figure-2", "CUB-200-2011, Caltech-101, Patch Camelyon and Clevr
 # missing below was left out for its cost.
 
 # %% name="spt.table-2" tags=["hide-input"]
-COLUMNS = ["Linear probe", "Full fine-tuning", "VPT-Shallow", "VPT-Deep", "Gate-VPT", "SPT-Shallow", "SPT-Deep"]
+COLUMNS = [
+    "Linear probe",
+    "Full fine-tuning",
+    "VPT-Shallow",
+    "VPT-Deep",
+    "Gate-VPT",
+    "SPT-Shallow",
+    "SPT-Deep",
+]
 rivals = {"vpt": "VPT-Deep", "gate": "Gate-VPT", "full": "Full fine-tuning"}
 for part in ("mae", "mocov3"):
     frame = chapter.rows("pretraining", variants=COLUMNS, part=part)
@@ -138,11 +153,25 @@ for part in ("mae", "mocov3"):
         caption = f"{PARTS[part]}: test accuracy in %, mean ± standard deviation over seeds."
         chapter.show("spt.table-2", statistics.group_table(frame), frame, caption)
         for slug, rival in rivals.items():
-            chapter.judge(f"spt.table-2.{part}-over-{slug}", frame, "SPT-Deep", rival, on="pretraining", parts=[part])
-page.judge("spt.table-2.wins-over-full", spt.wins_over_full(), evidence="derived", note="Counted in the printed cells.")
+            chapter.judge(
+                f"spt.table-2.{part}-over-{slug}",
+                frame,
+                "SPT-Deep",
+                rival,
+                on="pretraining",
+                parts=[part],
+            )
+page.judge(
+    "spt.table-2.wins-over-full",
+    spt.wins_over_full(),
+    evidence="derived",
+    note="Counted in the printed cells.",
+)
 more = spt.mocov3_over_mae()
 note = "By mean: " + ", ".join(f"{name} {value:.1f}" for name, value in more.mean().items())
-below = [f"{method} on {name}" for name in more for method in more.index if more.loc[method, name] <= 0]
+below = [
+    f"{method} on {name}" for name in more for method in more.index if more.loc[method, name] <= 0
+]
 note += f". Not above for {', '.join(below)}." if below else "."
 page.judge("spt.table-2.mocov3-over-mae", more.to_numpy().mean(), evidence="derived", note=note)
 page.printed("spt.table-2", "Table 2 as printed")
@@ -174,7 +203,16 @@ chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give 
 # parameters are counted on [](cost_papers.ipynb).
 
 # %% name="spt.table-3" tags=["hide-input"]
-LISTED = ["Full fine-tuning", "Linear probe", "BIAS", "VPT-Shallow", "VPT-Deep", "E2VPT", "SPT-Shallow", "SPT-Deep"]
+LISTED = [
+    "Full fine-tuning",
+    "Linear probe",
+    "BIAS",
+    "VPT-Shallow",
+    "VPT-Deep",
+    "E2VPT",
+    "SPT-Shallow",
+    "SPT-Deep",
+]
 frame = chapter.rows("benchmark", variants=LISTED, tasks="fine", part="supervised")
 if len(frame):
     table = statistics.group_table(frame).drop(columns="mean")
@@ -183,8 +221,19 @@ if len(frame):
     names = ", ".join(frame.task.unique())
     caption = f"{names}, supervised: test accuracy in %, mean ± standard deviation over seeds."
     chapter.show("spt.table-3", table, frame, caption)
-    for slug, rival in {"vpt-deep": "VPT-Deep", "e2vpt": "E2VPT", "full": "Full fine-tuning"}.items():
-        chapter.judge(f"spt.table-3.deep-over-{slug}", frame, "SPT-Deep", rival, on="fine", parts=["supervised"])
+    for slug, rival in {
+        "vpt-deep": "VPT-Deep",
+        "e2vpt": "E2VPT",
+        "full": "Full fine-tuning",
+    }.items():
+        chapter.judge(
+            f"spt.table-3.deep-over-{slug}",
+            frame,
+            "SPT-Deep",
+            rival,
+            on="fine",
+            parts=["supervised"],
+        )
 page.printed("spt.table-3", "Table 3 as printed")
 chapter.end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC sets.")
 
@@ -201,7 +250,10 @@ parts = ("benchmark", "pretraining", "four", "ablation", "amount")
 used = dict.fromkeys(name for part in parts for name in grids.cast("quick").tasks[part])
 entries = [(name, embedded_tasks()[name]) for name in used]
 table = pd.DataFrame(
-    [(name, task["group"], task["nature"], len(task["classes"]), *task["splits"]) for name, task in entries],
+    [
+        (name, task["group"], task["nature"], len(task["classes"]), *task["splits"])
+        for name, task in entries
+    ],
     columns=["task", "group", "what", "classes", "train", "val", "test"],
 )
 page.show(
@@ -212,7 +264,9 @@ page.show(
     caption="The embedded tasks that stand for the paper's in the quick profile.",
 )
 off, starred = spt.val_shares_off()
-page.judge("spt.table-s1.val-share", off, evidence="derived", note=f"From the printed sizes of {starred}.")
+page.judge(
+    "spt.table-s1.val-share", off, evidence="derived", note=f"From the printed sizes of {starred}."
+)
 page.printed("spt.table-s1", "Table S1 as printed")
 
 # %% [markdown]
@@ -229,7 +283,11 @@ page.printed("spt.table-s1", "Table S1 as printed")
 
 
 # %% name="spt.figure-s4" tags=["hide-input"]
-found = [frame for frame in (spt.prompt_records(chapter, "benchmark", "supervised"), watched) if len(frame)]
+found = [
+    frame
+    for frame in (spt.prompt_records(chapter, "benchmark", "supervised"), watched)
+    if len(frame)
+]
 if found:
     compared = pd.concat(found)
     caption = "CKA of prompts and patches after the last epoch, mean over tasks and seeds. Dots: the most similar layer "
@@ -239,7 +297,9 @@ if found:
     caption = "Share of layers whose most similar patches are of their own layer."
     chapter.show("spt.figure-s4", spt.own_layer_table(compared), compared, caption)
     spt.judge_cka(chapter, compared)
-chapter.end("spt.figure-s4", "ViT-B/16 of several pre-trainings; the data set is not named in the text.")
+chapter.end(
+    "spt.figure-s4", "ViT-B/16 of several pre-trainings; the data set is not named in the text."
+)
 
 # %% [markdown]
 # Taken before the first step, SPT's prompts *are* tokens of their layer, so that this measure too starts in its
@@ -255,13 +315,24 @@ chapter.end("spt.figure-s4", "ViT-B/16 of several pre-trainings; the data set is
 # be computed again from these cells.
 
 # %% name="spt.table-s3" tags=["hide-input"]
-frame = chapter.rows("benchmark", "pretraining", variants=["Full fine-tuning", "SPT-Shallow", "SPT-Deep"], tasks="benchmark")
+frame = chapter.rows(
+    "benchmark",
+    "pretraining",
+    variants=["Full fine-tuning", "SPT-Shallow", "SPT-Deep"],
+    tasks="benchmark",
+)
 for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.cast.backbones.get(part)]
     if len(rows):
         caption = f"Pre-training {name}: test accuracy in %, mean over seeds."
         chapter.show("spt.table-s3", statistics.task_table(rows), rows, caption)
-over_full = "spt.table-s3.supervised-over-full", frame, "SPT-Deep", "Full fine-tuning", "Without fine-grained."
+over_full = (
+    "spt.table-s3.supervised-over-full",
+    frame,
+    "SPT-Deep",
+    "Full fine-tuning",
+    "Without fine-grained.",
+)
 chapter.judge(*over_full, on="vtab", parts=["supervised"])
 note = "A task that several backbones have counts as one, with their mean."
 chapter.judge("spt.table-s3.deep-over-shallow", frame, "SPT-Deep", "SPT-Shallow", note, on="vtab")
@@ -284,7 +355,10 @@ frame = chapter.rows("benchmark", variants=LISTED, part="supervised")
 if len(frame):
     caption = "Supervised pre-training: test accuracy in %, mean ± standard deviation over seeds."
     chapter.show("spt.table-s4", statistics.group_table(frame), frame, caption)
-    pairs = {"deep-over-vpt-deep": ("SPT-Deep", "VPT-Deep"), "deep-over-e2vpt": ("SPT-Deep", "E2VPT")}
+    pairs = {
+        "deep-over-vpt-deep": ("SPT-Deep", "VPT-Deep"),
+        "deep-over-e2vpt": ("SPT-Deep", "E2VPT"),
+    }
     pairs["shallow-over-vpt-shallow"] = "SPT-Shallow", "VPT-Shallow"
     for claim, pair in pairs.items():
         chapter.judge(f"spt.table-s4.{claim}", frame, *pair, on="benchmark")

@@ -23,7 +23,9 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+backbone = (
+    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+)
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -45,7 +47,16 @@ from visbook.chapters.chapter import Chapter
 from visbook.studies.statistics import difference
 from visprompt.models.embedded import networks
 
-STUDIES = ["benchmark", "pretraining", "spt-starts", "spt-share", "spt-other-task", "spt-length", "spt-sizes", "sizes"]
+STUDIES = [
+    "benchmark",
+    "pretraining",
+    "spt-starts",
+    "spt-share",
+    "spt-other-task",
+    "spt-length",
+    "spt-sizes",
+    "sizes",
+]
 chapter = Chapter.opened("spt_starts", globals(), [*STUDIES, "spt-amount"])
 page = chapter.page
 
@@ -98,8 +109,17 @@ spt_starts.share_plot(chapter, "spt.figure-3")
 spt_starts.matrix_plot(chapter, "spt.figure-3", "mae", "b")
 spt_starts.length_plot(chapter, "spt.figure-3", "mae", "c")
 sized = chapter.rows("spt-sizes", "pretraining", variants=spt.PAIR, tasks="ablation")
-spt_starts.size_plot(chapter, "spt.figure-3", sized, ["smaller-mae", "mae", "larger-mae", "huge-mae"], "d", "ablation")
-chapter.end("spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and ViT-H of MAE.")
+spt_starts.size_plot(
+    chapter,
+    "spt.figure-3",
+    sized,
+    ["smaller-mae", "mae", "larger-mae", "huge-mae"],
+    "d",
+    "ablation",
+)
+chapter.end(
+    "spt.figure-3", "CUB-200-2011, all of FGVC for (b), with ViT-B, ViT-L and ViT-H of MAE."
+)
 
 # %% [markdown]
 # (a) The paper writes beside each point how long it took. These runs shared a machine with others, so their seconds
@@ -157,7 +177,9 @@ spt_starts.matrix_plot(chapter, "spt.figure-s1", "supervised", "a")
 spt_starts.length_plot(chapter, "spt.figure-s1", "supervised", "b")
 both = [name for name in chapter.cast.tasks["scaling"] if name in chapter.of_study("benchmark")]
 sized = chapter.rows("sizes", "benchmark", variants=spt.PAIR, tasks="scaling")
-spt_starts.size_plot(chapter, "spt.figure-s1", sized, ["smaller", "supervised", "larger", "huge"], "c", both)
+spt_starts.size_plot(
+    chapter, "spt.figure-s1", sized, ["smaller", "supervised", "larger", "huge"], "c", both
+)
 chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised ViT-B and larger.")
 
 # %% [markdown]
@@ -172,13 +194,22 @@ chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised
 # %% name="spt.table-s2" tags=["hide-input"]
 frame = chapter.rows("spt-starts", variants=[*spt_starts.LEVELS], tasks="ablation")
 if len(frame):
-    shallow = chapter.rows("benchmark", "pretraining", variants=spt_starts.SHALLOW, tasks="ablation")
+    shallow = chapter.rows(
+        "benchmark", "pretraining", variants=spt_starts.SHALLOW, tasks="ablation"
+    )
     frame = pd.concat([frame, shallow])
     caption = f"Task {', '.join(frame.task.unique())} by the level that prompts start from: test accuracy in %, mean ± "
     caption += "standard deviation over seeds."
     chapter.show("spt.table-s2", spt_starts.levels_table(chapter, frame), frame, caption)
     for claim, rival in zip(["uniform", "first", "last"], spt_starts.LEVELS):
-        chapter.judge(f"spt.table-s2.over-{claim}", frame, "random", rival, on="ablation", parts=["supervised", "mae"])
+        chapter.judge(
+            f"spt.table-s2.over-{claim}",
+            frame,
+            "random",
+            rival,
+            on="ablation",
+            parts=["supervised", "mae"],
+        )
 page.printed("spt.table-s2", "Table S2 as printed")
 chapter.end("spt.table-s2", "CUB-200-2011 with ViT-B/16 of ImageNet-21k and of MAE.")
 

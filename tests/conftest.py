@@ -12,16 +12,31 @@ from visprompt.methods import method_class
 
 torch.set_num_threads(1)
 os.environ["VISPROMPT_CACHE"] = "none"  # images stay in memory but where a test says otherwise
-# One process draws the pictures of an embedded task once; for records they count as drawn each time.
+# One process draws the pictures of an embedded task once; for records they count as drawn each
+# time.
 tasks.pictures = records.remember(tasks.pictures)
 
 
-# The files that run whole programs: the site in a browser, kills, papermill, the wheel, the rehearsal; the longest first.
-WHOLE = ["site", "kills", "bench", "site_axe", "real", "rehearsal", "edits", "wheel", "site_reading", "commands", "workflow"]
+# The files that run whole programs: the site in a browser, kills, papermill, the wheel, the
+# rehearsal; the longest first.
+WHOLE = [
+    "site",
+    "kills",
+    "bench",
+    "site_axe",
+    "real",
+    "rehearsal",
+    "edits",
+    "wheel",
+    "site_reading",
+    "commands",
+    "workflow",
+]
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest comes first, so that of the processes of `make test` none is left with it at the end."""
+    """What takes longest comes first, so that of the processes of `make test` none is left with it
+    at the end."""
     rank = {f"test_{name}": place for place, name in enumerate([*WHOLE, "auditing"])}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
     for item in items:
@@ -53,7 +68,9 @@ def small_vit(pool="token", width=16, heads=2, size=16, depth=4, class_token=Non
         fc_norm=False if pool == "avg" else None,
         **more,
     )
-    with torch.no_grad():  # biases and norms away from their trivial start, where a mistake would not show
+    with (
+        torch.no_grad()
+    ):  # biases and norms away from their trivial start, where a mistake would not show
         for name, parameter in model.named_parameters():
             if name.endswith("bias") or "norm" in name:
                 parameter.add_(0.2 * torch.randn(parameter.shape))
@@ -69,7 +86,13 @@ def swin():
 
     torch.manual_seed(0)
     model = SwinTransformer(
-        img_size=32, patch_size=2, embed_dim=8, depths=(2, 2), num_heads=(2, 4), window_size=4, num_classes=0
+        img_size=32,
+        patch_size=2,
+        embed_dim=8,
+        depths=(2, 2),
+        num_heads=(2, 4),
+        window_size=4,
+        num_classes=0,
     )
     return Backbone(model, "test_swin", 32, (0.5,) * 3, (0.5,) * 3)
 
@@ -78,8 +101,8 @@ def swin():
 def resnet():
     """A tiny ResNet with random weights and BatchNorm statistics that are not the trivial ones.
 
-    Eight channels at least: of a 1 x 1 convolution with stride 2 and four, channels last, oneDNN's backward pass (torch
-    2.15, a processor with AVX2 alone) writes outside its memory.
+    Eight channels at least: of a 1 x 1 convolution with stride 2 and four, channels last, oneDNN's
+    backward pass (torch 2.15, a processor with AVX2 alone) writes outside its memory.
     """
     from timm.models.resnet import BasicBlock, ResNet
 

@@ -1,14 +1,16 @@
-"""Random edits of all rooms, and whether records tell them apart: a program of its own, since an edit wants a fresh package.
+"""Random edits of all rooms, and whether records tell them apart: a program of its own, since an
+edit wants a fresh package.
 
-Small runs of every part that decides values are done once. For each harmful edit of a copy of the package a child process
-does them again: where a value changed, the list of code of that run must not hold any more. Harmless edits must leave every
-list holding, those of the kept records too.
+Small runs of every part that decides values are done once. For each harmful edit of a copy of the
+package a child process does them again: where a value changed, the list of code of that run must
+not hold any more. Harmless edits must leave every list holding, those of the kept records too.
 
     python tests/edits.py FOLDER --seed 0 --harmful 100 --harmless 100
 
-A harmful edit changes a line that one of these runs executed, or a constant or a field that such a line names; one that
-changes no value all the same is drawn anew. Exceptions are printed, and last a line of JSON with the counts; edits of the
-rooms that only report, check, read manifests or keep records (`source.SILENT`) are listed apart.
+A harmful edit changes a line that one of these runs executed, or a constant or a field that such a
+line names; one that changes no value all the same is drawn anew. Exceptions are printed, and last a
+line of JSON with the counts; edits of the rooms that only report, check, read manifests or keep
+records (`source.SILENT`) are listed apart.
 """
 
 import argparse
@@ -22,7 +24,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE}
+SWAPS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.Lt: ast.GtE,
+    ast.Gt: ast.LtE,
+}
 SWAPS |= {ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.And: ast.Or, ast.Or: ast.And, ast.Is: ast.IsNot}
 SECONDS = 90  # that a child may take, several times its usual; an edit can make a loop endless
 
@@ -51,7 +60,12 @@ def jobs() -> dict:
     def fitted(slug, how=fit, **settings):
         def job():
             recipe = vp.Recipe(
-                **plain, **({"drop_path": 0.2, "schedule": "warm-up, then cosine"} if how is fit_as_asked else {})
+                **plain,
+                **(
+                    {"drop_path": 0.2, "schedule": "warm-up, then cosine"}
+                    if how is fit_as_asked
+                    else {}
+                ),
             )
             return how(vp.build_method(slug, small_vit(), 3, **settings), tiny_task(), recipe, 0)
 
@@ -66,10 +80,14 @@ def jobs() -> dict:
 
     def segmented():
         task, decoder = load_segmentation("scenes_fill"), Decoder("linear")
-        recipe = SegmentationRecipe(2, 8, 24, learning_rate=0.01, optimizer="adam", decoder=decoder, seen_first=8)
+        recipe = SegmentationRecipe(
+            2, 8, 24, learning_rate=0.01, optimizer="adam", decoder=decoder, seen_first=8
+        )
         model = Segmenter(vp.load_backbone("vit_nano_patch4_24"), "vpt-deep", task.classes, decoder)
         model.reset(0)
-        return mask_loop.train_segmenter(model, task.train, recipe, torch.Generator().manual_seed(0))
+        return mask_loop.train_segmenter(
+            model, task.train, recipe, torch.Generator().manual_seed(0)
+        )
 
     def shallow():
         s = shallow_vit.Settings(tokens=12, relevant=0.5, confusion=0.25, noise=0.0, neurons=8)
@@ -79,7 +97,9 @@ def jobs() -> dict:
         return [
             shallow_vit.patterns(s).tolist(),
             x.tolist(),
-            *map(str, shallow_vit.gradients(s, {k: v[None] for k, v in w.items()}, x[None], y[None])),
+            *map(
+                str, shallow_vit.gradients(s, {k: v[None] for k, v in w.items()}, x[None], y[None])
+            ),
         ]
 
     def alike():
@@ -87,12 +107,16 @@ def jobs() -> dict:
         return [linear_cka(x[0], y[0]), normalised_mutual_information(x, y)]
 
     found = {
-        f"fit {slug}": fitted(slug) for slug in ("lora", "da-vpt", "spt-deep", "ivpt", "ap", "full-finetune", "ssf", "bias")
+        f"fit {slug}": fitted(slug)
+        for slug in ("lora", "da-vpt", "spt-deep", "ivpt", "ap", "full-finetune", "ssf", "bias")
     }
     found["fit e2vpt"] = fitted("e2vpt", segments=4)
     found["fit as asked"] = fitted("vpt-deep", fit_as_asked)
     found |= {f"count {slug}": counted(slug) for slug in ("adapter", "vpt-deep", "linear-probe")}
-    found |= {f"draw {name}": lambda name=name: vp.load_task(name, train_size=8).fingerprint for name in ("count", "letters")}
+    found |= {
+        f"draw {name}": lambda name=name: vp.load_task(name, train_size=8).fingerprint
+        for name in ("count", "letters")
+    }
     found["masks"], found["similarity"], found["patterns"] = segmented, alike, shallow
     found["toy"] = lambda: ap_toy.run_trials(ap_toy.Settings(tokens=4, max_steps=20), [0])
     found["flow"] = lambda: ap_limits.layer_2_ceiling(8, 1.0)
@@ -102,7 +126,8 @@ def jobs() -> dict:
 
 
 def measured(names=None) -> dict[str, list]:
-    """Name -> [values without times, list of what ran, lines (file, number) that ran by a trace of its own] of the jobs.
+    """Name -> [values without times, list of what ran, lines (file, number) that ran by a trace of
+    its own] of the jobs.
 
     ["crash", why] of one that does not end as it should.
     """
@@ -114,7 +139,11 @@ def measured(names=None) -> dict[str, list]:
 
     def clean(value):
         if isinstance(value, dict):
-            return {str(k): clean(v) for k, v in value.items() if not any(word in str(k) for word in MEASURED)}
+            return {
+                str(k): clean(v)
+                for k, v in value.items()
+                if not any(word in str(k) for word in MEASURED)
+            }
         if isinstance(value, torch.Tensor):
             return value.tolist()
         return [clean(part) for part in value] if isinstance(value, (list, tuple)) else value
@@ -143,7 +172,8 @@ def measured(names=None) -> dict[str, list]:
 
 
 def child(task) -> object:
-    """What a function returns in a process of its own, as JSON; None where it does not come back."""
+    """What a function returns in a process of its own, as JSON; None where it does not come
+    back."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -165,24 +195,37 @@ def child(task) -> object:
 
 
 def units(src: Path):
-    """(room, file, first line, kind of node) of every function, method and constant of the packages."""
+    """(room, file, first line, kind of node) of every function, method and constant of the
+    packages."""
     for path in sorted(src.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             for part in node.body if isinstance(node, ast.ClassDef) else [node]:
                 if isinstance(part, (ast.FunctionDef, ast.Assign, ast.AnnAssign)):
-                    yield path.relative_to(src).parts[1].removesuffix(".py"), path, part.lineno, part
+                    yield (
+                        path.relative_to(src).parts[1].removesuffix(".py"),
+                        path,
+                        part.lineno,
+                        part,
+                    )
 
 
 def users(path: Path, node: ast.AST, before: dict, mentions: dict[str, set[str]]) -> list[str]:
-    """The jobs that an edit of a unit can change: those that ran a line of it, or one that names what it binds.
+    """The jobs that an edit of a unit can change: those that ran a line of it, or one that names
+    what it binds.
 
     Args:
         mentions: word -> jobs that ran a line with it.
     """
     if not isinstance(node, ast.FunctionDef):
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        names = {
+            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         return sorted(set().union(*(mentions.get(name, set()) for name in names)))
-    return [n for n, found in before.items() if any(f == str(path) and line in lines(node) for f, line in found[2])]
+    return [
+        n
+        for n, found in before.items()
+        if any(f == str(path) and line in lines(node) for f, line in found[2])
+    ]
 
 
 def lines(node: ast.AST) -> range:
@@ -191,11 +234,16 @@ def lines(node: ast.AST) -> range:
 
 def module_name(path: Path, src: Path) -> str:
     """A module's name below its package, by its file."""
-    return ".".join(path.relative_to(src).with_suffix("").parts[1:]).removesuffix("__init__").rstrip(".")
+    return (
+        ".".join(path.relative_to(src).with_suffix("").parts[1:])
+        .removesuffix("__init__")
+        .rstrip(".")
+    )
 
 
 def words_run(before: dict, src: Path) -> dict[str, set[str]]:
-    """Word -> the jobs that ran a line with it, or a constant's line that names a constant with it."""
+    """Word -> the jobs that ran a line with it, or a constant's line that names a constant with
+    it."""
     found: dict[str, set[str]] = {}
     for path in src.rglob("*.py"):
         text = path.read_text().splitlines()
@@ -207,7 +255,9 @@ def words_run(before: dict, src: Path) -> dict[str, set[str]]:
     for _ in range(3):  # a constant that is made of another that is made of another
         for node in constants:
             names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
-            by = set().union(*(found.get(n.id, set()) for n in names if isinstance(n.ctx, ast.Store)))
+            by = set().union(
+                *(found.get(n.id, set()) for n in names if isinstance(n.ctx, ast.Store))
+            )
             for n in names:
                 if isinstance(n.ctx, ast.Load) and by:
                     found.setdefault(n.id, set()).update(by)
@@ -219,13 +269,20 @@ def node_at(tree: ast.Module, line: int, kind: type) -> ast.AST:
 
 
 def harmful(node: ast.AST, ran: set[int]) -> list:
-    """Small changes of what a unit does, each as a function that makes it; of a function only on lines that ran."""
+    """Small changes of what a unit does, each as a function that makes it; of a function only on
+    lines that ran."""
     found = []
     for part in ast.walk(node):
-        if isinstance(node, ast.FunctionDef) and not (hasattr(part, "lineno") and ran & {*lines(part)}):
+        if isinstance(node, ast.FunctionDef) and not (
+            hasattr(part, "lineno") and ran & {*lines(part)}
+        ):
             continue
         if isinstance(part, ast.Constant) and isinstance(part.value, (int, float)):
-            found.append(lambda p=part: setattr(p, "value", not p.value if isinstance(p.value, bool) else p.value + 1))
+            found.append(
+                lambda p=part: setattr(
+                    p, "value", not p.value if isinstance(p.value, bool) else p.value + 1
+                )
+            )
         elif isinstance(part, (ast.BinOp, ast.BoolOp)) and type(part.op) in SWAPS:
             found.append(lambda p=part: setattr(p, "op", SWAPS[type(p.op)]()))
         elif isinstance(part, ast.Compare) and type(part.ops[0]) in SWAPS:
@@ -240,10 +297,30 @@ def harmless(node: ast.AST, tree: ast.Module, chance: random.Random) -> list:
     found = []
     if isinstance(node, ast.FunctionDef):
         given = {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
-        elsewhere = {name for n in ast.walk(node) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
-        by_name = any(isinstance(n, ast.Name) and n.id in ("locals", "vars") for n in ast.walk(node))
-        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - given - elsewhere
-        imported = {a.asname or a.name for n in ast.walk(node) if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names}
+        elsewhere = {
+            name
+            for n in ast.walk(node)
+            if isinstance(n, (ast.Global, ast.Nonlocal))
+            for name in n.names
+        }
+        by_name = any(
+            isinstance(n, ast.Name) and n.id in ("locals", "vars") for n in ast.walk(node)
+        )
+        stored = (
+            {
+                n.id
+                for n in ast.walk(node)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+            - given
+            - elsewhere
+        )
+        imported = {
+            a.asname or a.name
+            for n in ast.walk(node)
+            if isinstance(n, (ast.Import, ast.ImportFrom))
+            for a in n.names
+        }
         own = sorted(stored - imported)
 
         def rename():
@@ -255,7 +332,9 @@ def harmless(node: ast.AST, tree: ast.Module, chance: random.Random) -> list:
         def annotate_variable():
             place = next(n for n in ast.walk(node) if hasattr(n, "body") and plain(n))
             at, first = next((i, s) for i, s in enumerate(place.body) if is_plain(s))
-            place.body[at] = ast.AnnAssign(first.targets[0], ast.Name("object", ast.Load()), first.value, 1)
+            place.body[at] = ast.AnnAssign(
+                first.targets[0], ast.Name("object", ast.Load()), first.value, 1
+            )
 
         def is_plain(s):
             return (
@@ -272,14 +351,33 @@ def harmless(node: ast.AST, tree: ast.Module, chance: random.Random) -> list:
         found += [lambda: node.body.insert(1 if ast.get_docstring(node) else 0, ast.Pass())]
         found += [lambda: node.body.insert(0, ast.Expr(ast.Constant("Said anew.")))]
         found += [rename] if own and not by_name else []
-        found += [annotate_variable] if any(hasattr(n, "body") and plain(n) for n in ast.walk(node)) else []
-        errors = [n for n in ast.walk(node) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call) and n.exc.args]
-        found += [lambda: chance.choice(errors).exc.__setattr__("args", [ast.Constant("said otherwise")])] if errors else []
+        found += (
+            [annotate_variable]
+            if any(hasattr(n, "body") and plain(n) for n in ast.walk(node))
+            else []
+        )
+        errors = [
+            n
+            for n in ast.walk(node)
+            if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call) and n.exc.args
+        ]
+        found += (
+            [
+                lambda: chance.choice(errors).exc.__setattr__(
+                    "args", [ast.Constant("said otherwise")]
+                )
+            ]
+            if errors
+            else []
+        )
     return [*found, lambda: None]  # the layout alone: the whole file is written anew
 
 
-def edit(path: Path, line: int, kind: type, chance: random.Random, how, ran: set[int] = frozenset()) -> str | None:
-    """Write an edit into a file; what it held before, or None where the unit has nothing to edit."""
+def edit(
+    path: Path, line: int, kind: type, chance: random.Random, how, ran: set[int] = frozenset()
+) -> str | None:
+    """Write an edit into a file; what it held before, or None where the unit has nothing to
+    edit."""
     text = path.read_text()
     tree = ast.parse(text)
     node = node_at(tree, line, kind)
@@ -304,7 +402,10 @@ def source_silent() -> list[str]:
 
 def kept_lists() -> dict[str, dict]:
     """The lists of the kept records by name."""
-    return {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "book" / "records" / "code").glob("*.json"))}
+    return {
+        path.stem: json.loads(path.read_text())
+        for path in sorted((ROOT / "book" / "records" / "code").glob("*.json"))
+    }
 
 
 def standing(every: dict[str, dict]) -> dict[str, bool]:
@@ -323,9 +424,17 @@ def main() -> None:
     parser.add_argument("--harmless", type=int, default=5)
     args = parser.parse_args()
     for name in ("src", "notebooks", "data_manifests"):
-        shutil.copytree(ROOT / name, args.folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(
+            ROOT / name,
+            args.folder / name,
+            ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
+        )
     src = args.folder / "src"
-    os.environ |= {"VISPROMPT_ROOT": str(args.folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    os.environ |= {
+        "VISPROMPT_ROOT": str(args.folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
     sys.path.insert(0, str(src))
     sys.dont_write_bytecode = True
     import timm.models, torch, torchvision, pandas, sklearn.datasets, pytest, h5py  # noqa: E401, F401, I001 (once for all)
@@ -354,7 +463,13 @@ def main() -> None:
             changed = {name for name in by if after[0][name][0] not in (before[name][0], "crash")}
             unseen = sorted(name for name in changed if after[1][name])
             told["harmful"] += bool(changed)
-            print(f"{told['harmful']} of {drawn['harmful']}", path.relative_to(src), line, file=sys.stderr, flush=True)
+            print(
+                f"{told['harmful']} of {drawn['harmful']}",
+                path.relative_to(src),
+                line,
+                file=sys.stderr,
+                flush=True,
+            )
             if unseen:
                 exceptions.append([str(path.relative_to(src)), line, unseen])
                 print("unseen:", *exceptions[-1], flush=True)
@@ -384,7 +499,17 @@ def main() -> None:
     silent = child(lambda: list(source_silent()))
     listed = [e for e in exceptions if e[0] in silent]
     exceptions = [e for e in exceptions if e not in listed]
-    print(json.dumps({"listed": listed, "seed": args.seed, "told": told, "drawn": drawn, "exceptions": exceptions}))
+    print(
+        json.dumps(
+            {
+                "listed": listed,
+                "seed": args.seed,
+                "told": told,
+                "drawn": drawn,
+                "exceptions": exceptions,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The sites that tests look at: the real one where it was built, and a small one from one notebook; and a browser."""
+"""The sites that tests look at: the real one where it was built, and a small one from one notebook;
+and a browser."""
 
 import os
 import shutil
@@ -39,7 +40,10 @@ def small_root(folder: Path) -> Path:
     there = ("notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md")))
     for part in contents["parts"]:
         part["chapters"] = [
-            {"file": chapter["file"], **({"sections": chapter["sections"]} if chapter["file"] == "api" else {})}
+            {
+                "file": chapter["file"],
+                **({"sections": chapter["sections"]} if chapter["file"] == "api" else {}),
+            }
             for chapter in part["chapters"]
             if chapter["file"] in there
         ]
@@ -50,14 +54,21 @@ def small_root(folder: Path) -> Path:
 
 def call(*command, root: Path) -> subprocess.CompletedProcess:
     """Run a program on a small repository."""
-    settings = {"VISPROMPT_ROOT": str(root), "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    settings = {
+        "VISPROMPT_ROOT": str(root),
+        "PYTHONPATH": str(ROOT / "src"),
+        "OMP_NUM_THREADS": "1",
+    }
     command = [sys.executable, *map(str, command)]
-    return subprocess.run(command, cwd=root, env={**os.environ, **settings}, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=root, env={**os.environ, **settings}, capture_output=True, text=True
+    )
 
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory, worker_id) -> Path:
-    """The small repository with its notebook run and its site built, once for all processes; no test changes it."""
+    """The small repository with its notebook run and its site built, once for all processes; no
+    test changes it."""
     base = tmp_path_factory.getbasetemp()
     base = base if worker_id == "master" else base.parent  # which the processes share
     with FileLock(base / "small.lock"):
@@ -70,12 +81,24 @@ def build_small(folder: Path) -> None:
     """Run the notebook of the small repository and build its site."""
     folder.mkdir()
     root = small_root(folder)
-    ipynb, done = root / "build" / "ipynb" / "ap_theory.ipynb", root / "build" / "executed" / "quick"
+    ipynb, done = (
+        root / "build" / "ipynb" / "ap_theory.ipynb",
+        root / "build" / "executed" / "quick",
+    )
     ipynb.parent.mkdir(parents=True)
     done.mkdir(parents=True)
     for command in (
         ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, "notebooks/ap_theory.py"],
-        ["-m", "papermill", "--no-progress-bar", ipynb, done / "ap_theory.ipynb", "-p", "profile", "quick"],
+        [
+            "-m",
+            "papermill",
+            "--no-progress-bar",
+            ipynb,
+            done / "ap_theory.ipynb",
+            "-p",
+            "profile",
+            "quick",
+        ],
         ["-m", "visbook.site.build", "quick"],
     ):
         ran = call(*command, root=root)

@@ -1,7 +1,8 @@
 """A Slurm of several nodes on one machine: one controller, a slurmd a node, pretended cards.
 
-Written without systemd, as in a container. Jobs do not inherit SLURM_CONF, so the configuration lies in /etc/slurm and
-root is needed. Stopped, it leaves nothing running and takes its configuration away.
+Written without systemd, as in a container. Jobs do not inherit SLURM_CONF, so the configuration
+lies in /etc/slurm and root is needed. Stopped, it leaves nothing running and takes its
+configuration away.
 """
 
 import os
@@ -14,7 +15,8 @@ from pathlib import Path
 
 CONF, MARK = Path("/etc/slurm"), "# written by the tests of visprompt"
 NEEDED = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged")
-PORTS = count(17_000, 100)  # of one Slurm each: what an ended one still has to say is for nobody else
+# of one Slurm each: what an ended one still has to say is for nobody else
+PORTS = count(17_000, 100)
 
 
 def why_not() -> str | None:
@@ -37,7 +39,8 @@ def run(*command: str, check: bool = True) -> str:
 
 
 class Slurm:
-    """`with Slurm(folder, nodes=3, cards=0):` starts it; `cards` is the number of pretended GPUs of each node."""
+    """`with Slurm(folder, nodes=3, cards=0):` starts it; `cards` is the number of pretended GPUs of
+    each node."""
 
     def __init__(self, folder: Path, nodes: int = 3, cpus: int = 2, cards: int = 0):
         self.folder, self.cpus, self.cards = folder, cpus, cards
@@ -51,7 +54,9 @@ class Slurm:
             self.start_controller()
             for i, node in enumerate(self.nodes):
                 self.start(node, "slurmd", "-D", "-N", node)
-            self.wait_for(lambda: run("sinfo", "-h", "-o", "%T").split() == ["idle"], "nodes that are idle")
+            self.wait_for(
+                lambda: run("sinfo", "-h", "-o", "%T").split() == ["idle"], "nodes that are idle"
+            )
         except BaseException:
             self.stop()
             raise
@@ -65,13 +70,15 @@ class Slurm:
         host, state = socket.gethostname().split(".")[0], self.folder
         for name in ("state", "log", *(f"spool/{node}" for node in self.nodes)):
             (state / name).mkdir(parents=True, exist_ok=True)
-        cards = [state / f"card{i}" for i in range(self.cards)]  # a character device whose name ends in a digit
+        # a character device whose name ends in a digit
+        cards = [state / f"card{i}" for i in range(self.cards)]
         for card in cards:
             if not card.exists():
                 run("mknod", str(card), "c", "1", "3")
         gres = f" Gres=gpu:{self.cards}" if self.cards else ""
         nodes = [
-            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={self.port + 1 + i} CPUs={self.cpus} RealMemory=4000{gres}"
+            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 "
+            f"Port={self.port + 1 + i} CPUs={self.cpus} RealMemory=4000{gres}"
             for i, node in enumerate(self.nodes)
         ]
         lines = [
@@ -99,12 +106,15 @@ class Slurm:
             f"SlurmctldLogFile={state / 'log'}/slurmctld.log",
             f"SlurmdLogFile={state / 'log'}/%n.log",
             *nodes,
-            "PartitionName=work Nodes=ALL Default=YES MaxTime=INFINITE State=UP",  # one called "all" is read as Python
+            # one called "all" is read as Python
+            "PartitionName=work Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
         ]
         CONF.mkdir(exist_ok=True)
         (CONF / "slurm.conf").write_text("\n".join(lines) + "\n")
         if cards:
-            (CONF / "gres.conf").write_text(f"{MARK}\nName=gpu File={state}/card[0-{self.cards - 1}]\n")
+            (CONF / "gres.conf").write_text(
+                f"{MARK}\nName=gpu File={state}/card[0-{self.cards - 1}]\n"
+            )
 
     def munge(self):
         """munged as its own user, unless one runs."""
@@ -116,17 +126,21 @@ class Slurm:
     def start(self, name: str, *command: str):
         """A daemon in the foreground, its output in the log folder."""
         log = open(self.folder / "log" / f"{name}.out", "ab")
-        self.daemons[name] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        self.daemons[name] = subprocess.Popen(
+            command, stdout=log, stderr=log, start_new_session=True
+        )
 
     def start_controller(self):
         self.start("slurmctld", "slurmctld", "-D")
-        self.wait_for(lambda: "UP" in run("scontrol", "ping", check=False), "a controller that answers")
+        self.wait_for(
+            lambda: "UP" in run("scontrol", "ping", check=False), "a controller that answers"
+        )
 
     def restart_controller(self):
         """End the controller and start another, which reads what the first has saved.
 
-        (One that is killed while it starts a job comes back with that job held and its node drained, for an
-        administrator to release: nothing is lost, but no sweep goes on by itself.)
+        (One that is killed while it starts a job comes back with that job held and its node
+        drained, for an administrator to release: nothing is lost, but no sweep goes on by itself.)
         """
         self.daemons["slurmctld"].terminate()
         self.daemons["slurmctld"].wait(30)

@@ -1,4 +1,5 @@
-"""What published recipes ask beside the plain loop is what it says it is, and leaves the plain loop as it was."""
+"""What published recipes ask beside the plain loop is what it says it is, and leaves the plain loop
+as it was."""
 
 import functools
 import math
@@ -16,7 +17,9 @@ from visprompt.methods import da_vpt, released
 from visprompt.records import store, watching
 from visprompt.training import as_asked, loop
 
-PLAIN = Recipe(epochs=3, batch_size=4, learning_rate=0.1, head_rate=0.1, weight_decay=0.5, standardise=False)
+PLAIN = Recipe(
+    epochs=3, batch_size=4, learning_rate=0.1, head_rate=0.1, weight_decay=0.5, standardise=False
+)
 
 
 def fitted(recipe, slug="vpt-deep", seed=0, **settings):
@@ -51,7 +54,9 @@ def test_each_parameter_has_the_decay_that_is_asked_for():
 
 
 def test_the_heads_decay_shrinks_the_head_alone():
-    strong, weak = (fitted(replace(PLAIN, weight_decay=0.0, head_decay=decay))[0] for decay in (5.0, 0.0))
+    strong, weak = (
+        fitted(replace(PLAIN, weight_decay=0.0, head_decay=decay))[0] for decay in (5.0, 0.0)
+    )
     assert strong.head.weight.norm() < 0.5 * weak.head.weight.norm()
 
 
@@ -60,12 +65,22 @@ def test_the_schedule_rises_in_a_line_and_then_goes_down_a_whole_cosine():
     steps = as_asked.Steps(vp.build_method("linear-probe", small_vit(), 3), recipe, 10)
     factors = [steps.factor(step) for step in range(100)]
     assert steps.warm == 20 and factors[:20] == pytest.approx([(i + 1) / 20 for i in range(20)])
-    assert factors[20] == 1 and factors[60] == pytest.approx(0.5) and factors[20:] == sorted(factors[20:], reverse=True)
+    assert (
+        factors[20] == 1
+        and factors[60] == pytest.approx(0.5)
+        and factors[20:] == sorted(factors[20:], reverse=True)
+    )
     rates = []
-    handle = as_asked.register_optimizer_step_pre_hook(lambda o, *_: rates.append([g["lr"] for g in o.param_groups]))
+    handle = as_asked.register_optimizer_step_pre_hook(
+        lambda o, *_: rates.append([g["lr"] for g in o.param_groups])
+    )
     try:
-        with as_asked.within(*(args := (vp.build_method("vpt-deep", small_vit(), 3), tiny_task(), recipe, 0))):
-            inner = as_asked.register_optimizer_step_pre_hook(lambda o, *_: rates.append([g["lr"] for g in o.param_groups]))
+        with as_asked.within(
+            *(args := (vp.build_method("vpt-deep", small_vit(), 3), tiny_task(), recipe, 0))
+        ):
+            inner = as_asked.register_optimizer_step_pre_hook(
+                lambda o, *_: rates.append([g["lr"] for g in o.param_groups])
+            )
             loop.fit(*args)
             inner.remove()
     finally:
@@ -79,7 +94,9 @@ def test_the_schedule_rises_in_a_line_and_then_goes_down_a_whole_cosine():
 def test_drops_are_in_training_alone_and_end_with_the_fit():
     recipe = replace(PLAIN, dropout=0.5, drop_path=0.3)
     model, values = fitted(recipe)
-    assert not {"around", "extra", "before_block", "reset"} & (set(vars(model)) | set(vars(model.method)))
+    assert not {"around", "extra", "before_block", "reset"} & (
+        set(vars(model)) | set(vars(model.method))
+    )
     assert values["loss"] == fitted(recipe)[1]["loss"] != fitted(PLAIN)[1]["loss"]
     assert values["loss"] != fitted(recipe, seed=1)[1]["loss"]
     x = torch.randn(2, 3, 16, 16)
@@ -92,7 +109,9 @@ def test_drops_are_in_training_alone_and_end_with_the_fit():
     torch.testing.assert_close(model(x), kept)
 
 
-@pytest.mark.parametrize("slug, settings", [("vpt-shallow", {}), ("vpt-deep", {"form": "concatenate"})])
+@pytest.mark.parametrize(
+    "slug, settings", [("vpt-shallow", {}), ("vpt-deep", {"form": "concatenate"})]
+)
 def test_prompts_that_travel_are_dropped_for_each_image_apart(slug, settings):
     model = vp.build_method(slug, small_vit(), 3, prompt_tokens=4, **settings)
     x = torch.randn(1, 3, 16, 16).expand(6, -1, -1, -1)
@@ -153,7 +172,10 @@ def test_a_fit_of_the_library_and_its_record_do_what_the_recipe_asks(stores):
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({"dropout": 1.0}, "recipe field dropout must be a number of at least 0 and below 1, not 1.0"),
+        (
+            {"dropout": 1.0},
+            "recipe field dropout must be a number of at least 0 and below 1, not 1.0",
+        ),
         ({"drop_path": -0.1}, "must be a number of at least 0 and below 1"),
         ({"head_decay": -1.0}, "head_decay must be a number of at least 0 or None, not -1.0"),
         ({"schedule": "cosin"}, "Did you mean 'cosine'"),
@@ -169,23 +191,35 @@ def test_impossible_fields_are_refused(given, words):
 @pytest.mark.refused
 def test_what_cannot_be_dropped_is_said(resnet):
     probe = vp.build_method("linear-probe", small_vit(), 3)
-    with pytest.raises(BadInput, match="dropout is of prompts and of adapters, and linear-probe has neither"):
+    with pytest.raises(
+        BadInput, match="dropout is of prompts and of adapters, and linear-probe has neither"
+    ):
         loop.fit_as_asked(probe, tiny_task(), replace(PLAIN, dropout=0.1), 0)
     network = vp.build_method("linear-probe", resnet, 3)
-    with pytest.raises(BadInput, match="drop_path is written for timm's standard ViT blocks; for test_resnet write 0"):
+    with pytest.raises(
+        BadInput,
+        match="drop_path is written for timm's standard ViT blocks; for test_resnet write 0",
+    ):
         loop.fit_as_asked(network, tiny_task(), replace(PLAIN, drop_path=0.1), 0)
-    with pytest.raises(BadInput, match="compile is tried on timm's standard ViT blocks alone; for test_resnet write False"):
+    with pytest.raises(
+        BadInput,
+        match="compile is tried on timm's standard ViT blocks alone; for test_resnet write False",
+    ):
         loop.fit_as_asked(network, tiny_task(), replace(PLAIN, compile=True), 0)
 
 
 def test_a_rate_may_move_once_an_epoch():
-    recipe = replace(PLAIN, epochs=5, batch_size=2, warmup=0.2, schedule="warm-up, then cosine, by epoch")
+    recipe = replace(
+        PLAIN, epochs=5, batch_size=2, warmup=0.2, schedule="warm-up, then cosine, by epoch"
+    )
     model = vp.build_method("linear-probe", small_vit(), 3)
     steps, smooth = (
         as_asked.Steps(model, replace(recipe, schedule=how), 8)
         for how in ("warm-up, then cosine, by epoch", "warm-up, then cosine")
     )
-    assert [steps.factor(step) for step in range(20)] == [smooth.factor(4 * (step // 4)) for step in range(20)]
+    assert [steps.factor(step) for step in range(20)] == [
+        smooth.factor(4 * (step // 4)) for step in range(20)
+    ]
 
 
 def released_form(slug, name, **settings):
@@ -194,7 +228,11 @@ def released_form(slug, name, **settings):
     return model, as_asked.within(model, tiny_task(), replace(PLAIN, as_released=name), 0)
 
 
-ALL = [(slug, name, kind) for slug, kinds in released.DIFFERENCES.items() for name, kind in kinds.items()]
+ALL = [
+    (slug, name, kind)
+    for slug, kinds in released.DIFFERENCES.items()
+    for name, kind in kinds.items()
+]
 FORMS = [(slug, name) for slug, name, kind in ALL if issubclass(kind, released.Form)]
 IN_TRAINING = [(slug, name) for slug, name, _ in ALL if (slug, name) not in FORMS]
 
@@ -214,7 +252,10 @@ def test_what_released_code_does_changes_training_and_ends_with_it(slug, name):
     first, values = fitted(PLAIN, slug, **settings)
     model, other = fitted(replace(PLAIN, as_released=name), slug, **settings)
     assert type(model.method) is type(first.method)
-    if name not in ("normed class means", "cut temperatures"):  # same clusters; no temperature that turned back
+    if name not in (
+        "normed class means",
+        "cut temperatures",
+    ):  # same clusters; no temperature that turned back
         assert values["loss"] != other["loss"]
     assert other["loss"] == fitted(replace(PLAIN, as_released=name), slug, **settings)[1]["loss"]
 
@@ -249,7 +290,8 @@ def with_form(slug, name, **settings):
 
 
 def through(model, x, prompts, change=lambda index, x: x):
-    """Tokens (B, N, D) with N_p prompts in front through timm's own blocks: all that comes out, normed."""
+    """Tokens (B, N, D) with N_p prompts in front through timm's own blocks: all that comes out,
+    normed."""
     x = torch.cat([prompts.expand(len(x), -1, -1), x], 1)
     for index, block in enumerate(model.source.model.blocks):
         x = block(change(index, x))
@@ -279,7 +321,11 @@ def test_provps_prompts_keep_a_hundredth_of_what_came_out():
     model, x = with_form("provp", "mostly new", prompt_tokens=3)
 
     def mixed(index, x):
-        return x if index == 0 else torch.cat([0.01 * x[:, :3] + 0.99 * model.method.added[index - 1], x[:, 3:]], 1)
+        return (
+            x
+            if index == 0
+            else torch.cat([0.01 * x[:, :3] + 0.99 * model.method.added[index - 1], x[:, 3:]], 1)
+        )
 
     out = through(model, model.source.stem(x), model.method.prompts, mixed)
     torch.testing.assert_close(model.features(model.below(x)), out[:, 3:].mean(1))
@@ -306,7 +352,9 @@ def test_pieces_are_each_sixteenth_number_scores_keep_their_sign_and_blocks_shar
         model, _ = with_form("e2vpt", name, **settings)
         with torch.no_grad():
             for number, parameter in enumerate(model.method_parameters()):
-                parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)))
+                parameter.copy_(
+                    torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number))
+                )
         model.method.train()
         model.training_loss(model.features(model.below(x)), torch.tensor([0, 1])).backward()
         found[name] = model.method.importance[0].clone()
@@ -320,7 +368,9 @@ def test_pieces_are_each_sixteenth_number_scores_keep_their_sign_and_blocks_shar
     assert sorted(tokens[0].nonzero().flatten().tolist()) == sorted(best.tolist())
 
 
-@pytest.mark.parametrize("slug, start", [("spt-shallow", "random"), ("spt-deep", "random"), ("spt-deep", "mean")])
+@pytest.mark.parametrize(
+    "slug, start", [("spt-shallow", "random"), ("spt-deep", "random"), ("spt-deep", "mean")]
+)
 def test_prompts_of_block_0_start_as_tokens_without_their_position(slug, start):
     images = torch.randn(40, 3, 16, 16)
     plain = vp.build_method(slug, small_vit(), 3, prompt_tokens=3, start=start)
@@ -331,24 +381,37 @@ def test_prompts_of_block_0_start_as_tokens_without_their_position(slug, start):
         model.method.prepare(model.source, images, None, torch.Generator().manual_seed(0))
     assert torch.equal(model.source.model.pos_embed, position)
     (first, *rest), (usual, *others) = (list(m.method.parameters()) for m in (model, plain))
-    assert all(torch.equal(a, b) for a, b in zip(rest, others, strict=True)) and not torch.allclose(first, usual)
+    assert all(torch.equal(a, b) for a, b in zip(rest, others, strict=True)) and not torch.allclose(
+        first, usual
+    )
     if start == "random":
         bare = model.source.model.patch_embed(images).flatten(0, 1)
-        own, with_position = ((part[:, None] - bare).norm(dim=-1).amin(1) for part in (first, usual))
+        own, with_position = (
+            (part[:, None] - bare).norm(dim=-1).amin(1) for part in (first, usual)
+        )
         assert own.max() < 1e-5 < with_position.min()
 
 
-@pytest.mark.parametrize("slug", ["linear-probe", "full-finetune", "vpt-deep", "gate-vpt", "e2vpt", "ivpt", "da-vpt", "lora"])
+@pytest.mark.parametrize(
+    "slug",
+    ["linear-probe", "full-finetune", "vpt-deep", "gate-vpt", "e2vpt", "ivpt", "da-vpt", "lora"],
+)
 def test_a_compiled_network_learns_the_same(slug, monkeypatch):
     """Traced, but without a compiler's own arithmetic, which a machine may lack."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
-    plain, other = (fitted(replace(PLAIN, compile=way), slug, **settings_for(slug))[1] for way in (False, True))
-    assert other["loss"] == pytest.approx(plain["loss"], rel=1e-4) and other["test"] == plain["test"]
+    plain, other = (
+        fitted(replace(PLAIN, compile=way), slug, **settings_for(slug))[1] for way in (False, True)
+    )
+    assert (
+        other["loss"] == pytest.approx(plain["loss"], rel=1e-4) and other["test"] == plain["test"]
+    )
 
 
 def test_the_record_of_a_compiled_network_names_the_code_that_ran(stores, monkeypatch):
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
-    record = vp.tune(vp.build_method("vpt-deep", small_vit(), 3), tiny_task(), replace(PLAIN, compile=True))
+    record = vp.tune(
+        vp.build_method("vpt-deep", small_vit(), 3), tiny_task(), replace(PLAIN, compile=True)
+    )
     units = store.read_code(stores[0] / "code" / f"{record.code}.json")
     assert {"vit_block", "Deep.extra"} <= {name.rpartition(":")[2].split(" ")[0] for name in units}
     assert record.settings["recipe"]["compile"] is True
@@ -367,7 +430,9 @@ def test_what_a_compiler_leaves_in_the_place_of_a_function_is_not_taken_for_a_ch
 
 @pytest.mark.refused
 def test_a_form_that_a_model_cannot_have_is_refused():
-    with pytest.raises(BadInput, match="test_vit pools its class token; give a backbone that averages"):
+    with pytest.raises(
+        BadInput, match="test_vit pools its class token; give a backbone that averages"
+    ):
         fitted(replace(PLAIN, as_released="averaged prompts"), "vpt-shallow")
     model = vp.build_method("vpt-deep", small_vit("avg"), 3)
     with pytest.raises(BadInput, match="write form='concatenate'"):
@@ -430,12 +495,16 @@ def test_class_means_pass_a_layer_norm_before_they_are_clustered():
     model, form = released_form("da-vpt", "normed class means", prompt_tokens=2)
     method, task = model.method, tiny_task()
     with form, torch.no_grad():
-        method.prepare(model.source, task.train[0].float(), task.train[1], torch.Generator().manual_seed(0))
+        method.prepare(
+            model.source, task.train[0].float(), task.train[1], torch.Generator().manual_seed(0)
+        )
         torch.testing.assert_close(method.centroids.mean(1), torch.zeros(2), atol=1e-5, rtol=0)
         method.add_features(torch.randn(9, 16) + 5, torch.arange(9) % 3)
         means, before = method.sums / method.counts[:, None], method.centroids.clone()
         method.after_epoch()
-        _, nearest = da_vpt.cosine_kmeans(F.layer_norm(means, (16,)), F.layer_norm(before, (16,)), 20)
+        _, nearest = da_vpt.cosine_kmeans(
+            F.layer_norm(means, (16,)), F.layer_norm(before, (16,)), 20
+        )
         assert method.cluster.tolist() == nearest.tolist()
 
 
@@ -455,7 +524,9 @@ def test_metric_losses_compare_the_class_tokens_query_and_the_mean_patch():
         method.watch = lambda index, tokens: seen.append(tokens)
         method.watches = lambda index: True
         model.source.run(entering, method, start=last)
-        query = block.attn.qkv(block.norm1(torch.cat([entering[:, 0], method.prompts[last]])))[:, :16]
+        query = block.attn.qkv(block.norm1(torch.cat([entering[:, 0], method.prompts[last]])))[
+            :, :16
+        ]
     mine = method.cluster[labels] == torch.arange(2)[:, None]
     proxies = F.normalize(query[6:], dim=-1)
     terms = [

@@ -20,14 +20,19 @@ def test_joined_prompts_reweight_attention(seed, prompts, aggregated):
     w, alpha = case.weights(case.own), case.factors().prod(1)
     assert torch.allclose(direct / direct[0], (w * alpha) / (w[0] * alpha[0]), rtol=1e-9)
     by_hand = [
-        sum(case.gamma[i, j] * (case.query @ case.key @ case.before[j]) / 64**0.5 for j in range(prompts)).exp()
+        sum(
+            case.gamma[i, j] * (case.query @ case.key @ case.before[j]) / 64**0.5
+            for j in range(prompts)
+        ).exp()
         for i in range(prompts)
     ]
     assert torch.allclose(alpha, torch.stack(by_hand), rtol=1e-9)
 
 
 def test_the_identity_needs_the_layer_norm_left_out():
-    gaps = [(a - b).abs().max() for a, b in (reweighting(draw(seed), norm=True) for seed in range(20))]
+    gaps = [
+        (a - b).abs().max() for a, b in (reweighting(draw(seed), norm=True) for seed in range(20))
+    ]
     assert min(gaps) > 1e-3
 
 
@@ -36,7 +41,8 @@ def test_theorem_1_is_first_order_when_one_score_moves(seed):
     errors = attention_change(STEPS, seed)
     assert exponent(STEPS, errors["one score moves"]) == pytest.approx(2, abs=0.02)
     assert exponent(STEPS, errors["all scores, whole derivative"]) == pytest.approx(2, abs=0.02)
-    # moving p moves all scores, and the theorem's formula leaves out their share: an error of first order
+    # moving p moves all scores, and the theorem's formula leaves out their share: an error of first
+    # order
     assert exponent(STEPS, errors["the prompt moves"]) == pytest.approx(1, abs=0.02)
 
 

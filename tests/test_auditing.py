@@ -1,4 +1,5 @@
-"""The audit of printed numbers: what digits stand for, what a rule computes, and that a changed cell is found."""
+"""The audit of printed numbers: what digits stand for, what a rule computes, and that a changed
+cell is found."""
 
 import math
 import random
@@ -10,7 +11,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from visbook import auditing
-from visbook.auditing import ARITHMETIC, KINDS, WORDING, audit, audit_records, counts, opposed, printed_means, wrong_means
+from visbook.auditing import (
+    ARITHMETIC,
+    KINDS,
+    WORDING,
+    audit,
+    audit_records,
+    counts,
+    opposed,
+    printed_means,
+    wrong_means,
+)
 from visbook.auditing.cells import Amount, Cell, cells_of, look_up, mean, numbers, table
 from visbook.auditing.claims import COUNTS, MEANS, about
 from visbook.auditing.findings import Finding, judged, row_name
@@ -86,7 +97,8 @@ def test_units_are_those_of_the_last_digit():
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=25), st.integers(0, 2), st.integers(0, 2))
 def test_a_rounded_mean_of_rounded_cells_is_rarely_called_wrong(values, digits, shown):
-    """The bound holds in the worst case for few cells; for many, four standard deviations are passed by chance only."""
+    """The bound holds in the worst case for few cells; for many, four standard deviations are
+    passed by chance only."""
     cells = [numbers(f"{value:.{digits}f}")[0][0] for value in values]
     found = mean(cells)
     true = sum(float(f"{v:.{12}f}") for v in values) / len(values)
@@ -97,9 +109,12 @@ def test_a_rounded_mean_of_rounded_cells_is_rarely_called_wrong(values, digits, 
         assert judged(blank, found, "equal").verdict == "agrees"
 
 
-@given(*[st.floats(1, 100) for _ in range(2)], *[st.sampled_from([0.1, 0.01, 1.0]) for _ in range(2)])
+@given(
+    *[st.floats(1, 100) for _ in range(2)], *[st.sampled_from([0.1, 0.01, 1.0]) for _ in range(2)]
+)
 def test_worst_errors_hold_at_the_corners(a, b, u, v):
-    """To first order: sums and differences exactly, products and quotients up to the error's square."""
+    """To first order: sums and differences exactly, products and quotients up to the error's
+    square."""
     x, y = Amount(a, u / 2, u * u / 12), Amount(b, v / 2, v * v / 12)
     corners = [(a + i * u / 2, b + j * v / 2) for i in (-1, 1) for j in (-1, 1)]
     assert (x - y).worst == pytest.approx(max(abs(p - q - (a - b)) for p, q in corners))
@@ -141,22 +156,30 @@ def test_senses(sense, printed, computed, verdict):
 @given(st.integers(-(10**6), 10**6), st.integers(0, 3), st.floats(0.001, 0.999))
 @example(-1, 0, 0.25)  # cut off to zero from below
 def test_one_rule_of_rounding(whole, digits, share):
-    """A number rounded or cut off stands for itself, to either side of zero; two units away nothing does."""
+    """A number rounded or cut off stands for itself, to either side of zero; two units away nothing
+    does."""
     unit = 10.0**-digits
     value = (whole + share) * unit
     near, cut = round(value / unit) * unit, math.trunc(value / unit) * unit
     assert stands_for(near, unit, value) == "rounded"
-    assert stands_for(cut, unit, value) == ("cut off" if abs(cut - value) > unit / 2 + 1e-9 else "rounded")
-    assert not stands_for(cut + 2 * unit, unit, value) and not stands_for(cut - 2 * unit, unit, value)
+    assert stands_for(cut, unit, value) == (
+        "cut off" if abs(cut - value) > unit / 2 + 1e-9 else "rounded"
+    )
+    assert not stands_for(cut + 2 * unit, unit, value) and not stands_for(
+        cut - 2 * unit, unit, value
+    )
 
 
 @pytest.mark.parametrize(
-    "printed, computed", [("79.81", 79.819), ("85", 85.8), ("0.25", 0.2572), ("0.25", 0.2499), ("0.48", 0.555)]
+    "printed, computed",
+    [("79.81", 79.819), ("85", 85.8), ("0.25", 0.2572), ("0.25", 0.2499), ("0.48", 0.555)],
 )
 def test_counts_and_statements_share_the_rule(printed, computed):
     blank = Finding("x.y", "x", "x", "", "statement", "", printed, "", "inconclusive")
     by_count = counts.verdict({}, printed, *counts.number(printed), computed)
-    assert judged(blank, Amount(computed), "equal").verdict == ("agrees" if by_count else "disagrees")
+    assert judged(blank, Amount(computed), "equal").verdict == (
+        "agrees" if by_count else "disagrees"
+    )
 
 
 FIRST, VP, AP = (f"ap.table-1 | ResNet-101 | {method}" for method in ("FULL-FINETUNE", "VP", "AP"))
@@ -183,8 +206,20 @@ DATA = "CUB200 .. Waterbirds"
         # all but OxfordPets, 90.49 against 91.31
         ({"best": {"row": f"{FIRST} | {DATA}", "among": [f"{VP} | {DATA}", f"{AP} | {DATA}"]}}, 18),
         ({"rank": {"row": f"{AP} | DTD", "among": [f"{FIRST} | DTD", f"{VP} | DTD"]}}, 2),
-        ({"rank": {"row": f"{AP} | DTD", "among": [f"{FIRST} | DTD", f"{VP} | DTD"], "lowest": True}}, 2),
-        ({"weighted": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]}, (69.42 * 65.72 + 69.80 * 63.12) / (65.72 + 63.12)),
+        (
+            {
+                "rank": {
+                    "row": f"{AP} | DTD",
+                    "among": [f"{FIRST} | DTD", f"{VP} | DTD"],
+                    "lowest": True,
+                }
+            },
+            2,
+        ),
+        (
+            {"weighted": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]},
+            (69.42 * 65.72 + 69.80 * 63.12) / (65.72 + 63.12),
+        ),
         ({"items": "ap.prose | peft-listed | value"}, 10),
         ({"blocks": "swin_base_patch4_window7_224"}, 24),
         ({"largest": [f"{AP} | CUB200, DTD", f"{VP} | CUB200, DTD"]}, 69.80 - 63.12),
@@ -226,21 +261,35 @@ def test_references_that_lead_nowhere(reference, message):
         ("means: [{table: ap.table-1, column: Averag, of: DTD}]", "Averag"),
         ("statements: [{id: a, what: b, prose: epochs-main}]", "one of value"),
         (
-            "statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, sense: equals}]",
+            "statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, "
+            "value: 1, sense: equals}]",
             "Did you mean 'equal'",
         ),
-        ("statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, claim: ap.x}]", "unknown claim"),
         (
-            "statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, value: 1, kind: bond}]",
+            "statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, "
+            "value: 1, claim: ap.x}]",
+            "unknown claim",
+        ),
+        (
+            "statements: [{id: a, what: b, prose: epochs-main, artifact: ap.table-1, "
+            "value: 1, kind: bond}]",
             "Did you mean 'bound'",
         ),
-        ("directions: [{id: a, what: b, says: epochs-main, steps: [trials], artifact: ap.table-1}]", "unknown direction"),
         (
-            "settings: [{id: a, what: b, places: [ap.prose | trials | value, ap.prose | trials | value], artifact: ap.table-1,"
+            "directions: [{id: a, what: b, says: epochs-main, steps: [trials], artifact: "
+            "ap.table-1}]",
+            "unknown direction",
+        ),
+        (
+            "settings: [{id: a, what: b, places: [ap.prose | trials | value, ap.prose | "
+            "trials | value], artifact: ap.table-1,"
             " damaged: true}]",
             "take 'damaged' out",
         ),
-        ("statements: [{id: a, what: b, prose: epochs-man, value: 1}]", "Did you mean 'epochs-main'"),
+        (
+            "statements: [{id: a, what: b, prose: epochs-man, value: 1}]",
+            "Did you mean 'epochs-main'",
+        ),
         ("readings: {ap.nothing: x}", "unknown finding"),
     ],
 )
@@ -251,9 +300,12 @@ def test_damaged_rules(copy, text, message):
 
 
 def test_every_finding_has_its_words(everything):
-    """All papers: every verdict and kind known, and a disagreement prints what it should be; sentences are quoted."""
+    """All papers: every verdict and kind known, and a disagreement prints what it should be;
+    sentences are quoted."""
     found = list(everything.values())
-    assert {f.paper for f in found} == set(papers.papers()) and {f.kind for f in found} == set(KINDS)
+    assert {f.paper for f in found} == set(papers.papers()) and {f.kind for f in found} == set(
+        KINDS
+    )
     assert all(f.id and f.where and f.what and f.printed for f in found)
     off = [f for f in found if f.verdict == "disagrees"]
     assert all(f.computed for f in off) and 100 < len(off) < len(found) / 5
@@ -272,8 +324,9 @@ def test_every_finding_has_its_words(everything):
             assert f.kind == "setting" or "(" in f.quote, f.id
 
 
-# What an independent reading of the papers called wrong or unfair: the correct number charged, two benchmarks' own
-# splits, numbers cut off, settings that the paper does not state, rules that are not the sentence.
+# What an independent reading of the papers called wrong or unfair: the correct number charged, two
+# benchmarks' own splits, numbers cut off, settings that the paper does not state, rules that are
+# not the sentence.
 UNFAIR = [
     "ap.figure-2.text-ap-parameters-best-layer.parameters",
     "ap.text.backbone-parameters-a2",
@@ -327,8 +380,14 @@ def test_a_column_that_is_cut_off_has_one_verdict(everything):
     """Table 1 of AP: five averages are cut off, none of them is charged, and each says so."""
     means = printed_means("ap.table-1")
     frame = cells_of("ap.table-1")
-    parts = frame.drop(columns=["architecture", "method", "Average", "bold", "doubt"]).astype(float).mean(axis=1)
-    cut = [f for f in means if stands_for(float(f.printed), 0.01, parts[f.cells[0][1]]) == "cut off"]
+    parts = (
+        frame.drop(columns=["architecture", "method", "Average", "bold", "doubt"])
+        .astype(float)
+        .mean(axis=1)
+    )
+    cut = [
+        f for f in means if stands_for(float(f.printed), 0.01, parts[f.cells[0][1]]) == "cut off"
+    ]
     assert sorted(f.printed for f in cut) == ["75.76", "79.81", "80.45", "85.20", "87.54"]
     assert all(f.verdict == "agrees" and f.reading for f in cut) and not wrong_means("ap.table-1")
     assert len(wrong_means("ap.table-3")) == 4
@@ -337,9 +396,15 @@ def test_a_column_that_is_cut_off_has_one_verdict(everything):
 @pytest.mark.parametrize(
     "id, marks",
     [
-        ("ap.setting.classes-dtd", [("ap.table-a1", 21, "class_number")]),  # two other papers have 47 classes
+        (
+            "ap.setting.classes-dtd",
+            [("ap.table-a1", 21, "class_number")],
+        ),  # two other papers have 47 classes
         ("ap.table-a1.quoted.test-images-dtd", [("ap.table-a1", 21, "test_size")]),
-        ("ap.table-4.quoted.throughput-vit-l-16-bias-ap-s-19-data-sets", [("ap.table-4", 3, "throughput_image_per_s")]),
+        (
+            "ap.table-4.quoted.throughput-vit-l-16-bias-ap-s-19-data-sets",
+            [("ap.table-4", 3, "throughput_image_per_s")],
+        ),
         (
             "spt.table-s4.quoted.accuracy-vit-b-16-supervised-adapter-natural",
             [("spt.table-s4", 3, "Natural")],
@@ -357,13 +422,21 @@ def test_a_pair_that_nothing_decides_is_marked_as_one(everything):
 
 
 def in_units_of(claim: papers.Claim, finding: Finding) -> float | None:
-    """What a finding recomputed, in the unit of a claim on the same cells: counts in millions may be claimed in thousands."""
-    thousands = finding.kind in COUNTS and finding.claim != claim.id and float(finding.printed) != claim.published
-    return finding.estimate * 1000 if thousands and finding.estimate is not None else finding.estimate
+    """What a finding recomputed, in the unit of a claim on the same cells: counts in millions may
+    be claimed in thousands."""
+    thousands = (
+        finding.kind in COUNTS
+        and finding.claim != claim.id
+        and float(finding.printed) != claim.published
+    )
+    return (
+        finding.estimate * 1000 if thousands and finding.estimate is not None else finding.estimate
+    )
 
 
 def test_claims_and_findings_are_never_opposite(everything):
-    """The same cells, the same verdict: findings that name a claim, counts, and the means of a table."""
+    """The same cells, the same verdict: findings that name a claim, counts, and the means of a
+    table."""
     found, answers, linked = list(everything.values()), {}, 0
     for claim in papers.claims():
         same = about(claim, found)
@@ -384,10 +457,17 @@ def test_claims_and_findings_are_never_opposite(everything):
 def test_an_opposite_verdict_is_found(everything):
     found = list(everything.values())
     claim = "ap.table-2.resnet-vp-parameters"
-    assert list(opposed(found, {claim: "disagrees"})) == [(claim, "ap.table-2.resnet-101-vp.parameters")]
+    assert list(opposed(found, {claim: "disagrees"})) == [
+        (claim, "ap.table-2.resnet-101-vp.parameters")
+    ]
     assert not list(opposed(found, {claim: "inconclusive"}))
-    assert {id for id, _ in opposed(found, {"ap.table-1.printed-averages": "disagrees"})} == {"ap.table-1.printed-averages"}
-    wrong = [replace(f, verdict="disagrees") if f.id == "ap.table-1.average.resnet-101-vp" else f for f in found]
+    assert {id for id, _ in opposed(found, {"ap.table-1.printed-averages": "disagrees"})} == {
+        "ap.table-1.printed-averages"
+    }
+    wrong = [
+        replace(f, verdict="disagrees") if f.id == "ap.table-1.average.resnet-101-vp" else f
+        for f in found
+    ]
     assert list(opposed(wrong, {"ap.table-1.printed-averages": "agrees"}))
 
 
@@ -407,18 +487,24 @@ def test_a_site_with_opposite_verdicts_is_refused(everything):
 
 def test_what_is_called_undecided_is_a_difference(monkeypatch):
     given = rules("spt")
-    monkeypatch.setattr(auditing, "rules", lambda slug: {**given, "undecided": ["spt.text.nmi-listed"]})
+    monkeypatch.setattr(
+        auditing, "rules", lambda slug: {**given, "undecided": ["spt.text.nmi-listed"]}
+    )
     with pytest.raises(BadInput, match="finding in undecided"):
         auditing.audit("spt")
 
 
-DRAWINGS = {"ap.figure-1", "ap.figure-3", "davpt.figure-2", "spt.figure-1", "spt.figure-s2"}  # only the code is checked
+# only the code is checked
+DRAWINGS = {"ap.figure-1", "ap.figure-3", "davpt.figure-2", "spt.figure-1", "spt.figure-s2"}
 
 
 def test_every_artifact_has_a_claim_but_drawings_of_what_is_built():
     with_claims = {claim.artifact for claim in papers.claims()}
     missing = sorted(set(papers.artifacts().index) - with_claims - DRAWINGS)
-    assert not missing, f"write a claim of {missing[0]} in data_manifests/papers/{missing[0].split('.')[0]}/claims.yaml"
+    assert not missing, (
+        f"write a claim of {missing[0]} in "
+        f"data_manifests/papers/{missing[0].split('.')[0]}/claims.yaml"
+    )
     assert not with_claims & DRAWINGS
 
 
@@ -432,13 +518,18 @@ def parts_of(rule: dict) -> list[tuple[int, str]]:
     from visbook.auditing.cells import columns
 
     frame = cells_of(rule["table"])
-    names = [c for part in ([rule["of"]] if isinstance(rule["of"], str) else rule["of"]) for c in columns(frame, part, "")]
+    names = [
+        c
+        for part in ([rule["of"]] if isinstance(rule["of"], str) else rule["of"])
+        for c in columns(frame, part, "")
+    ]
     holding = {f.cells[0][1] for f in mean_findings("x", rule) if f.verdict == "agrees"}
     return [(row, name) for row in sorted(holding) for name in names]
 
 
 def test_a_changed_cell_is_found(copy):
-    """One cell in sixty of all that a mean is made of, its first digit changed: the mean, which held, does not any more."""
+    """One cell in sixty of all that a mean is made of, its first digit changed: the mean, which
+    held, does not any more."""
     chosen = [(paper, rule, cell) for paper, rule in averaged() for cell in parts_of(rule)]
     sample = random.Random(0).sample(chosen, len(chosen) // 60)
     assert len(sample) >= 20
@@ -451,7 +542,9 @@ def test_a_changed_cell_is_found(copy):
         frame.loc[row, column] = str((int(text[0]) + 5) % 10) + text[1:]
         frame.to_csv(path, index=False)
         found = {f.cells[0][1]: f.verdict for f in mean_findings(paper, rule)}
-        assert found[row] == "disagrees", f"{rule['table']}, {row_name(frame, row)}, {column}: {text}"
+        assert found[row] == "disagrees", (
+            f"{rule['table']}, {row_name(frame, row)}, {column}: {text}"
+        )
         path.write_text(whole)
 
 
@@ -482,7 +575,9 @@ def worded() -> list[tuple[str, dict]]:
     found = []
     for paper in papers.papers():
         given = rules(paper)
-        found += [(paper, rule, statement) for rule in given.get("statements", ()) if "kind" in rule]
+        found += [
+            (paper, rule, statement) for rule in given.get("statements", ()) if "kind" in rule
+        ]
         found += [(paper, rule, setting) for rule in given.get("settings", ())]
         found += [(paper, rule, direction) for rule in given.get("directions", ())]
     return found
@@ -507,13 +602,32 @@ def changes(paper: str, rule: dict, found: Finding) -> list[list[tuple[Cell, str
         return [[(cell, first.text) for cell in others]]
     if "steps" in rule:
         cell = look_up(f"{paper}.prose | {rule['says']} | value")[0]
-        return [[(cell, found.computed if found.verdict == "disagrees" else {"rises": "falls", "falls": "rises"}[cell.text])]]
+        return [
+            [
+                (
+                    cell,
+                    found.computed
+                    if found.verdict == "disagrees"
+                    else {"rises": "falls", "falls": "rises"}[cell.text],
+                )
+            ]
+        ]
     cell = look_up(rule.get("cell", f"{paper}.prose | {rule.get('prose')} | value"))[0]
-    return [[(cell, text)] for text in (f"{found.estimate:.9f}", "0.000001", "987654", "0 to 987654", "987653 to 987654")]
+    return [
+        [(cell, text)]
+        for text in (
+            f"{found.estimate:.9f}",
+            "0.000001",
+            "987654",
+            "0 to 987654",
+            "987653 to 987654",
+        )
+    ]
 
 
 def test_a_changed_text_turns_every_rule_on_sentences_round(copy):
-    """Each kind, each rule: what disagreed agrees once it is mended, what agreed disagrees once it is damaged."""
+    """Each kind, each rule: what disagreed agrees once it is mended, what agreed disagrees once it
+    is damaged."""
     kinds, both = set(), set()
     for paper, rule, judge in worded():
         table.cache_clear()
@@ -522,7 +636,9 @@ def test_a_changed_text_turns_every_rule_on_sentences_round(copy):
         both.add((before.kind in WORDING, before.verdict))
         seen = set()
         for way in changes(paper, rule, before):
-            files = {copy / c.table.split(".")[0] / f"{c.table.split('.', 1)[1]}.csv" for c, _ in way}
+            files = {
+                copy / c.table.split(".")[0] / f"{c.table.split('.', 1)[1]}.csv" for c, _ in way
+            }
             whole = {path: path.read_bytes() for path in files}
             for cell, text in way:
                 write(copy, cell, text)
@@ -530,7 +646,9 @@ def test_a_changed_text_turns_every_rule_on_sentences_round(copy):
             for path, content in whole.items():
                 path.write_bytes(content)
             table.cache_clear()
-        turned = {"agrees": "disagrees", "disagrees": "agrees", "inconclusive": "agrees"}[before.verdict]
+        turned = {"agrees": "disagrees", "disagrees": "agrees", "inconclusive": "agrees"}[
+            before.verdict
+        ]
         assert turned in seen, f"{before.id}: {before.verdict} whatever is printed"
     assert kinds == set(WORDING) and (True, "agrees") in both and (True, "disagrees") in both
 
@@ -541,7 +659,11 @@ def test_coarser_and_alternative_numbers_are_the_same():
     def cell(text):
         return Cell("ap.table-1", 0, "DTD", text)
 
-    assert same(cell("78.48"), cell("78.5")) and same(cell("800 / 1000"), cell("1000")) and same(cell("5,394*"), cell("5394"))
+    assert (
+        same(cell("78.48"), cell("78.5"))
+        and same(cell("800 / 1000"), cell("1000"))
+        and same(cell("5,394*"), cell("5394"))
+    )
     assert not same(cell("78.4"), cell("78.5")) and not same(cell("78.44"), cell("78.5"))
 
 
@@ -564,7 +686,10 @@ def test_the_command_prints_a_finding_a_line_and_counts_both_families(capsys, ev
         these = [f for f in mine if f.kind in kinds]
         off = sum(f.verdict == "disagrees" for f in these)
         assert f"{len(these)} findings" in line and f"{off} disagrees" in line
-        assert all(f"{sum(f.kind == kind for f in these)} {kind}" in line for kind in {f.kind for f in these})
+        assert all(
+            f"{sum(f.kind == kind for f in these)} {kind}" in line
+            for kind in {f.kind for f in these}
+        )
     assert main(["audit", "spt", "--verdict", "disagrees"]) == 0
     assert {line.split("\t")[4] for line in capsys.readouterr().out.splitlines()} == {"disagrees"}
     assert main(["audit", "sptt"]) == 2

@@ -40,10 +40,15 @@ def test_a_fingerprint_follows_the_weights(vit):
     other = changed(vit)
     by_hand.load_state_dict(other.state_dict())
     assert by_hand.fingerprint == other.fingerprint != vit.fingerprint
-    kinds = [copy.deepcopy(vit).to(kind).fingerprint for kind in (torch.float64, torch.bfloat16, torch.float16)]
+    kinds = [
+        copy.deepcopy(vit).to(kind).fingerprint
+        for kind in (torch.float64, torch.bfloat16, torch.float16)
+    ]
     assert len({vit.fingerprint, *kinds}) == 4
     assert copy.deepcopy(vit).double().float().fingerprint == vit.fingerprint
-    assert Backbone(small_vit().model, "other", 16, vit.mean, vit.std).fingerprint != vit.fingerprint
+    assert (
+        Backbone(small_vit().model, "other", 16, vit.mean, vit.std).fingerprint != vit.fingerprint
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -80,7 +85,9 @@ def test_activations_are_not_shared_by_other_weights(vit):
     for other in (vp.merged(tuned).source, by_hand, nearly):
         fit(vp.build_method("linear-probe", vit, 3), tiny_task(), RECIPE, seed=0)
         shared = fit(vp.build_method("linear-probe", other, 3), tiny_task(), RECIPE, seed=0)
-        alone = fit(vp.build_method("linear-probe", other, 3), tiny_task(), RECIPE, seed=0, cache=False)
+        alone = fit(
+            vp.build_method("linear-probe", other, 3), tiny_task(), RECIPE, seed=0, cache=False
+        )
         assert shared["loss"] == pytest.approx(alone["loss"], abs=1e-5)
         assert shared["cached_below"] == 4
 
@@ -88,8 +95,16 @@ def test_activations_are_not_shared_by_other_weights(vit):
 def test_activations_are_not_shared_by_random_weights_of_other_networks():
     task = tiny_task(24)
     for name in (MICRO, "vit_nano_patch4_24"):
-        found = fit(vp.build_method("linear-probe", vp.load_backbone(name), 3), task, RECIPE, seed=0)
-        plain = fit(vp.build_method("linear-probe", vp.load_backbone(name), 3), task, RECIPE, seed=0, cache=False)
+        found = fit(
+            vp.build_method("linear-probe", vp.load_backbone(name), 3), task, RECIPE, seed=0
+        )
+        plain = fit(
+            vp.build_method("linear-probe", vp.load_backbone(name), 3),
+            task,
+            RECIPE,
+            seed=0,
+            cache=False,
+        )
         assert found["loss"] == pytest.approx(plain["loss"], abs=1e-5)
 
 
@@ -97,7 +112,10 @@ def test_records_are_not_shared_by_other_weights(vit, stores):
     tuned = vp.build_method("lora", vit, 3)
     fit(tuned, tiny_task(), Recipe(epochs=2, batch_size=8, learning_rate=0.05), seed=0)
     first = tune(vp.build_method("linear-probe", vit, 3), tiny_task(), RECIPE)
-    others = [vp.build_method("linear-probe", other, 3) for other in (vp.merged(tuned).source, changed(vit))]
+    others = [
+        vp.build_method("linear-probe", other, 3)
+        for other in (vp.merged(tuned).source, changed(vit))
+    ]
     assert len({first.id, *(tune(other, tiny_task(), RECIPE).id for other in others)}) == 3
 
 
@@ -106,7 +124,9 @@ WRAPPED = {
     "state_dict": lambda state: {"state_dict": state},
     "both": lambda state: {"state_dict": {"model": state}},
     "module": lambda state: {"model": {f"module.{key}": value for key, value in state.items()}},
-    "inner module": lambda state: {"state_dict": {"model": {f"module.{key}": value for key, value in state.items()}}},
+    "inner module": lambda state: {
+        "state_dict": {"model": {f"module.{key}": value for key, value in state.items()}}
+    },
     "float64": lambda state: {key: value.double() for key, value in state.items()},
 }
 
@@ -140,7 +160,9 @@ def test_files_of_something_else_are_refused(content, tmp_path):
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e300])
 def test_weights_that_are_no_numbers_are_refused(bad, tmp_path):
-    state = {key: value.double() for key, value in vp.load_backbone(MICRO).model.state_dict().items()}
+    state = {
+        key: value.double() for key, value in vp.load_backbone(MICRO).model.state_dict().items()
+    }
     state["blocks.3.norm1.bias"][2] = bad
     save_file(state, tmp_path / "w.safetensors")
     refused("NaN or infinity in 'blocks.3.norm1.bias'", MICRO, tmp_path / "w.safetensors")
@@ -170,5 +192,7 @@ def test_arguments_of_a_wrong_kind():
         refused("cannot be used here.*give 'cpu'", MICRO, device=device)
     if not torch.cuda.is_available():
         refused("device 'cuda' cannot be used here", MICRO, device="cuda")
-    refused("unknown weights in the backbone's name.*timm has vit_tiny", "vit_tiny_patch16_224.nonsense")
+    refused(
+        "unknown weights in the backbone's name.*timm has vit_tiny", "vit_tiny_patch16_224.nonsense"
+    )
     assert vp.load_backbone(MICRO, device=torch.device("meta")).fingerprint == ""

@@ -1,4 +1,5 @@
-"""What a server, a note, a lock or a command line may hold that is no good: one line each, and nothing is kept of it."""
+"""What a server, a note, a lock or a command line may hold that is no good: one line each, and
+nothing is kept of it."""
 
 import gzip
 import itertools
@@ -23,7 +24,8 @@ ZIP, PAGE = b"PK\3\4" + bytes(99), b"<!DOCTYPE html><title>Log in</title>"
 
 
 class Raw(socketserver.ThreadingTCPServer):
-    """Sends every client the same pieces with a pause between two, whatever it asks, and hangs up."""
+    """Sends every client the same pieces with a pause between two, whatever it asks, and hangs
+    up."""
 
     daemon_threads = allow_reuse_address = True
 
@@ -50,7 +52,8 @@ class Answering(socketserver.StreamRequestHandler):
 
 @pytest.fixture
 def answers(monkeypatch, known, tmp_path):  # noqa: F811
-    """Fetch one file without a checksum from a server that sends these pieces: exit status, stderr, the server."""
+    """Fetch one file without a checksum from a server that sends these pieces: exit status, stderr,
+    the server."""
     monkeypatch.setattr(downloading, "PAUSE", 0.0)
     monkeypatch.setattr(downloading, "PATIENCE", 0.25)
     servers = []
@@ -69,7 +72,10 @@ def answers(monkeypatch, known, tmp_path):  # noqa: F811
 
 def answer(body: bytes = b"", status: str = "200 OK", **headers) -> Callable:
     """An HTTP answer; URL in a header becomes the server's address, a header None is left out."""
-    headers = {"Content-Length": len(body), **{name.replace("_", "-"): value for name, value in headers.items()}}
+    headers = {
+        "Content-Length": len(body),
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
     lines = [f"{name}: {value}" for name, value in headers.items() if value is not None]
     head = "\r\n".join([f"HTTP/1.1 {status}", *lines, "", ""])
     return lambda url: [head.replace("URL", url).encode("latin-1") + body]
@@ -88,7 +94,10 @@ def encoded(kind: str) -> Callable:
 
 
 GONE, BROKE, NOWHERE = "answers {}", "broke off 5 times", "leads to no file"
-ANSWERS = {f"status {code}": ("a.zip", answer(status=f"{code} No"), GONE.format(code)) for code in downloading.GONE}
+ANSWERS = {
+    f"status {code}": ("a.zip", answer(status=f"{code} No"), GONE.format(code))
+    for code in downloading.GONE
+}
 for code in (199, 204, 206, 302, 304, 416, 418, 429, 500, 502, 503, 504, 999):
     ANSWERS[f"status {code}"] = ("a.zip", answer(status=f"{code} No"), BROKE)
 for name, said in {
@@ -106,7 +115,11 @@ for name, said in {
 for length in (105, 10**9, -1, "abc", "²", None):
     ANSWERS[f"length {length}"] = ("a.zip", answer(ZIP, Content_Length=length), BROKE)
 ANSWERS["two lengths"] = ("a.zip", answer(ZIP, Content_Length="4, 5"), NOWHERE)
-ANSWERS["more bytes than any disk has"] = ("a.zip", answer(ZIP, Content_Length=10**30), "has no room for")
+ANSWERS["more bytes than any disk has"] = (
+    "a.zip",
+    answer(ZIP, Content_Length=10**30),
+    "has no room for",
+)
 for name, body in {
     "chunks of no size": b"zz\r\nabc\r\n",
     "a chunk of negative size": b"-5\r\nabc\r\n",
@@ -122,16 +135,65 @@ for kind in ("gzip", "x-gzip", "deflate", "br", "zstd", "gzip, gzip", "GZIP"):
     ANSWERS[f"encoded by {kind}"] = ("a.bin", encoded(kind), "comes packed")
 ANSWERS["a packed zip"] = ("a.zip", encoded("gzip"), "comes packed")
 for kind in ("text/html", "TEXT/HTML; charset=utf-8", "application/xhtml+xml"):
-    ANSWERS[f"a file called {kind}"] = ("a.zip", answer(ZIP, Content_Type=kind), "gives a web page (")
-for end in ("zip", "tar.gz", "tgz", "tar", "tar.bz2", "tar.xz", "mat", "mat.gz", "h5", "pkl", "json.tar.gz", "bin"):
-    ANSWERS[f"a page as a.{end}"] = (f"a.{end}", answer(PAGE), f"gives a web page where a.{end} should be; open it")
-for name, page in {"spaced": b" \r\n\n" + PAGE, "marked": b"\xef\xbb\xbf" + PAGE, "bare": b"<HTML>\n<head>"}.items():
-    ANSWERS[f"a page, {name}"] = ("a.zip", answer(page, Content_Type="application/zip"), "gives a web page")
-for end in ("zip", "tar.gz", "tgz", "tar.bz2", "tar.xz", "mat", "mat.gz", "h5", "hdf5", "pkl", "pickle"):
-    ANSWERS[f"words as a.{end}"] = (f"a.{end}", answer(b"Quota exceeded"), f"gives no .{end.split('.')[-1]} file")
+    ANSWERS[f"a file called {kind}"] = (
+        "a.zip",
+        answer(ZIP, Content_Type=kind),
+        "gives a web page (",
+    )
+for end in (
+    "zip",
+    "tar.gz",
+    "tgz",
+    "tar",
+    "tar.bz2",
+    "tar.xz",
+    "mat",
+    "mat.gz",
+    "h5",
+    "pkl",
+    "json.tar.gz",
+    "bin",
+):
+    ANSWERS[f"a page as a.{end}"] = (
+        f"a.{end}",
+        answer(PAGE),
+        f"gives a web page where a.{end} should be; open it",
+    )
+for name, page in {
+    "spaced": b" \r\n\n" + PAGE,
+    "marked": b"\xef\xbb\xbf" + PAGE,
+    "bare": b"<HTML>\n<head>",
+}.items():
+    ANSWERS[f"a page, {name}"] = (
+        "a.zip",
+        answer(page, Content_Type="application/zip"),
+        "gives a web page",
+    )
+for end in (
+    "zip",
+    "tar.gz",
+    "tgz",
+    "tar.bz2",
+    "tar.xz",
+    "mat",
+    "mat.gz",
+    "h5",
+    "hdf5",
+    "pkl",
+    "pickle",
+):
+    ANSWERS[f"words as a.{end}"] = (
+        f"a.{end}",
+        answer(b"Quota exceeded"),
+        f"gives no .{end.split('.')[-1]} file",
+    )
     ANSWERS[f"nothing as a.{end}"] = (f"a.{end}", answer(), f"gives no .{end.split('.')[-1]} file")
 for place in ("URL/a.zip", "/a.zip", "a.zip?again", ""):
-    ANSWERS[f"moved in a circle to {place or 'nothing'}"] = ("a.zip", moved(place), NOWHERE if place else BROKE)
+    ANSWERS[f"moved in a circle to {place or 'nothing'}"] = (
+        "a.zip",
+        moved(place),
+        NOWHERE if place else BROKE,
+    )
 for place in (
     "file:///etc/passwd",
     "ftp://127.0.0.1/a",
@@ -144,9 +206,25 @@ for place in (
     ANSWERS[f"moved to {place}"] = ("a.zip", moved(place), NOWHERE)
 ANSWERS["moved to no name"] = ("a.zip", moved("http://..nowhere.invalid:0/"), "")
 ANSWERS["moved to a port that is none"] = ("a.zip", moved("http://127.0.0.1:99999/"), "")
-for span in ("", "bytes", "bytes 5-103/103", "bytes 0-102/abc", "bytes */103", "items 0-102/103", "bytes 0-1/2\xff"):
-    ANSWERS[f"a piece {span!r}"] = ("a.zip", answer(ZIP, "206 Partial Content", Content_Range=span), BROKE)
-ANSWERS["a piece for the whole"] = ("a.zip", answer(ZIP, "206 Partial Content", Content_Range="bytes 0-102/999"), BROKE)
+for span in (
+    "",
+    "bytes",
+    "bytes 5-103/103",
+    "bytes 0-102/abc",
+    "bytes */103",
+    "items 0-102/103",
+    "bytes 0-1/2\xff",
+):
+    ANSWERS[f"a piece {span!r}"] = (
+        "a.zip",
+        answer(ZIP, "206 Partial Content", Content_Range=span),
+        BROKE,
+    )
+ANSWERS["a piece for the whole"] = (
+    "a.zip",
+    answer(ZIP, "206 Partial Content", Content_Range="bytes 0-102/999"),
+    BROKE,
+)
 
 
 @pytest.mark.refused
@@ -166,14 +244,23 @@ def head(body: bytes) -> bytes:
 
 DRIPS = {
     "the head": lambda url: [head(b"X: "), *itertools.repeat(b"x", 10**6)],
-    "headers": lambda url: itertools.chain([head(b"")], itertools.repeat(b"X: x\r\n", 90), itertools.repeat(b"x")),
+    "headers": lambda url: itertools.chain(
+        [head(b"")], itertools.repeat(b"X: x\r\n", 90), itertools.repeat(b"x")
+    ),
     "go on": lambda url: itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n"),
-    "the body": lambda url: itertools.chain([head(b"Content-Length: 999999\r\n\r\n")], itertools.repeat(b"x")),
+    "the body": lambda url: itertools.chain(
+        [head(b"Content-Length: 999999\r\n\r\n")], itertools.repeat(b"x")
+    ),
     "a body of no length": lambda url: itertools.chain([head(b"\r\n")], itertools.repeat(b"x")),
-    "chunks": lambda url: itertools.chain([head(b"Transfer-Encoding: chunked\r\n\r\n")], itertools.repeat(b"1\r\nx\r\n")),
-    "a chunk's size": lambda url: itertools.chain([head(b"Transfer-Encoding: chunked\r\n\r\n1;")], itertools.repeat(b"x")),
+    "chunks": lambda url: itertools.chain(
+        [head(b"Transfer-Encoding: chunked\r\n\r\n")], itertools.repeat(b"1\r\nx\r\n")
+    ),
+    "a chunk's size": lambda url: itertools.chain(
+        [head(b"Transfer-Encoding: chunked\r\n\r\n1;")], itertools.repeat(b"x")
+    ),
     "what moved": lambda url: itertools.chain(
-        [b"HTTP/1.1 302 Found\r\nLocation: /a.bin\r\nContent-Length: 999999\r\n\r\n"], itertools.repeat(b"x")
+        [b"HTTP/1.1 302 Found\r\nLocation: /a.bin\r\nContent-Length: 999999\r\n\r\n"],
+        itertools.repeat(b"x"),
     ),
 }
 
@@ -192,7 +279,8 @@ def test_a_server_that_drips_holds_nobody(answers, tmp_path, capsys, what):
 def test_what_came_slowly_is_gone_on_with(one, tmp_path, monkeypatch, capsys):  # noqa: F811
     """A connection below the bound is ended, and the next one asks for the rest."""
     monkeypatch.setattr(downloading, "PATIENCE", 0.3)
-    monkeypatch.setattr(downloading, "PACE", 2**22)  # the server's "slow" brings about 2**20 bytes a second
+    # the server's "slow" brings about 2**20 bytes a second
+    monkeypatch.setattr(downloading, "PACE", 2**22)
     one.mood, one.times = "slow", 2
     fetching.fetch("birds", data_dir=tmp_path)
     ranges = [asked for _, _, asked in one.asked if asked]
@@ -209,7 +297,9 @@ def test_a_head_that_drips_leaves_a_size_unknown(monkeypatch):
 def test_a_body_that_only_moves_is_not_read(answers, capsys):
     """A redirection with a body without end: it is left unread, not kept in memory."""
     block = bytes(2**20)
-    pieces = lambda url: itertools.chain([b"HTTP/1.1 302 Found\r\nLocation: /a.bin\r\n\r\n"], itertools.repeat(block))
+    pieces = lambda url: itertools.chain(
+        [b"HTTP/1.1 302 Found\r\nLocation: /a.bin\r\n\r\n"], itertools.repeat(block)
+    )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     status, err, _ = answers(capsys, "a.bin", pieces)
     assert status == 2 and "leads to no file (TooManyRedirects)" in err
@@ -237,7 +327,9 @@ def test_an_encoding_that_packs_nothing_is_none(answers, tmp_path, capsys, kind)
 def test_what_is_pinned_at_first_use_is_said(server, known, tmp_path, capsys):  # noqa: F811
     known["birds"] = given({"url": f"{server.url}/a.bin"})
     fetching.fetch("birds", data_dir=tmp_path)
-    said = f"birds/a.bin: no checksum was published; {SUM} is now pinned in {tmp_path / fetching.LOCK}"
+    said = (
+        f"birds/a.bin: no checksum was published; {SUM} is now pinned in {tmp_path / fetching.LOCK}"
+    )
     assert said in capsys.readouterr().err.splitlines()
     fetching.fetch("birds", data_dir=tmp_path)
     assert "pinned" not in capsys.readouterr().err
@@ -260,16 +352,43 @@ def test_a_page_in_place_of_a_file_with_a_checksum_is_called_one(server, known, 
         fetching.fetch("birds", data_dir=tmp_path)
 
 
-NOTES = [b"", b"{", b"[]", b'[{"url": 1}]', b"null", b"5", b"NaN", b'"url"', b"\xff\xfe", b"\0" * 40, b"[" * 10**5]
-NOTES += [b"{}", b'{"url": 5, "tag": 5}', b'{"tag": "x"}', b'{"url": "URL"}', b'{"url": "URL", "tag": null}']
-NOTES += [b'{"url": "URL", "tag": ["x"]}', b'{"url": "URL", "tag": "a\\nb: c"}', b'{"url": "URL", "tag": "\\u20ac"}']
-NOTES += [b'{"url": "URL", "tag": "\\ud800"}', b'{"url": "URL", "tag": %s}' % (b"9" * 5000), b'{"url": ["URL"], "tag": ""}']
+NOTES = [
+    b"",
+    b"{",
+    b"[]",
+    b'[{"url": 1}]',
+    b"null",
+    b"5",
+    b"NaN",
+    b'"url"',
+    b"\xff\xfe",
+    b"\0" * 40,
+    b"[" * 10**5,
+]
+NOTES += [
+    b"{}",
+    b'{"url": 5, "tag": 5}',
+    b'{"tag": "x"}',
+    b'{"url": "URL"}',
+    b'{"url": "URL", "tag": null}',
+]
+NOTES += [
+    b'{"url": "URL", "tag": ["x"]}',
+    b'{"url": "URL", "tag": "a\\nb: c"}',
+    b'{"url": "URL", "tag": "\\u20ac"}',
+]
+NOTES += [
+    b'{"url": "URL", "tag": "\\ud800"}',
+    b'{"url": "URL", "tag": %s}' % (b"9" * 5000),
+    b'{"url": ["URL"], "tag": ""}',
+]
 
 
 @pytest.mark.parametrize("checked", [True, False])
 @pytest.mark.parametrize("note", NOTES, ids=lambda note: repr(note[:40]))
 def test_a_damaged_note_is_no_hindrance(one, known, tmp_path, note, checked):  # noqa: F811
-    """A part without a note goes on where a checksum tells whether it was one of this file, and is begun anew else."""
+    """A part without a note goes on where a checksum tells whether it was one of this file, and is
+    begun anew else."""
     url = f"{one.url}/a.bin"
     known["birds"] = given({"url": url, **({"checksum": SUM} if checked else {})})
     (tmp_path / "birds").mkdir()
@@ -301,12 +420,25 @@ def test_a_full_disk_within_a_note_leaves_the_old_one(one, tmp_path):  # noqa: F
     part.write_bytes(BODY[:1000])
     note = json.dumps({"url": f"{one.url}/a.bin", "tag": ""})
     part.with_name("a.bin.part.json").write_text(note)
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); from pathlib import Path\n"
-    code += f"from visprompt.data.downloading import download; download('{one.url}/a.bin', Path({str(tmp_path / 'a.bin')!r}), "
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); from "
+        "pathlib import Path\n"
+    )
+    code += (
+        f"from visprompt.data.downloading import download; download('{one.url}/a.bin', "
+        f"Path({str(tmp_path / 'a.bin')!r}), "
+    )
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, "-c", code + f"{SUM!r}, 'x')"], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code + f"{SUM!r}, 'x')"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
     assert "CannotWrite: cannot write" in done.stderr and "File too large" in done.stderr
-    assert part.with_name("a.bin.part.json").read_text() == note and part.read_bytes() == BODY[:1000]
+    assert (
+        part.with_name("a.bin.part.json").read_text() == note and part.read_bytes() == BODY[:1000]
+    )
     fetching.fetch("birds", data_dir=tmp_path)
 
 
@@ -347,14 +479,33 @@ class Short:
 
 
 PIN = '{"sha256": "%s", "size": 1, "address": "", "day": ""}' % ("0" * 64)
-LOCKS = ["", "{", "[]", "5", "null", "NaN", '"x"', "[" * 10**5, '{"birds": 5}', '{"birds": []}', '{"birds": {"a.bin": 5}}']
+LOCKS = [
+    "",
+    "{",
+    "[]",
+    "5",
+    "null",
+    "NaN",
+    '"x"',
+    "[" * 10**5,
+    '{"birds": 5}',
+    '{"birds": []}',
+    '{"birds": {"a.bin": 5}}',
+]
 LOCKS += [
     '{"birds": {"a.bin": {}}}',
     '{"birds": {"a.bin": {"sha256": 5}}}',
     '{"birds": {"a.bin": %s}}' % PIN.replace("1,", '"1",'),
 ]
-LOCKS += ['{"birds": {"a.bin": %s}}' % PIN.replace('"0', '"x'), '{"birds": {"a.bin": %s}}' % PIN.replace('"0', '"\\n0')]
-LOCKS += ['{"birds": {"a.bin": %s}}' % PIN.replace('"day"', '"date"'), "\ud800", '{"cats": {"a.bin": %s}}' % PIN]
+LOCKS += [
+    '{"birds": {"a.bin": %s}}' % PIN.replace('"0', '"x'),
+    '{"birds": {"a.bin": %s}}' % PIN.replace('"0', '"\\n0'),
+]
+LOCKS += [
+    '{"birds": {"a.bin": %s}}' % PIN.replace('"day"', '"date"'),
+    "\ud800",
+    '{"cats": {"a.bin": %s}}' % PIN,
+]
 
 
 @pytest.mark.refused
@@ -363,7 +514,9 @@ def test_a_damaged_lock_is_one_line(one, tmp_path, capsys, lock):  # noqa: F811
     (tmp_path / fetching.LOCK).write_bytes(lock.encode("utf-8", "surrogatepass"))
     assert main(["data", "verify", "--data-dir", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and ("is damaged" in said or "unknown data set 'cats'" in said), said
+    assert said.count("\n") == 1 and ("is damaged" in said or "unknown data set 'cats'" in said), (
+        said
+    )
 
 
 COMMANDS = {
@@ -417,11 +570,16 @@ def test_a_command_that_cannot_be_done_is_one_line(known, tmp_path, capsys, what
 
 
 @pytest.mark.refused
-@pytest.mark.parametrize("what", ["a.bin", "a.bin.part", "a.bin.part.json", ".turn", "a.zip", "a.zip.part"])
+@pytest.mark.parametrize(
+    "what", ["a.bin", "a.bin.part", "a.bin.part.json", ".turn", "a.zip", "a.zip.part"]
+)
 def test_a_folder_in_the_place_of_a_file_is_one_line(server, known, tmp_path, capsys, what):  # noqa: F811
     server.files["/a.zip"] = ZIP
     known["birds"] = given({"url": f"{server.url}/{'a.zip' if 'zip' in what else 'a.bin'}"})
     (tmp_path / "birds" / what / "x").mkdir(parents=True)
     assert main(["data", "fetch", "birds", "--data-dir", str(tmp_path)]) == 2
     err = capsys.readouterr().err
-    assert len([line for line in err.splitlines() if line.startswith("visprompt: ")]) == 1 and "Traceback" not in err
+    assert (
+        len([line for line in err.splitlines() if line.startswith("visprompt: ")]) == 1
+        and "Traceback" not in err
+    )

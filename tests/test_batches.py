@@ -1,4 +1,5 @@
-"""Plans cut into jobs: nothing lost, nothing twice, a search before what takes its rate, no job too long."""
+"""Plans cut into jobs: nothing lost, nothing twice, a search before what takes its rate, no job too
+long."""
 
 import json
 
@@ -12,14 +13,22 @@ from visbook.studies.plan import Planned
 from visprompt.errors import BadInput
 
 
-def cell(task: str, method: str, finals: int, dependents: int = 0, recipe: str = "spt") -> list[Planned]:
+def cell(
+    task: str, method: str, finals: int, dependents: int = 0, recipe: str = "spt"
+) -> list[Planned]:
     """The runs of a searched cell, and of others that take its rate."""
     own = Run("vit", task, method)
-    found = [Planned("s", "v", Run("vit", task, method, rate=rate), recipe, "paper", "search") for rate in (0.1, 1.0, 5.0)]
-    found += [
-        Planned("s", "v", Run("vit", task, method, seed=seed), recipe, "paper", "final", own) for seed in range(1, finals)
+    found = [
+        Planned("s", "v", Run("vit", task, method, rate=rate), recipe, "paper", "search")
+        for rate in (0.1, 1.0, 5.0)
     ]
-    lengths = [Run("vit", task, method, settings={"prompt_tokens": n + 1}) for n in range(dependents)]
+    found += [
+        Planned("s", "v", Run("vit", task, method, seed=seed), recipe, "paper", "final", own)
+        for seed in range(1, finals)
+    ]
+    lengths = [
+        Run("vit", task, method, settings={"prompt_tokens": n + 1}) for n in range(dependents)
+    ]
     return found + [Planned("s", "v", run, recipe, "paper", "final", own) for run in lengths]
 
 
@@ -49,14 +58,25 @@ def test_every_run_is_in_one_job_and_a_search_comes_first(found, each, bound):
         before = [run for name in job.after for run in names[name].runs]
         for i, run in enumerate(job.runs):
             if run.like is not None:
-                earlier = [other for other in [*before, *job.runs[:i]] if batches.cell_of(other) == batches.cell_of(run)]
+                earlier = [
+                    other
+                    for other in [*before, *job.runs[:i]]
+                    if batches.cell_of(other) == batches.cell_of(run)
+                ]
                 assert sum(other.stage == "search" for other in earlier) == 3
 
 
 def test_small_cells_share_a_job_and_runs_of_a_task_stay_together():
-    runs = [run for task in ("a", "b", "c") for method in ("vpt-deep", "spt-deep") for run in cell(task, method, 3)]
+    runs = [
+        run
+        for task in ("a", "b", "c")
+        for method in ("vpt-deep", "spt-deep")
+        for run in cell(task, method, 3)
+    ]
     jobs = batches.batches(runs, lambda run: 1.0, 11)
-    assert [len(job.runs) for job in jobs] == [10, 10, 10] and all(len({run.run.task for run in job.runs}) == 1 for job in jobs)
+    assert [len(job.runs) for job in jobs] == [10, 10, 10] and all(
+        len({run.run.task for run in job.runs}) == 1 for job in jobs
+    )
 
 
 @pytest.mark.refused
@@ -71,20 +91,28 @@ def test_the_list_is_what_the_snakefile_reads_and_names_do_not_change(tmp_path):
     jobs = batches.batches(runs, lambda run: 1.0, 20)
     batches.write_jobs(jobs, tmp_path / "new" / "sweep.json", profile="paper")
     written = json.loads((tmp_path / "new" / "sweep.json").read_text())["jobs"]
-    assert {job["name"]: job["after"] for job in written} == {job.name: [*job.after] for job in jobs}
+    assert {job["name"]: job["after"] for job in written} == {
+        job.name: [*job.after] for job in jobs
+    }
     assert sum(bool(job["after"]) for job in written) == len(jobs) - 1
     ids = [id for job in written for id in job["parameters"]["runs"]]
     assert {run.key for run in batches.chosen(runs, ids)} == {run.key for run in runs}
-    more = [*runs, *cell("b", "vpt-deep", 5)]  # a longer plan leaves the jobs of the shorter one as they are
-    assert {job.name for job in batches.batches(more, lambda run: 1.0, 20)} > {job.name for job in jobs}
+    # a longer plan leaves the jobs of the shorter one as they are
+    more = [*runs, *cell("b", "vpt-deep", 5)]
+    assert {job.name for job in batches.batches(more, lambda run: 1.0, 20)} > {
+        job.name for job in jobs
+    }
     with pytest.raises(BadInput, match="unknown run of the plan"):
         batches.chosen(runs, ["nosuch"])
 
 
 def test_a_run_whose_search_is_not_whole_is_refused_and_the_others_go_on(stores, monkeypatch):
-    """On the quick profile's own plan: a linear probe is searched, then run at the rate that did best."""
+    """On the quick profile's own plan: a linear probe is searched, then run at the rate that did
+    best."""
     runs = [
-        run for run in batches.planned_runs(["spt.table-3"], "quick") if run.run.method == "linear-probe" and run.run.seed < 2
+        run
+        for run in batches.planned_runs(["spt.table-3"], "quick")
+        if run.run.method == "linear-probe" and run.run.seed < 2
     ]
     waiting = [run for run in runs if run.like is not None]
     assert waiting and len(runs) > len(waiting)
@@ -93,4 +121,6 @@ def test_a_run_whose_search_is_not_whole_is_refused_and_the_others_go_on(stores,
     frame = batches.do(runs, profile="quick")
     assert list(frame.id) == [batches.run_id(run) for run in runs]
     searched = frame[frame.seed == 0].sort_values("val")
-    assert set(frame[frame.seed == 1].rate) <= set(searched[searched.val == searched.val.max()].rate)
+    assert set(frame[frame.seed == 1].rate) <= set(
+        searched[searched.val == searched.val.max()].rate
+    )

@@ -1,4 +1,5 @@
-"""`make bench`: what takes turns, what is counted, which records are shown. No test asserts a time."""
+"""`make bench`: what takes turns, what is counted, which records are shown. No test asserts a
+time."""
 
 from types import SimpleNamespace
 
@@ -23,7 +24,9 @@ MICRO = "vit_micro_patch4_24"
 
 def test_actions_take_turns_after_an_untimed_round():
     order = []
-    found = pairs.in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, repeats=2, calls=3)
+    found = pairs.in_turns(
+        {"a": lambda: order.append("a"), "b": lambda: order.append("b")}, repeats=2, calls=3
+    )
     assert "".join(order) == "aaabbb" * 3
     assert [len(found[name]["seconds"]) for name in "ab"] == [2, 2]
 
@@ -32,9 +35,14 @@ def test_a_step_trains_and_leaves_the_backbone_alone():
     backbone = load_backbone(MICRO)
     side = Side("vpt-deep", {"prompt_tokens": 3})
     model = side.build(backbone)
-    before = [parameter.clone() for parameter in (*model.method_parameters(), *backbone.parameters())]
+    before = [
+        parameter.clone() for parameter in (*model.method_parameters(), *backbone.parameters())
+    ]
     pairs.training_step(side, model, *pairs.sample_batch(backbone, 2))()
-    moved = [not torch.equal(a, b) for a, b in zip(before, (*model.method_parameters(), *backbone.parameters()))]
+    moved = [
+        not torch.equal(a, b)
+        for a, b in zip(before, (*model.method_parameters(), *backbone.parameters()))
+    ]
     assert all(moved[: backbone.depth]) and not any(moved[backbone.depth :])
 
 
@@ -63,18 +71,25 @@ def test_a_hundred_prompts_need_no_more_operations_than_the_bare_network(stores,
 
 def test_a_pair_is_counted_compared_and_kept(stores):
     pair = bench.pairs(MICRO, "cpu")["vpt-deep-10"]
-    record = pairs.pair_in_turns("vpt-deep-10", MICRO, pair.first, pair.second, batch_size=2, repeats=2, equal=True)
+    record = pairs.pair_in_turns(
+        "vpt-deep-10", MICRO, pair.first, pair.second, batch_size=2, repeats=2, equal=True
+    )
     assert record.values["difference"] < 1e-4
     assert record.values["first"]["macs"] < record.values["second"]["macs"]
     assert record.values["first"]["parameters"] == record.values["second"]["parameters"]
     units = store.read_code(stores[0] / "code" / f"{record.code}.json")
-    assert {"models.blocks:vit_block", "methods.prompts:Deep.extra", "measure.pairs:training_step"} <= set(units)
+    assert {
+        "models.blocks:vit_block",
+        "methods.prompts:Deep.extra",
+        "measure.pairs:training_step",
+    } <= set(units)
     (row,) = bench_table.pair_rows(record)
     assert row["pair"] == pair.label and " to " in row["range"]
 
 
 def test_every_pair_of_a_gpu_runs_in_its_precision():
-    """bf16 by autocast, on this machine's CPU; without the compiler, which a test cannot wait for."""
+    """bf16 by autocast, on this machine's CPU; without the compiler, which a test cannot wait
+    for."""
     backbone = load_backbone(MICRO)
     for pair in bench.pairs(MICRO, "cuda").values():
         for side in (pair.first, pair.second):
@@ -85,12 +100,16 @@ def test_every_pair_of_a_gpu_runs_in_its_precision():
 
 
 def test_variants_of_one_method_are_timed_side_by_side(stores):
-    """Settings tell them apart, and a page that only looks finds the record of the same settings alone."""
+    """Settings tell them apart, and a page that only looks finds the record of the same settings
+    alone."""
     asked = dict(batch_size=2, repeats=3)
     variants = {"AP": ("ap", {}), "AP-3": ("ap", {"block": [0, 1, 2]})}
     assert variants_in_turns(MICRO, variants, **asked, run=False) is None
     record = variants_in_turns(MICRO, variants, **asked)
-    assert {name: len(found["seconds"]) for name, found in record.values.items()} == {"AP": 3, "AP-3": 3}
+    assert {name: len(found["seconds"]) for name, found in record.values.items()} == {
+        "AP": 3,
+        "AP-3": 3,
+    }
     assert variants_in_turns(MICRO, variants, **asked, run=False).id == record.id
     assert variants_in_turns(MICRO, {"AP": variants["AP"]}, **asked, run=False) is None
 
@@ -104,7 +123,9 @@ def test_a_time_is_judged_by_rounds_in_pairs(monkeypatch):
         hardware={"gpu": "", "cpu": "x", "threads": 2},
     )
     judged = []
-    page = SimpleNamespace(judge=lambda claim, *values, **told: judged.append((claim, values, told["records"])))
+    page = SimpleNamespace(
+        judge=lambda claim, *values, **told: judged.append((claim, values, told["records"]))
+    )
     ap_peft.judge_time(page, "c", timed, "AP-3", "AP")
     ap_peft.judge_time(page, "c", None, "AP-3", "AP")
     assert judged == [("c", (1.0, 1.0, 1.0), [timed])]
@@ -116,7 +137,9 @@ def test_inference_returns_to_training():
     model, (images, labels) = side.build(backbone), pairs.sample_batch(backbone, 2)
     pairs.inference(side, model, images)()
     assert model.method.training and not backbone.training
-    pairs.training_step(side, model, images, labels)()  # DA-VPT's loss needs what training mode keeps
+    pairs.training_step(
+        side, model, images, labels
+    )()  # DA-VPT's loss needs what training mode keeps
 
 
 def test_epochs_with_and_without_cache_have_one_loss(stores):
@@ -135,12 +158,20 @@ def test_starts_hold_the_chosen_images_only():
 def test_theory_is_timed_in_a_batch_and_one_by_one(stores, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "visbook.theory.shallow_training.run_trials", lambda trials, device: asked.append([seed for _, seed in trials])
+        "visbook.theory.shallow_training.run_trials",
+        lambda trials, device: asked.append([seed for _, seed in trials]),
     )
     record = bench.theory("theory-shallow", 2)
-    assert asked[:2] == [[0], list(range(24))] and asked[2:26] == [[seed] for seed in range(24)] and len(asked) == 52
+    assert (
+        asked[:2] == [[0], list(range(24))]
+        and asked[2:26] == [[seed] for seed in range(24)]
+        and len(asked) == 52
+    )
     (row,) = bench_table.theory_rows(record)
-    assert row["pair"] == "shallow ViT, 100 neurons: batched over one by one" and row["aim"] == "≤ 0.20"
+    assert (
+        row["pair"] == "shallow ViT, 100 neurons: batched over one by one"
+        and row["aim"] == "≤ 0.20"
+    )
     assert "µs a trial and step" in row["note"] and record.values["floor"] > 0
     assert len(record.values["ratios"]) == 2 and bench_table.kept_records() == [record]
     names = [label for label, _ in bench.jobs([], "cpu", None, 1)]
@@ -149,7 +180,8 @@ def test_theory_is_timed_in_a_batch_and_one_by_one(stores, monkeypatch):
 
 def test_the_floor_counts_the_products_of_a_step():
     tokens, d = 8 * 50, 10  # of a batch in Figure 4's setting, and their dimension
-    each = 2 * 3 * tokens * d  # a neuron's part of the hidden layer, of its read-out and of its gradient
+    # a neuron's part of the hidden layer, of its read-out and of its gradient
+    each = 2 * 3 * tokens * d
     assert bench.shallow_operations(300) - bench.shallow_operations(100) == 200 * each
 
 
@@ -162,24 +194,39 @@ def test_the_precision_named_is_the_one_that_runs():
 def test_a_run_on_mapped_images_is_the_run_on_those_in_memory(stores, monkeypatch):
     record = task_memory.task_memory((16, 16, 200), 16)
     mapped, plain = record.values["mapped"], record.values["in memory"]
-    assert mapped["test"] == plain["test"] and record.values["images_mb"] == pytest.approx(232 * 768 / 2**20, abs=0.05)
+    assert mapped["test"] == plain["test"] and record.values["images_mb"] == pytest.approx(
+        232 * 768 / 2**20, abs=0.05
+    )
     (row,) = bench_table.rows([record]).to_dict("records")
-    assert row["pair"] == "A run on 200 test images of 16 px: mapped over in memory" and "MiB are added at most" in row["note"]
+    assert (
+        row["pair"] == "A run on 200 test images of 16 px: mapped over in memory"
+        and "MiB are added at most" in row["note"]
+    )
     assert bench_table.kept_records() == [record]
     page, shown = CostPage("cost", Parameters()), []
     monkeypatch.setattr(page, "present", lambda table, **about: shown.append((table, about)))
     page.show_bench(record.settings["machine"])  # a machine that ran no more of the bench
     ((table, about),) = shown
-    assert table.pair.tolist() == [row["pair"]] and about["records"] == [record] and row["model"] in about["caption"]
+    assert (
+        table.pair.tolist() == [row["pair"]]
+        and about["records"] == [record]
+        and row["model"] in about["caption"]
+    )
 
 
 def test_each_row_that_is_shown_open_has_two_sides(monkeypatch):
     page, shown = CostPage("cost", Parameters()), []
     monkeypatch.setattr(page, "present", lambda table, **about: shown.append((table, about)))
-    page.show_bench(next(r for r in bench_table.kept_records() if r.settings["name"] == "spt-starts").settings["machine"])
+    page.show_bench(
+        next(r for r in bench_table.kept_records() if r.settings["name"] == "spt-starts").settings[
+            "machine"
+        ]
+    )
     assert all((table["ratio"] != "").all() for table, _ in shown)
     counts = {about["how"]: {r.settings["repeats"] for r in about["records"]} for _, about in shown}
-    assert all(" or ".join(map(str, sorted(rounds))) + " rounds" in how for how, rounds in counts.items())
+    assert all(
+        " or ".join(map(str, sorted(rounds))) + " rounds" in how for how, rounds in counts.items()
+    )
 
 
 @pytest.fixture
@@ -203,8 +250,16 @@ def test_the_command_prints_one_table_and_times_nothing_twice(two_jobs, stores, 
     times = [path.stat().st_mtime_ns for path in store.files(stores[0], "bench")]
     assert main([*two_jobs, "--again"]) == 0
     assert "timed before" not in capsys.readouterr().err
-    assert all(a < b for a, b in zip(times, [p.stat().st_mtime_ns for p in store.files(stores[0], "bench")], strict=True))
-    assert [record.settings["name"] for record in bench_table.kept_records()] == ["vpt-deep-100", "ivpt"]
+    assert all(
+        a < b
+        for a, b in zip(
+            times, [p.stat().st_mtime_ns for p in store.files(stores[0], "bench")], strict=True
+        )
+    )
+    assert [record.settings["name"] for record in bench_table.kept_records()] == [
+        "vpt-deep-100",
+        "ivpt",
+    ]
 
 
 def test_a_failure_does_not_stop_the_others(two_jobs, stores, capsys, monkeypatch):
@@ -217,13 +272,18 @@ def test_a_failure_does_not_stop_the_others(two_jobs, stores, capsys, monkeypatc
     monkeypatch.setattr(bench, "jobs", lambda *words: [("compiled", broken), *jobs(*words)])
     assert main(two_jobs) == 2
     out, error = capsys.readouterr()
-    assert "iVPT" in out and "1 of 3 failed; their records say so. compiled: RuntimeError: no compiler" in error
+    assert (
+        "iVPT" in out
+        and "1 of 3 failed; their records say so. compiled: RuntimeError: no compiler" in error
+    )
 
 
 def test_a_page_takes_the_record_with_most_rounds(stores):
     pair = bench.pairs(MICRO, "cpu")["vpt-deep-10"]
     for repeats in (2, 3, 1):
-        pairs.pair_in_turns("vpt-deep-10", MICRO, pair.first, pair.second, batch_size=1, repeats=repeats)
+        pairs.pair_in_turns(
+            "vpt-deep-10", MICRO, pair.first, pair.second, batch_size=1, repeats=repeats
+        )
     assert [record.settings["repeats"] for record in bench_table.kept_records()] == [3]
 
 

@@ -1,4 +1,5 @@
-"""What planned runs take: operations by counting, bytes by manifests, shared runs once; unknown is said."""
+"""What planned runs take: operations by counting, bytes by manifests, shared runs once; unknown is
+said."""
 
 import json
 from dataclasses import replace
@@ -21,7 +22,15 @@ MICRO = "vit_micro_patch4_24"
 
 
 def planned(method, task="position", stage="final", like=None, **settings):
-    return plan.Planned("benchmark", method, Run(MICRO, task, method, settings=settings), "quick", "quick", stage, like)
+    return plan.Planned(
+        "benchmark",
+        method,
+        Run(MICRO, task, method, settings=settings),
+        "quick",
+        "quick",
+        stage,
+        like,
+    )
 
 
 @pytest.mark.parametrize("name", [MICRO, "resnet_micro_24", "swin_tiny_patch4_window7_224"])
@@ -36,7 +45,10 @@ def test_the_blocks_of_a_network_are_what_one_forward_counts(name, stores):
 def test_operations_grow_with_what_is_trained():
     ops = {block: forecast.operations(planned("ap", block=block)) for block in (0, 4, 7)}
     assert ops[0] > ops[4] > ops[7] > forecast.operations(planned("linear-probe"))
-    full, deep = forecast.operations(planned("full-finetune")), forecast.operations(planned("vpt-deep", prompt_tokens=1))
+    full, deep = (
+        forecast.operations(planned("full-finetune")),
+        forecast.operations(planned("vpt-deep", prompt_tokens=1)),
+    )
     assert full > deep > ops[0]
     few = planned("vpt-deep", prompt_tokens=1)
     assert forecast.operations(replace(few, run=replace(few.run, train_size=80))) < deep
@@ -44,7 +56,8 @@ def test_operations_grow_with_what_is_trained():
 
 
 def test_a_training_step_is_what_the_rule_says():
-    """The rule of forward and backward against autograd's own operations, for 36 patches; classes are few."""
+    """The rule of forward and backward against autograd's own operations, for 36 patches; classes
+    are few."""
     backbone = vp.load_backbone(MICRO, device="meta")
     for method, settings, backward in (("ap", {"block": 0}, 1), ("full-finetune", {}, 2)):
         model = vp.build_method(method, backbone, 2, **settings)
@@ -59,18 +72,26 @@ def test_unknown_numbers_are_said_not_guessed():
     files = forecast.data_files(["cub_200_2011", "nabirds", "position"])
     assert {file.name.split("/")[0].split(" ")[0] for file in files} == {"cub_200_2011", "nabirds"}
     assert all(file.bytes is None or file.bytes > 0 for file in files)
-    assert [file.bytes for file in forecast.checkpoint_files([MICRO, "swin_no_such_thing"])] == [None]
+    assert [file.bytes for file in forecast.checkpoint_files([MICRO, "swin_no_such_thing"])] == [
+        None
+    ]
 
 
-@pytest.mark.parametrize("name, megabytes", [("vit_base_patch16_224.augreg_in21k", 410.4), ("resnet50.tv_in1k", 102.2)])
+@pytest.mark.parametrize(
+    "name, megabytes", [("vit_base_patch16_224.augreg_in21k", 410.4), ("resnet50.tv_in1k", 102.2)]
+)
 def test_a_checkpoint_is_as_large_as_its_parameters_with_the_classifier(name, megabytes):
     assert forecast.checkpoint_bytes(name) / 1e6 == pytest.approx(megabytes, abs=0.05)
-    assert forecast.checkpoint_bytes("vit_base_patch16_224.mocov3") is None  # whose authors' file holds more than weights
+    # whose authors' file holds more than weights
+    assert forecast.checkpoint_bytes("vit_base_patch16_224.mocov3") is None
 
 
-@pytest.mark.parametrize("variant, above", [("Full fine-tuning", 1.02), ("Linear probe", 1.5), ("VPT-Deep", 1.2)])
+@pytest.mark.parametrize(
+    "variant, above", [("Full fine-tuning", 1.02), ("Linear probe", 1.5), ("VPT-Deep", 1.2)]
+)
 def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores):
-    """The forecast takes prompts for tokens, lets gradients flow below the decoder, and attention's own flow back once."""
+    """The forecast takes prompts for tokens, lets gradients flow below the decoder, and attention's
+    own flow back once."""
     key, profile = ("scenes_shape", variant, 0, None), mask_runs.content()["profiles"]["quick"]
     given = dict(mask_runs.content()["variants"][variant])
     slug = given.pop("method")
@@ -84,7 +105,11 @@ def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores
     with FlopCounterMode(display=False) as whole:
         model.eval()(pictures[:1])
     plain = 1 + given.get("prompt_tokens", 0) / one["tokens"]
-    assert whole.get_total_flops() <= plain * one["backbone"] + one["primary"] <= 1.2 * whole.get_total_flops()
+    assert (
+        whole.get_total_flops()
+        <= plain * one["backbone"] + one["primary"]
+        <= 1.2 * whole.get_total_flops()
+    )
     steps = replace(recipe, iterations=1, batch_size=4)
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
@@ -101,7 +126,12 @@ def test_the_papers_segmentation_has_hours_and_its_own_checkpoint():
     assert mask_forecast.pictures("ade20k") == ((19805, 405, 2000), 150)
     assert mask_forecast.pictures("pascal_context_59") == ((None, None, None), 59)
     ade = load_segmentation_recipe("ade20k", "vpt-deep")
-    assert [mask_forecast.windows(ade, (scale,)) for scale in (0.5, 1.0, 1.25, 1.75)] == [1, 1, 4, 9]
+    assert [mask_forecast.windows(ade, (scale,)) for scale in (0.5, 1.0, 1.25, 1.75)] == [
+        1,
+        1,
+        4,
+        9,
+    ]
 
 
 def test_the_plan_of_everything(capsys):
@@ -109,10 +139,18 @@ def test_the_plan_of_everything(capsys):
     assert [row.artifact for row in found.rows] == list(plan.artifacts()) and len(found.rows) == 99
     assert found.all.runs < sum(row.runs for row in found.rows)  # shared runs once
     keys = {run.key for id in plan.artifacts() for run in plan.runs_of(plan.cells_of(id))}
-    assert found.all.runs == len(keys | {key for id in plan.artifacts() for key in plan.mask_runs(id)})
-    assert max(row.bytes for row in found.rows) <= found.all.bytes < sum(row.bytes for row in found.rows)
+    assert found.all.runs == len(
+        keys | {key for id in plan.artifacts() for key in plan.mask_runs(id)}
+    )
+    assert (
+        max(row.bytes for row in found.rows)
+        <= found.all.bytes
+        < sum(row.bytes for row in found.rows)
+    )
     assert all(row.command and row.made for row in found.rows)
-    assert all(bool(row.hours or row.without_hours) == (row.runs > row.recorded) for row in found.rows)
+    assert all(
+        bool(row.hours or row.without_hours) == (row.runs > row.recorded) for row in found.rows
+    )
     assert "least" in found.how or "measured" in found.how
     assert found.all.runs == json.loads(found.as_json())["all"]["runs"]
 
@@ -124,15 +162,22 @@ def test_the_command_prints_a_table_or_data(capsys, tmp_path):
     assert main(["plan", "spt.table-3", "--format", "json", "--device", "a100"]) == 0
     slow = json.loads(capsys.readouterr().out)
     assert "A100" in slow["hours"] and slow["artifacts"][0]["unknown_sizes"]
-    assert main(["plan", "spt.table-3", "--format", "json", "--device", "a100", "--precision", "bf16"]) == 0
+    assert (
+        main(["plan", "spt.table-3", "--format", "json", "--device", "a100", "--precision", "bf16"])
+        == 0
+    )
     fast = json.loads(capsys.readouterr().out)
     assert fast["all"]["hours"] < 0.1 * slow["all"]["hours"] and "in bf16" in fast["hours"]
     assert main(["plan", "spt.table-3", "--format", "csv"]) == 0
-    assert int(pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out)).runs[0]) == slow["all"]["runs"]
+    assert (
+        int(pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out)).runs[0])
+        == slow["all"]["runs"]
+    )
     (tmp_path / "cub_200_2011").mkdir()
     assert main(["plan", "spt.table-3", "--format", "json", "--data", str(tmp_path)]) == 0
     there = json.loads(capsys.readouterr().out)["all"]
-    assert 0 < there["runs"] < slow["all"]["runs"] and there["bytes"] == 410_383_692  # the checkpoint
+    # the checkpoint
+    assert 0 < there["runs"] < slow["all"]["runs"] and there["bytes"] == 410_383_692
 
 
 @pytest.mark.refused
@@ -164,12 +209,18 @@ def test_a_record_is_told_by_what_it_says():
     run = replace(run, run=replace(run.run, rate=0.01))
     recipe = replace(plan.lab_of("quick").recipe(run.run), learning_rate=0.01)
     facts = {"task": "position", "train_size": 800, "resize": "none", "image_size": 24}
-    said = settings_of("vpt-deep", method_settings("vpt-deep", prompt_tokens=10), backbone, facts, recipe, 0, None)
+    said = settings_of(
+        "vpt-deep", method_settings("vpt-deep", prompt_tokens=10), backbone, facts, recipe, 0, None
+    )
     from visprompt.records import spread
 
     said = json.loads(json.dumps(spread(said)[0]))
     assert budget.fits(run, said, "abc")
     assert not budget.fits(run, said, "random, seed 0")
     assert not budget.fits(replace(run, run=replace(run.run, rate=0.05)), said, "abc")
-    assert budget.fits(replace(run, like=run.run), said | {"recipe": said["recipe"] | {"learning_rate": 0.05}}, "abc")
+    assert budget.fits(
+        replace(run, like=run.run),
+        said | {"recipe": said["recipe"] | {"learning_rate": 0.05}},
+        "abc",
+    )
     assert not budget.fits(planned("vpt-deep", prompt_tokens=20), said, "abc")

@@ -1,4 +1,5 @@
-"""Records that outlive a change of form: a sample is run again, and the others are carried if all of it is equal."""
+"""Records that outlive a change of form: a sample is run again, and the others are carried if all
+of it is equal."""
 
 import importlib.util
 import shutil
@@ -31,7 +32,8 @@ OTHER = FIRST.replace("2 * x", "2 * x + 1")
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch, stores):
-    """A function that puts a text in the place of the package's one module; what runs is filed as from a commit."""
+    """A function that puts a text in the place of the package's one module; what runs is filed as
+    from a commit."""
     monkeypatch.setattr(source, "PACKAGES", (tmp_path / "src" / "visprompt",))
     for module in (watch, code_objects):
         monkeypatch.setattr(module, "ROOTS", (f"{tmp_path}/src/visprompt/",))
@@ -93,7 +95,11 @@ def test_a_change_of_form_is_carried_after_an_equal_sample(tree):
             "referred": 0,
             "date": "",
         }
-        assert record.values == before[n].values and record.key == before[n].key and record.commit == before[n].commit
+        assert (
+            record.values == before[n].values
+            and record.key == before[n].key
+            and record.commit == before[n].commit
+        )
         assert "measure.toy:twice" in store.units_of(record)  # what it would run today
     assert not kept()[1].carried and not kept()[0].carried  # one ran, and one was never outdated
 
@@ -116,7 +122,11 @@ def test_nothing_is_carried_after_a_change_that_does_not_keep_values(tree):
     run = tree(OTHER)
     run(1)
     found = carrying.carry(carrying.again())
-    assert not found.carried and len(found.differ["toy"]) == 1 and "x was 5 and is 6" in found.differ["toy"][0]
+    assert (
+        not found.carried
+        and len(found.differ["toy"]) == 1
+        and "x was 5 and is 6" in found.differ["toy"][0]
+    )
     assert kept() == before and current() == {0, 2, 4}
 
 
@@ -136,9 +146,13 @@ def test_a_record_of_another_machine_is_held_against_the_older_code_here(tree, t
     reference = tmp_path / "reference"
     shutil.copytree(store.stores()[0], reference)
     if kind in ("other values", "other machine"):
-        path = reference / store.place("toy", {"n": 1}, store.read_record(next(store.files(reference))).key)
+        path = reference / store.place(
+            "toy", {"n": 1}, store.read_record(next(store.files(reference))).key
+        )
         there = store.read_record(path)
-        change = {"values": {"x": 7}} if kind == "other values" else {"hardware": {"cpu": "another"}}
+        change = (
+            {"values": {"x": 7}} if kind == "other values" else {"hardware": {"cpu": "another"}}
+        )
         path.write_text(store.as_text(store.with_id(replace(there, **change))))
     shutil.rmtree(store.stores()[0])
     keep_all(tree(FIRST))
@@ -146,8 +160,11 @@ def test_a_record_of_another_machine_is_held_against_the_older_code_here(tree, t
     tree(SPLIT)(1)
     found = carrying.carry(carrying.again(), 0, reference)
     if kind == "equal":
-        assert (found.carried, found.referred) == ({"toy": 3}, {"toy": 1}) and current() == set(range(6))
-        assert kept()[1].carried["referred"] == 1 and kept()[1].values["x"] == 5 + 1e-6  # as the other machine left it
+        assert (found.carried, found.referred) == ({"toy": 3}, {"toy": 1}) and current() == set(
+            range(6)
+        )
+        # as the other machine left it
+        assert kept()[1].carried["referred"] == 1 and kept()[1].values["x"] == 5 + 1e-6
     else:
         assert not found.carried and found.differ["toy"] and current() == {0, 2, 4}
 
@@ -181,7 +198,8 @@ def test_nothing_is_carried_of_what_was_not_run_again_or_by_no_commit(tree, monk
 
 
 def test_what_runs_newly_goes_with_what_was_changed():
-    """A helper of one method is not entered for another, though both share a changed function; one of all runs is."""
+    """A helper of one method is not entered for another, though both share a changed function; one
+    of all runs is."""
     shared, mine, other = {"loop:fit": "1"}, {"methods.a:f": "1"}, {"methods.b:f": "1"}
     new_loop = {"loop:fit": "2", "loop:step": "1"}
     same = [
@@ -204,8 +222,12 @@ def test_a_sample_has_every_stratum_and_is_the_same_for_a_seed(seed):
         return [record.kind, record.settings["method"], record.settings["task"]]
 
     found = carrying.drawn(every, 20, seed, strata)
-    assert {part for r in found for part in strata(r)} == {part for r in every for part in strata(r)}
-    assert len(found) == 20 and found == carrying.drawn(every, 20, seed, strata) != carrying.drawn(every, 20, seed + 9, strata)
+    assert {part for r in found for part in strata(r)} == {
+        part for r in every for part in strata(r)
+    }
+    assert len(found) == 20 and found == carrying.drawn(every, 20, seed, strata) != carrying.drawn(
+        every, 20, seed + 9, strata
+    )
 
 
 def toy(n):
@@ -215,14 +237,18 @@ def toy(n):
 
 def test_a_record_that_was_not_carried_has_no_word_of_it_in_its_file():
     record = toy(1)
-    assert "carried" not in store.as_text(record) and "carried" in store.as_text(replace(record, carried={"sample": 3}))
+    assert "carried" not in store.as_text(record) and "carried" in store.as_text(
+        replace(record, carried={"sample": 3})
+    )
     assert store.with_id(record).id != store.with_id(replace(record, carried={"sample": 3})).id
 
 
 def test_test_images_are_taken_up_from_a_run_of_the_same_accuracy_alone():
     bits = store.test_images.packed(np.array([True, False]))
     old = replace(toy(1), kind="tune", values={"test": 50.0, "loss": [1.0]})
-    assert carrying.with_images(old, {"test": 50.0, "loss": [2.0], "right": bits}).right.tolist() == [True, False]
+    assert carrying.with_images(
+        old, {"test": 50.0, "loss": [2.0], "right": bits}
+    ).right.tolist() == [True, False]
     assert carrying.with_images(old, {"test": 100.0, "right": bits}) is old
     assert carrying.with_images(old, {"test": 50.0}) is old
     with pytest.raises(vp.BadInput, match="so it stays"):

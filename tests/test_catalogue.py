@@ -1,4 +1,5 @@
-"""The data sets of the papers: each manifest is Croissant, its names are its own, and its numbers are torchvision's."""
+"""The data sets of the papers: each manifest is Croissant, its names are its own, and its numbers
+are torchvision's."""
 
 import inspect
 import logging
@@ -16,7 +17,9 @@ SETS = catalogue.datasets()
 TASKS = {task: (name, about) for name, found in SETS.items() for task, about in found.tasks.items()}
 
 
-@pytest.mark.parametrize("found", [*SETS.values(), *catalogue.embedded().values()], ids=lambda found: found.name)
+@pytest.mark.parametrize(
+    "found", [*SETS.values(), *catalogue.embedded().values()], ids=lambda found: found.name
+)
 def test_each_is_croissant(found):
     import mlcroissant
 
@@ -27,11 +30,14 @@ def test_each_is_croissant(found):
 def test_a_name_means_one_data_set():
     names = [name for found in SETS.values() for name in found.names]
     assert len(names) == len(set(names))
-    assert not {*names} & set(catalogue.embedded()) - {"dsprites_location", "dsprites_orientation"}  # drawn anew here
+    # drawn anew here
+    assert not {*names} & set(catalogue.embedded()) - {"dsprites_location", "dsprites_orientation"}
 
 
 def test_names_are_found_as_people_write_them():
-    assert {catalogue.find(name).name for name in ("cub200", "CUB-200-2011", "cub_200_2011")} == {"cub_200_2011"}
+    assert {catalogue.find(name).name for name in ("cub200", "CUB-200-2011", "cub_200_2011")} == {
+        "cub_200_2011"
+    }
     assert catalogue.find("clevr_distance").name == "clevr"
     with pytest.raises(BadInput, match="Did you mean 'food101'"):
         catalogue.find("food1001")
@@ -41,14 +47,18 @@ def test_names_are_found_as_people_write_them():
 
 def test_vtab_has_its_groups():
     vtab = [task for task, (_, about) in TASKS.items() if about["benchmark"] == "vtab-1k"]
-    groups = [group_of(task) for task in vtab if not task.startswith("dsprites")] + ["structured"] * 2
+    groups = [group_of(task) for task in vtab if not task.startswith("dsprites")] + [
+        "structured"
+    ] * 2
     assert len(vtab) == 19 and {kind: groups.count(kind) for kind in groups} == {
         "natural": 7,
         "specialized": 4,
         "structured": 8,
     }
     assert sum(about["benchmark"] == "fgvc" for _, about in TASKS.values()) == 5
-    assert all(TASKS[task][1]["splits"]["train"] + TASKS[task][1]["splits"]["val"] == 1000 for task in vtab)
+    assert all(
+        TASKS[task][1]["splits"]["train"] + TASKS[task][1]["splits"]["val"] == 1000 for task in vtab
+    )
     assert group_of("a_folder_of_mine") == "other"
 
 
@@ -61,7 +71,11 @@ def test_every_task_of_the_papers_profile_has_a_data_set():
 
 @pytest.mark.parametrize("name", [name for name, found in SETS.items() if found.torchvision])
 def test_files_of_torchvision_are_its_own(name):
-    files = [file for file in SETS[name].files if file.name not in {Path(one["url"]).name for one in SETS[name].listed}]
+    files = [
+        file
+        for file in SETS[name].files
+        if file.name not in {Path(one["url"]).name for one in SETS[name].listed}
+    ]
     assert files and all(re.fullmatch("md5:[0-9a-f]{32}", file.checksum) for file in files)
     assert set(SETS[name].sizes) <= {file.name for file in SETS[name].files}
 
@@ -70,7 +84,12 @@ def test_what_is_said_to_be_torchvisions_stands_in_its_code():
     from torchvision import datasets
 
     modules = {"caltech101": datasets.caltech, "eurosat": datasets.eurosat, "gtsrb": datasets.gtsrb}
-    said = {(found.name, file) for found in SETS.values() for file in found.files if file.source == "torchvision"}
+    said = {
+        (found.name, file)
+        for found in SETS.values()
+        for file in found.files
+        if file.source == "torchvision"
+    }
     retyped = {(name, file) for name, file in said if not SETS[name].torchvision}
     assert {name for name, _ in retyped} == set(modules)
     for name, file in retyped:

@@ -1,4 +1,5 @@
-"""Chapters: their parameters are checked, narrowed and missing runs do not stop them, real images find their place."""
+"""Chapters: their parameters are checked, narrowed and missing runs do not stop them, real images
+find their place."""
 
 import base64
 from types import SimpleNamespace
@@ -61,7 +62,8 @@ def test_a_narrowed_chapter_runs_its_studies(given):
 
 def test_what_is_run_is_shown():
     own = ChapterParameters(seeds=[7])
-    assert (own.studies, own.kept_seeds) == ([], [0, 1, 2, 3, 4, 7])  # the quick part with another seed
+    # the quick part with another seed
+    assert (own.studies, own.kept_seeds) == ([], [0, 1, 2, 3, 4, 7])
     assert ChapterParameters(seeds=[7], kept_seeds=[1]).kept_seeds == [1]
 
 
@@ -75,7 +77,11 @@ def test_a_study_that_a_page_does_not_show_is_refused():
 def test_tasks_without_studies_leave_their_runs(stores):
     p = ChapterParameters(tasks=["position"], methods=["linear-probe"], epochs=1)
     frame = Chapter(Page("spt", p), p, ["benchmark"], ["vpt-deep"]).rows("benchmark")
-    assert list(frame.variant) == ["Linear probe"] and list(frame.task) == ["position"] and list(frame.seed) == [0]
+    assert (
+        list(frame.variant) == ["Linear probe"]
+        and list(frame.task) == ["position"]
+        and list(frame.seed) == [0]
+    )
 
 
 @pytest.fixture
@@ -92,11 +98,16 @@ def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
     assert chapter.page.claims == {}
     chapter.end("spt.table-3", "Needs data.")
     command = chapter.page.artifacts["spt.table-3"]["not_run"]["command"]
-    assert command == plan.command("spt.table-3") and "visprompt study spt.table-3 --profile paper" in command
+    assert (
+        command == plan.command("spt.table-3")
+        and "visprompt study spt.table-3 --profile paper" in command
+    )
 
 
 def test_a_chapter_shows_each_run_once(chapter, stores):
-    chapter.p = ChapterParameters(tasks=["position"], methods=["linear-probe"], studies=["benchmark"], seeds=[0], epochs=1)
+    chapter.p = ChapterParameters(
+        tasks=["position"], methods=["linear-probe"], studies=["benchmark"], seeds=[0], epochs=1
+    )
     chapter.lab = chapters.Lab(chapters.LabSettings(changes={"epochs": 1}))
     chapter.cast = chapters.grids.cast("quick", tasks=["position"], methods=["linear-probe"])
     frame = chapter.rows("benchmark")
@@ -113,7 +124,8 @@ def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stor
     lab = chapters.Lab(chapters.LabSettings(changes={"epochs": 1}))
     for seed in (0, 1):
         lab.do(Run("vit_micro_patch4_24", "position", "linear-probe", seed))
-    assert "No such run is kept yet" in shown(monkeypatch, chapter)  # one's own runs are not kept ones
+    # one's own runs are not kept ones
+    assert "No such run is kept yet" in shown(monkeypatch, chapter)
     stores[1].mkdir(parents=True)
     (stores[0] / "tune").rename(stores[1] / "tune")
     page = shown(monkeypatch, chapter)
@@ -147,28 +159,36 @@ def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkey
     }
     keep(stores, base, 80.0)
     keep(stores, {**base, "seed": 1}, 84.0)
-    keep(stores, {**base, "recipe": {**base["recipe"], "learning_rate": 0.05}}, 99.0, val=10.0)  # worse on validation
+    # worse on validation
+    keep(stores, {**base, "recipe": {**base["recipe"], "learning_rate": 0.05}}, 99.0, val=10.0)
     for name, value in other.items():
         keep(stores, {**base, name: value}, 20.0)
     keep(stores, base, 20.0, data="other images")
     keep(stores, base, 20.0, weights="other weights")
     shown = []
-    monkeypatch.setattr(chapter.page, "present", lambda table, **told: shown.append((table, told["how"])))
+    monkeypatch.setattr(
+        chapter.page, "present", lambda table, **told: shown.append((table, told["how"]))
+    )
     real.real_images(chapter)
     ((table, how),) = shown
     assert ", 4 epochs;" in how and "epochs" not in table  # what all rows have is said once
     accuracies = table["test accuracy, %"].astype(str).tolist()
     assert sorted(accuracies) == ["20.0"] * 9 + ["82.0 ± 2.8"]
     assert table.seeds.sum() == 11 and table["training images"].tolist().count(200) == 1
-    assert {"batch", "settings", "data", "weights", "pixels"} <= set(table.columns)  # what the rows differ in is shown
+    # what the rows differ in is shown
+    assert {"batch", "settings", "data", "weights", "pixels"} <= set(table.columns)
 
 
 @pytest.mark.parametrize("order", [(0.05, 0.01), (0.01, 0.05)])
 def test_of_equal_rates_the_one_with_all_seeds_is_shown(order):
-    """Two rates of a linear probe had one validation accuracy, and the page showed the one that was not taken further."""
+    """Two rates of a linear probe had one validation accuracy, and the page showed the one that was
+    not taken further."""
     seeds = {0.05: [0], 0.01: [0, 1, 2]}
     part = [
-        SimpleNamespace(settings={"method": "vpt-deep", "seed": seed, "recipe": {"learning_rate": rate}}, values={"val": 73.0})
+        SimpleNamespace(
+            settings={"method": "vpt-deep", "seed": seed, "recipe": {"learning_rate": rate}},
+            values={"val": 73.0},
+        )
         for rate in order
         for seed in seeds[rate]
     ]
@@ -179,15 +199,21 @@ def test_of_equal_rates_the_one_with_all_seeds_is_shown(order):
 def keep(stores, settings, test, val=50.0, data="images", weights="weights"):
     """A kept record of a run."""
     key = records.key_of("tune", settings, data, weights)
-    record = records.store.new_record("tune", key, settings, {"test": test, "val": val}, 0.0, data=data, weights=weights)
-    records.write_whole(stores[1] / records.store.place("tune", settings, key), records.store.as_text(record))
+    record = records.store.new_record(
+        "tune", key, settings, {"test": test, "val": val}, 0.0, data=data, weights=weights
+    )
+    records.write_whole(
+        stores[1] / records.store.place("tune", settings, key), records.store.as_text(record)
+    )
 
 
 def shown(monkeypatch, chapter, call=None):
     """The HTML that a call displays, real_images unless told."""
     found = []
     for module in ("visbook.chapters.chapter", "visbook.chapters.real", "visbook.pages.page"):
-        monkeypatch.setattr(f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", "")))
+        monkeypatch.setattr(
+            f"{module}.display", lambda thing, **_: found.append(getattr(thing, "data", ""))
+        )
     (call or (lambda: real.real_images(chapter)))()
     return "".join(found)
 
@@ -195,7 +221,15 @@ def shown(monkeypatch, chapter, call=None):
 def runs_of(tests):
     """Rows for `two_legs`: {variant: {task: a test accuracy for every seed}}."""
     rows = [
-        {"backbone": "b", "task": task, "train_size": 100, "seed": seed, "variant": variant, "test": test, "record": None}
+        {
+            "backbone": "b",
+            "task": task,
+            "train_size": 100,
+            "seed": seed,
+            "variant": variant,
+            "test": test,
+            "record": None,
+        }
         for variant, tasks in tests.items()
         for task, values in tasks.items()
         for seed, test in enumerate(values)
@@ -203,9 +237,13 @@ def runs_of(tests):
     return pd.DataFrame(rows)
 
 
-UP = {"SPT-Deep": {"x": [60, 61, 62], "y": [70, 71, 72]}, "VPT-Deep": {"x": [50, 50.5, 53], "y": [60, 61.5, 62]}}
+UP = {
+    "SPT-Deep": {"x": [60, 61, 62], "y": [70, 71, 72]},
+    "VPT-Deep": {"x": [50, 50.5, 53], "y": [60, 61.5, 62]},
+}
 DOWN = {"SPT-Deep": UP["VPT-Deep"], "VPT-Deep": UP["SPT-Deep"]}
-MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}  # above with one seed, below with others
+# above with one seed, below with others
+MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}
 
 
 @pytest.mark.parametrize(
@@ -216,7 +254,11 @@ MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}  # 
         (UP, DOWN, "legs differ"),
         (UP, MIXED, "open"),
         ({"VPT-Deep": UP["VPT-Deep"]}, UP, "one leg alone"),
-        (UP, {"SPT-Deep": {"x": [60]}, "VPT-Deep": {"x": [50]}}, "open"),  # one seed has no interval
+        (
+            UP,
+            {"SPT-Deep": {"x": [60]}, "VPT-Deep": {"x": [50]}},
+            "open",
+        ),  # one seed has no interval
     ],
 )
 def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photographs, said):
@@ -229,18 +271,27 @@ def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photogr
 
 
 def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(monkeypatch, chapter):
-    """A task that one of the two lacks says nothing of it; of one task there is no interval for other tasks."""
+    """A task that one of the two lacks says nothing of it; of one task there is no interval for
+    other tasks."""
     tests = {
         "VPT-Deep": {"dtd10": [50, 51, 52], "gtsrb": [60, 60, 60], "cifar100": [40, 41, 40]},
-        "AP": {"dtd10": [60, 61, 62], "gtsrb": [64, 64, 64], "cifar100": [41, 42, 41], "ucmerced": [1, 1, 1]},
+        "AP": {
+            "dtd10": [60, 61, 62],
+            "gtsrb": [64, 64, 64],
+            "cifar100": [41, 42, 41],
+            "ucmerced": [1, 1, 1],
+        },
         "DA-VPT": {"gtsrb": [50, 50, 50]},
         "VP": {"ucmerced": [9, 9, 9]},
-        "E2VPT": {"dtd10": [None, 71, 72]},  # without seed 0, and 20 above with each seed that both have
+        "E2VPT": {
+            "dtd10": [None, 71, 72]
+        },  # without seed 0, and 20 above with each seed that both have
     }
     frame = runs_of(tests).dropna(subset="test")
     of_task = {"dtd10": 0.1, "gtsrb": 0.1, "cifar100": 0.5, "ucmerced": 0.02}
     frame["record"] = [
-        SimpleNamespace(settings={"method": "vp", "recipe": {"learning_rate": of_task[task]}}) for task in frame.task
+        SimpleNamespace(settings={"method": "vp", "recipe": {"learning_rate": of_task[task]}})
+        for task in frame.task
     ]
     frame["tried"] = [[0.02, 0.1, 0.5]] * len(frame)
     monkeypatch.setattr(real, "photographs", lambda: frame)
@@ -249,16 +300,33 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     real_findings.show_methods(chapter, "methods")
     (figure, told), (accuracies, _), (leads, _) = shown
     rows = accuracies.merge(leads, on="method", validate="1:1").set_index("method")
-    assert rows.index.tolist() == ["VP", "AP", "VPT-Deep", "E2VPT", "DA-VPT"]  # as the study lists them
+    # as the study lists them
+    assert rows.index.tolist() == ["VP", "AP", "VPT-Deep", "E2VPT", "DA-VPT"]
     assert rows.loc["AP", "over VPT-Deep, other seeds"] == "+5.0 [+5.0, +5.0]; above 0 on 3 of 3"
-    assert rows.loc["AP", "other tasks"] == "[-6.4, +16.4]"  # mean of 10, 4 and 1, by hand: 4.303 * 4.583 / sqrt(3)
+    # mean of 10, 4 and 1, by hand: 4.303 * 4.583 / sqrt(3)
+    assert rows.loc["AP", "other tasks"] == "[-6.4, +16.4]"
     assert rows["other tasks"].drop("AP").tolist() == ["–"] * 4 and rows.loc["VP", "gtsrb"] == "–"
-    assert rows.loc["VP", "over VPT-Deep, other seeds"] == "–" and rows.loc["VP", "ucmerced"] == "9.0 ± 0.0"
-    assert "above VPT-Deep: AP; below: DA-VPT." in told["how"] and len(told["records"]) == len(frame)
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["AP", "E²VPT", "DA-VPT"]
+    assert (
+        rows.loc["VP", "over VPT-Deep, other seeds"] == "–"
+        and rows.loc["VP", "ucmerced"] == "9.0 ± 0.0"
+    )
+    assert "above VPT-Deep: AP; below: DA-VPT." in told["how"] and len(told["records"]) == len(
+        frame
+    )
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [
+        "AP",
+        "E²VPT",
+        "DA-VPT",
+    ]
     marks = {line.get_label(): line.get_xdata() for line in figure.axes[0].lines}
     assert [*marks["dtd10"]] == [10, 20] and [*marks["gtsrb"]] == [4, -10]  # seeds are paired
-    assert rows["rate: low · mid · high"].tolist() == ["1 · 0 · 0", "1 · 2 · 1", "0 · 2 · 1", "0 · 1 · 0", "0 · 1 · 0"]
+    assert rows["rate: low · mid · high"].tolist() == [
+        "1 · 0 · 0",
+        "1 · 2 · 1",
+        "0 · 2 · 1",
+        "0 · 1 · 0",
+        "0 · 1 · 0",
+    ]
     assert real_findings.fallen(frame) == []
     falls = runs_of({"AP": {"dtd10": [60, 31, 29]}, "VP": {"dtd10": [20, 20, 20]}})
     assert real_findings.fallen(falls) == ["AP on dtd10, seed 2: 29.0 %"]
@@ -272,10 +340,16 @@ def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):
 
     def photographs(precision):
         rate, tests = (0.1, [70, 71, 72]) if precision == "bf16" else (0.1, [71, 71, 71])
-        frame = pd.concat([runs_of({"VPT-Deep": {"x": tests}}), runs_of({"AP": {"x": tests}})], ignore_index=True)
+        frame = pd.concat(
+            [runs_of({"VPT-Deep": {"x": tests}}), runs_of({"AP": {"x": tests}})], ignore_index=True
+        )
         frame["record"] = [
             SimpleNamespace(
-                id=str(i), settings={"method": "vpt-deep", "recipe": {"learning_rate": rate + i // 3 * (precision == "bf16")}}
+                id=str(i),
+                settings={
+                    "method": "vpt-deep",
+                    "recipe": {"learning_rate": rate + i // 3 * (precision == "bf16")},
+                },
             )
             for i in range(len(frame))
         ]
@@ -286,7 +360,11 @@ def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):
     monkeypatch.setattr(chapter.page, "present", lambda table, **more: tables.append((table, more)))
     real_findings.show_precisions(chapter)
     ((table, more),) = tables
-    assert table.method.tolist() == ["VPT-Deep"] and table.seeds.tolist() == [3] and len(more["records"]) == 6
+    assert (
+        table.method.tolist() == ["VPT-Deep"]
+        and table.seeds.tolist() == [3]
+        and len(more["records"]) == 6
+    )
     assert table["bf16 − float32: points"].item().startswith("+0.0 [-2.5, +2.5]")
 
 
@@ -303,32 +381,53 @@ def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
     assert not frame.duplicated(["variant", "task", "seed"]).any()
     kept = real.kept_rows("tune", backbone=real.REAL)
     cells = {(record.settings["method"], record.settings["task"]) for record in kept}
-    assert {(row.record.settings["method"], row.task) for row in frame.itertuples()} == cells  # none is lost
-    assert set(frame.task) == set(frame.task[frame.variant == real_findings.BASE])  # as the page says
+    assert {
+        (row.record.settings["method"], row.task) for row in frame.itertuples()
+    } == cells  # none is lost
+    # as the page says
+    assert set(frame.task) == set(frame.task[frame.variant == real_findings.BASE])
 
 
 def photographs_by_block(tasks, blocks):
     """Rows as `real.photographs` gives them: AP at these blocks, and the linear probe."""
     same = {"backbone": real.REAL, "train_size": 100, "val": 50.0, "record": None}
     rows = [
-        {**same, "task": task, "seed": seed, "variant": variant, "block": block, "test": 50.0 - (block or 0) * (1 + seed / 8)}
+        {
+            **same,
+            "task": task,
+            "seed": seed,
+            "variant": variant,
+            "block": block,
+            "test": 50.0 - (block or 0) * (1 + seed / 8),
+        }
         for task in tasks
         for seed in range(3)
-        for variant, block in [("Linear probe", None), *((f"ap, block {block}", block) for block in blocks)]
+        for variant, block in [
+            ("Linear probe", None),
+            *((f"ap, block {block}", block) for block in blocks),
+        ]
     ]
     return pd.DataFrame(rows)
 
 
 def test_ap_by_block_on_photographs_is_shown_where_every_block_is_kept(monkeypatch, chapter):
-    frame = pd.concat([photographs_by_block(["dtd10"], range(12)), photographs_by_block(["gtsrb"], range(5))])
+    frame = pd.concat(
+        [photographs_by_block(["dtd10"], range(12)), photographs_by_block(["gtsrb"], range(5))]
+    )
     monkeypatch.setattr(real, "photographs", lambda every_block: frame)
     shown, lines = [], []
     monkeypatch.setattr(real_findings, "display", lambda thing: lines.append(thing.data))
-    monkeypatch.setattr(chapter.page, "present", lambda figure, **told: shown.append((figure, told)))
+    monkeypatch.setattr(
+        chapter.page, "present", lambda figure, **told: shown.append((figure, told))
+    )
     real_findings.show_blocks(chapter, "blocks")
     assert "not kept for gtsrb;" in lines.pop()
     ((figure, told),) = shown
-    assert len(figure.axes) == 1 and "dtd10: +9.0 (seeds: +8.0 to +10.0)" in told["how"] and "3 seeds" in told["how"]
+    assert (
+        len(figure.axes) == 1
+        and "dtd10: +9.0 (seeds: +8.0 to +10.0)" in told["how"]
+        and "3 seeds" in told["how"]
+    )
     assert len(told["records"]) == 13 * 3
     frame = photographs_by_block(["gtsrb"], range(5))
     real_findings.show_blocks(chapter, "blocks")
@@ -344,12 +443,23 @@ def test_of_ap_at_single_blocks_its_place_alone_is_a_run_of_the_study():
 
 
 def test_a_task_that_no_variant_learned_is_named():
-    rows = [("letters", "a", 7.0), ("letters", "a", 7.8), ("position", "a", 30.0), ("letters", "b", 7.8), ("dtd10", "a", 1.0)]
-    frame = pd.DataFrame([{"task": t, "backbone": b, "variant": "VPT-Deep", "test": v} for t, b, v in rows])
-    assert chapters.fair.near_chance(frame) == [("letters", "a")]  # 26 classes: twice chance is 7.69
+    rows = [
+        ("letters", "a", 7.0),
+        ("letters", "a", 7.8),
+        ("position", "a", 30.0),
+        ("letters", "b", 7.8),
+        ("dtd10", "a", 1.0),
+    ]
+    frame = pd.DataFrame(
+        [{"task": t, "backbone": b, "variant": "VPT-Deep", "test": v} for t, b, v in rows]
+    )
+    # 26 classes: twice chance is 7.69
+    assert chapters.fair.near_chance(frame) == [("letters", "a")]
 
 
-def frame_of(tasks, backbones=("vit_micro_patch4_24",), variants=("SPT-Deep", "VPT-Deep"), seeds=(0, 1, 2)):
+def frame_of(
+    tasks, backbones=("vit_micro_patch4_24",), variants=("SPT-Deep", "VPT-Deep"), seeds=(0, 1, 2)
+):
     """Runs of variants on tasks, the first variant a point above the next."""
     rows = [
         {
@@ -389,25 +499,42 @@ class Kept:
         ("quick", ["position", "letters"], "vtab", "was run here on texture"),
         ("quick", ["position", "letters", "texture", "holidays"], "vtab", None),
         ("paper", ["holidays"], "fine", "about cub_200_2011, nabirds, oxford_flowers and 2 more"),
-        ("paper", chapters.grids.cast("paper").tasks["vtab"][:18], "vtab", "was run here on smallnorb_elevation"),
+        (
+            "paper",
+            chapters.grids.cast("paper").tasks["vtab"][:18],
+            "vtab",
+            "was run here on smallnorb_elevation",
+        ),
         ("paper", chapters.grids.cast("paper").tasks["vtab"], "vtab", None),
     ],
 )
-def test_a_claim_is_judged_only_on_the_data_it_speaks_of(profile, tasks, on, why, stores, monkeypatch, tmp_path):
+def test_a_claim_is_judged_only_on_the_data_it_speaks_of(
+    profile, tasks, on, why, stores, monkeypatch, tmp_path
+):
     for task in tasks:
         (tmp_path / task).mkdir()
-    p = ChapterParameters(profile=profile, tasks=tasks, data_dir=str(tmp_path), methods=["vpt-deep"], studies=["benchmark"])
+    p = ChapterParameters(
+        profile=profile,
+        tasks=tasks,
+        data_dir=str(tmp_path),
+        methods=["vpt-deep"],
+        studies=["benchmark"],
+    )
     chapter = Chapter(Page("spt", p), p, ["benchmark"], [])
     claim = "spt.table-s2.over-first"  # speaks of one data set
     frame = frame_of(tasks)
-    page = shown(monkeypatch, chapter, lambda: chapter.judge(claim, frame, "SPT-Deep", "VPT-Deep", on=on))
+    page = shown(
+        monkeypatch, chapter, lambda: chapter.judge(claim, frame, "SPT-Deep", "VPT-Deep", on=on)
+    )
     if why is None:
         judged = chapter.page.claims[claim]
         assert judged["estimate"] == 1.0 and "not judged" not in page
         wanted = chapter.cast.tasks[on]
         assert f"{len(wanted)} task" in judged["note"]  # a foreign task has no say
     else:
-        assert chapter.page.claims[claim]["verdict"] == "not judged" and why in page and claim in page
+        assert (
+            chapter.page.claims[claim]["verdict"] == "not judged" and why in page and claim in page
+        )
 
 
 def test_a_mean_over_pretrainings_is_judged_when_all_are_there(chapter, monkeypatch):
@@ -416,10 +543,15 @@ def test_a_mean_over_pretrainings_is_judged_when_all_are_there(chapter, monkeypa
 
     def judge(frame):
         return shown(
-            monkeypatch, chapter, lambda: chapter.judge(claim, frame, "SPT-Deep", "VPT-Deep", on="ablation", parts=parts)
+            monkeypatch,
+            chapter,
+            lambda: chapter.judge(claim, frame, "SPT-Deep", "VPT-Deep", on="ablation", parts=parts),
         )
 
-    assert "not judged" in judge(frame_of(["position"])) and chapter.page.claims[claim]["estimate"] is None
+    assert (
+        "not judged" in judge(frame_of(["position"]))
+        and chapter.page.claims[claim]["estimate"] is None
+    )
     chapter.cast = chapters.replace(chapter.cast, backbones={"supervised": names["supervised"]})
     assert "no backbone plays mae here" in judge(frame_of(["position"]))
     chapter.cast = chapters.replace(chapter.cast, backbones=names)
@@ -432,8 +564,13 @@ def test_a_page_names_the_data_it_had(chapter):
     for record in frame.record:
         record.settings = {"task": "dtd10", "train_size": 400, "resize": "direct"}
     told = chapter.how(frame)
-    assert "vit_tiny_patch16_224 on dtd10 (400 training images, resize direct)" in told and "Small" not in told
-    assert "Small" not in chapter.how(frame_of(["position"], ["vit_tiny_patch16_224"]).drop(columns="record"))
+    assert (
+        "vit_tiny_patch16_224 on dtd10 (400 training images, resize direct)" in told
+        and "Small" not in told
+    )
+    assert "Small" not in chapter.how(
+        frame_of(["position"], ["vit_tiny_patch16_224"]).drop(columns="record")
+    )
 
 
 def test_a_misspelt_task_of_a_chapter_is_refused(stores, tmp_path):
@@ -448,15 +585,22 @@ def test_a_misspelt_task_of_a_chapter_is_refused(stores, tmp_path):
         ("davpt", "da-vpt-plus", ["benchmark", "davpt-weights"], "guided_tokens must be 1 to 10"),
     ],
 )
-def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, own, why, stores, tmp_path, monkeypatch):
-    """On a folder of ten classes: what is looked up and cannot be run there is left out, and said."""
+def test_the_command_that_a_page_prints_runs_in_the_paper_profile(
+    name, method, own, why, stores, tmp_path, monkeypatch
+):
+    """On a folder of ten classes: what is looked up and cannot be run there is left out, and
+    said."""
     folder, generator = tmp_path / "ten", np.random.default_rng(0)
     (folder / "images").mkdir(parents=True)
     for split in ("train800.txt", "val200.txt", "test.txt"):
         names = [f"images/{split}{label}.png" for label in range(10)]
         for name_of_image in names:
-            Image.fromarray(generator.integers(0, 256, (24, 24, 3), np.uint8)).save(folder / name_of_image)
-        (folder / split).write_text("".join(f"{image} {label}\n" for label, image in enumerate(names)))
+            Image.fromarray(generator.integers(0, 256, (24, 24, 3), np.uint8)).save(
+                folder / name_of_image
+            )
+        (folder / split).write_text(
+            "".join(f"{image} {label}\n" for label, image in enumerate(names))
+        )
     p = ChapterParameters(
         profile="paper",
         data_dir=str(tmp_path),
@@ -470,9 +614,17 @@ def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, 
     )
     chapter = Chapter(Page(name, p), p, own, [])
     frames = chapter.frames
-    assert list(frames["benchmark"].task) == ["ten"] and list(frames["benchmark"].group) == ["other"]
+    assert list(frames["benchmark"].task) == ["ten"] and list(frames["benchmark"].group) == [
+        "other"
+    ]
     assert why in shown(monkeypatch, chapter, chapter.show_left_out)
-    chapter.judge(f"{name}.table-3.highest", chapter.rows("benchmark", tasks="fine"), "DA-VPT+", "VPT-Deep", on="fine")
+    chapter.judge(
+        f"{name}.table-3.highest",
+        chapter.rows("benchmark", tasks="fine"),
+        "DA-VPT+",
+        "VPT-Deep",
+        on="fine",
+    )
     assert chapter.page.claims == {}
     p = chapters.replace(p, studies=own[1:])
     with pytest.raises(BadInput, match=f"runs failed.*{why}"):
@@ -480,7 +632,11 @@ def test_the_command_that_a_page_prints_runs_in_the_paper_profile(name, method, 
 
 
 def test_a_page_of_no_paper_runs_nothing_of_the_papers_unasked(stores, monkeypatch):
-    monkeypatch.setattr(chapters, "read_parameters", lambda settings, namespace: settings(profile="paper", **namespace))
+    monkeypatch.setattr(
+        chapters,
+        "read_parameters",
+        lambda settings, namespace: settings(profile="paper", **namespace),
+    )
     asked = {}
 
     def pretended(name, cast, lab, *, seeds, **more):
@@ -490,16 +646,28 @@ def test_a_page_of_no_paper_runs_nothing_of_the_papers_unasked(stores, monkeypat
         return frame
 
     monkeypatch.setattr(grids, "study", pretended)
-    assert not len(chapters.Chapter.opened("small_world", {}, ["tasks"], no_paper=True).frames["tasks"]) and not asked
+    assert (
+        not len(
+            chapters.Chapter.opened("small_world", {}, ["tasks"], no_paper=True).frames["tasks"]
+        )
+        and not asked
+    )
     named = {"studies": ["tasks"], "seeds": [3]}
-    assert not len(chapters.Chapter.opened("small_world", named, ["tasks"], no_paper=True).frames["tasks"])
+    assert not len(
+        chapters.Chapter.opened("small_world", named, ["tasks"], no_paper=True).frames["tasks"]
+    )
     assert asked == {"tasks": [3]}
 
 
 def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
     logs = {
         name: {"probe_accuracy": probe, "few_labels_accuracy": few, "scratch_accuracy": 0.01}
-        for name, probe, few in (("a", 0.045, 0.11), ("b", 0.044, 0.12), ("c", 0.3, 0.1), ("d", 0.04, 0.02))  # 5 / 112 = 0.0446
+        for name, probe, few in (
+            ("a", 0.045, 0.11),
+            ("b", 0.044, 0.12),
+            ("c", 0.3, 0.1),
+            ("d", 0.04, 0.02),
+        )  # 5 / 112 = 0.0446
     }
     logs["labels"] = {"probe_accuracy": 0.9}
     assert small_world.bars(logs) == "Over both bars: a; over one: b and c; over none: d."
@@ -507,11 +675,15 @@ def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
     said = small_world.bars(logs)  # this and the epochs are said in prose, too
     assert said.startswith("Over both bars") and ";" not in said
     assert all(cast[part] in said for part in ("mae", "mocov3", "larger-mae", "smaller-mae"))
-    nano, micro, mini = (logs[cast[part]]["recipe"]["mae_epochs"] for part in ("smaller-mae", "mae", "larger-mae"))
+    nano, micro, mini = (
+        logs[cast[part]]["recipe"]["mae_epochs"] for part in ("smaller-mae", "mae", "larger-mae")
+    )
     assert nano == 3 * micro == 3 * mini
 
 
-CELLS = st.tuples(st.sampled_from("xy"), st.sampled_from(["letters", "position"]), st.integers(0, 2))
+CELLS = st.tuples(
+    st.sampled_from("xy"), st.sampled_from(["letters", "position"]), st.integers(0, 2)
+)
 
 
 @drawn(st.lists(CELLS, max_size=12))
@@ -529,19 +701,27 @@ def test_a_size_that_lacks_a_task_is_no_point_of_the_curve(chapter, monkeypatch)
     names = [chapter.cast.backbones[part] for part in parts]
     cells = [(v, b, t) for v in spt_starts.PAIR for b in names for t in ("letters", "position")]
     cells.remove(("SPT-Deep", names[0], "letters"))
-    frame = pd.DataFrame([(*cell, 0, 50.0) for cell in cells], columns=["variant", "backbone", "task", "seed", "test"])
+    frame = pd.DataFrame(
+        [(*cell, 0, 50.0) for cell in cells],
+        columns=["variant", "backbone", "task", "seed", "test"],
+    )
     drawings = []
     monkeypatch.setattr(chapter, "show", lambda artifact, figure, *rest: drawings.append(figure))
     monkeypatch.setattr(chapter, "judge_least", lambda *rest: None)
     spt_starts.size_plot(chapter, "spt.figure-s1", frame, parts, "c", "scaling")
-    lines = {bars.get_label(): len(bars.lines[0].get_xdata()) for bars in drawings[0].axes[0].containers}
+    lines = {
+        bars.get_label(): len(bars.lines[0].get_xdata()) for bars in drawings[0].axes[0].containers
+    }
     assert lines == {"VPT-Deep": 3, "SPT-Deep": 2}
 
 
 def test_a_probe_stands_beside_the_starts_only_with_all_their_tasks(chapter):
     backbone, starts = chapter.cast.backbones["supervised"], ["random", "random, frozen"]
     cells = [(v, backbone, t, 0, 50.0) for v in starts for t in ("letters", "position")]
-    cells += [(spt_starts.PROBE, backbone, "letters", 0, 30.0), (spt_starts.PROBE, backbone, "letters", 1, 30.0)]
+    cells += [
+        (spt_starts.PROBE, backbone, "letters", 0, 30.0),
+        (spt_starts.PROBE, backbone, "letters", 1, 30.0),
+    ]
     frame = pd.DataFrame(cells, columns=["variant", "backbone", "task", "seed", "test"])
     shown = spt_starts.starts_table(chapter, frame).set_index("start")["supervised, frozen"]
     assert shown["random sample"] == "50.0" and shown["no prompts (linear probe)"] == "–"
@@ -550,13 +730,19 @@ def test_a_probe_stands_beside_the_starts_only_with_all_their_tasks(chapter):
 def test_a_panel_without_a_run_says_so(chapter):
     record = SimpleNamespace(values={"cka": [[1.0, 0.0], [0.0, 1.0]]})
     rows = [("VPT-Deep", chapter.cast.backbones["supervised"], record)]
-    there, lacking = spt.cka_figure(chapter, pd.DataFrame(rows, columns=["variant", "backbone", "record"])).axes[:2]
+    there, lacking = spt.cka_figure(
+        chapter, pd.DataFrame(rows, columns=["variant", "backbone", "record"])
+    ).axes[:2]
     assert there.axison and not lacking.axison and "not run" in lacking.get_title()
 
 
 def test_the_viewers_bytes_are_the_maps(chapter):
-    weights = np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 3, 13))  # images, blocks, class token and 12 prompts
-    values = {"class": weights[:, :, 0].tolist(), "prompts": weights[:, :, 1:].reshape(2, 3, -1).tolist()}
+    # images, blocks, class token and 12 prompts
+    weights = np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 3, 13))
+    values = {
+        "class": weights[:, :, 0].tolist(),
+        "prompts": weights[:, :, 1:].reshape(2, 3, -1).tolist(),
+    }
     values |= {"labels": [5, 1], "entropy": [0, 0, 0], "cluster": [0, 1, 2, 3, 4, 11]}
     packed = attention_viewer.packed(SimpleNamespace(values=values))
     assert packed["prompts"] == [*range(10), 11] and packed["own"] == [11, 1]

@@ -22,7 +22,9 @@ def same(kept, path):
 
 
 def encoder(kept):
-    return {key: value for key, value in kept.model.state_dict().items() if not key.startswith("head.")}
+    return {
+        key: value for key, value in kept.model.state_dict().items() if not key.startswith("head.")
+    }
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["encoder", "with the decoder"])
@@ -30,14 +32,22 @@ def test_maes_form(kept, tmp_path, whole):
     state = encoder(kept)
     if whole:
         state |= {"mask_token": torch.zeros(1, 1, 8), "decoder_pos_embed": torch.ones(1, 37, 8)}
-        state |= {f"decoder_blocks.0.{name}": torch.ones(8) for name in ("norm1.weight", "norm1.bias")}
-    content = {"model": state, "epoch": 3, "args": argparse.Namespace(lr=1), "optimizer": {"state": {}}}
+        state |= {
+            f"decoder_blocks.0.{name}": torch.ones(8) for name in ("norm1.weight", "norm1.bias")
+        }
+    content = {
+        "model": state,
+        "epoch": 3,
+        "args": argparse.Namespace(lr=1),
+        "optimizer": {"state": {}},
+    }
     torch.save(content, tmp_path / "mae.pth")
     same(kept, tmp_path / "mae.pth")
 
 
 def test_moco_v3s_form(kept, tmp_path):
-    """The base encoder is taken, not the momentum encoder, whose values differ, nor the projectors."""
+    """The base encoder is taken, not the momentum encoder, whose values differ, nor the
+    projectors."""
     state = {f"module.base_encoder.{key}": value for key, value in encoder(kept).items()}
     state |= {f"module.momentum_encoder.{key}": value + 1 for key, value in encoder(kept).items()}
     state |= {f"module.base_encoder.head.{n}.weight": torch.ones(4, 4) for n in (0, 3, 6)}
@@ -50,7 +60,9 @@ def test_patches_as_a_linear_layer_and_safetensors(kept, tmp_path):
     """An older form that timm's filter knows: the patch embedding as a matrix."""
     state = encoder(kept)
     state["patch_embed.proj.weight"] = state["patch_embed.proj.weight"].flatten(1)
-    save_file({key: value.contiguous() for key, value in state.items()}, tmp_path / "old.safetensors")
+    save_file(
+        {key: value.contiguous() for key, value in state.items()}, tmp_path / "old.safetensors"
+    )
     same(kept, tmp_path / "old.safetensors")
 
 
@@ -68,7 +80,10 @@ def test_a_filter_that_would_resize_does_not_hide_another_architecture(kept, tmp
     """Neither another number of patches nor another patch size is resampled in silence."""
     for key, shape in (("pos_embed", (1, 50, 64)), ("patch_embed.proj.weight", (64, 3, 8, 8))):
         torch.save({"model": encoder(kept) | {key: torch.zeros(shape)}}, tmp_path / "w.pth")
-        with pytest.raises(vp.BadInput, match=f"of another architecture than {MICRO}: 1 tensors differ, first '{key}'"):
+        with pytest.raises(
+            vp.BadInput,
+            match=f"of another architecture than {MICRO}: 1 tensors differ, first '{key}'",
+        ):
             vp.load_backbone(MICRO, tmp_path / "w.pth")
 
 
@@ -102,7 +117,9 @@ def test_the_papers_checkpoints_are_timms():
 
     from visprompt.models.embedded import published
 
-    assert {"vit_base_patch16_224.orig_in21k", "vit_base_patch16_224.augreg_in21k"} <= set(published())
+    assert {"vit_base_patch16_224.orig_in21k", "vit_base_patch16_224.augreg_in21k"} <= set(
+        published()
+    )
     for name in published():
         assert name in timm.list_pretrained(name.split(".")[0] + ".*")
         assert vp.load_backbone(name, device="meta").image_size == 224

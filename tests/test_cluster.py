@@ -1,4 +1,5 @@
-"""A sweep through a real Slurm whose nodes are all this machine: what a cluster does to it loses nothing.
+"""A sweep through a real Slurm whose nodes are all this machine: what a cluster does to it loses
+nothing.
 
 Run by `make test-cluster`. Needs root, and Debian's slurmctld, slurmd, slurm-client and munge.
 """
@@ -24,7 +25,8 @@ pytestmark = [
     pytest.mark.skipif(not JOBS, reason="make test-cluster runs it"),
     pytest.mark.skipif(bool(slurm.why_not()), reason=f"no Slurm: {slurm.why_not()}"),
 ]
-# What a job leaves: a record, and a line that says where it ran and on which card, written when it ends.
+# What a job leaves: a record, and a line that says where it ran and on which card, written when it
+# ends.
 NOTEBOOK = """# ---
 # jupyter:
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
@@ -70,7 +72,10 @@ def project(tmp_path) -> Path:
     (root / "notebooks" / "one.py").write_text(NOTEBOOK)
     for name in ("Snakefile", "_config.yml", "_toc.yml"):
         shutil.copy(ROOT / name, root)
-    jobs = [{"name": f"job{i}", "notebook": "one", "parameters": {"job": i}, "minutes": 1 + i % 7} for i in range(JOBS)]
+    jobs = [
+        {"name": f"job{i}", "notebook": "one", "parameters": {"job": i}, "minutes": 1 + i % 7}
+        for i in range(JOBS)
+    ]
     jobs[-1]["after"] = ["job0"]
     (root / "sweep.json").write_text(json.dumps({"jobs": jobs}))
     return root
@@ -80,7 +85,18 @@ def sweep(root: Path, **config) -> subprocess.Popen:
     """Start Snakemake with the profile that the repository ships."""
     words = [word for name, value in QUICKLY.items() for word in (f"--{name}", *value.split())]
     given = [f"{name}={value}" for name, value in {"sweep": "sweep.json", **config}.items()]
-    command = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", *words, "--config", *given, "--", "sweep"]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--profile",
+        "profiles/slurm",
+        *words,
+        "--config",
+        *given,
+        "--",
+        "sweep",
+    ]
     environment = {**os.environ, "VISPROMPT_ROOT": str(root), "PYTHONPATH": str(ROOT / "src")}
     log = open(root / "log", "ab")
     return subprocess.Popen(command, cwd=root, env=environment, stdout=log, stderr=log)
@@ -140,7 +156,9 @@ def check_cards(root: Path) -> None:
 
 
 @pytest.mark.parametrize("nodes, cards", [(3, 0), (2, 2)], ids=["three nodes", "four cards"])
-def test_a_sweep_outlives_a_drained_node_a_killed_job_and_a_new_controller(project, tmp_path, nodes, cards):
+def test_a_sweep_outlives_a_drained_node_a_killed_job_and_a_new_controller(
+    project, tmp_path, nodes, cards
+):
     held, given = JOBS - 2, {"device": "cuda", "gpus": 4} if cards else {}
     (project / f"hold{held}").touch()
     with started(tmp_path / "slurm", nodes=nodes, cards=cards) as cluster:
@@ -151,7 +169,10 @@ def test_a_sweep_outlives_a_drained_node_a_killed_job_and_a_new_controller(proje
         cluster.wait_for(lambda: list(logs.glob("*.log")), "start of the job that is held", LIMIT)
         (log,) = logs.glob("*.log")
         slurm.run("scancel", log.stem)
-        cluster.wait_for(lambda: log.stem not in slurm.run("squeue", "-h", "-t", "R,CG", "-o", "%i").split(), "end of the job")
+        cluster.wait_for(
+            lambda: log.stem not in slurm.run("squeue", "-h", "-t", "R,CG", "-o", "%i").split(),
+            "end of the job",
+        )
         (project / f"hold{held}").unlink()
         wait(project, run, 2 * JOBS // 5)
         cluster.restart_controller()
@@ -166,7 +187,9 @@ def test_a_sweep_outlives_a_drained_node_a_killed_job_and_a_new_controller(proje
 def test_a_poisoned_job_and_a_queue_that_takes_nothing_cost_themselves_alone(project, tmp_path):
     jobs = json.loads((project / "sweep.json").read_text())["jobs"][:4]
     jobs[1]["parameters"] = {"job": "poison"}
-    text = NOTEBOOK.replace("start = time.time()", "assert isinstance(job, int)\nstart = time.time()", 1)
+    text = NOTEBOOK.replace(
+        "start = time.time()", "assert isinstance(job, int)\nstart = time.time()", 1
+    )
     (project / "notebooks" / "one.py").write_text(text)
     (project / "sweep.json").write_text(json.dumps({"jobs": jobs}))
     with started(tmp_path / "slurm", nodes=2):

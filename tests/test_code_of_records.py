@@ -1,4 +1,5 @@
-"""Which edits outdate which records: changes of what ran, and nothing else. Works on a copy of the tree."""
+"""Which edits outdate which records: changes of what ran, and nothing else. Works on a copy of the
+tree."""
 
 import ast
 import copy
@@ -28,12 +29,25 @@ from visprompt.data.stored import Stored
 from visprompt.data.tasks import embedded_tasks, group_of
 from visprompt.records import code_objects, lists, source, store, watch, watching
 
-SLUGS = ["vpt-deep", "da-vpt-plus", "lora", "e2vpt", "spt-deep", "full-finetune", "linear-probe", "ap", "ssf", "ivpt"]
+SLUGS = [
+    "vpt-deep",
+    "da-vpt-plus",
+    "lora",
+    "e2vpt",
+    "spt-deep",
+    "full-finetune",
+    "linear-probe",
+    "ap",
+    "ssf",
+    "ivpt",
+]
 
 
 def toy(tokens=4):
     chosen = ap_toy.Settings(tokens=tokens, max_steps=20)
-    return records.recorded("toy", {"cell": chosen}, lambda: {"found": len(ap_toy.run_trials(chosen, [0]))})
+    return records.recorded(
+        "toy", {"cell": chosen}, lambda: {"found": len(ap_toy.run_trials(chosen, [0]))}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,24 +62,35 @@ def made(tmp_path_factory):
             model = vp.build_method(slug, backbone, 3, **settings)
             found[slug] = vp.tune(model, task, vp.Recipe(epochs=1, learning_rate=0.01))
         found["toy"] = toy()
-        lists = {name: store.read_code(root / "build" / "records" / "code" / f"{r.code}.json") for name, r in found.items()}
+        lists = {
+            name: store.read_code(root / "build" / "records" / "code" / f"{r.code}.json")
+            for name, r in found.items()
+        }
         mine = source.OUTSIDE  # this file
-        return {name: {k: said for k, said in units.items() if not k.startswith(mine)} for name, units in lists.items()}
+        return {
+            name: {k: said for k, said in units.items() if not k.startswith(mine)}
+            for name, units in lists.items()
+        }
     finally:
         store.ROOT = before
 
 
-parsed = functools.cache(source.parse)  # of one text once: a copy of the tree is read anew for every test
+# of one text once: a copy of the tree is read anew for every test
+parsed = functools.cache(source.parse)
 
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     """A copy of the package and the notebooks that `source` reads in place of the real ones."""
-    monkeypatch.setattr(source, "parse", lambda *text: replace(parsed(*text), hashes={}, targets={}))
+    monkeypatch.setattr(
+        source, "parse", lambda *text: replace(parsed(*text), hashes={}, targets={})
+    )
     packages = [tmp_path / "src" / package.name for package in source.PACKAGES]
     for package, there in zip(source.PACKAGES, packages):
         shutil.copytree(package, there, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(source.NOTEBOOKS, tmp_path / "notebooks", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    shutil.copytree(
+        source.NOTEBOOKS, tmp_path / "notebooks", ignore=shutil.ignore_patterns("__pycache__", ".*")
+    )
     monkeypatch.setattr(source, "PACKAGES", tuple(packages))
     monkeypatch.setattr(source, "NOTEBOOKS", tmp_path / "notebooks")
     source.forget()
@@ -100,10 +125,13 @@ SWAPS = {
 
 
 def mutations(node: ast.AST):
-    """Places in a unit where a small change changes what it does: functions without arguments that make it."""
+    """Places in a unit where a small change changes what it does: functions without arguments that
+    make it."""
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, (int, float)):
-            yield lambda part=part: setattr(part, "value", not part.value if isinstance(part.value, bool) else part.value + 1)
+            yield lambda part=part: setattr(
+                part, "value", not part.value if isinstance(part.value, bool) else part.value + 1
+            )
         elif isinstance(part, (ast.BinOp, ast.BoolOp)) and type(part.op) in SWAPS:
             yield lambda part=part: setattr(part, "op", SWAPS[type(part.op)]())
         elif isinstance(part, ast.Compare) and type(part.ops[0]) in SWAPS:
@@ -119,7 +147,12 @@ def test_a_hundred_mutations_each_outdate_exactly_what_used_them(made, tree):
     for name, units in made.items():
         for place in units:
             used.setdefault(place, set()).add(name)
-    every = [(place, number) for place in sorted(used) for number in range(4) if not place.startswith("cell")]
+    every = [
+        (place, number)
+        for place in sorted(used)
+        for number in range(4)
+        if not place.startswith("cell")
+    ]
     chance.shuffle(every)
     for place, number in every:
         module, unit = place.split(":")
@@ -133,9 +166,13 @@ def test_a_hundred_mutations_each_outdate_exactly_what_used_them(made, tree):
         chance.choice(found)()
         path.write_text(ast.unparse(changed))
         source.forget(module)
-        if unit in source.module(module).units and source.hash_of(source.module(module), unit) != said:
+        if (
+            unit in source.module(module).units
+            and source.hash_of(source.module(module), unit) != said
+        ):
             hit = {name for name, units in made.items() if not lists.stands(units)}
-            # a changed attribute or method of a class may be inherited: its users are those that saw the class
+            # a changed attribute or method of a class may be inherited: its users are those that
+            # saw the class
             assert hit == used[place], (place, hit ^ used[place])
             seen.add((place, number))
         path.write_text(text)
@@ -147,7 +184,9 @@ def test_a_hundred_mutations_each_outdate_exactly_what_used_them(made, tree):
 
 
 def with_comments(text):
-    return "".join(line + ("  # a remark\n" if line.endswith(")") else "\n") for line in text.split("\n"))
+    return "".join(
+        line + ("  # a remark\n" if line.endswith(")") else "\n") for line in text.split("\n")
+    )
 
 
 def with_docstrings(text):
@@ -178,7 +217,11 @@ def other_errors(text):
 
 def unused_import(text):
     lines = text.split("\n")
-    at = next(i for i, line in enumerate(lines) if line.startswith(("import ", "from ")) and "__future__" not in line)
+    at = next(
+        i
+        for i, line in enumerate(lines)
+        if line.startswith(("import ", "from ")) and "__future__" not in line
+    )
     return "\n".join([*lines[:at], "import uuid  # not used", *lines[at:]])
 
 
@@ -186,7 +229,14 @@ def reformatted(text):
     return ast.unparse(ast.parse(text))
 
 
-EDITS = [with_comments, with_docstrings, without_annotations, other_errors, unused_import, reformatted]
+EDITS = [
+    with_comments,
+    with_docstrings,
+    without_annotations,
+    other_errors,
+    unused_import,
+    reformatted,
+]
 
 
 @pytest.mark.parametrize("edit", EDITS)
@@ -196,7 +246,10 @@ def test_harmless_edits_of_every_file_outdate_nothing(made, tree, edit):
     for module in (m for m in modules if m in source.paths()):
         path = path_of(module)
         text = path.read_text()
-        if not any(line.startswith(("import ", "from ")) for line in text.split("\n")) and edit is unused_import:
+        if (
+            not any(line.startswith(("import ", "from ")) for line in text.split("\n"))
+            and edit is unused_import
+        ):
             continue
         path.write_text(edit(text))
         count += 1
@@ -214,8 +267,12 @@ def rename_module(tree, old, new):
             f"from . import {old}", f"from . import {new}"
         )
         if path.parent.name == "methods" or f"methods.{old}" in text:
-            text = text.replace(f"{old}.Deep", f"{new}.Deep").replace(f"{old}.check_tokens", f"{new}.check_tokens")
-            text = text.replace(f"{old}.uniform_", f"{new}.uniform_").replace(f"{old}.Shallow", f"{new}.Shallow")
+            text = text.replace(f"{old}.Deep", f"{new}.Deep").replace(
+                f"{old}.check_tokens", f"{new}.check_tokens"
+            )
+            text = text.replace(f"{old}.uniform_", f"{new}.uniform_").replace(
+                f"{old}.Shallow", f"{new}.Shallow"
+            )
             text = text.replace(f"methods.{old}", f"methods.{new}")
         path.write_text(text)
     source.forget()
@@ -244,17 +301,22 @@ def test_a_moved_function_outdates_nothing(made, tree, name):
     moved = "\n".join(lines[function.lineno - 1 : function.end_lineno])
     rest = "\n".join([*lines[: function.lineno - 1], *lines[function.end_lineno :]])
     (tree / "data" / "elsewhere.py").write_text(f"import torch\n\n\n{moved}\n")
-    path.write_text(rest.replace("import torch\n", f"import torch\n\nfrom .elsewhere import {name}\n", 1))
+    path.write_text(
+        rest.replace("import torch\n", f"import torch\n\nfrom .elsewhere import {name}\n", 1)
+    )
     source.forget()
     assert all(lists.stands(units) for units in made.values())
 
 
 def test_a_name_that_means_another_function_outdates(made, tree):
-    (tree / "data" / "elsewhere.py").write_text("def normalise(images, mean, std):\n    return images.float()\n")
+    (tree / "data" / "elsewhere.py").write_text(
+        "def normalise(images, mean, std):\n    return images.float()\n"
+    )
     path = tree / "training" / "loop.py"
     path.write_text(
         path.read_text().replace(
-            "from ..data.tasks import Task, normalise", "from ..data.elsewhere import normalise\nfrom ..data.tasks import Task"
+            "from ..data.tasks import Task, normalise",
+            "from ..data.elsewhere import normalise\nfrom ..data.tasks import Task",
         )
     )
     source.forget()
@@ -275,7 +337,9 @@ def test_a_new_override_outdates_its_class_and_a_new_method_of_its_own_does_not(
 def test_a_changed_default_outdates_runs_that_left_it_and_a_new_field_outdates_none(made, tree):
     path = tree / "methods" / "lora.py"
     text = path.read_text()
-    path.write_text(text.replace("    rank: Count = 10", "    extra: int = 3  # new\n    rank: Count = 10"))
+    path.write_text(
+        text.replace("    rank: Count = 10", "    extra: int = 3  # new\n    rank: Count = 10")
+    )
     source.forget()
     assert lists.stands(made["lora"])
     path.write_text(text.replace("    rank: Count = 10", "    rank: Count = 8"))
@@ -312,7 +376,10 @@ def test_another_python_outdates_nothing(made, python):
     names = json.dumps(sorted(source.foreign_names()))
     package = str(source.PACKAGES[0])
     done = subprocess.run(
-        [found, "-c", OTHER, package, names], input=json.dumps(list(made.values())), text=True, capture_output=True
+        [found, "-c", OTHER, package, names],
+        input=json.dumps(list(made.values())),
+        text=True,
+        capture_output=True,
     )
     assert done.returncode == 0, done.stderr
     assert all(json.loads(done.stdout))
@@ -320,7 +387,10 @@ def test_another_python_outdates_nothing(made, python):
 
 def test_the_same_run_uses_the_same_code_cold_and_warm(stores):
     """What an earlier run left in memory does not hide code from a later one."""
-    backbone, task = vp.load_backbone("vit_nano_patch4_24", "pretrained"), vp.load_task("position", train_size=32)
+    backbone, task = (
+        vp.load_backbone("vit_nano_patch4_24", "pretrained"),
+        vp.load_task("position", train_size=32),
+    )
     found = []
     for _ in range(2):
         model = vp.build_method("ap", backbone, task.classes)
@@ -360,8 +430,12 @@ def test_nothing_that_decides_values_is_cached_out_of_sight():
         for path in (package / room).glob("*.py")
         if re.search(r"@(functools\.)?(lru_)?cache\b", path.read_text())
     }
-    # Published files and the sources of the pasted images, whose bytes decide; lists of names, schemas, free memory.
-    data, methods = {"data/full_layouts.py", "data/image_cache.py"}, {"methods/__init__.py", "methods/method_fields.py"}
+    # Published files and the sources of the pasted images, whose bytes decide; lists of names,
+    # schemas, free memory.
+    data, methods = (
+        {"data/full_layouts.py", "data/image_cache.py"},
+        {"methods/__init__.py", "methods/method_fields.py"},
+    )
     assert hidden == {*data, *methods, "theory/pasted_images.py"}
 
 
@@ -378,26 +452,43 @@ def test_code_changed_on_disk_while_it_runs_is_refused(tmp_path, monkeypatch):
 def test_equal_sets_are_one_constant_in_whatever_order_they_list_their_entries():
     first, second = frozenset([0, 8]), frozenset([8, 0])  # one place in a table of eight
     assert first == second and repr(first) != repr(second)
-    assert code_objects.constant(first) == code_objects.constant(second) != code_objects.constant(frozenset([0, 7]))
+    assert (
+        code_objects.constant(first)
+        == code_objects.constant(second)
+        != code_objects.constant(frozenset([0, 7]))
+    )
     assert code_objects.constant((1, first)) == code_objects.constant((1, second))
 
 
 def test_a_notebooks_cell_counts_as_code(stores, tmp_path):
     """The lambda of a cell, and the constants it reads, are found again in notebooks/."""
-    text = "from visprompt.records import recorded\nN = 3\nfound = recorded('k', {'a': 1}, lambda: {'x': N})\n"
+    text = (
+        "from visprompt.records import recorded\nN = 3\nfound = recorded('k', {'a': "
+        "1}, lambda: {'x': N})\n"
+    )
     at = source.parse(text, "cell")
     assert code_objects.at_line(at, 3) == "found" and set(lists.read_by(at, "found")) == {"cell:N"}
 
 
 def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
-    """As IPython runs it: a cell is a file of its own, which does not hold what other cells import."""
+    """As IPython runs it: a cell is a file of its own, which does not hold what other cells
+    import."""
     cell = "def gradient_cells():\n    return {'clean': N, 'noise': 0}\n"
     (source.NOTEBOOKS / "two_cells.py").write_text(f"# %%\nN = 3\n\n# %%\n{cell}")
     source.forget()
     file = "/tmp/ipykernel_1/2.py"
-    monkeypatch.setitem(linecache.cache, file, (len(cell), None, cell.splitlines(keepends=True), file))
-    codes = [c for c in compile(cell, file, "exec").co_consts if hasattr(c, "co_name") and c.co_name == "gradient_cells"]
-    assert code_objects.is_ours(codes[0]) and code_objects.unit_of(codes[0]) == ("notebooks.two_cells", "gradient_cells")
+    monkeypatch.setitem(
+        linecache.cache, file, (len(cell), None, cell.splitlines(keepends=True), file)
+    )
+    codes = [
+        c
+        for c in compile(cell, file, "exec").co_consts
+        if hasattr(c, "co_name") and c.co_name == "gradient_cells"
+    ]
+    assert code_objects.is_ours(codes[0]) and code_objects.unit_of(codes[0]) == (
+        "notebooks.two_cells",
+        "gradient_cells",
+    )
     seen = watch.Seen()
     seen.codes[0] = codes[0]
     assert set(seen.units()) == {"notebooks.two_cells:gradient_cells", "notebooks.two_cells:N"}
@@ -405,7 +496,8 @@ def test_code_of_a_cell_is_found_in_its_notebook(monkeypatch, tree):
 
 
 def test_the_kernel_itself_is_nobodys_code():
-    """A bar drawn in a notebook runs ipykernel's own stream, which no notebook holds: such a record never was current."""
+    """A bar drawn in a notebook runs ipykernel's own stream, which no notebook holds: such a record
+    never was current."""
     assert not code_objects.is_ours(OutStream.write.__code__)
 
 

@@ -25,7 +25,8 @@ BIN = Path(sys.executable).parent
 
 
 def outside() -> dict:
-    """The environment without pytest's mark, in which ipykernel leaves its streams alone; users have none."""
+    """The environment without pytest's mark, in which ipykernel leaves its streams alone; users
+    have none."""
     return {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
 
 
@@ -83,7 +84,10 @@ def test_a_full_disk_behind_the_answer_is_one_line(monkeypatch, capsys):
     with monkeypatch.context() as patch, open("/dev/full", "w") as stream:
         patch.setattr(sys, "stdout", stream)
         assert main(["artifacts"]) == 2
-    assert capsys.readouterr().err == "visprompt: the answer: No space left on device. Mend that, or name another place.\n"
+    assert (
+        capsys.readouterr().err
+        == "visprompt: the answer: No space left on device. Mend that, or name another place.\n"
+    )
 
 
 def test_a_closed_stdout_is_said(monkeypatch, capsys):
@@ -102,7 +106,11 @@ def test_without_streams_nothing_is_raised(monkeypatch):
 @pytest.fixture
 def quick_audit(monkeypatch):
     """One finding in place of the hundreds, which take seconds."""
-    claim = next(claim for claim in papers.claims("ap") if claim.direction == "equal" and "derived" in claim.settles)
+    claim = next(
+        claim
+        for claim in papers.claims("ap")
+        if claim.direction == "equal" and "derived" in claim.settles
+    )
     finding = auditing.Finding(
         "ap.mean",
         "ap",
@@ -132,10 +140,13 @@ def test_every_command_reads_its_files_in_a_plain_locale():
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     code = (
         "from visbook import auditing; from visprompt.__main__ import main\n"
-        "one = auditing.audit('shallowvit'); auditing.audit = lambda paper=None: one\n"  # all of them take a while
+        # all of them take a while
+        "one = auditing.audit('shallowvit'); auditing.audit = lambda paper=None: one\n"
         "print([main([word]) for word in ('audit', 'artifacts', 'claims')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], env={**outside(), **plain}, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**outside(), **plain}, capture_output=True, text=True
+    )
     assert done.stdout.splitlines()[-1:] == ["[0, 0, 0]"], done.stderr
 
 
@@ -143,8 +154,16 @@ def test_every_command_reads_its_files_in_a_plain_locale():
     ("error", "status", "message"),
     [
         (KeyboardInterrupt(), 130, "visprompt: stopped; finished runs are kept"),
-        (PermissionError(13, "Permission denied", "/a folder"), 2, "visprompt: /a folder: Permission denied"),
-        (FileNotFoundError(2, "No such file or directory", "list.txt"), 2, "visprompt: list.txt: No such file"),
+        (
+            PermissionError(13, "Permission denied", "/a folder"),
+            2,
+            "visprompt: /a folder: Permission denied",
+        ),
+        (
+            FileNotFoundError(2, "No such file or directory", "list.txt"),
+            2,
+            "visprompt: list.txt: No such file",
+        ),
     ],
 )
 def test_what_a_command_meets_is_one_line(monkeypatch, capsys, error, status, message):
@@ -169,11 +188,18 @@ def test_a_bug_is_seen(monkeypatch, error):
 
 def test_looking_needs_no_folder_to_write_to(stores, quick_audit, tmp_path, capsys):
     (tmp_path / "build").write_text("no folder")
-    for words in (["claims", "--paper", "ap"], ["audit", "ap"], ["artifacts"], ["published", "ap.table-2"]):
+    for words in (
+        ["claims", "--paper", "ap"],
+        ["audit", "ap"],
+        ["artifacts"],
+        ["published", "ap.table-2"],
+    ):
         assert main(words) == 0
     assert "derived\tdisagrees" in capsys.readouterr().out  # what the audit says of claims
     records = auditing.audit_records()
-    assert {record.id for record in records} == {""} and all(record.values["findings"] for record in records)
+    assert {record.id for record in records} == {""} and all(
+        record.values["findings"] for record in records
+    )
 
 
 def test_a_damaged_audit_is_still_named(stores, quick_audit):
@@ -202,7 +228,14 @@ def converted(tmp_path_factory):
 
 
 def test_plain_papermill_refuses_a_bad_parameter(converted, tmp_path):
-    words = ["--no-progress-bar", converted / "ap_theory.ipynb", tmp_path / "out.ipynb", "-p", "sede", "[0]"]
+    words = [
+        "--no-progress-bar",
+        converted / "ap_theory.ipynb",
+        tmp_path / "out.ipynb",
+        "-p",
+        "sede",
+        "[0]",
+    ]
     there = {"cwd": tmp_path, "env": {**outside(), "VISPROMPT_ROOT": str(ROOT)}}
     done = subprocess.run([BIN / "papermill", *words], capture_output=True, text=True, **there)
     assert done.returncode != 0
@@ -220,7 +253,8 @@ def test_plain_papermill_refuses_a_bad_parameter(converted, tmp_path):
     ],
 )
 def test_a_chapter_refuses_what_papermill_passes_on(converted, stores, shell, given, message):  # noqa: F811
-    """As papermill does it, in this process: a cell with what was given behind that of the parameters."""
+    """As papermill does it, in this process: a cell with what was given behind that of the
+    parameters."""
     notebook = papermill.iorw.load_notebook_node(str(converted / "ap.ipynb"))
     notebook = papermill.parameterize.parameterize_notebook(notebook, given)
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
@@ -236,17 +270,37 @@ def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
     root.mkdir()
     for folder in ("data_manifests", "notebooks"):
         (root / folder).symlink_to(ROOT / folder)
-    words = ["-p", "seeds", "[0]", "-p", "kept_seeds", "[]", "-p", "methods", '["linear-probe"]', "-p", "epochs", "1"]
+    words = [
+        "-p",
+        "seeds",
+        "[0]",
+        "-p",
+        "kept_seeds",
+        "[]",
+        "-p",
+        "methods",
+        '["linear-probe"]',
+        "-p",
+        "epochs",
+        "1",
+    ]
     words += ["-p", "backbone", "resnet_micro_24", "-p", "tasks", '["digits"]']
     done = subprocess.run(
-        [BIN / "papermill", "--no-progress-bar", converted / "ap.ipynb", tmp_path / "out.ipynb", *words],
+        [
+            BIN / "papermill",
+            "--no-progress-bar",
+            converted / "ap.ipynb",
+            tmp_path / "out.ipynb",
+            *words,
+        ],
         capture_output=True,
         text=True,
         cwd=tmp_path,
         env={**outside(), "VISPROMPT_ROOT": str(root)},
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(list(store.files(root / "build" / "records", "tune"))) == 2  # whole training split and few shots
+    # whole training split and few shots
+    assert len(list(store.files(root / "build" / "records", "tune"))) == 2
     assert "2/2" in done.stderr  # progress reaches the terminal from inside the kernel
 
 

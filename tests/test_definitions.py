@@ -1,7 +1,8 @@
-"""Every method against its plain definition: concatenate, run timm's own block, drop. Value and gradient.
+"""Every method against its plain definition: concatenate, run timm's own block, drop. Value and
+gradient.
 
-The definitions are written from the papers' formulas on timm's modules alone; they share no code with the package
-but the parameters.
+The definitions are written from the papers' formulas on timm's modules alone; they share no code
+with the package but the parameters.
 """
 
 import pytest
@@ -43,7 +44,8 @@ def split_heads(attn, x):
 
 
 def by_hand(block, x, temperature=1.0, more=None):
-    """A pre-norm block with its attention in matrices; `more` is added to keys and values alike (1, heads, M, d)."""
+    """A pre-norm block with its attention in matrices; `more` is added to keys and values alike (1,
+    heads, M, d)."""
     attn = block.attn
     q, k, v = split_heads(attn, attn.qkv(block.norm1(x)))
     if more is not None:
@@ -86,7 +88,8 @@ def gate_vpt(method, blocks, x, prefix):
 def e2vpt(method, blocks, x, prefix):
     for index, block in enumerate(blocks):
         heads, width = block.attn.num_heads, x.shape[-1]
-        more = method.key_values[index].view(1, -1, heads, width // heads).transpose(1, 2)  # P_K = P_V
+        # P_K = P_V
+        more = method.key_values[index].view(1, -1, heads, width // heads).transpose(1, 2)
         mask = method.segment_mask[index].repeat_interleave(width // method.settings.segments, 1)
         prompts = method.prompts[index] * mask * method.token_mask[index][:, None]
         x = drop(by_hand(block, put(x, prompts, prefix), more=more)[0], len(prompts), prefix)
@@ -138,16 +141,22 @@ def ivpt(method, blocks, x, prefix):
     gammas, tokens, own = method.gamma, method.settings.prompt_tokens, method.prompts
     for index, block in enumerate(blocks):
         prompts = own[index]
-        if index and method.settings.cdc == "adjacent" and method.settings.da:  # Eq. 5-6, the sum written out
+        if (
+            index and method.settings.cdc == "adjacent" and method.settings.da
+        ):  # Eq. 5-6, the sum written out
             gamma = gammas[str(index)]
-            rows = [sum(gamma[i, j] * own[index - 1][j] for j in range(tokens)) for i in range(tokens)]
+            rows = [
+                sum(gamma[i, j] * own[index - 1][j] for j in range(tokens)) for i in range(tokens)
+            ]
             prompts = prompts + torch.stack(rows)
         elif index and method.settings.cdc == "adjacent":
             prompts = prompts + own[index - 1]
         elif index and method.settings.cdc == "all":
             entered = own[0]
             for earlier in range(1, index):
-                entered = own[earlier] + (gammas[str(earlier)] @ entered if method.settings.da else entered)
+                entered = own[earlier] + (
+                    gammas[str(earlier)] @ entered if method.settings.da else entered
+                )
             prompts = prompts + (gammas[str(index)] @ entered if method.settings.da else entered)
         x, weights = by_hand(block, put(x, prompts, prefix))
         x = drop(x, tokens, prefix)
@@ -157,7 +166,11 @@ def ivpt(method, blocks, x, prefix):
         if method.settings.ar == "all":
             x = torch.cat([x[:, :prefix], x[:, prefix:] + added], 1)
             continue
-        rows = weights.mean(1)[:, 0] if method.has_class_token else weights[:, :, prefix + tokens :].mean((1, 2))
+        rows = (
+            weights.mean(1)[:, 0]
+            if method.has_class_token
+            else weights[:, :, prefix + tokens :].mean((1, 2))
+        )
         x = x.clone()
         for image, row in enumerate(rows[:, prefix + tokens :]):  # Eq. 14-15, image by image
             for place, prompt in zip(row.argsort(descending=True), added):
@@ -208,8 +221,13 @@ DEFINITIONS = {
 def plain_logits(model, images):
     """The definition's logits, through timm's own embedding, norm and pooling."""
     timm, prefix = model.source.model, model.source.prefix
-    x = DEFINITIONS[model.slug](model.method, list(timm.blocks), timm._pos_embed(timm.patch_embed(images)), prefix)
-    return model.head((timm.forward_head(timm.norm(x), pre_logits=True) - model.feature_mean) / model.feature_scale)
+    x = DEFINITIONS[model.slug](
+        model.method, list(timm.blocks), timm._pos_embed(timm.patch_embed(images)), prefix
+    )
+    return model.head(
+        (timm.forward_head(timm.norm(x), pre_logits=True) - model.feature_mean)
+        / model.feature_scale
+    )
 
 
 def randomised(model, seed=0, scale=0.3):
@@ -233,13 +251,17 @@ def check_equal(model, images, definition, dtype):
     assert torch.allclose(fast, plain, atol=tolerance, rtol=tolerance)
     ours, theirs = gradients(model, fast), gradients(model, plain)
     for mine, other in zip(ours, theirs, strict=True):
-        assert torch.allclose(mine, other, atol=tolerance * (1 + other.abs().max().item()), rtol=tolerance)
+        assert torch.allclose(
+            mine, other, atol=tolerance * (1 + other.abs().max().item()), rtol=tolerance
+        )
     assert any(g.abs().sum() > 0 for g in ours)
 
 
 def images_of(backbone, batch, dtype, seed=1):
     size = backbone.image_size
-    return torch.randn(batch, 3, size, size, generator=torch.Generator().manual_seed(seed)).to(dtype)
+    return torch.randn(batch, 3, size, size, generator=torch.Generator().manual_seed(seed)).to(
+        dtype
+    )
 
 
 SHAPES = dict(
@@ -290,7 +312,9 @@ def test_prompt_methods_are_their_definition(slug, chosen, heads, grid, tokens, 
     model = make(slug, heads, grid, pool, dtype, prompt_tokens=tokens, **chosen)
     if slug == "e2vpt":  # half pruned
         for mask in model.method.masks():
-            mask.copy_(torch.rand(mask.shape, generator=torch.Generator().manual_seed(tokens)) < 0.5)
+            mask.copy_(
+                torch.rand(mask.shape, generator=torch.Generator().manual_seed(tokens)) < 0.5
+            )
     check_equal(model, images_of(model.source, batch, dtype), plain_logits, dtype)
 
 
@@ -323,12 +347,15 @@ IVPT_PARTS = [
 @settings(max_examples=10, deadline=None)
 @given(**{**SHAPES, "tokens": st.sampled_from([1, 4, 13])}, salient=st.integers(1, 4))
 def test_ivpt_is_its_definition(parts, heads, grid, tokens, batch, pool, dtype, salient):
-    model = make("ivpt", heads, grid, pool, dtype, prompt_tokens=tokens, salient_tokens=salient, **parts)
+    model = make(
+        "ivpt", heads, grid, pool, dtype, prompt_tokens=tokens, salient_tokens=salient, **parts
+    )
     check_equal(model, images_of(model.source, batch, dtype), plain_logits, dtype)
 
 
 @pytest.mark.parametrize(
-    ("slug", "chosen"), [("adapter", {}), ("adapter", {"places": ("mlp",)}), ("adaptformer", {"bottleneck": 5})]
+    ("slug", "chosen"),
+    [("adapter", {}), ("adapter", {"places": ("mlp",)}), ("adaptformer", {"bottleneck": 5})],
 )
 @settings(max_examples=8, deadline=None)
 @given(**{name: SHAPES[name] for name in ("heads", "grid", "batch", "pool", "dtype")})
@@ -363,14 +390,17 @@ def changed_weights(model):
             change = [torch.zeros(width, width).to(layer.weight)] * 3
             for place, target in enumerate(method.settings.targets):
                 at = index * len(method.settings.targets) + place
-                change[["query", "key", "value"].index(target)] = method.scale * method.up[at] @ method.down[at]
+                change[["query", "key", "value"].index(target)] = (
+                    method.scale * method.up[at] @ method.down[at]
+                )
             weights[weight] = layer.weight + torch.cat(change)
     return weights
 
 
 def reweighted_logits(model, images):
     timm = model.source.model
-    features = functional_call(timm, changed_weights(model), (images,))  # num_classes = 0: pooled features
+    # num_classes = 0: pooled features
+    features = functional_call(timm, changed_weights(model), (images,))
     return model.head(features)
 
 
@@ -393,7 +423,8 @@ def test_changed_weights_are_their_definition(slug, chosen, heads, grid, batch, 
 
 
 def test_a_key_bias_does_nothing(vit):
-    """It moves every score of a query alike, so softmax does not see it (DA-VPT Sec. 2.5 tunes it)."""
+    """It moves every score of a query alike, so softmax does not see it (DA-VPT Sec. 2.5 tunes
+    it)."""
     backbone = small_vit().double()
     model = vp.build_method("bias", backbone, 3, categories=("key",)).double()
     images = images_of(backbone, 2, torch.float64)
@@ -424,22 +455,33 @@ def test_proxy_anchor_is_equation_4(proxies, samples, normaliser, seed):
     margin, tau = 0.1, 1 / 32
     attract, repel, with_positives = 0.0, 0.0, 0
     for k in range(proxies):
-        near = [torch.exp(-(similarity[k, i] - margin) / tau) for i in range(samples) if positive[k, i]]
-        far = [torch.exp((similarity[k, j] + margin) / tau) for j in range(samples) if not positive[k, j]]
+        near = [
+            torch.exp(-(similarity[k, i] - margin) / tau) for i in range(samples) if positive[k, i]
+        ]
+        far = [
+            torch.exp((similarity[k, j] + margin) / tau)
+            for j in range(samples)
+            if not positive[k, j]
+        ]
         attract += torch.log(torch.tensor(1.0).double() + sum(near))
         repel += torch.log(torch.tensor(1.0).double() + sum(far))
         with_positives += bool(near)
     divisor = max(1, with_positives) if normaliser == "positive" else proxies
     expected = attract / divisor + repel / proxies
-    assert torch.allclose(proxy_anchor(similarity, positive, margin, tau, normaliser), expected, atol=1e-10)
+    assert torch.allclose(
+        proxy_anchor(similarity, positive, margin, tau, normaliser), expected, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("slug", ["da-vpt", "da-vpt-plus"])
 @pytest.mark.parametrize("pool", ["token", "avg"])
 @pytest.mark.parametrize("guided", [(None, None), (0, 1), (1, 2)])
-@pytest.mark.parametrize(("projection", "patches"), [("query", "attention"), ("none", "tokens"), ("query", "tokens")])
+@pytest.mark.parametrize(
+    ("projection", "patches"), [("query", "attention"), ("none", "tokens"), ("query", "tokens")]
+)
 def test_da_vpt_loss_is_equation_5(slug, pool, guided, projection, patches):
-    """Cross-entropy + beta L(x, p) + lambda L(p, x_cls), from a plain run with concatenated prompts."""
+    """Cross-entropy + beta L(x, p) + lambda L(p, x_cls), from a plain run with concatenated
+    prompts."""
     chosen = dict(
         prompt_tokens=3,
         guided_tokens=4,
@@ -459,7 +501,9 @@ def test_da_vpt_loss_is_equation_5(slug, pool, guided, projection, patches):
 
     timm, prefix = backbone.model, backbone.prefix
     weights = dict(timm.named_parameters())
-    if slug == "da-vpt-plus":  # the value bias, and the class token; the key bias as well, though it does nothing
+    if (
+        slug == "da-vpt-plus"
+    ):  # the value bias, and the class token; the key bias as well, though it does nothing
         for index in range(backbone.depth):
             key, value = method.shifts.parts[f"qkv_{index}"].chunk(2)
             name = f"blocks.{index}.attn.qkv.bias"
@@ -484,9 +528,14 @@ def test_da_vpt_loss_is_equation_5(slug, pool, guided, projection, patches):
             for weight, points in ((0.3, seen[:, prefix:]), (0.7, seen[:, :1])):
                 if weight == 0.7 and not prefix:
                     continue
-                cosine = F.cosine_similarity(proxies[:, None, None], points[None], dim=-1)  # (M, B, n)
-                positive = (method.cluster[labels][None, :] == torch.arange(4)[:, None])[..., None].expand_as(cosine)
-                terms.append(weight * proxy_anchor(cosine.flatten(1), positive.flatten(1), 0.1, 1 / 32))
+                # (M, B, n)
+                cosine = F.cosine_similarity(proxies[:, None, None], points[None], dim=-1)
+                positive = (method.cluster[labels][None, :] == torch.arange(4)[:, None])[
+                    ..., None
+                ].expand_as(cosine)
+                terms.append(
+                    weight * proxy_anchor(cosine.flatten(1), positive.flatten(1), 0.1, 1 / 32)
+                )
         logits = model.head(timm.forward_head(timm.norm(x), pre_logits=True))
         return F.cross_entropy(logits, labels) + sum(terms) / len(method.guided)
 
@@ -498,10 +547,14 @@ def test_da_vpt_loss_is_equation_5(slug, pool, guided, projection, patches):
         def forward(self, images):
             return plain(images)
 
-    theirs = functional_call(Plain(), {f"timm.{name}": value for name, value in weights.items()}, (images,))
+    theirs = functional_call(
+        Plain(), {f"timm.{name}": value for name, value in weights.items()}, (images,)
+    )
     assert torch.allclose(ours, theirs, atol=1e-10)
     parameters = [*model.head.parameters(), *model.method_parameters()]
-    for a, b in zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True):
+    for a, b in zip(
+        torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True
+    ):
         assert torch.allclose(a, b, atol=1e-10)
 
 
@@ -510,23 +563,32 @@ def test_da_vpt_loss_is_equation_5(slug, pool, guided, projection, patches):
 
 def test_every_slug_has_a_definition():
     reweighted, image = {"bias", "ssf", "lora"}, {"vp", "ap"}
-    plain = {"linear-probe", "full-finetune", "norm-tune", "da-vpt-plus"}  # no change, own weights, tested above
+    # no change, own weights, tested above
+    plain = {"linear-probe", "full-finetune", "norm-tune", "da-vpt-plus"}
     missing = set(vp.METHODS) - set(DEFINITIONS) - reweighted - image - plain
     assert not missing, f"DEFINITIONS of this file lacks {', '.join(sorted(missing))}"
 
 
-NAMES = ["vit_tiny_patch16_224", "vit_small_patch14_reg4_dinov2", "vit_base_patch16_clip_224", "deit3_small_patch16_224"]
+NAMES = [
+    "vit_tiny_patch16_224",
+    "vit_small_patch14_reg4_dinov2",
+    "vit_base_patch16_clip_224",
+    "deit3_small_patch16_224",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_timms_variants_are_carried(name):
-    """Registers, layer scale, pre-norm (CLIP's image tower), patch 14: the opened block is timm's block."""
+    """Registers, layer scale, pre-norm (CLIP's image tower), patch 14: the opened block is timm's
+    block."""
     import timm as library
 
     from visprompt.models.backbones import Backbone
 
     torch.manual_seed(0)
-    small = dict(embed_dim=24, depth=3, num_heads=3, img_size=28 if "14" in name else 32, num_classes=0)
+    small = dict(
+        embed_dim=24, depth=3, num_heads=3, img_size=28 if "14" in name else 32, num_classes=0
+    )
     model = library.create_model(name, **small)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -563,7 +625,9 @@ def test_prompts_in_swins_windows(swin, slug, batch):
             prompts = model.method.prompts[index]
             if slug != "vpt-deep" and place:
                 before = model.method.prompts[index - 1]
-                prompts = prompts + (model.method.gamma[str(index)] @ before if slug == "ivpt" else before)
+                prompts = prompts + (
+                    model.method.gamma[str(index)] @ before if slug == "ivpt" else before
+                )
             attn, height, width = block.attn, x.shape[1], x.shape[2]
             side, shift = block.window_size[0], block.shift_size[0]
             h = torch.roll(block.norm1(x), (-shift, -shift), (1, 2))
@@ -579,7 +643,9 @@ def test_prompts_in_swins_windows(swin, slug, batch):
                     bias[:, :, 3:, 3:] += attn._get_rel_pos_bias()[0]
                     if block.attn_mask is not None:
                         bias[:, :, 3:, 3:] += block.attn_mask[number]
-                    new = attn.proj(((scores + bias).softmax(-1) @ v).transpose(1, 2).flatten(2))[:, 3:]
+                    new = attn.proj(((scores + bias).softmax(-1) @ v).transpose(1, 2).flatten(2))[
+                        :, 3:
+                    ]
                     out[:, top : top + side, left : left + side] = new.unflatten(1, (side, side))
                     number += 1
             x = x + torch.roll(out, (shift, shift), (1, 2))

@@ -17,7 +17,9 @@ def test_a_start_that_is_no_token_is_seen(monkeypatch):
     from visprompt.methods.spt_deep import Method as Deep
 
     entering = Deep.entering
-    monkeypatch.setattr(Deep, "entering", lambda self, index: entering(self, index) + (index == 2) * 0.1)
+    monkeypatch.setattr(
+        Deep, "entering", lambda self, index: entering(self, index) + (index == 2) * 0.1
+    )
     assert token_starts(small_vit(), tiny_task(), prompt_tokens=3, images=8)["distance"] > 1e-3
 
 
@@ -31,4 +33,6 @@ def test_clusters_of_da_vpt(monkeypatch):
         self.sums = None
 
     monkeypatch.setattr(Method, "after_epoch", all_on_one)
-    assert clusters(small_vit(), tiny_task(), Recipe(epochs=3, batch_size=8), **settings)["empty"][1:] == [1, 1, 1]
+    assert clusters(small_vit(), tiny_task(), Recipe(epochs=3, batch_size=8), **settings)["empty"][
+        1:
+    ] == [1, 1, 1]

@@ -1,4 +1,5 @@
-"""Random edits of all rooms are told apart by records; VISPROMPT_EDITS and VISPROMPT_SEED set how many and which."""
+"""Random edits of all rooms are told apart by records; VISPROMPT_EDITS and VISPROMPT_SEED set how
+many and which."""
 
 import json
 import os
@@ -15,7 +16,12 @@ def test_random_edits_of_all_rooms_are_told_apart(tmp_path):
     program = Path(__file__).with_name("edits.py")
     environment = {**os.environ, "PYTHONPATH": ""}
     assert (program.parents[1] / "src" / "visprompt").resolve() == PACKAGE.resolve()
-    done = subprocess.run([sys.executable, program, tmp_path, *words], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, program, tmp_path, *words], capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["exceptions"] == [] and found["told"] == {"harmful": count, "harmless": 5 * count}, found
+    assert found["exceptions"] == [] and found["told"] == {
+        "harmful": count,
+        "harmless": 5 * count,
+    }, found

@@ -1,4 +1,5 @@
-"""The two pyproject.toml, requirements.lock and environment.yml agree, and the lock names no addresses."""
+"""The two pyproject.toml, requirements.lock and environment.yml agree, and the lock names no
+addresses."""
 
 import re
 import subprocess
@@ -18,20 +19,27 @@ WORDS = [r for found in PROJECTS for r in found["project"]["dependencies"]]
 WORDS += PROJECTS[0]["project"]["optional-dependencies"]["test"]
 NEEDED = [found for found in map(Requirement, WORDS) if found.name != "visprompt"]
 LOCK_TEXT = (ROOT / "requirements.lock").read_text()
-LOCK = {canonicalize_name(n): v for n, v in re.findall(r"^([A-Za-z0-9._-]+)==([^ \\\n]+)", LOCK_TEXT, re.MULTILINE)}
+LOCK = {
+    canonicalize_name(n): v
+    for n, v in re.findall(r"^([A-Za-z0-9._-]+)==([^ \\\n]+)", LOCK_TEXT, re.MULTILINE)
+}
 
 
 @pytest.mark.parametrize("requirement", NEEDED, ids=str)
 def test_the_lock_satisfies_pyproject(requirement):
     version = LOCK.get(canonicalize_name(requirement.name))
     assert version, f"{requirement.name} is not in requirements.lock; run make lock"
-    assert requirement.specifier.contains(version), f"{requirement} against {version}; run make lock"
+    assert requirement.specifier.contains(version), (
+        f"{requirement} against {version}; run make lock"
+    )
 
 
 def test_the_book_s_project_file_names_all_its_packages():
     book = FILES[1].parent
     folders = sorted(path.parent.relative_to(book.parent) for path in book.rglob("__init__.py"))
-    assert PROJECTS[1]["tool"]["setuptools"]["packages"] == [".".join(path.parts) for path in folders]
+    assert PROJECTS[1]["tool"]["setuptools"]["packages"] == [
+        ".".join(path.parts) for path in folders
+    ]
 
 
 def test_every_locked_package_has_a_hash_and_no_address():
@@ -56,11 +64,19 @@ def test_this_environment_is_the_locked_one():
     from importlib.metadata import version
 
     for requirement in NEEDED:
-        assert version(requirement.name) == LOCK[canonicalize_name(requirement.name)], f"{requirement.name}: run make test"
+        assert version(requirement.name) == LOCK[canonicalize_name(requirement.name)], (
+            f"{requirement.name}: run make test"
+        )
 
 
 @pytest.mark.parametrize("words", [["format", "--check"], ["check"]], ids=" ".join)
 def test_the_code_is_formatted_and_has_no_loose_ends(words):
     folders = [ROOT / name for name in ("src", "notebooks", "tests", "setup.py")]
-    done = subprocess.run([sys.executable, "-m", "ruff", *words, "--no-cache", *folders], capture_output=True, text=True)
-    assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr}: run .venv/bin/ruff {words[0]}"
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", *words, "--no-cache", *folders],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, (
+        f"{done.stdout[-2000:]}{done.stderr}: run .venv/bin/ruff {words[0]}"
+    )

@@ -1,4 +1,5 @@
-"""What runs are evidence of: made-up records reach every word, and each thing that is not the paper's costs `replicated`."""
+"""What runs are evidence of: made-up records reach every word, and each thing that is not the
+paper's costs `replicated`."""
 
 from dataclasses import asdict, replace
 
@@ -29,17 +30,43 @@ def known_lists(monkeypatch):
     monkeypatch.setattr(catalogue, "datasets", lambda: found)
 
 
-def made_up(method="spt-deep", task="dtd", seed=0, backbone="vit_base_patch16_224.mae", test=50.0) -> Record:
+def made_up(
+    method="spt-deep", task="dtd", seed=0, backbone="vit_base_patch16_224.mae", test=50.0
+) -> Record:
     """A record as SPT's own run of a method would leave it."""
     own, group = protocol("spt"), catalogue.group(task)
     about = next(one.tasks[task] for one in catalogue.datasets().values() if task in one.tasks)
     counts = [about["splits"][part] for part in ("train", "val", "test")]
-    settings = {"method": method, "method_settings": {}, "backbone": backbone, "task": task, "seed": seed}
-    settings |= {"train_size": sum(counts[:2]) if own.joins(group) else counts[0], "resize": own.resize(group)}
+    settings = {
+        "method": method,
+        "method_settings": {},
+        "backbone": backbone,
+        "task": task,
+        "seed": seed,
+    }
+    settings |= {
+        "train_size": sum(counts[:2]) if own.joins(group) else counts[0],
+        "resize": own.resize(group),
+    }
     settings["recipe"] = asdict(load_recipe("spt", method, True, **own.of_group(group)))
-    how = {"profile": "paper", "recipe": "spt", "weights": "published", "split": {"counts": counts, "lists": LISTS}}
+    how = {
+        "profile": "paper",
+        "recipe": "spt",
+        "weights": "published",
+        "split": {"counts": counts, "lists": LISTS},
+    }
     values = {"test": test, "val": test, "fit_seconds": 1.0, "parameters": {"method": 1}}
-    return Record(f"{method} {task} {seed} {backbone}", "", "tune", settings, "", "fedcba987654", "", values, about=how)
+    return Record(
+        f"{method} {task} {seed} {backbone}",
+        "",
+        "tune",
+        settings,
+        "",
+        "fedcba987654",
+        "",
+        values,
+        about=how,
+    )
 
 
 def three(**changes) -> list[Record]:
@@ -51,7 +78,9 @@ def changed(record: Record, where: str, **values) -> Record:
 
 
 def test_the_papers_own_runs_are_replicated():
-    assert evidence.of_records([*three(), *three(task="cub_200_2011"), *three(method="linear-probe")], "spt") == (
+    assert evidence.of_records(
+        [*three(), *three(task="cub_200_2011"), *three(method="linear-probe")], "spt"
+    ) == (
         "replicated",
         "",
     )
@@ -70,7 +99,11 @@ def test_the_papers_own_runs_are_replicated():
             {"split": {"counts": [800, 200, 700], "lists": LISTS}},
             "dtd has 800, 200, 700 images, in the paper 800, 200",
         ),
-        ("about", {"split": {"counts": [800, 200, 1880], "lists": "ba9876543210"}}, "no manifest knows the lists of dtd"),
+        (
+            "about",
+            {"split": {"counts": [800, 200, 1880], "lists": "ba9876543210"}},
+            "no manifest knows the lists of dtd",
+        ),
         ("about", {"split": None}, "dtd has - images"),
         ("settings", {"train_size": 400}, "dtd was learned from 400 images"),
         ("about", {"recipe": "quick"}, "its recipe is 'quick', not 'spt'"),
@@ -90,7 +123,10 @@ def test_what_is_not_the_papers_makes_a_trend(where, values, why):
 
 def test_narrowed_runs_few_seeds_and_none_are_a_trend():
     assert evidence.of_records(three()[:2], "spt") == ("trend", "2 of 3 seeds were run")
-    assert evidence.of_records(three(), "spt", "its list of runs was narrowed") == ("trend", "its list of runs was narrowed")
+    assert evidence.of_records(three(), "spt", "its list of runs was narrowed") == (
+        "trend",
+        "its list of runs was narrowed",
+    )
     assert evidence.of_records([], "spt")[0] == "trend"
     assert len(plan.conditions("spt", "paper")[1]) == 3
 
@@ -105,22 +141,38 @@ def rows(lead: float, *, tasks, **changes) -> pd.DataFrame:
     """SPT-Deep and VPT-Deep on some tasks, the first ahead by a lead."""
     found = []
     for number, task in enumerate(tasks):
-        for variant, method, ahead in (("SPT-Deep", "spt-deep", lead + number % 3 - 1), ("VPT-Deep", "vpt-deep", 0.0)):
+        for variant, method, ahead in (
+            ("SPT-Deep", "spt-deep", lead + number % 3 - 1),
+            ("VPT-Deep", "vpt-deep", 0.0),
+        ):
             for seed in range(3):
                 record = made_up(method, task, seed, test=50 + ahead * (1 + seed / 10), **changes)
-                row = {"variant": variant, "task": task, "seed": seed, "backbone": record.settings["backbone"]}
-                row |= {"test": record.values["test"], "record": record, "train_size": record.settings["train_size"]}
+                row = {
+                    "variant": variant,
+                    "task": task,
+                    "seed": seed,
+                    "backbone": record.settings["backbone"],
+                }
+                row |= {
+                    "test": record.values["test"],
+                    "record": record,
+                    "train_size": record.settings["train_size"],
+                }
                 found.append(row | {"group": catalogue.group(task), "run": None})
     return pd.DataFrame(found)
 
 
-@pytest.mark.parametrize(("lead", "verdict"), [(8.0, "agrees"), (-8.0, "disagrees"), (0.0, "inconclusive")])
+@pytest.mark.parametrize(
+    ("lead", "verdict"), [(8.0, "agrees"), (-8.0, "disagrees"), (0.0, "inconclusive")]
+)
 def test_a_replicated_claim_says_that_a_paper_is_right_or_wrong(lead, verdict):
     p = ChapterParameters(profile="paper")
     chapter = Chapter(Page("spt", p), p, [], [])
     chapter.frames = {}
     frame = rows(lead, tasks=cast_for("spt", "paper").tasks["pretraining"])
-    chapter.judge("spt.table-2.mae-over-vpt", frame, "SPT-Deep", "VPT-Deep", on="pretraining", parts=["mae"])
+    chapter.judge(
+        "spt.table-2.mae-over-vpt", frame, "SPT-Deep", "VPT-Deep", on="pretraining", parts=["mae"]
+    )
     found = chapter.page.claims["spt.table-2.mae-over-vpt"]
     assert (found["evidence"], found["verdict"]) == ("replicated", verdict)
 
@@ -130,7 +182,9 @@ def test_the_same_runs_on_a_narrowed_list_only_show_a_direction():
     chapter = Chapter(Page("spt", p), p, [], [])
     chapter.frames = {}
     frame = rows(8.0, tasks=cast_for("spt", "paper").tasks["pretraining"])
-    chapter.judge("spt.table-2.mae-over-vpt", frame, "SPT-Deep", "VPT-Deep", on="pretraining", parts=["mae"])
+    chapter.judge(
+        "spt.table-2.mae-over-vpt", frame, "SPT-Deep", "VPT-Deep", on="pretraining", parts=["mae"]
+    )
     found = chapter.page.claims["spt.table-2.mae-over-vpt"]
     assert (found["evidence"], found["verdict"]) == ("trend", "seen here")
     assert "epochs" in chapter.evidence(frame.record)[1]

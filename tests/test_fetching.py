@@ -1,4 +1,5 @@
-"""Data sets are fetched from a server of the tests' own, which breaks off, lies, stalls and moves."""
+"""Data sets are fetched from a server of the tests' own, which breaks off, lies, stalls and
+moves."""
 
 import errno
 import gzip
@@ -115,7 +116,14 @@ def server(monkeypatch):
 
 
 def given(*files: dict, name="birds", access="open", steps=()) -> DataSet:
-    about = {"title": name, "about": "x", "citation": "x", "year": 2020, "home": "http://x", "licence": "x"}
+    about = {
+        "title": name,
+        "about": "x",
+        "citation": "x",
+        "year": 2020,
+        "home": "http://x",
+        "licence": "x",
+    }
     return DataSet(name, **about, access=access, tasks={}, unverified=[], steps=steps, listed=files)
 
 
@@ -130,7 +138,9 @@ def known(monkeypatch):
 @pytest.fixture
 def one(server, known):
     """One data set of one file without an archive."""
-    known["birds"] = given({"url": f"{server.url}/a.bin", "checksum": SUM, "bytes": len(BODY), "source": "x"})
+    known["birds"] = given(
+        {"url": f"{server.url}/a.bin", "checksum": SUM, "bytes": len(BODY), "source": "x"}
+    )
     return server
 
 
@@ -144,7 +154,9 @@ def test_a_file_comes_whole_is_pinned_and_is_kept(one, tmp_path):
     (pin,) = fetching.read_lock(tmp_path)["birds"].values()
     assert (f"sha256:{pin.sha256}", pin.size, pin.address) == (SUM, len(BODY), f"{one.url}/a.bin")
     asked = len(one.asked)
-    assert states(fetching.fetch("birds", data_dir=tmp_path)) == ["there"] and len(one.asked) == asked
+    assert (
+        states(fetching.fetch("birds", data_dir=tmp_path)) == ["there"] and len(one.asked) == asked
+    )
     assert states(fetching.verify(data_dir=tmp_path)) == ["there"]
     assert sorted(path.name for path in (tmp_path / "birds").iterdir()) == [".turn", "a.bin"]
 
@@ -165,8 +177,13 @@ def test_a_download_that_was_killed_goes_on(one, tmp_path):
     one.mood, one.times = "slow", 1
     folder = tmp_path / "birds"
     folder.mkdir()
-    code = f"from pathlib import Path; from visprompt.data.downloading import download; download('{one.url}/a.bin', "
-    process = subprocess.Popen([sys.executable, "-c", code + f"Path({str(folder / 'a.bin')!r}), {SUM!r}, 'x')"])
+    code = (
+        f"from pathlib import Path; from visprompt.data.downloading import download; "
+        f"download('{one.url}/a.bin', "
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code + f"Path({str(folder / 'a.bin')!r}), {SUM!r}, 'x')"]
+    )
     part = folder / "a.bin.part"
     while not (part.exists() and part.stat().st_size):
         assert process.poll() is None
@@ -185,7 +202,9 @@ def test_a_file_that_changed_meanwhile_is_begun_anew(server, known, tmp_path):
     folder = tmp_path / "birds"
     folder.mkdir()
     (folder / "a.bin.part").write_bytes(b"old" * 1000)
-    (folder / "a.bin.part.json").write_text(json.dumps({"url": f"{server.url}/a.bin", "tag": '"old"'}))
+    (folder / "a.bin.part.json").write_text(
+        json.dumps({"url": f"{server.url}/a.bin", "tag": '"old"'})
+    )
     fetching.fetch("birds", data_dir=tmp_path)
     assert (folder / "a.bin").read_bytes() == BODY
 
@@ -207,7 +226,9 @@ def test_what_cannot_be_had_is_said_and_nothing_is_kept(one, tmp_path, mood, say
 
 def test_a_mirror_stands_in_and_a_redirection_is_followed(server, known, tmp_path):
     mirrors = [f"{server.url}/moved.bin"]
-    known["birds"] = given({"url": f"{server.url}/gone.bin", "name": "a.bin", "mirrors": mirrors, "checksum": SUM})
+    known["birds"] = given(
+        {"url": f"{server.url}/gone.bin", "name": "a.bin", "mirrors": mirrors, "checksum": SUM}
+    )
     fetching.fetch("birds", data_dir=tmp_path)
     assert (tmp_path / "birds" / "a.bin").read_bytes() == BODY
     assert fetching.read_lock(tmp_path)["birds"]["a.bin"].address == mirrors[0]
@@ -219,7 +240,9 @@ def test_bytes_without_a_checksum_are_pinned_and_refused_if_they_change(server, 
     place = tmp_path / "birds" / "a.bin"
     place.unlink()
     server.files["/a.bin"] = BODY[::-1]
-    with pytest.raises(BadInput, match="If the new bytes are right, delete its entry in .*datasets.lock.json"):
+    with pytest.raises(
+        BadInput, match="If the new bytes are right, delete its entry in .*datasets.lock.json"
+    ):
         fetching.fetch("birds", data_dir=tmp_path)
     assert not place.exists()
     place.write_bytes(BODY[::-1])
@@ -232,16 +255,25 @@ def test_bytes_without_a_checksum_are_pinned_and_refused_if_they_change(server, 
 
 
 def test_a_dry_run_sums_bytes_and_leaves_nothing(server, known, tmp_path, capsys):
-    known["birds"] = given({"url": f"{server.url}/a.bin"}, {"url": f"{server.url}/none.bin"}, {"url": "http://x/b", "bytes": 5})
+    known["birds"] = given(
+        {"url": f"{server.url}/a.bin"},
+        {"url": f"{server.url}/none.bin"},
+        {"url": "http://x/b", "bytes": 5},
+    )
     folder = tmp_path / "data"
     assert main(["data", "fetch", "birds", "--dry-run", "--data-dir", str(folder)]) == 0
-    assert f"to fetch: {len(BODY) + 5:,} bytes and 1 files of unknown size" in capsys.readouterr().out
+    assert (
+        f"to fetch: {len(BODY) + 5:,} bytes and 1 files of unknown size" in capsys.readouterr().out
+    )
     assert not folder.exists() and {method for method, *_ in server.asked} == {"HEAD"}
 
 
 def test_two_processes_fetch_once(one, tmp_path):
     one.mood, one.times = "slow", 1
-    threads = [threading.Thread(target=fetching.fetch, args=("birds",), kwargs={"data_dir": tmp_path}) for _ in range(2)]
+    threads = [
+        threading.Thread(target=fetching.fetch, args=("birds",), kwargs={"data_dir": tmp_path})
+        for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -255,7 +287,9 @@ def test_a_disk_without_locks_is_no_hindrance(one, tmp_path, monkeypatch):
 
     monkeypatch.setattr("fcntl.flock", none)
     fetching.fetch("birds", data_dir=tmp_path)
-    assert (tmp_path / "birds" / "a.bin").read_bytes() == BODY and fetching.read_lock(tmp_path)["birds"]
+    assert (tmp_path / "birds" / "a.bin").read_bytes() == BODY and fetching.read_lock(tmp_path)[
+        "birds"
+    ]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
@@ -272,17 +306,25 @@ def test_a_folder_that_is_none_is_said(one, tmp_path):
 
 
 def test_a_full_disk_is_said_before_the_bytes_come(one, tmp_path, monkeypatch):
-    monkeypatch.setattr(downloading.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 10}))
+    monkeypatch.setattr(
+        downloading.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 10})
+    )
     with pytest.raises(BadInput, match="has no room for 1,048,576 bytes more"):
         fetching.fetch("birds", data_dir=tmp_path)
 
 
 def test_what_a_person_gets_is_explained_then_checked(known, tmp_path, capsys):
-    known["birds"] = given({"url": "http://x/a.bin", "checksum": SUM}, access="registration", steps=["Ask them."])
+    known["birds"] = given(
+        {"url": "http://x/a.bin", "checksum": SUM}, access="registration", steps=["Ask them."]
+    )
     words = ["data", "fetch", "birds", "--data-dir", str(tmp_path)]
     assert main(words) == 2
     said = capsys.readouterr()
-    assert "1. Ask them." in said.out and "still missing: birds (a.bin)" in said.err and said.err.count("\n") == 1
+    assert (
+        "1. Ask them." in said.out
+        and "still missing: birds (a.bin)" in said.err
+        and said.err.count("\n") == 1
+    )
     (tmp_path / "birds" / "a.bin").write_bytes(b"no")
     assert main(words) == 2 and "that was published; delete it" in capsys.readouterr().err
     (tmp_path / "birds" / "a.bin").write_bytes(BODY)
@@ -294,21 +336,31 @@ def test_what_a_person_put_there_is_counted(tmp_path, capsys):
     for name in ("airport", "beach"):
         (tmp_path / "resisc45" / name).mkdir(parents=True)
         for number in range(20):
-            Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / "resisc45" / name / f"{number}.png")
+            Image.new("RGB", (8, 8), (number, 0, 0)).save(
+                tmp_path / "resisc45" / name / f"{number}.png"
+            )
     words = ["data", "verify", "resisc45", "--data-dir", str(tmp_path)]
     assert main(words) == 2
-    assert "resisc45 has 2 classes" in (error := capsys.readouterr().err) and "and 45 where it is whole" in error
+    assert (
+        "resisc45 has 2 classes" in (error := capsys.readouterr().err)
+        and "and 45 where it is whole" in error
+    )
     for number in range(43):
         shutil.copytree(tmp_path / "resisc45" / "beach", tmp_path / "resisc45" / f"class_{number}")
     assert main(words) == 0 and "resisc45: 45 classes, train" in capsys.readouterr().out
 
 
 def test_an_artifact_stands_for_all_that_its_runs_need(tmp_path, capsys):
-    assert main(["data", "fetch", "spt.table-3", "dtd", "--dry-run", "--data-dir", str(tmp_path)]) == 0
+    assert (
+        main(["data", "fetch", "spt.table-3", "dtd", "--dry-run", "--data-dir", str(tmp_path)]) == 0
+    )
     said = capsys.readouterr().out
     sets = {line.partition("\t")[0] for line in said.splitlines() if line.count("\t") == 3}
     assert sets == {"cub_200_2011", "oxford_flowers102", "stanford_dogs", "stanford_cars", "dtd"}
-    assert "nabirds needs a person" in said and "weights of vit_base_patch16_224.augreg_in21k: fetched" in said
+    assert (
+        "nabirds needs a person" in said
+        and "weights of vit_base_patch16_224.augreg_in21k: fetched" in said
+    )
     assert main(["data", "fetch", "ap.theorem-1"]) == 2
     assert "ap.theorem-1 needs no data set" in capsys.readouterr().err
 
@@ -322,7 +374,10 @@ def test_a_damaged_lock_is_said(one, tmp_path):
 def test_the_folder_is_given_by_option_then_variable(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("VISPROMPT_DATA", str(tmp_path / "env"))
     assert main(["data", "where"]) == 0 and capsys.readouterr().out == f"{tmp_path / 'env'}\n"
-    assert main(["data", "where", "--data-dir", str(tmp_path)]) == 0 and capsys.readouterr().out == f"{tmp_path}\n"
+    assert (
+        main(["data", "where", "--data-dir", str(tmp_path)]) == 0
+        and capsys.readouterr().out == f"{tmp_path}\n"
+    )
     monkeypatch.delenv("VISPROMPT_DATA")
     assert fetching.data_folder().name == "data"
 
@@ -353,10 +408,14 @@ def packed(path: Path, members: dict[str, bytes]) -> Path:
 @pytest.mark.parametrize("name", ["set.zip", "set.tar.gz", "set.tgz"])
 @pytest.mark.parametrize("top", ["", "set/", "other/"])
 def test_an_archive_becomes_a_folder_of_its_name(tmp_path, name, top):
-    into = unpacking.unpack(packed(tmp_path / name, {f"{top}x/1.txt": b"one", f"{top}2.txt": b"two"}))
+    into = unpacking.unpack(
+        packed(tmp_path / name, {f"{top}x/1.txt": b"one", f"{top}2.txt": b"two"})
+    )
     assert into == tmp_path / "set"
     inner = into / "other" if top == "other/" else into
-    assert (inner / "x" / "1.txt").read_bytes() == b"one" and (inner / "2.txt").read_bytes() == b"two"
+    assert (inner / "x" / "1.txt").read_bytes() == b"one" and (
+        inner / "2.txt"
+    ).read_bytes() == b"two"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["set", name]
 
 
@@ -372,10 +431,14 @@ def test_an_archive_stays_in_its_folder(tmp_path, name, member):
     (tmp_path / "in").mkdir()
     with pytest.raises(BadInput, match="outside its folder; do not use it"):
         unpacking.unpack(packed(tmp_path / "in" / name, {"good.txt": b"x", member: b"x"}))
-    assert [path.name for path in (tmp_path / "in").iterdir()] == [name] and not (tmp_path / "out.txt").exists()
+    assert [path.name for path in (tmp_path / "in").iterdir()] == [name] and not (
+        tmp_path / "out.txt"
+    ).exists()
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
+)
 def test_links_and_devices_are_refused(tmp_path, kind):
     with tarfile.open(tmp_path / "set.tar", "w") as archive:
         info = tarfile.TarInfo("link")
@@ -427,7 +490,8 @@ def test_a_damaged_archive_is_said_and_leaves_nothing(tmp_path, name):
 
 
 def test_a_kill_while_unpacking_leaves_no_half_folder(server, known, tmp_path):
-    """The unpacking process is killed at its second file; the next fetch clears that up and unpacks all."""
+    """The unpacking process is killed at its second file; the next fetch clears that up and unpacks
+    all."""
     members = {f"{number}.txt": bytes([number]) * 1000 for number in range(20)}
     server.files["/set.zip"] = packed(tmp_path / "set.zip", members).read_bytes()
     (tmp_path / "birds").mkdir()
@@ -442,7 +506,10 @@ def test_a_kill_while_unpacking_leaves_no_half_folder(server, known, tmp_path):
         "unpacking.unpack(Path(sys.argv[1]))\n"
     )
     assert subprocess.run([sys.executable, "-c", code, str(archive)]).returncode == -signal.SIGKILL
-    assert not (tmp_path / "birds" / "set").exists() and len(list(unpacking.leftovers(tmp_path / "birds"))) == 1
+    assert (
+        not (tmp_path / "birds" / "set").exists()
+        and len(list(unpacking.leftovers(tmp_path / "birds"))) == 1
+    )
     known["birds"] = given({"url": f"{server.url}/set.zip"})
     assert states(fetching.fetch("birds", data_dir=tmp_path)) == ["there"]
     assert len(list((tmp_path / "birds" / "set").iterdir())) == 20

@@ -1,4 +1,5 @@
-"""Folders of pictures: what is read is what the files hold; whatever is wrong with them is said in one line."""
+"""Folders of pictures: what is read is what the files hold; whatever is wrong with them is said in
+one line."""
 
 import io
 import os
@@ -29,7 +30,9 @@ def folder(tmp_path):
     for i in range(6):
         Image.fromarray(picture + i).save(tmp_path / "toy" / "images" / f"a {i}.png")
     for k, file in enumerate(LISTS.values()):
-        (tmp_path / "toy" / file).write_text(f"images/a {2 * k}.png 0\nimages/a {2 * k + 1}.png 1\n")
+        (tmp_path / "toy" / file).write_text(
+            f"images/a {2 * k}.png 0\nimages/a {2 * k + 1}.png 1\n"
+        )
     (tmp_path / "toy" / "classes.txt").write_text("cat\ndog\n")
     return tmp_path
 
@@ -38,11 +41,17 @@ def test_folder_task(folder):
     task = load_task("toy", folder, image_size=8)
     assert task.class_names == ("cat", "dog") and task.resize == "direct" and task.size == 8
     assert task.train[0].shape == (2, 3, 8, 8) and task.test[1].tolist() == [0, 1]
-    assert task.val[0][1, :, 4, 0].tolist() == [3] * 3 and task.val[0][1, :, 4, 7].tolist() == [203] * 3
+    assert (
+        task.val[0][1, :, 4, 0].tolist() == [3] * 3
+        and task.val[0][1, :, 4, 7].tolist() == [203] * 3
+    )
     assert load_task("toy", folder).size == 224
     cropped = load_task("toy", folder, image_size=8, resize="crop")
-    assert cropped.train[0].shape == (2, 3, 8, 8) and not torch.equal(cropped.train[0], task.train[0])
-    assert cropped.train[0][0, 0, 4, 0] < 20 < 180 < cropped.train[0][0, 0, 4, 7]  # still both halves
+    assert cropped.train[0].shape == (2, 3, 8, 8) and not torch.equal(
+        cropped.train[0], task.train[0]
+    )
+    # still both halves
+    assert cropped.train[0][0, 0, 4, 0] < 20 < 180 < cropped.train[0][0, 0, 4, 7]
     (folder / "toy" / "classes.txt").unlink()
     assert load_task("toy", folder, image_size=8).class_names == ("0", "1")
 
@@ -55,17 +64,26 @@ def test_a_picture_is_resized_by_the_kernel_that_is_asked_for(folder):
         found = load_task("toy", folder, image_size=8, resize=resize)
         assert np.array_equal(found.train[0][0].permute(1, 2, 0), wanted) and found.resize == resize
         plain = load_task("toy", folder, image_size=8, resize=resize.removesuffix("-bicubic"))
-        assert torch.equal(plain.train[0], found.train[0]) == (resize == "crop-bicubic")  # which keeps 20 x 10 as they are
+        # which keeps 20 x 10 as they are
+        assert torch.equal(plain.train[0], found.train[0]) == (resize == "crop-bicubic")
 
 
 @pytest.mark.refused
 @pytest.mark.parametrize(
     ("file", "content", "says"),
     [
-        ("train800.txt", "images/a 0.png 0\nimages/none.png 1\n", "train800.txt, line 2: image .*none.png"),
+        (
+            "train800.txt",
+            "images/a 0.png 0\nimages/none.png 1\n",
+            "train800.txt, line 2: image .*none.png",
+        ),
         ("val200.txt", "images/a 0.png 2\n", "val200.txt, line 1: label 2 is none of 2 classes"),
         ("val200.txt", "images/a 0.png -1\n", "line 1: label -1 is none of"),
-        ("test.txt", "\nimages/a 0.png one\n", "test.txt, line 2: 'images/a 0.png one' is not 'rel"),
+        (
+            "test.txt",
+            "\nimages/a 0.png one\n",
+            "test.txt, line 2: 'images/a 0.png one' is not 'rel",
+        ),
         ("test.txt", "7\n", r"test.txt, line 1: '7' is not"),
         ("test.txt", "\n", r"test.txt lists no image"),
         ("images/a 3.png", "no picture", "val200.txt, line 2: image .*a 3.png cannot be read"),
@@ -103,7 +121,24 @@ def test_missing_list_folder_and_wrong_names(folder):
 
 # Pictures that are read: (mode or name, file's bytes) -> the bytes that a task has of them.
 
-DEEP = [0, 128, 129, 257, 258, 4095, 5000, 20000, 32767, 32768, 40000, 50000, 60000, 65000, 65406, 65535]
+DEEP = [
+    0,
+    128,
+    129,
+    257,
+    258,
+    4095,
+    5000,
+    20000,
+    32767,
+    32768,
+    40000,
+    50000,
+    60000,
+    65000,
+    65406,
+    65535,
+]
 DEEP = np.array(DEEP).reshape(4, 4)
 EIGHT = np.round(DEEP / 257).astype(np.uint8)  # 65535 is 255 x 257
 
@@ -118,7 +153,18 @@ def encoded(image, format, **more) -> bytes:
 def tiff(values, bits: int, photometric=1, sample=1, order="<") -> bytes:
     """A grey TIFF (4 x 4) from packed values; sample 1, 2, 3: whole, signed, float."""
     data = values if isinstance(values, bytes) else np.ascontiguousarray(values).tobytes()
-    tags = {256: 4, 257: 4, 258: bits, 259: 1, 262: photometric, 273: 8, 277: 1, 278: 4, 279: len(data), 339: sample}
+    tags = {
+        256: 4,
+        257: 4,
+        258: bits,
+        259: 1,
+        262: photometric,
+        273: 8,
+        277: 1,
+        278: 4,
+        279: len(data),
+        339: sample,
+    }
     start = struct.pack(order + "2sHI", b"II" if order == "<" else b"MM", 42, 8 + len(data))
     entries = b"".join(struct.pack(order + "HHII", tag, 4, 1, value) for tag, value in tags.items())
     return start + data + struct.pack(order + "H", len(tags)) + entries + bytes(4)
@@ -167,9 +213,14 @@ def turned():
 def deep_colours() -> bytes:
     """A PNG of 16 bits a channel, which Pillow cannot write."""
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in COLOURS.astype(int) * 257)
-    chunks = [(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 16, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", 4, 4, 16, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(rows)),
+        (b"IEND", b""),
+    ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
     )
 
 
@@ -183,10 +234,18 @@ READ = {
     "palette with a transparent colour": (palette(transparency=3), COLOURS),
     "alpha is dropped": (encoded(Image.fromarray(np.dstack([COLOURS, RAMP])), "PNG"), COLOURS),
     "grey with alpha": (encoded(Image.fromarray(np.dstack([RAMP, RAMP.T]), "LA"), "PNG"), RAMP),
-    "CMYK without black": (encoded(Image.fromarray(np.dstack([255 - COLOURS, RAMP * 0]), "CMYK"), "TIFF"), COLOURS),
+    "CMYK without black": (
+        encoded(Image.fromarray(np.dstack([255 - COLOURS, RAMP * 0]), "CMYK"), "TIFF"),
+        COLOURS,
+    ),
     "black is none in TIFF": (tiff(255 - RAMP, 8, photometric=0), RAMP),
     "EXIF does not turn it": (turned(), COLOURS),
-    "first frame": (encoded(Image.fromarray(RAMP), "GIF", save_all=True, append_images=[Image.new("L", (4, 4))]), RAMP),
+    "first frame": (
+        encoded(
+            Image.fromarray(RAMP), "GIF", save_all=True, append_images=[Image.new("L", (4, 4))]
+        ),
+        RAMP,
+    ),
 }
 
 
@@ -226,7 +285,8 @@ def test_names_are_read_with_all_letters(folder):
 
 
 def test_links_to_elsewhere_are_the_users_own(folder, tmp_path_factory):
-    """Lists stay inside the folder by name; what a name stands for is up to whoever made the link."""
+    """Lists stay inside the folder by name; what a name stands for is up to whoever made the
+    link."""
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "images"
     expected = load_task("toy", folder, image_size=4).fingerprint
     (folder / "toy" / "images").rename(elsewhere)
@@ -244,7 +304,9 @@ def test_whole_numbers_of_numpy_are_sizes_too(folder):
 
 def write(file, content):
     """Another content, text or bytes, of one file of the task's folder."""
-    return lambda root: (root / "toy" / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return lambda root: (root / "toy" / file).write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
 
 
 def put(make, *names):
@@ -271,7 +333,13 @@ def nowhere(path):
 def declared(wide, high) -> bytes:
     """The head of a PNG that says it is so large."""
     head = b"IHDR" + struct.pack(">IIBBBBB", wide, high, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + b"\0\0\4\0IDAT"
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", 13)
+        + head
+        + struct.pack(">I", zlib.crc32(head))
+        + b"\0\0\4\0IDAT"
+    )
 
 
 def numbered(*labels):
@@ -279,7 +347,9 @@ def numbered(*labels):
 
     def change(root):
         (root / "toy" / "classes.txt").unlink()
-        write("train800.txt", "".join(f"images/a {i}.png {label}\n" for i, label in enumerate(labels)))(root)
+        write(
+            "train800.txt", "".join(f"images/a {i}.png {label}\n" for i, label in enumerate(labels))
+        )(root)
 
     return change
 
@@ -322,7 +392,10 @@ BAD_LISTS = {
     "parent": (OK + "../toy/images/a 1.png 1\n", LEAVES),
     "hidden parent": (OK + "images/../../toy/images/a 1.png 1\n", LEAVES),
     "parent that comes back": (OK + "images/../images/a 1.png 1\n", LEAVES),
-    "over-long path": (OK + "x" * 5000 + ".png 1\n", r"line 2: image .*xxx\.\.\.xxx.* \(File name too long\)"),
+    "over-long path": (
+        OK + "x" * 5000 + ".png 1\n",
+        r"line 2: image .*xxx\.\.\.xxx.* \(File name too long\)",
+    ),
     "many folders": (OK + "x/" * 3000 + "a.png 1\n", r"line 2: image .*\(File name too long\)"),
     "NUL": (OK + "images/a\0 1.png 1\n", NOT_UTF8.format(2)),
     "Latin-1": ((OK + "images/caf\u00e9.png 1\n").encode("latin-1"), NOT_UTF8.format(2)),
@@ -331,11 +404,26 @@ BAD_LISTS = {
     "UTF-32": (OK.encode("utf-32"), NOT_UTF8.format(1)),
     "a picture": (encoded(Image.fromarray(COLOURS), "PNG"), NOT_UTF8.format(1)),
     "control characters": (OK + "images/\x1b[2J\x07 1\n", r"image .*\\x1b\[2J\\x07 does not exist"),
-    "listed twice": (OK + OK, r"train800.txt, line 2: 'images/a 0.png' is listed in .*train800.txt, line 1, too"),
-    "twice, other label": (OK + "images/a 0.png 1\n", "line 2: 'images/a 0.png' is listed in .* line 1, too"),
-    "twice, other spelling": (OK + "./images//a 0.png 0\n", "line 2: .* is listed in .* line 1, too"),
-    "also in val": (OK + "images/a 2.png 0\n", r"val200.txt, line 1: .* is listed in .*train800.txt, line 2, too"),
-    "also in test": (OK + "images/a 5.png 1\n", r"test.txt, line 2: .* is listed in .*train800.txt, line 2, too"),
+    "listed twice": (
+        OK + OK,
+        r"train800.txt, line 2: 'images/a 0.png' is listed in .*train800.txt, line 1, too",
+    ),
+    "twice, other label": (
+        OK + "images/a 0.png 1\n",
+        "line 2: 'images/a 0.png' is listed in .* line 1, too",
+    ),
+    "twice, other spelling": (
+        OK + "./images//a 0.png 0\n",
+        "line 2: .* is listed in .* line 1, too",
+    ),
+    "also in val": (
+        OK + "images/a 2.png 0\n",
+        r"val200.txt, line 1: .* is listed in .*train800.txt, line 2, too",
+    ),
+    "also in test": (
+        OK + "images/a 5.png 1\n",
+        r"test.txt, line 2: .* is listed in .*train800.txt, line 2, too",
+    ),
 }
 
 BAD_PICTURES = {
@@ -370,22 +458,40 @@ BAD_CLASSES = {
     "blank": ("\n \n", "classes.txt names no class"),
     "too few": ("cat\n", "train800.txt, line 2: label 1 is none of 1 classes"),
     "a gap": ("cat\n\ndog\n", "classes.txt, line 2: .* name"),
-    "a name twice": ("cat\ndog\ncat \n", "classes.txt, line 3: 'cat' names the class of line 1 too"),
+    "a name twice": (
+        "cat\ndog\ncat \n",
+        "classes.txt, line 3: 'cat' names the class of line 1 too",
+    ),
     "Latin-1": ("cat\nch\u00e8vre\n".encode("latin-1"), "classes.txt, line 2: .*save .* as UTF-8"),
     "UTF-16": ("cat\ndog\n".encode("utf-16"), "classes.txt, line 1: .*save .* as UTF-8"),
 }
 
 CHANGES = {
-    "no train": (put(lambda path: None, "train800.txt"), "train800.txt is missing; write one 'relative/path label"),
+    "no train": (
+        put(lambda path: None, "train800.txt"),
+        "train800.txt is missing; write one 'relative/path label",
+    ),
     "no val": (put(lambda path: None, "val200.txt"), "val200.txt is missing"),
     "no test": (put(lambda path: None, "test.txt"), "test.txt is missing"),
     "a folder as list": (put(Path.mkdir, "test.txt"), "test.txt is not a regular file"),
-    "a folder as classes.txt": (put(Path.mkdir, "classes.txt"), "classes.txt is not a regular file"),
-    "a folder as picture": (put(Path.mkdir, "images/a 4.png"), "line 1: image .*a 4.png is not a regular file"),
-    "a link in a circle as list": (put(circle, "val200.txt"), "val200.txt cannot be read .*symbolic"),
+    "a folder as classes.txt": (
+        put(Path.mkdir, "classes.txt"),
+        "classes.txt is not a regular file",
+    ),
+    "a folder as picture": (
+        put(Path.mkdir, "images/a 4.png"),
+        "line 1: image .*a 4.png is not a regular file",
+    ),
+    "a link in a circle as list": (
+        put(circle, "val200.txt"),
+        "val200.txt cannot be read .*symbolic",
+    ),
     "a link in a circle as picture": (put(circle, "images/a 3.png"), "line 2: image .*symbolic"),
     "a link to nothing as classes.txt": (put(nowhere, "classes.txt"), "classes.txt is missing"),
-    "label 1e9": (numbered(0, 1_000_000_000), "line 2: label 1000000000 is too high for 6 images; .*classes.txt"),
+    "label 1e9": (
+        numbered(0, 1_000_000_000),
+        "line 2: label 1000000000 is too high for 6 images; .*classes.txt",
+    ),
     "label 10^17": (numbered(0, 10**17), "line 2: label 1.* is too high for 6 images"),
     "label 6 of 6 images": (numbered(0, 6), "line 2: label 6 is too high for 6 images"),
     "label -1 without classes.txt": (numbered(0, -1), "line 2: label -1 is negative; .*0"),
@@ -412,7 +518,10 @@ ARGUMENTS = {
     "embedded, text": (dict(name="flowers", train_size="5"), "train_size must be .* not '5'"),
     "embedded, half": (dict(name="flowers", train_size=1000.5), "train_size must be .* not 1000.5"),
     "embedded, no pixel": (dict(name="count", image_size=0), "at least 1 pixel"),
-    "embedded, text as size": (dict(name="count", image_size="32"), "image_size must be .* not '32'"),
+    "embedded, text as size": (
+        dict(name="count", image_size="32"),
+        "image_size must be .* not '32'",
+    ),
     "unknown rule": (dict(resize="x"), "unknown resize rule 'x'"),
     "number as rule": (dict(resize=3), "unknown resize rule"),
     "no rule": (dict(resize=None), "unknown resize rule"),
@@ -434,7 +543,10 @@ ARGUMENTS = {
     "a name that is not there": (dict(name="tou"), "unknown task .*Did you mean 'toy'"),
     "a list as task": (dict(name="list"), "unknown task"),
     "data_dir that is a file": (dict(data_dir="list"), "data_dir .*list is not a folder"),
-    "embedded, data_dir that is a file": (dict(data_dir="list", name="count"), "data_dir .*list is not a folder"),
+    "embedded, data_dir that is a file": (
+        dict(data_dir="list", name="count"),
+        "data_dir .*list is not a folder",
+    ),
     "data_dir in a file": (dict(data_dir="list/toy"), "data_dir .*list/toy is not a folder"),
     "data_dir that is not there": (dict(data_dir="nowhere"), "data_dir .*nowhere is not a folder"),
     "data_dir with a line end": (dict(data_dir="a\nb"), r"data_dir .*a\\nb is not a folder"),
@@ -447,11 +559,23 @@ ARGUMENTS = {
 }
 
 CASES = {
-    **{f"list: {name}": (write("train800.txt", content), {}, says) for name, (content, says) in BAD_LISTS.items()},
-    **{f"picture: {name}": (write("images/a 0.png", file), {}, says) for name, (file, says) in BAD_PICTURES.items()},
-    **{f"classes: {name}": (write("classes.txt", content), {}, says) for name, (content, says) in BAD_CLASSES.items()},
+    **{
+        f"list: {name}": (write("train800.txt", content), {}, says)
+        for name, (content, says) in BAD_LISTS.items()
+    },
+    **{
+        f"picture: {name}": (write("images/a 0.png", file), {}, says)
+        for name, (file, says) in BAD_PICTURES.items()
+    },
+    **{
+        f"classes: {name}": (write("classes.txt", content), {}, says)
+        for name, (content, says) in BAD_CLASSES.items()
+    },
     **{f"files: {name}": (change, {}, says) for name, (change, says) in CHANGES.items()},
-    **{f"argument: {name}": (lambda root: None, given, says) for name, (given, says) in ARGUMENTS.items()},
+    **{
+        f"argument: {name}": (lambda root: None, given, says)
+        for name, (given, says) in ARGUMENTS.items()
+    },
 }
 
 
@@ -474,7 +598,9 @@ def test_damage_anywhere_is_read_or_one_line(folder):
     rng, refused = np.random.default_rng(0), 0
     formats = ["PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "JPEG2000"]
     whole = [("images/a 0.png", encoded(Image.fromarray(NOISE), format)) for format in formats]
-    whole += [(name, (folder / "toy" / name).read_bytes()) for name in ("train800.txt", "classes.txt")]
+    whole += [
+        (name, (folder / "toy" / name).read_bytes()) for name in ("train800.txt", "classes.txt")
+    ]
     for number in range(200):
         name, content = whole[number % len(whole)]
         damaged, at = bytearray(content), int(rng.integers(len(content)) ** rng.uniform(0.3, 1))
@@ -557,14 +683,20 @@ def test_a_strip_of_pixels_is_not_cropped(folder):
     """Its short side at 8/7 of the size would make the long one use up the memory."""
     write("images/a 0.png", encoded(Image.new("L", (30_000, 1)), "PNG"))(folder)
     assert load_task("toy", folder, image_size=224).size == 224
-    with pytest.raises(BadInput, match="line 1: image .*a 0.png is 30000 x 1 pixels, too long .*'direct'"):
+    with pytest.raises(
+        BadInput, match="line 1: image .*a 0.png is 30000 x 1 pixels, too long .*'direct'"
+    ):
         load_task("toy", folder, image_size=224, resize="crop")
 
 
 def test_only_regular_files_are_read(folder):
-    """Pipes and devices have no end. In another process, which is stopped where it waits for one."""
+    """Pipes and devices have no end. In another process, which is stopped where it waits for
+    one."""
     for kind in ("train800.txt", "classes.txt", "images/a 4.png"):
-        for name, make in (("pipe", os.mkfifo), ("device", lambda path: path.symlink_to("/dev/zero"))):
+        for name, make in (
+            ("pipe", os.mkfifo),
+            ("device", lambda path: path.symlink_to("/dev/zero")),
+        ):
             task = folder / f"{name} {kind.replace('/', ' ')}"
             shutil.copytree(folder / "toy", task)
             (task / kind).unlink()
@@ -574,7 +706,9 @@ def test_only_regular_files_are_read(folder):
     code += "for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):\n"
     code += "    try: vp.load_task(path.name, path.parent, image_size=4); print('read', path)\n"
     code += "    except vp.BadInput as error: print(error)\n"
-    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == 6 and all("is not a regular file" in line for line in lines), lines
@@ -586,7 +720,8 @@ def test_bad_data_is_one_line_of_a_command_too(folder, stores, capsys, case):
     change(folder)
     assert main(["study", "benchmark", "--tasks", "toy", "--data-dir", str(folder)]) == 2
     error = capsys.readouterr().err
-    said = [line for line in error.split("\n") if line and not line.startswith("\r")]  # the bar draws on its own line
+    # the bar draws on its own line
+    said = [line for line in error.split("\n") if line and not line.startswith("\r")]
     assert len(said) == 1 and said[0].startswith("visprompt: ") and "Traceback" not in error
     with pytest.raises(BadInput, match=says):
         raise BadInput(error)

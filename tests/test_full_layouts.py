@@ -37,41 +37,72 @@ def cifar(folder, files, labels_key, meta, names):
     folder.mkdir(parents=True)
     for name, labels in files.items():
         data = np.stack([red(label).transpose(2, 0, 1).reshape(-1) for label in labels])
-        (folder / name).write_bytes(pickle.dumps({b"data": data, labels_key: list(labels)}, protocol=2))
-    (folder / meta[0]).write_bytes(pickle.dumps({meta[1]: [name.encode() for name in names]}, protocol=2))
+        (folder / name).write_bytes(
+            pickle.dumps({b"data": data, labels_key: list(labels)}, protocol=2)
+        )
+    (folder / meta[0]).write_bytes(
+        pickle.dumps({meta[1]: [name.encode() for name in names]}, protocol=2)
+    )
 
 
 def test_cifar_holds_a_tenth_out(tmp_path):
     files = {f"data_batch_{number}": [place % 10 for place in range(20)] for number in range(1, 6)}
     folder = tmp_path / "cifar10" / "cifar-10-python" / "cifar-10-batches-py"
     names = [f"thing {number}" for number in range(10)]
-    cifar(folder, files | {"test_batch": range(10)}, b"labels", ("batches.meta", b"label_names"), names)
+    cifar(
+        folder,
+        files | {"test_batch": range(10)},
+        b"labels",
+        ("batches.meta", b"label_names"),
+        names,
+    )
     task = load("cifar10", tmp_path, image_size=32)
     check_red(task)
-    assert sizes(task) == [90, 10, 10] and task.class_names == tuple(names) and every_label(task) == list(range(10))
+    assert (
+        sizes(task) == [90, 10, 10]
+        and task.class_names == tuple(names)
+        and every_label(task) == list(range(10))
+    )
     (folder / "test_batch").unlink()
     with pytest.raises(BadInput, match="lacks test_batch"):
         load("cifar10", tmp_path)
 
 
 @pytest.mark.parametrize("printed, joins", [(100, True), (90, False)])
-def test_final_runs_on_a_whole_data_set_have_the_images_that_the_paper_has(tmp_path, monkeypatch, printed, joins):
-    """Where the authors have no val, a tenth of train chooses and is trained on in the end; a share is of both."""
+def test_final_runs_on_a_whole_data_set_have_the_images_that_the_paper_has(
+    tmp_path, monkeypatch, printed, joins
+):
+    """Where the authors have no val, a tenth of train chooses and is trained on in the end; a share
+    is of both."""
     folder = tmp_path / "cifar10" / "cifar-10-python" / "cifar-10-batches-py"
     files = {f"data_batch_{k}": [label for label in range(10) for _ in "ab"] for k in range(1, 6)}
-    cifar(folder, files | {"test_batch": range(10)}, b"labels", ("batches.meta", b"label_names"), map(str, range(10)))
+    cifar(
+        folder,
+        files | {"test_batch": range(10)},
+        b"labels",
+        ("batches.meta", b"label_names"),
+        map(str, range(10)),
+    )
     entry = {**catalogue.entry_of("cifar10"), "splits": {"train": printed, "test": 10}}
     monkeypatch.setattr(lab, "entry_of", lambda name: entry)
     made = lab.Lab(lab.LabSettings("paper", data_dir=str(tmp_path), profile="paper"))
     run = lab.Run("vit_micro_patch4_24", "cifar10", "linear-probe", rate=0.1)
-    counts = [len(made.images(replace(run, **more)).train[1]) for more in ({}, {"train_size": 50}, {"trial": True})]
+    counts = [
+        len(made.images(replace(run, **more)).train[1])
+        for more in ({}, {"train_size": 50}, {"trial": True})
+    ]
     assert counts == ([100, 50, 90] if joins else [90, 50, 90])
     every = replace(run, train_size=100)
     if joins:
-        assert len(made.images(every).train[1]) == 100 and made.facts_of(every).settings["train_size"] == 100
+        assert (
+            len(made.images(every).train[1]) == 100
+            and made.facts_of(every).settings["train_size"] == 100
+        )
         assert len(made.images(replace(every, trial=True)).train[1]) == 90  # val chooses
     else:
-        with pytest.raises(vp.BadInput, match="train_size must be 1 to cifar10's 90 training images, not 100"):
+        with pytest.raises(
+            vp.BadInput, match="train_size must be 1 to cifar10's 90 training images, not 100"
+        ):
             made.images(every)
 
 
@@ -79,14 +110,23 @@ def test_one_raw_folder_serves_both_tasks_of_cifar100(tmp_path):
     folder = tmp_path / "cifar100" / "cifar-100-python"
     files = {"train": [place % 20 for place in range(1200)], "test": range(20)}
     cifar(folder, files, b"fine_labels", ("meta", b"fine_label_names"), map(str, range(20)))
-    few, whole = load("cifar100", tmp_path, image_size=2), load("cifar100_full", tmp_path, image_size=2)
+    few, whole = (
+        load("cifar100", tmp_path, image_size=2),
+        load("cifar100_full", tmp_path, image_size=2),
+    )
     check_red(few), check_red(whole)
     assert sizes(few) == [800, 200, 20] and sizes(whole) == [1080, 120, 20]
 
 
 def test_a_file_of_cifar_runs_no_code(tmp_path):
     folder = tmp_path / "cifar10" / "cifar-10-batches-py"
-    cifar(folder, {"data_batch_1": [0], "test_batch": [0]}, b"labels", ("batches.meta", b"label_names"), ["a"])
+    cifar(
+        folder,
+        {"data_batch_1": [0], "test_batch": [0]},
+        b"labels",
+        ("batches.meta", b"label_names"),
+        ["a"],
+    )
 
     class Bomb:
         def __reduce__(self):
@@ -94,18 +134,27 @@ def test_a_file_of_cifar_runs_no_code(tmp_path):
 
     (folder / "data_batch_1").write_bytes(pickle.dumps({b"labels": Bomb()}))
     full_layouts.batch.cache_clear()
-    with pytest.raises(BadInput, match="data_batch_1 names builtins.print, which no such file does"):
+    with pytest.raises(
+        BadInput, match="data_batch_1 names builtins.print, which no such file does"
+    ):
         load("cifar10", tmp_path)
 
 
 def cifar_pickles(folder, protocol=2):
-    """A small CIFAR-10 as published: text of Python 2, written by protocol 2, with names of files."""
+    """A small CIFAR-10 as published: text of Python 2, written by protocol 2, with names of
+    files."""
     names = [f"thing {number}" for number in range(10)]
     for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
         data = np.stack([red(label).transpose(2, 0, 1).reshape(-1) for label in range(10)])
-        held = {b"data": data, b"labels": list(range(10)), b"filenames": [f"{n}.png".encode() for n in range(300)]}
+        held = {
+            b"data": data,
+            b"labels": list(range(10)),
+            b"filenames": [f"{n}.png".encode() for n in range(300)],
+        }
         (folder / name).write_bytes(pickle.dumps(held, protocol=protocol))
-    (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": [name.encode() for name in names]}, protocol=protocol))
+    (folder / "batches.meta").write_bytes(
+        pickle.dumps({b"label_names": [name.encode() for name in names]}, protocol=protocol)
+    )
 
 
 def said_of(folder, tmp_path):
@@ -123,7 +172,8 @@ def said_of(folder, tmp_path):
 @pytest.mark.parametrize("part", range(10))
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_a_damaged_file_of_cifar_is_one_line(tmp_path, monkeypatch, protocol, part):
-    """A file is cut, or some of its bytes are others, a hundred times; what still reads has pictures and labels."""
+    """A file is cut, or some of its bytes are others, a hundred times; what still reads has
+    pictures and labels."""
     folder = tmp_path / "cifar10" / "cifar-10-batches-py"
     folder.mkdir(parents=True)
     cifar_pickles(folder, protocol)
@@ -131,7 +181,10 @@ def test_a_damaged_file_of_cifar_is_one_line(tmp_path, monkeypatch, protocol, pa
     for number in range(10):
         path = folder / ("batches.meta", "data_batch_1", "test_batch")[number % 3]
         whole = path.read_bytes()
-        content, edges = bytearray(whole), [*range(min(120, len(whole))), *range(max(0, len(whole) - 6000), len(whole))]
+        content, edges = (
+            bytearray(whole),
+            [*range(min(120, len(whole))), *range(max(0, len(whole) - 6000), len(whole))],
+        )
         if number % 5 == 0:
             content = content[: random.integers(len(whole))]
         else:
@@ -230,31 +283,48 @@ def test_svhn_counts_ten_as_nought(tmp_path):
     for split, count in (("train", 30), ("test", 10)):
         labels = np.arange(count) % 10
         images = np.stack([red(label) for label in labels], -1)
-        savemat(tmp_path / "svhn" / f"{split}_32x32.mat", {"X": images, "y": np.where(labels, labels, 10)[:, None]})
+        savemat(
+            tmp_path / "svhn" / f"{split}_32x32.mat",
+            {"X": images, "y": np.where(labels, labels, 10)[:, None]},
+        )
     task = load("svhn_full", tmp_path, image_size=32)
     check_red(task)
     assert sizes(task) == [27, 3, 10] and task.test[1].tolist() == list(range(10))
 
 
 @pytest.mark.parametrize(
-    "place", ["GTSRB_Final_Training_Images/GTSRB/Final_Training/Images", "GTSRB-Training_fixed/GTSRB/Training"]
+    "place",
+    [
+        "GTSRB_Final_Training_Images/GTSRB/Final_Training/Images",
+        "GTSRB-Training_fixed/GTSRB/Training",
+    ],
 )
 def test_gtsrb_keeps_drives_together(tmp_path, place):
     root = tmp_path / "gtsrb"
     for label in range(3):
         for drive in range(4):
             for frame in range(3):
-                colour(root / place / f"{label:05d}" / f"{drive:05d}_{frame:05d}.ppm", 10 * label, 0, drive)
+                colour(
+                    root / place / f"{label:05d}" / f"{drive:05d}_{frame:05d}.ppm",
+                    10 * label,
+                    0,
+                    drive,
+                )
     test = root / "GTSRB_Final_Test_Images" / "GTSRB" / "Final_Test" / "Images"
     for number in range(3):
         colour(test / f"{number:05d}.ppm", 10 * number, 0, 0)
     (root / "GTSRB_Final_Test_GT").mkdir()
     with open(root / "GTSRB_Final_Test_GT" / "GT-final_test.csv", "w", newline="") as file:
-        csv.writer(file, delimiter=";").writerows([("Filename", "ClassId"), *((f"{n:05d}.ppm", n) for n in range(3))])
+        csv.writer(file, delimiter=";").writerows(
+            [("Filename", "ClassId"), *((f"{n:05d}.ppm", n) for n in range(3))]
+        )
     task = load("gtsrb", tmp_path)
     check_red(task)
     assert sizes(task) == [27, 9, 3]
-    drives = [{(label, int(image[2, 0, 0])) for image, label in zip(*split)} for split in (task.train, task.val)]
+    drives = [
+        {(label, int(image[2, 0, 0])) for image, label in zip(*split)}
+        for split in (task.train, task.val)
+    ]
     drives = [{(int(label), drive) for label, drive in some} for some in drives]
     assert not drives[0] & drives[1] and {drive for _, drive in drives[1]} == {3}
 
@@ -266,7 +336,10 @@ def test_flowers_have_val_of_their_own(tmp_path):
         (root / "102flowers" / "jpg" / f"image_{number:05d}.png").rename(
             root / "102flowers" / "jpg" / f"image_{number:05d}.jpg"
         )
-    savemat(root / "imagelabels.mat", {"labels": np.array([[number % 3 + 1 for number in range(1, 31)]])})
+    savemat(
+        root / "imagelabels.mat",
+        {"labels": np.array([[number % 3 + 1 for number in range(1, 31)]])},
+    )
     sets = {"trnid": [1, 2, 3], "valid": [4, 5, 6, 7], "tstid": list(range(8, 31))}
     savemat(root / "setid.mat", {key: np.array([value]) for key, value in sets.items()})
     for name in ("flowers102", "oxford_flowers", "flowers102_full"):
@@ -302,8 +375,11 @@ def test_pets_are_named_by_their_files(tmp_path):
                 Image.new("RGB", (8, 8), (80 * label, 0, 0)).save(path)
                 rows.append(f"{name}_{split}{number} {label + 1} 1 1")
         (root / "annotations" / "annotations" / f"{split}.txt").write_text("\n".join(rows))
-    with pytest.raises(BadInput, match="split train: image .*images/Abyssinian_trainval\\d.jpg does not exist"):
-        load("pets_full", tmp_path)  # an archive holds a folder of its own name, which `unpack` takes away
+    with pytest.raises(
+        BadInput, match="split train: image .*images/Abyssinian_trainval\\d.jpg does not exist"
+    ):
+        # an archive holds a folder of its own name, which `unpack` takes away
+        load("pets_full", tmp_path)
     (root / "images" / "images").rename(root / "pictures")
     (root / "images").rmdir()
     (root / "pictures").rename(root / "images")
@@ -361,14 +437,21 @@ def test_caltech_comes_in_an_archive_within_an_archive(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "task", "place"),
-    [("eurosat", "eurosat_full", "EuroSAT/2750"), ("eurosat", "eurosat", "2750"), ("resisc45", "resisc45", "NWPU-RESISC45")],
+    [
+        ("eurosat", "eurosat_full", "EuroSAT/2750"),
+        ("eurosat", "eurosat", "2750"),
+        ("resisc45", "resisc45", "NWPU-RESISC45"),
+    ],
 )
 def test_a_published_folder_a_class_is_drawn_class_by_class(tmp_path, name, task, place):
     folders(tmp_path / name / place, 20)
     task = load(task, tmp_path)
     check_red(task)
     assert sizes(task) == [28, 4, 8] and task.test[1].bincount().tolist() == [4, 4]
-    pictures = [{(int(l), int(i[2, 0, 0])) for i, l in zip(*split)} for split in (task.train, task.val, task.test)]
+    pictures = [
+        {(int(l), int(i[2, 0, 0])) for i, l in zip(*split)}
+        for split in (task.train, task.val, task.test)
+    ]
     assert len(set.union(*pictures)) == 40
 
 
@@ -403,12 +486,17 @@ def structs(**columns):
 
 def test_cars_read_the_development_kit(tmp_path):
     root = tmp_path / "stanford_cars"
-    for split, file, count in (("train", "cars_train_annos", 20), ("test", "cars_test_annos_withlabels", 4)):
+    for split, file, count in (
+        ("train", "cars_train_annos", 20),
+        ("test", "cars_test_annos_withlabels", 4),
+    ):
         names = [f"{number:05d}.jpg" for number in range(1, count + 1)]
         labels = [number % 2 + 1 for number in range(count)]
         for name, label in zip(names, labels):
             colour(root / f"cars_{split}" / f"cars_{split}" / name, 0, 0, 0)
-            Image.new("RGB", (8, 8), (80 * (label - 1), 0, 0)).save(root / f"cars_{split}" / f"cars_{split}" / name)
+            Image.new("RGB", (8, 8), (80 * (label - 1), 0, 0)).save(
+                root / f"cars_{split}" / f"cars_{split}" / name
+            )
         savemat(root / f"{file}.mat", {"annotations": structs(fname=names, **{"class": labels})})
     (root / "car_devkit").mkdir()
     meta = np.array([["AM General Hummer", "Acura RL"]], object)
@@ -424,7 +512,14 @@ def test_birds_come_in_tables(tmp_path, name, first):
     root, rows = tmp_path / name / "CUB_200_2011", []
     for number in range(40):
         colour(root / "images" / f"{number % 2}" / f"{number}.png", 10 * (number % 2), 0, 0)
-        rows.append((f"id{number}", f"{number % 2}/{number}.png", first + 2 * (number % 2), int(number < 30)))
+        rows.append(
+            (
+                f"id{number}",
+                f"{number % 2}/{number}.png",
+                first + 2 * (number % 2),
+                int(number < 30),
+            )
+        )
     for file, column in (("images", 1), ("image_class_labels", 2), ("train_test_split", 3)):
         (root / f"{file}.txt").write_text("".join(f"{row[0]} {row[column]}\n" for row in rows))
     (root / "classes.txt").write_text("".join(f"{first + n} bird number {n}\n" for n in range(4)))
@@ -441,7 +536,10 @@ def test_dogs_come_in_lists(tmp_path):
             colour(root / "images" / "Images" / file, 10 * (number % 2), 0, 0)
         listed = np.array(files, object)[:, None]
         (root / "lists").mkdir(exist_ok=True)
-        savemat(root / "lists" / f"{split}_list.mat", {"file_list": listed, "labels": [[n % 2 + 1] for n in range(count)]})
+        savemat(
+            root / "lists" / f"{split}_list.mat",
+            {"file_list": listed, "labels": [[n % 2 + 1] for n in range(count)]},
+        )
     task = load("stanford_dogs", tmp_path)
     check_red(task)
     assert sizes(task) == [9, 1, 4] and task.class_names == ("n00-Dog0", "n01-Dog1")
@@ -461,11 +559,20 @@ def test_imagenet_sorted_or_as_it_comes(tmp_path, flat):
                     archive.add(path, path.name)
         truth = [2, 1, 2]
         for number, label in enumerate(truth):
-            colour(root / "ILSVRC2012_img_val" / f"ILSVRC2012_val_{number:08d}.png", 10 * (2 - label), 0, 0)
+            colour(
+                root / "ILSVRC2012_img_val" / f"ILSVRC2012_val_{number:08d}.png",
+                10 * (2 - label),
+                0,
+                0,
+            )
         kit = root / "ILSVRC2012_devkit_t12" / "data"
         kit.mkdir(parents=True)
-        (kit / "ILSVRC2012_validation_ground_truth.txt").write_text("".join(f"{label}\n" for label in truth))
-        savemat(kit / "meta.mat", {"synsets": structs(ILSVRC2012_ID=[1, 2], WNID=list(names[::-1]))})
+        (kit / "ILSVRC2012_validation_ground_truth.txt").write_text(
+            "".join(f"{label}\n" for label in truth)
+        )
+        savemat(
+            kit / "meta.mat", {"synsets": structs(ILSVRC2012_ID=[1, 2], WNID=list(names[::-1]))}
+        )
     else:
         (root / "ILSVRC2012_img_train").rmdir()
         (tmp_path / "pictures").rename(root / "train")
@@ -486,7 +593,9 @@ def test_inaturalist_reads_the_lists_of_the_competition(tmp_path):
             images.append({"id": number, "file_name": file})
             notes.append({"image_id": number, "category_id": number % 2 + 5})
         kinds = [{"id": 5, "name": "Corvus corax"}, {"id": 6, "name": "Pica pica"}]
-        (root / f"{split}2018.json").write_text(json.dumps({"images": images, "annotations": notes, "categories": kinds}))
+        (root / f"{split}2018.json").write_text(
+            json.dumps({"images": images, "annotations": notes, "categories": kinds})
+        )
     task = load("inaturalist2018", tmp_path)
     check_red(task)
     assert sizes(task) == [18, 2, 4] and task.class_names == ("Corvus corax", "Pica pica")
@@ -517,7 +626,11 @@ def test_lists_of_coop_decide_for_a_whole_data_set_and_for_no_other(tmp_path):
 
 def test_ucf101_is_frames_in_folders_or_by_lists(tmp_path):
     folders(tmp_path / "ucf101" / "UCF-101-midframes", 4)
-    rows = [[f"{name}/{name}_{number}.png", label, name] for label, name in enumerate(("Alpha", "beta")) for number in range(4)]
+    rows = [
+        [f"{name}/{name}_{number}.png", label, name]
+        for label, name in enumerate(("Alpha", "beta"))
+        for number in range(4)
+    ]
     listed = {"train": rows[::2], "val": rows[1::4], "test": rows[3::4]}
     (tmp_path / "ucf101" / "split_zhou_UCF101.json").write_text(json.dumps(listed))
     task = load("ucf101", tmp_path)
@@ -526,16 +639,26 @@ def test_ucf101_is_frames_in_folders_or_by_lists(tmp_path):
 
 
 @pytest.mark.refused
-@pytest.mark.parametrize("name", sorted({"cifar10", "svhn", "gtsrb", "food101", "waterbirds", "cub_200_2011", "imagenet"}))
+@pytest.mark.parametrize(
+    "name",
+    sorted({"cifar10", "svhn", "gtsrb", "food101", "waterbirds", "cub_200_2011", "imagenet"}),
+)
 def test_an_empty_folder_says_what_it_wants(tmp_path, name):
     (tmp_path / name).mkdir()
-    with pytest.raises(BadInput, match=f"nor one folder per class, nor .*; see: visprompt data info {name}") as caught:
+    with pytest.raises(
+        BadInput, match=f"nor one folder per class, nor .*; see: visprompt data info {name}"
+    ) as caught:
         load(name, tmp_path)
     assert "\n" not in str(caught.value)
 
 
 def test_every_full_layout_is_tried_here():
     text, sets = Path(__file__).read_text(encoding="utf-8"), catalogue.datasets()
-    names = {name: [name, *(slug for slug, found in sets.items() if found.layout == name)] for name in full_layouts.FULL}
-    untried = [name for name, known in names.items() if not any(f'"{word}' in text for word in known)]
+    names = {
+        name: [name, *(slug for slug, found in sets.items() if found.layout == name)]
+        for name in full_layouts.FULL
+    }
+    untried = [
+        name for name, known in names.items() if not any(f'"{word}' in text for word in known)
+    ]
     assert not untried, f"write a test of {untried[0]} in this file, on a tiny set of its own"

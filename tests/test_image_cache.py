@@ -1,4 +1,5 @@
-"""Images decoded once into the cache folder: the same bytes, whole or not at all, whoever else is at work."""
+"""Images decoded once into the cache folder: the same bytes, whole or not at all, whoever else is
+at work."""
 
 import json
 import os
@@ -67,17 +68,32 @@ def test_kept_images_are_those_decoded_in_memory(data, kept, monkeypatch, resize
     for _ in range(2):  # made, and found again
         task = load(data, resize=resize)
         assert task.fingerprint == plain.fingerprint and task.class_names == plain.class_names
-        for (images, labels), (others, truth) in zip((task.train, task.val, task.test), (plain.train, plain.val, plain.test)):
-            assert isinstance(images, Stored) and images.dtype == torch.uint8 and images.shape == others.shape
+        for (images, labels), (others, truth) in zip(
+            (task.train, task.val, task.test), (plain.train, plain.val, plain.test)
+        ):
+            assert (
+                isinstance(images, Stored)
+                and images.dtype == torch.uint8
+                and images.shape == others.shape
+            )
             assert torch.equal(images, others) and torch.equal(labels, truth)
     assert len(entries(kept)) == 1
-    digest = Task("mine", task.class_names, *((i.plain, l) for i, l in (task.train, task.val, task.test)), resize=resize)
+    digest = Task(
+        "mine",
+        task.class_names,
+        *((i.plain, l) for i, l in (task.train, task.val, task.test)),
+        resize=resize,
+    )
     assert digest.fingerprint == task.fingerprint  # the one that was kept is the one of its bytes
     renamed = Task("other", task.class_names, task.train, task.val, task.test, resize=resize)
     swapped = Task("mine", task.class_names, task.train, task.test, task.val, resize=resize)
     assert len({task.fingerprint, renamed.fingerprint, swapped.fingerprint}) == 3
     few = load(data, train_size=5, resize=resize)
-    assert few.fingerprint == in_memory(data, monkeypatch, train_size=5, resize=resize).fingerprint != task.fingerprint
+    assert (
+        few.fingerprint
+        == in_memory(data, monkeypatch, train_size=5, resize=resize).fingerprint
+        != task.fingerprint
+    )
 
 
 def test_an_entry_is_of_its_pictures_size_and_rule(data, kept):
@@ -89,12 +105,14 @@ def test_an_entry_is_of_its_pictures_size_and_rule(data, kept):
     os.utime(path, ns=(1, 1))
     after = load(data)
     assert after.fingerprint != before.fingerprint
-    assert len(entries(kept)) == 3  # what it replaces is gone, and those of another size or rule are not
+    # what it replaces is gone, and those of another size or rule are not
+    assert len(entries(kept)) == 3
     assert torch.equal(before.train[0], before.train[0].plain)  # mapped files outlive their names
 
 
 def test_a_replaced_picture_of_the_same_size_and_time_is_seen(data, kept, monkeypatch):
-    """Uncompressed pictures of a size have as many bytes, and `cp -p`, `rsync -t` and archives set the time."""
+    """Uncompressed pictures of a size have as many bytes, and `cp -p`, `rsync -t` and archives set
+    the time."""
     path = data / "mine" / "bee" / "7.bmp"
     path.with_suffix(".png").unlink()
 
@@ -132,13 +150,20 @@ def test_nothing_is_decoded_twice(data, kept, monkeypatch):
 
 
 def test_mapped_images_that_were_changed_in_place_are_refused(data, kept, vit, stores):
-    """They are too many to be read again each time, and a change is lost when their pages are let go."""
+    """They are too many to be read again each time, and a change is lost when their pages are let
+    go."""
     model, recipe = build_method("linear-probe", vit, 3), Recipe(epochs=1)
-    for change in (lambda images: images.zero_(), lambda images: images.plain.zero_(), lambda images: images.__setitem__(0, 0)):
+    for change in (
+        lambda images: images.zero_(),
+        lambda images: images.plain.zero_(),
+        lambda images: images.__setitem__(0, 0),
+    ):
         task = load(data)
         vp.tune(model, task, recipe)
         change(task.train[0])
-        with pytest.raises(BadInput, match="images of mine were changed in place.*VISPROMPT_CACHE=none"):
+        with pytest.raises(
+            BadInput, match="images of mine were changed in place.*VISPROMPT_CACHE=none"
+        ):
             vp.tune(model, task, recipe)
     task = load(data)
     first = vp.tune(model, task, recipe)
@@ -155,7 +180,9 @@ def test_small_tasks_stay_in_memory(data, tmp_path, monkeypatch):
 def test_a_disk_that_cannot_hold_them_is_told(data, kept, monkeypatch):
     few = shutil.disk_usage("/")._replace(free=2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: few)
-    with pytest.raises(BadInput, match=r"images of mine take 0.0 GiB, and .*cache has 0.0 GiB free; name another") as caught:
+    with pytest.raises(
+        BadInput, match=r"images of mine take 0.0 GiB, and .*cache has 0.0 GiB free; name another"
+    ) as caught:
         load(data)
     assert "\n" not in str(caught.value) and entries(kept) == []
 
@@ -169,7 +196,9 @@ def test_a_disk_that_fills_up_meanwhile_keeps_nothing(data, kept, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(image_cache, "decoded", full)
-    with pytest.raises(BadInput, match="cannot keep 0.0 GiB of images of mine .No space left.*VISPROMPT_CACHE=none"):
+    with pytest.raises(
+        BadInput, match="cannot keep 0.0 GiB of images of mine .No space left.*VISPROMPT_CACHE=none"
+    ):
         load(data)
     assert [path for path in kept.rglob("*.u8")] == [] == entries(kept)
 
@@ -205,9 +234,13 @@ try:
 except vp.BadInput as error:
     print(error)
 """
-    told = run([sys.executable, "-c", code, str(data)], capture_output=True, text=True, check=True).stdout.splitlines()
+    told = run(
+        [sys.executable, "-c", code, str(data)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     assert told[0] == first.fingerprint and len(told) == 2
-    assert "cannot keep" in told[1] and "Permission denied" in told[1] and "VISPROMPT_CACHE" in told[1]
+    assert (
+        "cannot keep" in told[1] and "Permission denied" in told[1] and "VISPROMPT_CACHE" in told[1]
+    )
 
 
 SLOW = r"""
@@ -226,7 +259,9 @@ print(vp.load_task("mine", sys.argv[1], image_size=16).fingerprint)
 
 
 def start(data, pause):
-    return subprocess.Popen([sys.executable, "-c", SLOW, str(data), str(pause)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(data), str(pause)], stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_two_processes_decode_once(data, kept, monkeypatch):
@@ -274,7 +309,13 @@ def test_training_gives_the_same_in_bounded_memory(data, kept, monkeypatch, vit,
     monkeypatch.setattr(stored, "WHOLE", 0)
     monkeypatch.setattr(stored, "RESIDENT", 1000)
     found = [
-        fit(build_method(slug, vit, 3), some, Recipe(epochs=2, batch_size=8, learning_rate=0.01), 0, cache=cache)
+        fit(
+            build_method(slug, vit, 3),
+            some,
+            Recipe(epochs=2, batch_size=8, learning_rate=0.01),
+            0,
+            cache=cache,
+        )
         for some, cache in ((plain, False), (task, False), (task, True))
     ]
     assert isinstance(task.train[0].float(), Later)
@@ -292,7 +333,9 @@ def test_what_is_done_later_has_the_same_bits(data, kept, monkeypatch):
     later = normalise(images, mean, std)
     assert type(now) is torch.Tensor and isinstance(later, Later)
     assert len(later) == len(now) and later.shape == now.shape
-    assert torch.equal(later[torch.tensor([5, 3, 3])], now[[5, 3, 3]]) and torch.equal(later[2:7], now[2:7])
+    assert torch.equal(later[torch.tensor([5, 3, 3])], now[[5, 3, 3]]) and torch.equal(
+        later[2:7], now[2:7]
+    )
     assert torch.equal(torch.cat(list(later.split(4))), now)
 
 
@@ -300,7 +343,11 @@ def test_what_is_done_later_has_the_same_bits(data, kept, monkeypatch):
 def test_batches_are_streamed_in_the_order_asked_for(data, kept, batch):
     images = load(data).train[0]
     streamed = Streamed(images, torch.device("cpu"))
-    assert len(streamed) == len(images) and streamed.shape == images.shape and streamed.to("cpu") is streamed
+    assert (
+        len(streamed) == len(images)
+        and streamed.shape == images.shape
+        and streamed.to("cpu") is streamed
+    )
     for epoch in range(3):
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
         pieces = order.split(batch)
@@ -311,7 +358,9 @@ def test_batches_are_streamed_in_the_order_asked_for(data, kept, batch):
     order[:] = order.flip(0)
     assert torch.equal(streamed[order[:5]], images.plain[order[:5]])
     assert torch.equal(streamed[order[::2]], images.plain[order[::2]])
-    assert torch.equal(streamed[order > 20], images.plain[order > 20]) and torch.equal(streamed[3], images.plain[3])
+    assert torch.equal(streamed[order > 20], images.plain[order > 20]) and torch.equal(
+        streamed[3], images.plain[3]
+    )
     assert torch.equal(torch.cat(list(streamed.split(batch))), images.plain)
 
 
@@ -327,7 +376,11 @@ def test_pages_are_let_go(data, kept, monkeypatch):
 def test_entry_says_what_it_is_of(data, kept):
     load(data)
     about = json.loads((kept / entries(kept)[0] / "entry.json").read_text())
-    assert about["root"] == str(data / "mine") and (about["task"], about["size"], about["resize"]) == ("mine", 16, "direct")
+    assert about["root"] == str(data / "mine") and (
+        about["task"],
+        about["size"],
+        about["resize"],
+    ) == ("mine", 16, "direct")
 
 
 @pytest.mark.refused
@@ -337,11 +390,15 @@ def test_what_is_missing_is_counted(data, kept):
     listed = [path for path in sorted((data / "mine").rglob("*.png"))]
     files = {"train800.txt": listed[:30], "val200.txt": listed[30:40], "test.txt": listed[40:]}
     for file, paths in files.items():
-        (data / "mine" / file).write_text("".join(f"{path.relative_to(data / 'mine')} 0\n" for path in paths))
+        (data / "mine" / file).write_text(
+            "".join(f"{path.relative_to(data / 'mine')} 0\n" for path in paths)
+        )
     for path in (listed[2], listed[3], listed[45]):
         path.unlink()
     with pytest.raises(
-        BadInput, match=r"line 3: image .* does not exist; missing: 2 of 30 pictures of train and 1 of 17 .*test"
+        BadInput,
+        match=r"line 3: image .* does not exist; missing: 2 of 30 pictures of train and 1 "
+        r"of 17 .*test",
     ):
         load(data)
     assert not kept.exists() or entries(kept) == []
@@ -355,7 +412,9 @@ def test_a_task_is_recognised_without_reading_its_images(data, kept, monkeypatch
 
 def test_all_splits_count_against_the_limit_of_activations(task, vit):
     model = build_method("linear-probe", vit, 3)
-    whole = sum(len(labels) for _, labels in (task.train, task.val, task.test)) * vit.width * 4 / 2**30
+    whole = (
+        sum(len(labels) for _, labels in (task.train, task.val, task.test)) * vit.width * 4 / 2**30
+    )
     assert loop.may_cache(model, task, Recipe(cache_gib=whole)) and not loop.may_cache(
         model, task, Recipe(cache_gib=0.99 * whole)
     )
@@ -378,7 +437,10 @@ def test_a_sweep_lets_go_of_a_task_when_its_last_run_is_done(data, monkeypatch, 
     monkeypatch.setattr(loop.SHARED, "kept", {})
     monkeypatch.setattr(lab, "do", watched)
     monkeypatch.setattr("os.getpid", lambda: 0)  # a process begins with the first run
-    runs = [Run("vit_nano_patch4_24", name, "linear-probe", seed) for name, seed in (("mine", 0), ("mine", 1), ("other", 0))]
+    runs = [
+        Run("vit_nano_patch4_24", name, "linear-probe", seed)
+        for name, seed in (("mine", 0), ("mine", 1), ("other", 0))
+    ]
     rows, left = sweep(runs, lab, "test"), dict(lab.tasks)
     prints = {name: lab.facts(name, 24).fingerprint for name in ("mine", "other")}
     assert seen == [({"mine"}, {prints["mine"]})] * 2 + [({"other"}, {prints["other"]})]

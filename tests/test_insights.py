@@ -1,4 +1,5 @@
-"""What fitted methods show: information of prompts and patches, attention of prompts, noise, clustering."""
+"""What fitted methods show: information of prompts and patches, attention of prompts, noise,
+clustering."""
 
 import math
 
@@ -31,11 +32,20 @@ def test_nmi_is_its_definition(prompts, patches, scale):
     """SPT Eq. 7-8 in plain loops."""
     torch.manual_seed(prompts * 10 + patches)
     p, e = scale * torch.randn(prompts, 4), torch.randn(1, patches, 4)
-    joint = [[1 / (1 + math.exp(-float(p[k] @ e[0, j]))) for j in range(patches)] for k in range(prompts)]
+    joint = [
+        [1 / (1 + math.exp(-float(p[k] @ e[0, j]))) for j in range(patches)] for k in range(prompts)
+    ]
     total = sum(map(sum, joint))
     joint = [[value / total for value in row] for row in joint]
-    rows, columns = [sum(row) for row in joint], [sum(row[j] for row in joint) for j in range(patches)]
-    mutual = sum(v * math.log(v / (rows[k] * columns[j])) for k, row in enumerate(joint) for j, v in enumerate(row))
+    rows, columns = (
+        [sum(row) for row in joint],
+        [sum(row[j] for row in joint) for j in range(patches)],
+    )
+    mutual = sum(
+        v * math.log(v / (rows[k] * columns[j]))
+        for k, row in enumerate(joint)
+        for j, v in enumerate(row)
+    )
     entropies = [-sum(v * math.log(v) for v in values) for values in (rows, columns)]
     if sum(entropies) < 1e-6:
         return
@@ -46,7 +56,9 @@ def test_nmi_is_its_definition(prompts, patches, scale):
 
 def test_nmi_at_its_ends():
     """Prompts at zero know nothing; prompts that each fit one patch alone know all."""
-    assert normalised_mutual_information(torch.zeros(3, 4), torch.randn(2, 5, 4)) == pytest.approx(0, abs=1e-9)
+    assert normalised_mutual_information(torch.zeros(3, 4), torch.randn(2, 5, 4)) == pytest.approx(
+        0, abs=1e-9
+    )
     one = 200 * torch.eye(4)
     patches = (2 * torch.eye(4) - 1)[None]
     assert normalised_mutual_information(one, patches) == pytest.approx(1, abs=1e-6)
@@ -54,15 +66,20 @@ def test_nmi_at_its_ends():
 
 @pytest.mark.parametrize("slug", ["vpt-deep", "da-vpt", "ivpt"])
 def test_prompt_attention_is_the_concatenated_blocks(slug):
-    """The class token's row is the row that softmax gives inside the method's own block, with the prompts as keys."""
+    """The class token's row is the row that softmax gives inside the method's own block, with the
+    prompts as keys."""
     vit = small_vit()
-    model = vp.build_method(slug, vit, 3, **({"prompt_tokens": 3} | ({"salient_tokens": 4} if slug == "ivpt" else {}))).eval()
+    model = vp.build_method(
+        slug, vit, 3, **({"prompt_tokens": 3} | ({"salient_tokens": 4} if slug == "ivpt" else {}))
+    ).eval()
     images = torch.randn(2, 3, 16, 16)
     seen = []
     observe = model.method.observe
 
     def look(index, q, k):
-        seen.append((q[:, :, :1] @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1).mean(1)[:, 0])
+        seen.append(
+            (q[:, :, :1] @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1).mean(1)[:, 0]
+        )
         observe(index, q, k)
 
     model.method.observe = look
@@ -97,14 +114,20 @@ def test_prompts_and_patches_by_epoch_and_block(lab):
         values = insights.prompts_and_patches(run, lab, images=8).values
         assert len(values["nmi"]) == 3 and all(len(row) == 8 for row in values["nmi"])
         assert all(0 <= value <= 1 for row in values["nmi"] for value in row)
-        assert len(values["cka"]) == 8 and all(0 <= value <= 1 + 1e-9 for row in values["cka"] for value in row)
+        assert len(values["cka"]) == 8 and all(
+            0 <= value <= 1 + 1e-9 for row in values["cka"] for value in row
+        )
         assert values["test"] == lab.do(run).values["test"]  # looking changes nothing
 
 
 def test_attention_maps_and_clustering_times(lab):
     run = Run(MICRO, "digits", "da-vpt", settings={"prompt_tokens": 4}, train_size=40)
     values = insights.attention_maps(run, lab, images=(0, 5), pool=20).values
-    assert len(values["class"]) == 2 and len(values["class"][0]) == 8 and len(values["class"][0][0]) == 36
+    assert (
+        len(values["class"]) == 2
+        and len(values["class"][0]) == 8
+        and len(values["class"][0][0]) == 36
+    )
     assert len(values["prompts"][1][7]) == 4 * 36 and len(values["cluster"]) == 10
     assert all(0 < bits <= math.log2(36) for bits in values["entropy"])
     times = insights.clustering_times(run, lab).values
@@ -122,14 +145,23 @@ def test_kept_rows_are_those_of_the_project(lab, stores):
 
 def test_guidance_is_what_the_losses_compare(lab):
     """Against loops over prompts and images, on the tokens that the block's own attention gives."""
-    ready = lab.prepare(Run(MICRO, "digits", "da-vpt", settings={"prompt_tokens": 4}, train_size=40))
+    ready = lab.prepare(
+        Run(MICRO, "digits", "da-vpt", settings={"prompt_tokens": 4}, train_size=40)
+    )
     model, (images, labels) = ready["model"], [part[:6] for part in ready["task"].test]
     found, method, vit = guidance.relations(model, images, labels), model.method, model.source
     pixels, kept = insights.normalise(images, vit.mean, vit.std), []
     method.train()
     vit.run(vit.stem(pixels), method, keep=kept)
-    patches, proxies, share = method.seen[7][:, 1:], method.proxies(7), prompt_attention(model, pixels)[7]["to_prompts"]
-    own = [torch.cosine_similarity(patches[b], proxies[method.cluster[labels[b]]][None], dim=-1).mean() for b in range(6)]
+    patches, proxies, share = (
+        method.seen[7][:, 1:],
+        method.proxies(7),
+        prompt_attention(model, pixels)[7]["to_prompts"],
+    )
+    own = [
+        torch.cosine_similarity(patches[b], proxies[method.cluster[labels[b]]][None], dim=-1).mean()
+        for b in range(6)
+    ]
     rest = [
         torch.cosine_similarity(patches[b], proxies[k][None], dim=-1).mean()
         for b in range(6)
@@ -145,5 +177,8 @@ def test_guidance_takes_vpt_deep_as_da_vpt_without_its_losses(lab):
     record = guidance.class_guidance(FEW, lab, pool=20)
     weights = record.settings["method_settings"]
     assert record.kind == "guidance" and (weights["beta"], weights["lambda_"]) == (0, 0)
-    assert record.settings["recipe"]["learning_rate"] == lab.do(FEW).settings["recipe"]["learning_rate"]
+    assert (
+        record.settings["recipe"]["learning_rate"]
+        == lab.do(FEW).settings["recipe"]["learning_rate"]
+    )
     assert guidance.class_guidance(FEW, lab, pool=20, compute=False).id == record.id

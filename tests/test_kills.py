@@ -1,7 +1,9 @@
-"""Random kills of what writes records: what was finished stays whole, and an undisturbed run does the rest.
+"""Random kills of what writes records: what was finished stays whole, and an undisturbed run does
+the rest.
 
-`VISPROMPT_KILLS=40 make test TESTS='tests/test_kills.py tests/test_workflow.py'` kills each 40 times, the site step
-among them, and half as often what is run again after each kill: papermill and `make book`. VISPROMPT_SEED draws others.
+`VISPROMPT_KILLS=40 make test TESTS='tests/test_kills.py tests/test_workflow.py'` kills each 40
+times, the site step among them, and half as often what is run again after each kill: papermill and
+`make book`. VISPROMPT_SEED draws others.
 """
 
 import ctypes
@@ -26,7 +28,9 @@ from visprompt import records
 from visprompt.__main__ import main
 from visprompt.records import keeping, store
 
-KILLS, SEED = (int(os.environ.get(f"VISPROMPT_{name}", usual)) for name, usual in (("KILLS", 4), ("SEED", 0)))
+KILLS, SEED = (
+    int(os.environ.get(f"VISPROMPT_{name}", usual)) for name, usual in (("KILLS", 4), ("SEED", 0))
+)
 CAST = {"tasks": ["position"], "methods": ["linear-probe", "bias", "vpt-deep"]}
 NOTEBOOK = """# %%
 import time
@@ -47,7 +51,10 @@ def committed(monkeypatch):
 def found(folder: Path) -> dict[str, tuple]:
     """Key -> what a record says, of all records of a store; a damaged one raises."""
     every = map(store.read_record, store.files(folder))
-    return {r.key: (r.settings, r.data, r.weights, r.values.get("test", r.values.get("value"))) for r in every}
+    return {
+        r.key: (r.settings, r.data, r.weights, r.values.get("test", r.values.get("value")))
+        for r in every
+    }
 
 
 def alone(work: Callable) -> None:
@@ -56,10 +63,11 @@ def alone(work: Callable) -> None:
 
 
 def kill_at_random(work: Callable, ready: Callable, rerun: bool = False) -> None:
-    """Do `work` to its end, then kill it `KILLS` times, each from a state that `ready` leaves; then do it to its end.
-    With `rerun` half as often, and to its end after each kill.
+    """Do `work` to its end, then kill it `KILLS` times, each from a state that `ready` leaves; then
+    do it to its end. With `rerun` half as often, and to its end after each kill.
 
-    After each kill, both stores hold whole records with right values, and all that they held before it.
+    After each kill, both stores hold whole records with right values, and all that they held before
+    it.
     """
     print(f"VISPROMPT_SEED={SEED}")
     chance, context, right = random.Random(SEED), multiprocessing.get_context("fork"), None
@@ -78,7 +86,10 @@ def kill_at_random(work: Callable, ready: Callable, rerun: bool = False) -> None
         run = context.Process(target=alone, args=(work,))
         run.start()
         time.sleep(chance.uniform(0.02, whole))
-        for kill, which in ((os.killpg, run.pid), (os.kill, run.pid)):  # it may not lead a group yet
+        for kill, which in (
+            (os.killpg, run.pid),
+            (os.kill, run.pid),
+        ):  # it may not lead a group yet
             try:
                 kill(which, signal.SIGKILL)
             except ProcessLookupError:
@@ -97,7 +108,8 @@ def kill_at_random(work: Callable, ready: Callable, rerun: bool = False) -> None
 
 
 def once_elsewhere(work: Callable, folder: Path) -> None:
-    """Do `work` with another store, so that the processes to be killed begin with all that it loads."""
+    """Do `work` with another store, so that the processes to be killed begin with all that it
+    loads."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "ROOT", folder)
         work()
@@ -130,7 +142,16 @@ def test_killed_papermill(tmp_path, stores):
 
     nbformat.write(jupytext.reads(NOTEBOOK, "py:percent"), tmp_path / "one.ipynb")
     os.environ["VISPROMPT_ROOT"] = str(tmp_path)
-    command = [sys.executable, "-m", "papermill", "-k", "python3", "--no-progress-bar", "one.ipynb", "done.ipynb"]
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        "-k",
+        "python3",
+        "--no-progress-bar",
+        "one.ipynb",
+        "done.ipynb",
+    ]
 
     def work():
         os.chdir(tmp_path)
@@ -169,11 +190,15 @@ def test_killed_renewal(lab, stores):  # noqa: F811
 
 
 def with_mounts(work: Callable, *mounts: str) -> None:
-    """Do `work` in a process that alone sees some mounts, each the words of a `mount` command; skip where it may not."""
+    """Do `work` in a process that alone sees some mounts, each the words of a `mount` command; skip
+    where it may not."""
 
     def inside():
         new_mounts, may_not = 0x20000, 77
-        if ctypes.CDLL(None).unshare(new_mounts) or subprocess.run(["mount", "--make-rprivate", "/"]).returncode:
+        if (
+            ctypes.CDLL(None).unshare(new_mounts)
+            or subprocess.run(["mount", "--make-rprivate", "/"]).returncode
+        ):
             os._exit(may_not)
         for words in mounts:
             mount(words)
@@ -194,21 +219,44 @@ def told(capfd, *words: str) -> str:
     """What a command that cannot write says: one line, and status 2."""
     capfd.readouterr()
     assert main(list(words)) == 2
-    said = [line for line in capfd.readouterr().err.splitlines() if "it/s]" not in line and "s/it]" not in line and line]
-    assert len(said) == 1 and said[0].startswith("visprompt: ") and said[0].endswith("finished runs are kept."), said
+    said = [
+        line
+        for line in capfd.readouterr().err.splitlines()
+        if "it/s]" not in line and "s/it]" not in line and line
+    ]
+    assert (
+        len(said) == 1
+        and said[0].startswith("visprompt: ")
+        and said[0].endswith("finished runs are kept.")
+    ), said
     return said[0]
 
 
 def test_a_study_on_a_full_disk(stores, capfd):
-    study = ["study", "--tasks", "position", "--methods", "linear-probe", "--epochs", "1", "benchmark", "benchmark"]
+    study = [
+        "study",
+        "--tasks",
+        "position",
+        "--methods",
+        "linear-probe",
+        "--epochs",
+        "1",
+        "benchmark",
+        "benchmark",
+    ]
     stores[0].mkdir(parents=True)
 
     def work():
-        assert told(capfd, *study).count("No space left on device") == 1  # the next study is not tried
+        # the next study is not tried
+        assert told(capfd, *study).count("No space left on device") == 1
         whole = found(stores[0])
         assert len(whole) == 1 and not list(stores[0].rglob("*.part"))
         mount(f"-o remount,size=1m {stores[0]}")
-        assert main(study) == 0 and whole.items() <= found(stores[0]).items() and len(found(stores[0])) == 2
+        assert (
+            main(study) == 0
+            and whole.items() <= found(stores[0]).items()
+            and len(found(stores[0])) == 2
+        )
         for path in store.files(stores[0], "tune"):
             path.unlink()
         mount(f"-o remount,ro {stores[0]}")
@@ -238,6 +286,10 @@ def test_keeping_on_a_full_disk(stores, capfd):
 def test_a_user_without_a_home_is_told(monkeypatch, capfd):
     for name in ("HOME", "VISPROMPT_DATA", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # as in a container that was given a number for a user
+    # as in a container that was given a number for a user
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
     assert main(["data", "where"]) == 2
-    assert capfd.readouterr().err == "visprompt: you have no home folder here; name one, as in HOME=$PWD/home visprompt …\n"
+    assert (
+        capfd.readouterr().err
+        == "visprompt: you have no home folder here; name one, as in HOME=$PWD/home visprompt …\n"
+    )

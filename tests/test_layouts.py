@@ -1,4 +1,5 @@
-"""Data sets as they lie on the disk, each written here in miniature in the form its authors publish."""
+"""Data sets as they lie on the disk, each written here in miniature in the form its authors
+publish."""
 
 import csv
 import io
@@ -56,9 +57,12 @@ def test_clevr_counts_and_measures(tmp_path):
     task = load("clevr_count", tmp_path)
     check_red(task)
     assert [len(split[1]) for split in (task.train, task.val, task.test)] == [18, 2, 8]
-    assert task.class_names == tuple("3 4 5 6 7 8 9 10".split()) and task.test[1].tolist() == list(range(8))
+    assert task.class_names == tuple("3 4 5 6 7 8 9 10".split()) and task.test[1].tolist() == list(
+        range(8)
+    )
     distance = load("clevr_distance", tmp_path)
-    assert distance.classes == 6 and distance.test[1].tolist() == [0, 0, 1, 2, 4, 5, 0, 0]  # an edge belongs below it
+    # an edge belongs below it
+    assert distance.classes == 6 and distance.test[1].tolist() == [0, 0, 1, 2, 4, 5, 0, 0]
 
 
 def kitti(root, vehicles):
@@ -66,10 +70,14 @@ def kitti(root, vehicles):
     lines, order, number = [], [], 0
     for drive, pictures in vehicles.items():
         for objects in pictures:
-            colour(root / "data_object_image_2/training/image_2" / f"{number:06d}.png", 0, 0, number)
+            colour(
+                root / "data_object_image_2/training/image_2" / f"{number:06d}.png", 0, 0, number
+            )
             label = root / "data_object_label_2/training/label_2" / f"{number:06d}.txt"
             label.parent.mkdir(parents=True, exist_ok=True)
-            label.write_text("".join(f"{kind} 0 0 0 1 1 2 2 1 1 1 0.5 1.5 {z} 0\n" for kind, z in objects))
+            label.write_text(
+                "".join(f"{kind} 0 0 0 1 1 2 2 1 1 1 0.5 1.5 {z} 0\n" for kind, z in objects)
+            )
             lines.append(f"2011_09_26 {drive} {number:010d}")
             order.append(number + 1)
             number += 1
@@ -92,7 +100,10 @@ def test_kitti_takes_the_nearest_vehicle_and_keeps_drives_together(tmp_path):
     assert task.class_names == ("near", "middle", "far", "none")
     assert [len(split[1]) for split in (task.train, task.val, task.test)] == [80, 10, 10]
     assert task.test[1].tolist() == [0, 0, 1, 2, 3] * 2
-    drives = [{number // 5 for number in split[0][:, 2, 0, 0].tolist()} for split in (task.train, task.val, task.test)]
+    drives = [
+        {number // 5 for number in split[0][:, 2, 0, 0].tolist()}
+        for split in (task.train, task.val, task.test)
+    ]
     assert len(set.union(*drives)) == sum(map(len, drives)) == 20
     (tmp_path / "kitti" / "devkit_object" / "mapping" / "train_rand.txt").unlink()
     with pytest.raises(BadInput, match="lacks mapping/train_rand.txt"):
@@ -102,15 +113,22 @@ def test_kitti_takes_the_nearest_vehicle_and_keeps_drives_together(tmp_path):
 def test_dsprites_bins_places_and_turns(tmp_path):
     (tmp_path / "dsprites").mkdir()
     columns = np.zeros((1280, 6), np.int64)
-    columns[:, 4], columns[:, 3] = np.arange(1280) % 32, np.arange(1280) // 32  # every place at every turn
+    # every place at every turn
+    columns[:, 4], columns[:, 3] = (np.arange(1280) % 32, np.arange(1280) // 32)
     images = np.zeros((1280, 64, 64), np.uint8)
-    images[np.arange(1280), :, 2 * columns[:, 4]] = images[np.arange(1280), :, 2 * columns[:, 4] + 1] = 1
-    with h5py.File(tmp_path / "dsprites" / "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.hdf5", "w") as file:
+    images[np.arange(1280), :, 2 * columns[:, 4]] = images[
+        np.arange(1280), :, 2 * columns[:, 4] + 1
+    ] = 1
+    with h5py.File(
+        tmp_path / "dsprites" / "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.hdf5", "w"
+    ) as file:
         file["imgs"], file["latents/classes"] = images, columns
     task = load("dsprites_label_x_position", tmp_path, image_size=64)
     assert [len(split[1]) for split in (task.train, task.val, task.test)] == [800, 128, 128]
     place = task.test[0][:, 0, 0].float().argmax(1)
-    assert torch.equal(place // 4, task.test[1]) and task.test[0].max() == 255 and task.classes == 16
+    assert (
+        torch.equal(place // 4, task.test[1]) and task.test[0].max() == 255 and task.classes == 16
+    )
     turns = load("dsprites_label_orientation", tmp_path, image_size=4)
     every = torch.cat([turns.train[1], turns.val[1], turns.test[1]])
     assert every.unique().tolist() == list(range(16))
@@ -124,7 +142,9 @@ def norb(path, numbers, kind):
     sizes = list(numbers.shape) + [1] * (3 - numbers.ndim)
     path.parent.mkdir(parents=True, exist_ok=True)
     head = struct.pack(f"<II{len(sizes)}I", kind, numbers.ndim, *sizes)
-    path.write_bytes(head + numbers.astype({0x1E3D4C55: np.uint8, 0x1E3D4C54: "<i4"}[kind]).tobytes())
+    path.write_bytes(
+        head + numbers.astype({0x1E3D4C55: np.uint8, 0x1E3D4C54: "<i4"}[kind]).tobytes()
+    )
 
 
 def test_smallnorb_reads_the_authors_format(tmp_path):
@@ -138,11 +158,17 @@ def test_smallnorb_reads_the_authors_format(tmp_path):
         norb(tmp_path / f"{name}-info.mat", info, 0x1E3D4C54)
     task = load("smallnorb_azimuth", tmp_path)
     check_red(task)
-    assert [len(split[1]) for split in (task.train, task.val, task.test)] == [36, 36, 36] and task.classes == 18
+    assert [len(split[1]) for split in (task.train, task.val, task.test)] == [
+        36,
+        36,
+        36,
+    ] and task.classes == 18
     assert torch.equal(task.test[0][:, 0], task.test[0][:, 2])  # grey
     heights = load("smallnorb_elevation", tmp_path)
     assert heights.classes == 9 and heights.test[1].tolist() == [step % 9 for step in range(36)]
-    norb(tmp_path / "smallnorb/smallnorb-5x46789x9x18x6x2x96x96-training-dat.mat", images, 0x1E3D4C55)
+    norb(
+        tmp_path / "smallnorb/smallnorb-5x46789x9x18x6x2x96x96-training-dat.mat", images, 0x1E3D4C55
+    )
     path = tmp_path / "smallnorb/smallnorb-5x46789x9x18x6x2x96x96-training-info.mat"
     path.write_bytes(b"MATL" + path.read_bytes()[4:])
     with pytest.raises(BadInput, match="no type of small NORB's"):
@@ -153,9 +179,15 @@ def test_patch_camelyon_keeps_its_splits(tmp_path):
     (tmp_path / "pcam").mkdir()  # an alias
     for split, count in (("train", 6), ("valid", 4), ("test", 5)):
         labels = np.arange(count) % 2
-        with h5py.File(tmp_path / "pcam" / f"camelyonpatch_level_2_split_{split}_x.h5", "w") as file:
-            file["x"] = np.broadcast_to((10 * labels)[:, None, None, None], (count, 16, 16, 3)).astype(np.uint8)
-        with h5py.File(tmp_path / "pcam" / f"camelyonpatch_level_2_split_{split}_y.h5", "w") as file:
+        with h5py.File(
+            tmp_path / "pcam" / f"camelyonpatch_level_2_split_{split}_x.h5", "w"
+        ) as file:
+            file["x"] = np.broadcast_to(
+                (10 * labels)[:, None, None, None], (count, 16, 16, 3)
+            ).astype(np.uint8)
+        with h5py.File(
+            tmp_path / "pcam" / f"camelyonpatch_level_2_split_{split}_y.h5", "w"
+        ) as file:
             file["y"] = labels.reshape(-1, 1, 1, 1)
     task = load("patch_camelyon", tmp_path)
     check_red(task)
@@ -167,7 +199,10 @@ def test_patch_camelyon_is_whole_for_the_paper_that_takes_all_of_it(tmp_path, mo
     monkeypatch.setattr(raw_layouts, "TRAIN", 2)
     monkeypatch.setattr(raw_layouts, "VAL", 1)
     for split, count in (("train", 6), ("valid", 4), ("test", 5)):
-        for kind, values in (("x", np.zeros((count, 16, 16, 3), np.uint8)), ("y", np.arange(count) % 2)):
+        for kind, values in (
+            ("x", np.zeros((count, 16, 16, 3), np.uint8)),
+            ("y", np.arange(count) % 2),
+        ):
             path = tmp_path / "patch_camelyon" / f"camelyonpatch_level_2_split_{split}_{kind}.h5"
             path.parent.mkdir(exist_ok=True)
             with h5py.File(path, "w") as file:
@@ -192,8 +227,14 @@ def part(key, content):
 
 def example(image, label, packed):
     values = part(1, number(label)) if packed else number(1 << 3) + number(label)
-    kinds = {"image": part(1, part(1, image)), "filename": part(1, part(1, b"x.jpg")), "label": part(3, values)}
-    return part(1, b"".join(part(1, part(1, name.encode()) + part(2, kind)) for name, kind in kinds.items()))
+    kinds = {
+        "image": part(1, part(1, image)),
+        "filename": part(1, part(1, b"x.jpg")),
+        "label": part(3, values),
+    }
+    return part(
+        1, b"".join(part(1, part(1, name.encode()) + part(2, kind)) for name, kind in kinds.items())
+    )
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -210,7 +251,11 @@ def test_dmlab_reads_tensorflow_records(tmp_path, packed):
                     file.write(struct.pack("<QI", len(record), 0) + record + bytes(4))
     task = load("dmlab", tmp_path)
     check_red(task)
-    assert [len(split[1]) for split in (task.train, task.val, task.test)] == [12, 6, 7] and task.classes == 6
+    assert [len(split[1]) for split in (task.train, task.val, task.test)] == [
+        12,
+        6,
+        7,
+    ] and task.classes == 6
     path = folder / "dmlab-test.tfrecord-00001-of-00002"
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(BadInput, match="ends within a record"):
@@ -225,7 +270,9 @@ def write_csv(path, head, rows):
 def test_retinopathy_takes_the_private_test_and_prepares_eyes(tmp_path):
     root = tmp_path / "retinopathy"
     y, x = np.mgrid[:120, :160]
-    eye = np.where(((y - 60) ** 2 + (x - 80) ** 2 < 50**2)[..., None], [120, 60, 30], 0).astype(np.uint8)
+    eye = np.where(((y - 60) ** 2 + (x - 80) ** 2 < 50**2)[..., None], [120, 60, 30], 0).astype(
+        np.uint8
+    )
     for name in ("train/1_left", "train/1_right", "test/2_left", "test/2_right"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(eye).save(root / f"{name}.jpeg")
@@ -233,13 +280,21 @@ def test_retinopathy_takes_the_private_test_and_prepares_eyes(tmp_path):
     rows = [["2_left", 2, "Public"], ["2_right", 3, "Private"]]
     write_csv(root / "retinopathy_solution.csv", ["image", "level", "Usage"], rows)
     task = load("retinopathy", tmp_path, image_size=60)
-    assert sorted(task.train[1].tolist()) == [1, 4] and task.val[1].tolist() == [2] and task.test[1].tolist() == [3]
+    assert (
+        sorted(task.train[1].tolist()) == [1, 4]
+        and task.val[1].tolist() == [2]
+        and task.test[1].tolist() == [3]
+    )
     prepared = raw_layouts.Eye(root / "train" / "1_left.jpeg", 300)()
     assert prepared.shape[:2] == (540, 540)  # twice nine tenths of the radius
     middle, corner = prepared[200:340, 200:340].astype(int), prepared[:20, :20]
-    assert abs(middle - 128).max() < 12 and (corner == 128).all()  # what does not vary is grey, as is the outside
+    # what does not vary is grey, as is the outside
+    assert abs(middle - 128).max() < 12 and (corner == 128).all()
     (root / "test" / "2_right.jpeg").unlink()
-    with pytest.raises(BadInput, match="split test: image .*2_right.jpeg does not exist; missing: 1 of 1 pictures of test"):
+    with pytest.raises(
+        BadInput,
+        match="split test: image .*2_right.jpeg does not exist; missing: 1 of 1 pictures of test",
+    ):
         load("retinopathy", tmp_path)
 
 
@@ -253,7 +308,10 @@ def test_a_folder_a_split(tmp_path):
     assert task.class_names == ("ant", "bee")
     assert [len(split[1]) for split in (task.train, task.val, task.test)] == [16, 4, 6]
     colour(tmp_path / "insects" / "val" / "bee" / "1.png", 10, 0, 0)
-    assert load("insects", tmp_path).val[1].tolist() == [1] and len(load("insects", tmp_path).train[1]) == 20
+    assert (
+        load("insects", tmp_path).val[1].tolist() == [1]
+        and len(load("insects", tmp_path).train[1]) == 20
+    )
     colour(tmp_path / "insects" / "test" / "been" / "1.png", 10, 0, 0)
     with pytest.raises(BadInput, match="Did you mean 'bee'"):
         load("insects", tmp_path)
@@ -265,7 +323,11 @@ def test_a_folder_a_class(tmp_path):
             colour(tmp_path / "mine" / name / f"{place}.png", 10 * label, 0, place)
     task = load("mine", tmp_path)
     check_red(task)
-    assert [split[1].bincount().tolist() for split in (task.train, task.val, task.test)] == [[3, 6, 9], [1, 2, 3], [1, 2, 3]]
+    assert [split[1].bincount().tolist() for split in (task.train, task.val, task.test)] == [
+        [3, 6, 9],
+        [1, 2, 3],
+        [1, 2, 3],
+    ]
     assert load("mine", tmp_path).fingerprint == task.fingerprint
 
 
@@ -279,7 +341,9 @@ def test_lists_come_before_folders_and_aliases_are_found(tmp_path):
     task = load("cub_200_2011", tmp_path)
     assert task.name == "cub_200_2011" and len(task.test[1]) == 2
     (root / "val200.txt").unlink()
-    with pytest.raises(BadInput, match="val200.txt is missing"):  # part of the lists is not one folder per class
+    with pytest.raises(
+        BadInput, match="val200.txt is missing"
+    ):  # part of the lists is not one folder per class
         load("cub_200_2011", tmp_path)
 
 
@@ -288,7 +352,9 @@ def test_lists_of_one_task_are_not_taken_for_another(tmp_path):
     for place, name in enumerate(["train800.txt", "val200.txt", "test.txt"]):
         colour(root / f"{place}.png", 0, 0, 0)
         (root / name).write_text(f"{place}.png 0\n")
-    with pytest.raises(BadInput, match="may be another task's; rename the folder oxford_flowers if"):
+    with pytest.raises(
+        BadInput, match="may be another task's; rename the folder oxford_flowers if"
+    ):
         load("oxford_flowers", tmp_path)
     root.rename(tmp_path / "oxford_pets")
     assert len(load("pets", tmp_path).test[1]) == 1
@@ -301,7 +367,9 @@ def test_lists_of_one_task_are_not_taken_for_another(tmp_path):
 
 def test_a_raw_task_says_what_its_folder_lacks(tmp_path):
     (tmp_path / "clevr").mkdir()
-    with pytest.raises(BadInput, match="nor scenes/CLEVR_train_scenes.json; see: visprompt data info clevr_count"):
+    with pytest.raises(
+        BadInput, match="nor scenes/CLEVR_train_scenes.json; see: visprompt data info clevr_count"
+    ):
         load("clevr_count", tmp_path)
     (tmp_path / "clevr" / "scenes").mkdir()
     (tmp_path / "clevr" / "scenes" / "CLEVR_train_scenes.json").write_text('{"scenes": [{}]}')
@@ -316,12 +384,18 @@ def test_every_raw_layout_belongs_to_a_data_set():
     named = {found.layout for found in catalogue.datasets().values()} - {""}
     raw = {*raw_layouts.RAW, *full_layouts.FULL}
     unread = sorted(named - raw)
-    assert not unread, f"enter {unread[0]} in FULL of data/full_layouts.py, or in RAW of data/raw_layouts.py"
+    assert not unread, (
+        f"enter {unread[0]} in FULL of data/full_layouts.py, or in RAW of data/raw_layouts.py"
+    )
     assert raw <= set(layouts.LAYOUTS)
     loose = sorted(raw - named)
     assert not loose, f"name {loose[0]} as the layout of a data set in data_manifests/datasets/"
 
 
 def test_every_raw_layout_is_tried_here():
-    untried = [name for name in raw_layouts.RAW if not any(test.startswith(f"test_{name}_") for test in globals())]
+    untried = [
+        name
+        for name in raw_layouts.RAW
+        if not any(test.startswith(f"test_{name}_") for test in globals())
+    ]
     assert not untried, f"write test_{untried[0]}_... in this file, on a tiny set of its own"

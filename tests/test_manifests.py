@@ -9,7 +9,8 @@ import pytest
 from visprompt import manifests, papers, paths
 from visprompt.errors import BadInput
 
-# rows and columns of every copied table of paper `ap`, counted on the page (columns with `doubt`, `bold`)
+# rows and columns of every copied table of paper `ap`, counted on the page (columns with `doubt`,
+# `bold`)
 SHAPES = {
     "table-1": (10, 24),
     "table-2": (10, 7),
@@ -98,7 +99,9 @@ def test_five_papers_and_their_artifacts():
     assert papers.artifact("ap.table-a1")["number"] == "A1"
 
 
-@pytest.mark.parametrize("id, shape", [*((f"ap.{name}", shape) for name, shape in SHAPES.items()), *OTHER_SHAPES.items()])
+@pytest.mark.parametrize(
+    "id, shape", [*((f"ap.{name}", shape) for name, shape in SHAPES.items()), *OTHER_SHAPES.items()]
+)
 def test_shape_and_strings(id, shape):
     table = papers.published(id)
     assert table.shape == shape
@@ -122,7 +125,9 @@ def test_every_table_is_copied_or_lost():
                 assert "lost the cells" in str(error), id
                 continue
             cells += int((~table.isin(["", "-"])).to_numpy().sum())
-    assert cells == CELLS, f"the tables have {cells} cells; where one is new, count it on the page and mend CELLS"
+    assert cells == CELLS, (
+        f"the tables have {cells} cells; where one is new, count it on the page and mend CELLS"
+    )
 
 
 def test_every_table_of_ap_is_copied_or_lost():
@@ -131,7 +136,9 @@ def test_every_table_of_ap_is_copied_or_lost():
             with pytest.raises(BadInput, match="prints no cells"):
                 papers.published(id)
         elif id != "ap.table-a8":
-            assert id.removeprefix("ap.") in SHAPES, f"{id} is new: enter its rows and columns, as printed, in SHAPES"
+            assert id.removeprefix("ap.") in SHAPES, (
+                f"{id} is new: enter its rows and columns, as printed, in SHAPES"
+            )
     with pytest.raises(BadInput, match="lost the cells"):
         papers.published("ap.table-a8")
     with pytest.raises(BadInput, match="Did you mean 'ap.table-a7'"):
@@ -165,7 +172,12 @@ def test_bold_marks_the_best_of_four_where_it_is_set():
 def test_groups_of_table_4_follow_from_table_1():
     """Seven of the nine group means hold; one is cut off, and LINEAR-PROBE on VTAB is far off."""
     cells = papers.published("ap.table-1")
-    cells = cells[cells["architecture"] == "ViT-Large/16"].set_index("method").iloc[:, 1:20].astype(float)
+    cells = (
+        cells[cells["architecture"] == "ViT-Large/16"]
+        .set_index("method")
+        .iloc[:, 1:20]
+        .astype(float)
+    )
     groups = {"FGVC": slice(0, 5), "VTAB": slice(5, 14), "Others": slice(14, 19)}
     printed = papers.published("ap.table-4").set_index("method")
     off = {

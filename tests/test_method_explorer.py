@@ -30,8 +30,11 @@ def test_what_is_counted_at_three_numbers_holds_at_others(slug):
         counted = vp.count_parameters(model)
         assert (found["method"], found["total"]) == (counted["method"], counted["total"])
     assert found["flops"] == count_flops(model)["flops"]
-    head = 4 * (4 * (SHAPES.width + 1) + explorer.BATCH) * (explorer.CLASSES - 70)  # weights, gradients, moments; logits
-    assert found["memory"] == pytest.approx(training_memory(model, explorer.BATCH)["total"] + head, rel=1e-3)
+    # weights, gradients, moments; logits
+    head = 4 * (4 * (SHAPES.width + 1) + explorer.BATCH) * (explorer.CLASSES - 70)
+    assert found["memory"] == pytest.approx(
+        training_memory(model, explorer.BATCH)["total"] + head, rel=1e-3
+    )
 
 
 def test_a_method_without_prompts_costs_the_same_at_any_number():

@@ -36,16 +36,27 @@ def randomise(model, seed=0):
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in [*model.head.parameters(), *model.method.parameters()]:
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float32).to(parameter))
+            parameter.add_(
+                0.3
+                * torch.randn(parameter.shape, generator=generator, dtype=torch.float32).to(
+                    parameter
+                )
+            )
     return model
 
 
 def test_a_file_of_a_method_has_both_classes_and_begins_with_its_name():
-    for path in sorted({*Path(methods.__file__).parent.glob("*.py")} - {Path(methods.base.__file__)}):
+    for path in sorted(
+        {*Path(methods.__file__).parent.glob("*.py")} - {Path(methods.base.__file__)}
+    ):
         text = path.read_text(encoding="utf-8")
         found = {"Settings", "Method"} & set(re.findall(r"(?m)^class (\w+)", text))
-        assert len(found) != 1, f"{path.name} has a class {found}; a method needs a class Settings and a class Method"
-        assert not found or re.match(r'"""[^\n:]+: ', text), f"{path.name}: begin its docstring with the name and a colon"
+        assert len(found) != 1, (
+            f"{path.name} has a class {found}; a method needs a class Settings and a class Method"
+        )
+        assert not found or re.match(r'"""[^\n:]+: ', text), (
+            f"{path.name}: begin its docstring with the name and a colon"
+        )
 
 
 @pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "resnet18"])
@@ -53,7 +64,9 @@ def test_block_loop_is_timm(name):
     backbone = vp.load_backbone(name)
     images = images_for(backbone, 1)
     with torch.no_grad():
-        expected = backbone.model.forward_head(backbone.model.forward_features(images), pre_logits=True)
+        expected = backbone.model.forward_head(
+            backbone.model.forward_features(images), pre_logits=True
+        )
         assert torch.allclose(backbone(images), expected, atol=1e-5)
 
 
@@ -66,9 +79,12 @@ def test_block_loop_is_timm(name):
     pool=st.sampled_from(["token", "avg"]),
 )
 def test_ap_is_its_definition_on_a_vit(block, kind, batch, tokens, pool):
-    """AP Sec. 3 and Table A3 written out: run the blocks by hand and change the input of one. Value and gradient."""
+    """AP Sec. 3 and Table A3 written out: run the blocks by hand and change the input of one. Value
+    and gradient."""
     backbone = small_vit(pool).double()
-    model = randomise(vp.build_method("ap", backbone, 5, block=block, kind=kind, prompt_tokens=tokens).double())
+    model = randomise(
+        vp.build_method("ap", backbone, 5, block=block, kind=kind, prompt_tokens=tokens).double()
+    )
     images = images_for(backbone, batch).double()
     fast = model(images)
     fast.square().sum().backward()
@@ -135,21 +151,28 @@ def test_vp_resize_puts_the_image_into_the_hole(vit):
     assert (changed[:, :, :4] == 0).all()
 
 
-@pytest.mark.parametrize(("slug", "family"), [(s, f) for s in METHODS for f in FAMILIES if carries(s, f)])
+@pytest.mark.parametrize(
+    ("slug", "family"), [(s, f) for s in METHODS for f in FAMILIES if carries(s, f)]
+)
 def test_only_the_method_and_the_head_are_trained(slug, family, request):
     backbone = request.getfixturevalue(family)
     before = copy.deepcopy(backbone.state_dict())
-    model = vp.build_method(slug, backbone, 3, **({"ar": "none"} if (slug, family) == ("ivpt", "swin") else {}))
+    model = vp.build_method(
+        slug, backbone, 3, **({"ar": "none"} if (slug, family) == ("ivpt", "swin") else {})
+    )
     trained = [*model.head.parameters(), *model.method_parameters()]
     model.method.train()
-    model.training_loss(model.features(model.below(images_for(backbone))), torch.tensor([0, 1])).backward()
+    model.training_loss(
+        model.features(model.below(images_for(backbone))), torch.tensor([0, 1])
+    ).backward()
     assert all(parameter.grad is not None for parameter in trained)
     everything = {id(p) for p in model.parameters() if p.grad is not None}
     assert everything == {id(p) for p in trained}
     with torch.no_grad():
         for parameter in trained:
             parameter.add_(1)
-    assert all(torch.equal(before[key], value) for key, value in backbone.state_dict().items())  # shared, untouched
+    # shared, untouched
+    assert all(torch.equal(before[key], value) for key, value in backbone.state_dict().items())
 
 
 PROBES = ["full-finetune", "norm-tune", "vp", "ap", "bias", "lora", "adapter", "adaptformer", "ssf"]
@@ -169,8 +192,8 @@ def test_norm_tune_trains_all_normalisation_layers(vit, resnet):
     assert count_parameters(vp.build_method("norm-tune", resnet, 3))["method"] == 2 * sum(widths)
 
 
-# Counted by hand from the architectures: ViT-L/16 has 24 blocks with 2 LayerNorms and one after; ResNet-101's
-# last stage sees 1024 x 14 x 14 at its first block and 2048 x 7 x 7 at the others.
+# Counted by hand from the architectures: ViT-L/16 has 24 blocks with 2 LayerNorms and one after;
+# ResNet-101's last stage sees 1024 x 14 x 14 at its first block and 2048 x 7 x 7 at the others.
 EXACT = {
     ("vit_large_patch16_224", "linear-probe"): 1024 * 10 + 10,
     ("vit_large_patch16_224", "norm-tune"): 1024 * 10 + 10 + 49 * 2 * 1024,
@@ -190,7 +213,8 @@ def test_parameters_at_the_papers_architectures(name, slug):
 
 
 def test_flops_of_a_vit_by_its_formula():
-    """Per block 12 N D^2 + 2 N^2 D multiply-adds, the patch embedding and the head; ViT-B/16 is 17.6 GMACs."""
+    """Per block 12 N D^2 + 2 N^2 D multiply-adds, the patch embedding and the head; ViT-B/16 is
+    17.6 GMACs."""
     backbone = vp.load_backbone("vit_base_patch16_224", device="meta")
     n, d = 197, 768
     macs = 12 * (12 * n * d * d + 2 * n * n * d) + 196 * (16 * 16 * 3) * d + d * 10
@@ -204,7 +228,10 @@ def test_flops_of_a_vit_by_its_formula():
 
 
 def test_training_flops_fall_with_the_block(vit):
-    flops = [count_flops(vp.build_method("ap", vit, 3, block=b), training=True)["flops"] for b in range(4)]
+    flops = [
+        count_flops(vp.build_method("ap", vit, 3, block=b), training=True)["flops"]
+        for b in range(4)
+    ]
     forward = count_flops(vp.build_method("ap", vit, 3))["flops"]
     assert flops == sorted(flops, reverse=True)
     assert forward < flops[-1] < flops[0] < 3 * forward
@@ -216,7 +243,8 @@ def test_memory_counts_saved_tensors_once():
     probe = training_memory(vp.build_method("linear-probe", backbone, 10), 4)
     head = 512 * 10 + 10
     assert probe["gradients"] == 4 * head and probe["optimizer"] == 8 * head
-    # standardised features (4, 512), log-probabilities (4, 10), labels (4), and the loss's total weight
+    # standardised features (4, 512), log-probabilities (4, 10), labels (4), and the loss's total
+    # weight
     assert 4 * (4 * 512 + 4 * 10) <= probe["activations"] <= 4 * (2 * 4 * 512 + 8 * 10) + 64
     full = training_memory(vp.build_method("full-finetune", backbone, 10), 4)
     double = training_memory(vp.build_method("full-finetune", backbone, 10), 8)
@@ -245,42 +273,102 @@ BAD = [
     (dict(slug="ap", num_classes=2.5), "num_classes must be int"),
     (dict(slug="ap", num_classes=None), "num_classes must be int"),
     (dict(slug="ap", num_classes=torch.zeros(20, 20)), "num_classes must be int"),
-    (dict(slug="ap", block="3"), "setting block of ap must be a block's number, a list of different ones or None, not '3'"),
+    (
+        dict(slug="ap", block="3"),
+        "setting block of ap must be a block's number, a list of different ones or None, not '3'",
+    ),
     (dict(slug="ap", block=True), "setting block of ap must be a block's number"),
     (dict(slug="ap", block=1.0), "setting block of ap must be a block's number"),
     (dict(slug="ap", block=[1, "2"]), "setting block of ap must be a block's number"),
     (dict(slug="ap", block=[1, 1]), r"setting block of ap must be .*, not \(1, 1\)"),
-    (dict(slug="vpt-deep", block=[3, 0, 3]), r"setting block of vpt-deep must be .*, not \(3, 0, 3\)"),
+    (
+        dict(slug="vpt-deep", block=[3, 0, 3]),
+        r"setting block of vpt-deep must be .*, not \(3, 0, 3\)",
+    ),
     (dict(slug="ap", prompt_tokens=0), "prompt_tokens of ap must be a whole number"),
-    (dict(slug="ap", kind="concatenate", prompt_tokens=-1), "prompt_tokens of ap must be a whole number"),
+    (
+        dict(slug="ap", kind="concatenate", prompt_tokens=-1),
+        "prompt_tokens of ap must be a whole number",
+    ),
     (
         dict(slug="lora", targets=["query", "query"]),
         r"targets of lora must be a list of different words, not \('query', 'query'\)",
     ),
     (dict(slug="lora", alpha=0), "alpha of lora must be a number from 1e-06"),
     (dict(slug="lora", alpha=-1), "alpha of lora must be a number from 1e-06"),
-    (dict(slug="adapter", places=["mlp", "mlp"]), "places of adapter must be a list of different words"),
-    (dict(slug="bias", categories=["key", "value", "key"]), "categories of bias must be a list of different words"),
-    (dict(slug="da-vpt-plus", biases=["key", "key"]), "biases of da-vpt-plus must be a list of different words"),
-    (dict(slug="da-vpt", guided_tokens=0), "guided_tokens of da-vpt must be a whole number of 1 to 65,536 or None, not 0"),
-    (dict(slug="da-vpt-plus", guided_tokens=0), "guided_tokens of da-vpt-plus must be a whole number"),
-    (dict(slug="da-vpt", kmeans_iterations=-1), "kmeans_iterations of da-vpt must be a whole number from 0 on, not -1"),
-    (dict(slug="spt-deep", iterations=-1), "iterations of spt-deep must be a whole number from 0 on, not -1"),
-    (dict(slug="spt-shallow", iterations=-1), "iterations of spt-shallow must be a whole number from 0 on, not -1"),
+    (
+        dict(slug="adapter", places=["mlp", "mlp"]),
+        "places of adapter must be a list of different words",
+    ),
+    (
+        dict(slug="bias", categories=["key", "value", "key"]),
+        "categories of bias must be a list of different words",
+    ),
+    (
+        dict(slug="da-vpt-plus", biases=["key", "key"]),
+        "biases of da-vpt-plus must be a list of different words",
+    ),
+    (
+        dict(slug="da-vpt", guided_tokens=0),
+        "guided_tokens of da-vpt must be a whole number of 1 to 65,536 or None, not 0",
+    ),
+    (
+        dict(slug="da-vpt-plus", guided_tokens=0),
+        "guided_tokens of da-vpt-plus must be a whole number",
+    ),
+    (
+        dict(slug="da-vpt", kmeans_iterations=-1),
+        "kmeans_iterations of da-vpt must be a whole number from 0 on, not -1",
+    ),
+    (
+        dict(slug="spt-deep", iterations=-1),
+        "iterations of spt-deep must be a whole number from 0 on, not -1",
+    ),
+    (
+        dict(slug="spt-shallow", iterations=-1),
+        "iterations of spt-shallow must be a whole number from 0 on, not -1",
+    ),
     (dict(slug="da-vpt", temperature=1e-300), "temperature of da-vpt must be a number from 1e-06"),
-    (dict(slug="da-vpt", margin=-0.1), "margin of da-vpt must be a number of at least 0 and below 1, not -0.1"),
+    (
+        dict(slug="da-vpt", margin=-0.1),
+        "margin of da-vpt must be a number of at least 0 and below 1, not -0.1",
+    ),
     (dict(slug="adaptformer", scale=0), "scale of adaptformer must be a number from 1e-06"),
     (dict(slug="gate-vpt", gate=1e300), "gate of gate-vpt must be a number from -1e.06 to 1e.06"),
     (dict(slug="e2vpt", kept_at_least=0), "kept_at_least of e2vpt must be a whole number of 1"),
     (dict(slug="ap", kind=None), "setting kind of ap must be str, not None"),
-    (dict(slug="vpt-deep", prompt_tokens="ten"), "setting prompt_tokens of vpt-deep must be a whole number .*not 'ten'"),
-    (dict(slug="vpt-deep", prompt_tokens=None), "setting prompt_tokens of vpt-deep must be a whole number .*not None"),
-    (dict(slug="bias", categories="query"), "setting categories of bias must be a list of different words, not 'query'"),
-    (dict(slug="lora", rank=2.5), "setting rank of lora must be a whole number of 1 to 65,536, not 2.5"),
-    (dict(slug="lora", alpha="1"), "setting alpha of lora must be a number from 1e-06 to 1e.06 or None, not '1'"),
-    (dict(slug="da-vpt", beta="x"), "setting beta of da-vpt must be a number from 0 to 1e.06, not 'x'"),
-    (dict(slug="da-vpt-plus", beta=float("nan")), "setting beta of da-vpt-plus must be a number .*not nan"),
-    (dict(slug="da-vpt-plus", class_token=1), "setting class_token of da-vpt-plus must be bool, not 1"),
+    (
+        dict(slug="vpt-deep", prompt_tokens="ten"),
+        "setting prompt_tokens of vpt-deep must be a whole number .*not 'ten'",
+    ),
+    (
+        dict(slug="vpt-deep", prompt_tokens=None),
+        "setting prompt_tokens of vpt-deep must be a whole number .*not None",
+    ),
+    (
+        dict(slug="bias", categories="query"),
+        "setting categories of bias must be a list of different words, not 'query'",
+    ),
+    (
+        dict(slug="lora", rank=2.5),
+        "setting rank of lora must be a whole number of 1 to 65,536, not 2.5",
+    ),
+    (
+        dict(slug="lora", alpha="1"),
+        "setting alpha of lora must be a number from 1e-06 to 1e.06 or None, not '1'",
+    ),
+    (
+        dict(slug="da-vpt", beta="x"),
+        "setting beta of da-vpt must be a number from 0 to 1e.06, not 'x'",
+    ),
+    (
+        dict(slug="da-vpt-plus", beta=float("nan")),
+        "setting beta of da-vpt-plus must be a number .*not nan",
+    ),
+    (
+        dict(slug="da-vpt-plus", class_token=1),
+        "setting class_token of da-vpt-plus must be bool, not 1",
+    ),
 ]
 
 
@@ -292,28 +380,56 @@ def test_bad_settings_are_refused_with_a_remedy(vit, given, message):
         vp.build_method(given.pop("slug"), vit, given.pop("num_classes"), **given)
 
 
-WRONG = [None, True, "x", 2.5, 3, -1, [], ["x"], [2.5], {}, object(), float("nan"), float("inf"), torch.zeros(2, 2), b"x"]
+WRONG = [
+    None,
+    True,
+    "x",
+    2.5,
+    3,
+    -1,
+    [],
+    ["x"],
+    [2.5],
+    {},
+    object(),
+    float("nan"),
+    float("inf"),
+    torch.zeros(2, 2),
+    b"x",
+]
 
 
 def test_every_method_has_a_rate():
     known = load_yaml(paths.MANIFESTS / "recipes.yaml")["quick"]["vit"]
     missing = [slug for slug in METHODS if slug not in known]
-    assert not missing, f"visprompt rates {missing[0]} finds the line that data_manifests/recipes.yaml lacks"
+    assert not missing, (
+        f"visprompt rates {missing[0]} finds the line that data_manifests/recipes.yaml lacks"
+    )
 
 
 def test_a_method_is_a_file(tmp_path, monkeypatch):
     for path in Path(methods.__file__).parent.glob("*.py"):
         shutil.copy(path, tmp_path)
-    (tmp_path / "zz_new_one.py").write_text("class Settings:\n    pass\n\n\nclass Method(base.Method):\n    pass\n")
+    (tmp_path / "zz_new_one.py").write_text(
+        "class Settings:\n    pass\n\n\nclass Method(base.Method):\n    pass\n"
+    )
     (tmp_path / "helper.py").write_text("class Settings:\n    pass\n")
     monkeypatch.setattr(methods, "__file__", str(tmp_path / "__init__.py"))
-    assert methods.slugs() == [*METHODS, "zz-new-one"] and METHODS[: len(methods.ORDER)] == methods.ORDER
+    assert (
+        methods.slugs() == [*METHODS, "zz-new-one"]
+        and METHODS[: len(methods.ORDER)] == methods.ORDER
+    )
 
 
 @pytest.mark.parametrize("slug", METHODS)
 def test_no_setting_of_any_type_raises_anything_else(vit, slug):
     """A value is taken or refused in one line, whatever it is."""
-    names = [field.name for field in fields(importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings)]
+    names = [
+        field.name
+        for field in fields(
+            importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings
+        )
+    ]
     for name, value in itertools.product(names, WRONG):
         try:
             vp.build_method(slug, vit, 3, **{name: value})
@@ -322,7 +438,9 @@ def test_no_setting_of_any_type_raises_anything_else(vit, slug):
 
 
 def settings_of(slug):
-    return typing.get_type_hints(importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings)
+    return typing.get_type_hints(
+        importlib.import_module(f"visprompt.methods.{slug.replace('-', '_')}").Settings
+    )
 
 
 def impossible(hint):
@@ -344,7 +462,9 @@ def impossible(hint):
     return st.one_of(found)
 
 
-SETTINGS = [(slug, name) for slug in METHODS for name, hint in settings_of(slug).items() if hint is not bool]
+SETTINGS = [
+    (slug, name) for slug in METHODS for name, hint in settings_of(slug).items() if hint is not bool
+]
 
 
 @pytest.mark.refused
@@ -359,7 +479,9 @@ def test_no_impossible_value_of_a_setting_is_taken(vit, slug, name, data):
 
 
 def test_a_list_stands_for_a_tuple(vit):
-    assert vp.build_method("bias", vit, 3, categories=["query", "fc1"]).method.settings.categories == ("query", "fc1")
+    assert vp.build_method(
+        "bias", vit, 3, categories=["query", "fc1"]
+    ).method.settings.categories == ("query", "fc1")
     assert vp.build_method("lora", vit, 3, alpha=4).method.scale == 0.4
 
 

@@ -1,4 +1,5 @@
-"""A book of the paper profile on a machine that has a part of it, or nothing: narrowed by words to make, and never refused."""
+"""A book of the paper profile on a machine that has a part of it, or nothing: narrowed by words to
+make, and never refused."""
 
 import json
 from pathlib import Path
@@ -18,21 +19,31 @@ from visprompt.data.rehearsed import write_tasks
 from visprompt.errors import BadInput
 from visprompt.models import reachable
 
-REFUSED = "the published weights of a cannot be fetched (no network). Connect to the network, or give a file: weights='x'."
+REFUSED = (
+    "the published weights of a cannot be fetched (no network). Connect to the "
+    "network, or give a file: weights='x'."
+)
 
 
 def given(root: Path) -> dict:  # noqa: F811
     """What the notebooks were given, by name."""
     lines = (root / "given").read_text(encoding="utf-8").splitlines()
-    return {Path(name).stem: json.loads(words) for name, words in (line.split("\t") for line in lines)}
+    return {
+        Path(name).stem: json.loads(words) for name, words in (line.split("\t") for line in lines)
+    }
 
 
 @pytest.fixture
 def papers(root):  # noqa: F811
     """Notebooks of two papers, of which one takes more than the other."""
     entry = "{title: One, artifacts: []}"
-    (root / "data_manifests" / "notebooks.yaml").write_text(f"spt_starts: {entry}\nshallow_vit: {entry}\n")
-    cell = "# %%\ndata_dir = None\ntasks = None\nseeds = None\nepochs = None\nprecision = None\ncompile = False\nbackbone = None\nweights = None\n"
+    (root / "data_manifests" / "notebooks.yaml").write_text(
+        f"spt_starts: {entry}\nshallow_vit: {entry}\n"
+    )
+    cell = (
+        "# %%\ndata_dir = None\ntasks = None\nseeds = None\nepochs = None\nprecision = "
+        "None\ncompile = False\nbackbone = None\nweights = None\n"
+    )
     (root / "notebooks" / "spt_starts.py").write_text(cell)
     (root / "notebooks" / "shallow_vit.py").write_text("# %%\nseeds = None\nlarger = False\n")
     (root / "notebooks" / "one.py").unlink()
@@ -65,11 +76,27 @@ def test_words_to_make_reach_the_notebooks_that_take_them(papers):
         "backbone": "b",
         "weights": ["b=a", "b.pth"],
     }
-    assert found["spt_starts"] == {"profile": "paper", "device": "cpu", "data_dir": "book", **wanted}
+    assert found["spt_starts"] == {
+        "profile": "paper",
+        "device": "cpu",
+        "data_dir": "book",
+        **wanted,
+    }
 
 
 def test_a_chapter_that_is_not_named_gets_no_data(papers):
-    assert make(papers, "book", "PROFILE=paper", "DATA=book", "PAPERS=shallowvit", "TASKS=dtd", "LARGER=1").returncode == 0
+    assert (
+        make(
+            papers,
+            "book",
+            "PROFILE=paper",
+            "DATA=book",
+            "PAPERS=shallowvit",
+            "TASKS=dtd",
+            "LARGER=1",
+        ).returncode
+        == 0
+    )
     found = given(papers)
     assert found["spt_starts"] == {"profile": "paper", "device": "cpu"}
     assert found["shallow_vit"] == {"profile": "paper", "device": "cpu", "larger": True}
@@ -94,16 +121,21 @@ def test_a_mistake_in_them_is_one_line(papers, word, message):
 
 def test_without_data_nothing_is_asked_for_and_nothing_is_refused(monkeypatch):
     """The pages then show what needs none of it, and say of the rest that it was not run."""
-    monkeypatch.setattr("visbook.studies.lab.backbone_once", lambda *_, **__: pytest.fail("weights were asked for"))
+    monkeypatch.setattr(
+        "visbook.studies.lab.backbone_once", lambda *_, **__: pytest.fail("weights were asked for")
+    )
     chapter = Chapter.opened("spt", {"profile": "paper"}, ["benchmark", "davpt-layers"])
-    assert not sum(map(len, chapter.frames.values())) and set(chapter.left_out) == {"no data folder is given"}
+    assert not sum(map(len, chapter.frames.values())) and set(chapter.left_out) == {
+        "no data folder is given"
+    }
     runs = TableRuns.opened("ap", {"profile": "paper"})
     assert not len(runs.frame) and runs.backbones == runs.tasks == runs.vits == []
     assert not len(runs.table()[0])
 
 
 def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):
-    """One data set and one checkpoint: the other cells are left out by name, and a mistake in what is there still fails."""
+    """One data set and one checkpoint: the other cells are left out by name, and a mistake in what
+    is there still fails."""
     write_tasks(["dtd"], tmp_path)
 
     def load(name, *_, **__):
@@ -114,11 +146,18 @@ def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):
     monkeypatch.setattr("visbook.studies.lab.backbone_once", load)
     lab = Lab(LabSettings("spt", "pretrained", str(tmp_path), profile="paper"))
     assert lab.lacking(Run("vit_base_patch16_224.mae", "dtd", "bias")) == REFUSED
-    assert lab.lacking(Run("vit_base_patch16_224.mae", "svhn", "bias")) == "svhn is not in the data folder"
-    assert "no-such" in Lab(LabSettings("spt", data_dir="no-such", profile="paper")).lacking(Run("b", "dtd", "bias"))
+    assert (
+        lab.lacking(Run("vit_base_patch16_224.mae", "svhn", "bias"))
+        == "svhn is not in the data folder"
+    )
+    assert "no-such" in Lab(LabSettings("spt", data_dir="no-such", profile="paper")).lacking(
+        Run("b", "dtd", "bias")
+    )
     every = grids.cells("benchmark", grids.cast("paper"))
     _, why = grids.possible(every, lab)
-    assert len(why) == len({run.task for _, run, _ in every}) - 1 + any("mae" in run.backbone for _, run, _ in every)
+    assert len(why) == len({run.task for _, run, _ in every}) - 1 + any(
+        "mae" in run.backbone for _, run, _ in every
+    )
 
 
 def test_weights_that_cannot_be_reached_are_asked_for_once_a_run(tmp_path, monkeypatch):
@@ -137,7 +176,8 @@ def test_weights_that_cannot_be_reached_are_asked_for_once_a_run(tmp_path, monke
             with pytest.raises(BadInput, match="cannot be fetched"):
                 lab.backbone("a")
     assert asked == ["a"]
-    monkeypatch.setenv(reachable.RUN, "second")  # the reader connected to the network, and starts again
+    # the reader connected to the network, and starts again
+    monkeypatch.setenv(reachable.RUN, "second")
     with pytest.raises(BadInput):
         Lab(LabSettings(weights="pretrained")).backbone("a")
     monkeypatch.delenv(reachable.RUN)
@@ -149,4 +189,8 @@ def test_weights_that_cannot_be_reached_are_asked_for_once_a_run(tmp_path, monke
 def test_theory_runs_the_papers_grid_only_where_it_is_asked_for():
     assert not ToyParameters(profile="paper").larger
     p, larger = TrialParameters(profile="paper"), TrialParameters(profile="paper", larger=True)
-    assert p.seeds == PROFILE["quick"]["seeds"] and larger.seeds == PROFILE["paper"]["seeds"] and larger.neurons == 1000
+    assert (
+        p.seeds == PROFILE["quick"]["seeds"]
+        and larger.seeds == PROFILE["paper"]["seeds"]
+        and larger.neurons == 1000
+    )

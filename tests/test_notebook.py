@@ -56,12 +56,23 @@ def test_a_wrong_parameter_is_refused(given, message):
 
 
 def test_parameters_are_read_and_other_names_of_a_notebook_are_ignored():
-    namespace = {"In": [], "_1": 3, "pd": pd, "Settings": Settings, "p": 3, "seeds": [1, 2], "rate": 1, "open": len}
+    namespace = {
+        "In": [],
+        "_1": 3,
+        "pd": pd,
+        "Settings": Settings,
+        "p": 3,
+        "seeds": [1, 2],
+        "rate": 1,
+        "open": len,
+    }
     assert parameters_module.read_parameters(Settings, namespace) == Settings(seeds=[1, 2], rate=1)
 
 
 def test_text_from_the_command_line_is_read_as_a_list():
-    assert parameters_module.read_parameters(Settings, {"seeds": "[0, 3]", "rate": "0.5"}) == Settings(seeds=[0, 3], rate=0.5)
+    assert parameters_module.read_parameters(
+        Settings, {"seeds": "[0, 3]", "rate": "0.5"}
+    ) == Settings(seeds=[0, 3], rate=0.5)
     with pytest.raises(BadInput, match="seeds must be"):
         parameters_module.read_parameters(Settings, {"seeds": "[0"})
 
@@ -85,7 +96,12 @@ def test_a_foreign_name_in_a_cell_of_parameters_is_refused(cells, name):
     [
         ["profile = 'quick'\nsede = [0]", "profile = 'quick'\nseeds = [0]"],  # mended and run again
         ["# Parameters\nsede = [0]", "# Parameters\nseeds = [0]"],
-        ["profile = 'quick'", "for profile in ['quick']: x = 1", "%time x = 1", "profile, x = 'quick', 1"],
+        [
+            "profile = 'quick'",
+            "for profile in ['quick']: x = 1",
+            "%time x = 1",
+            "profile, x = 'quick', 1",
+        ],
         ["", "def profile():\n    return 1", "tables = 3", "profile[0] = 1\nx = 2"],
     ],
 )
@@ -150,7 +166,9 @@ def test_the_setup_cell_runs_again_and_reads_a_changed_parameter(shell, stores, 
 
 
 def test_papermill_itself_refuses_a_name_that_an_import_takes(tmp_path):
-    with pytest.raises(papermill.PapermillExecutionError, match="BadInput: unknown notebook parameter 'plt'"):
+    with pytest.raises(
+        papermill.PapermillExecutionError, match="BadInput: unknown notebook parameter 'plt'"
+    ):
         papermill.execute_notebook(small_notebook(tmp_path), None, {"plt": 3}, progress_bar=False)
 
 
@@ -163,7 +181,8 @@ def cells_of(path):
 
 
 def bound(nodes):
-    """The names that statements give to a notebook itself, not to a function or a comprehension in it."""
+    """The names that statements give to a notebook itself, not to a function or a comprehension in
+    it."""
     for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
@@ -171,7 +190,9 @@ def bound(nodes):
             yield (node.asname or node.name).split(".")[0]
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        elif not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        elif not isinstance(
+            node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        ):
             yield from bound(ast.iter_child_nodes(node))
 
 
@@ -183,7 +204,9 @@ def test_parameters_stay_what_they_are_until_the_setup_cell_runs_again(path):
     assert not set(names) & {name for cell in others for name in bound(cell.body)}
 
 
-@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem != "batch"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in NOTEBOOKS if path.stem != "batch"], ids=lambda path: path.stem
+)
 def test_a_page_opens_again_with_all_its_parameters_and_runs_nothing(path, stores):
     cells = [cell.source for cell in jupytext.read(path).cells if cell.cell_type == "code"][:2]
     namespace = {"__name__": "__main__"}
@@ -191,7 +214,9 @@ def test_a_page_opens_again_with_all_its_parameters_and_runs_nothing(path, store
         exec(source, namespace)
     settings = namespace["page"].settings
     assert settings.profile == namespace["page"].profile == "paper"
-    assert sorted(parameters_module.assigned(cells[0])) == sorted(field.name for field in fields(settings))
+    assert sorted(parameters_module.assigned(cells[0])) == sorted(
+        field.name for field in fields(settings)
+    )
     assert not any(store.exists() for store in stores)
 
 
@@ -203,7 +228,13 @@ def test_a_mean_has_a_deviation_from_two_values_on():
 
 def test_a_mean_leads_to_its_runs_and_the_rest_of_its_table_is_text():
     one, other = (SimpleNamespace(id=id) for id in ("1f2e", "3a4b"))
-    table = pd.DataFrame({"<method>": ["a < b", "c"], "mean": [statistics.spread([1, 3], [one, other]), "–"], "seeds": [2, 0]})
+    table = pd.DataFrame(
+        {
+            "<method>": ["a < b", "c"],
+            "mean": [statistics.spread([1, 3], [one, other]), "–"],
+            "seeds": [2, 0],
+        }
+    )
     shown = page_module.linked(table, "ap.table-1", [one, other])
     assert shown.to_dict("list") == {
         "&lt;method&gt;": ["a &lt; b", "c"],
@@ -211,7 +242,9 @@ def test_a_mean_leads_to_its_runs_and_the_rest_of_its_table_is_text():
         "seeds": [2, 0],
     }
     assert isinstance(shown.index, pd.RangeIndex)  # which is not shown
-    assert list(page_module.linked(table.set_index("<method>"), "ap.table-1", [one, other]).index) == ["a &lt; b", "c"]
+    assert list(
+        page_module.linked(table.set_index("<method>"), "ap.table-1", [one, other]).index
+    ) == ["a &lt; b", "c"]
     with pytest.raises(BadInput, match="over runs that records= lacks"):
         page_module.linked(table, "ap.table-1", [one])
 
@@ -221,24 +254,34 @@ def test_a_page_says_what_its_records_were_made_with(monkeypatch):
     monkeypatch.setattr(records, "versions", lambda: {"torch": "2.10.0+cpu", "timm": "1.0.20"})
 
     def made(id, torch="2.10.0", timm="1.0.20"):
-        return records.Record(id, "key", "test", {}, "", "", "", {}, versions={"torch": torch, "timm": timm})
+        return records.Record(
+            id, "key", "test", {}, "", "", "", {}, versions={"torch": torch, "timm": timm}
+        )
 
     assert page_module.with_age("Counted.", ()) == "Counted."
-    assert page_module.with_age("Counted.", [made("a"), records.Record("b", "key", "test", {}, "", "", "", {})]) == "Counted."
+    assert (
+        page_module.with_age(
+            "Counted.", [made("a"), records.Record("b", "key", "test", {}, "", "", "", {})]
+        )
+        == "Counted."
+    )
     assert page_module.with_age("Counted.", [made("old"), made("a"), made("a")]) == (
         "Counted. 1 of 2 records is of older code."
     )
-    assert page_module.with_age("Counted.", [made("a", "2.9.0+cu128"), made("b", "2.8.0"), made("c")]) == (
-        "Counted. 2 of 3 records were made with torch 2.8.0 or 2.9.0 (installed is 2.10.0)."
-    )
+    assert page_module.with_age(
+        "Counted.", [made("a", "2.9.0+cu128"), made("b", "2.8.0"), made("c")]
+    ) == ("Counted. 2 of 3 records were made with torch 2.8.0 or 2.9.0 (installed is 2.10.0).")
     assert page_module.with_age("Counted.", [made("old", "2.9.0"), made("b", timm="1.0.3")]) == (
         "Counted. 1 of 2 records is of older code. "
-        "2 of 2 records were made with torch 2.9.0 (installed is 2.10.0) and timm 1.0.3 (installed is 1.0.20)."
+        "2 of 2 records were made with torch 2.9.0 (installed is 2.10.0) and timm 1.0.3 "
+        "(installed is 1.0.20)."
     )
 
 
 def claim(direction, **fields):
-    base = papers.Claim("ap.table-1.x", "ap.table-1", "Table 1", "gain", direction, "why", ("derived",))
+    base = papers.Claim(
+        "ap.table-1.x", "ap.table-1", "Table 1", "gain", direction, "why", ("derived",)
+    )
     return replace(base, **fields)
 
 
@@ -254,7 +297,9 @@ def test_greater_and_less_are_mirror_images(middle, half, margin):
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-5, 5), st.floats(0, 3))
 def test_equal_wants_the_interval_inside(middle, half, published, tolerance):
     low, high = middle - half, middle + half
-    found = judging.verdict(claim("equal", published=published, tolerance=tolerance), low, high, "derived")
+    found = judging.verdict(
+        claim("equal", published=published, tolerance=tolerance), low, high, "derived"
+    )
     inside = published - tolerance <= low and high <= published + tolerance
     apart = high < published - tolerance or low > published + tolerance
     assert found == ("agrees" if inside else "disagrees" if apart else "inconclusive")
@@ -267,9 +312,13 @@ def page(capsys):
 
 def test_what_only_the_papers_own_runs_settle_is_not_judged_by_fewer(page):
     claim = "ivpt.table-5.ivpt-over-vpt-huge"
-    assert "trend" not in papers.claim(claim).settles and "replicated" in papers.claim(claim).settles
+    assert (
+        "trend" not in papers.claim(claim).settles and "replicated" in papers.claim(claim).settles
+    )
     page.judge(claim, 1.0, 0.5, 1.5, evidence="trend")
-    assert page.claims[claim]["verdict"] == "not judged" and "these are a part" in str(page.claims[claim])
+    assert page.claims[claim]["verdict"] == "not judged" and "these are a part" in str(
+        page.claims[claim]
+    )
 
 
 def test_a_page_refuses_what_is_not_its_own(page):
@@ -291,21 +340,31 @@ def test_a_slider_shows_its_middle_picture_until_a_script_runs():
     numbers = [picture.number for picture in pictures.values()]
     text = page_module.figure_html(pictures, "Time & <P>", "derived", "counted", "", "a line")
     box = BeautifulSoup(text, "html.parser").select_one("figure .vp-slices")
-    assert [image["alt"] for image in box.find_all("img")] == [f"{label}: a line" for label in pictures]
-    assert [image["data-label"] for image in box.find_all("img") if not image.has_attr("hidden")] == ["P = 16"]
+    assert [image["alt"] for image in box.find_all("img")] == [
+        f"{label}: a line" for label in pictures
+    ]
+    assert [
+        image["data-label"] for image in box.find_all("img") if not image.has_attr("hidden")
+    ] == ["P = 16"]
     slider = box.find("input", type="range")
     assert (slider["min"], slider["max"], slider["value"]) == ("0", "2", "1")
-    assert slider["aria-label"] == "Slider: Time & <P>" and slider.find_parent("label").has_attr("hidden")
+    assert slider["aria-label"] == "Slider: Time & <P>" and slider.find_parent("label").has_attr(
+        "hidden"
+    )
     assert not any(map(plt.fignum_exists, numbers))
     with pytest.raises(BadInput, match="two pictures or more"):
         page_module.figure_html({"P = 8": plt.figure()}, "c", "derived", "counted", "", "a line")
     with pytest.raises(BadInput, match="needs alt="):
-        page_module.figure_html({"a": plt.figure(), "b": plt.figure()}, "c", "derived", "counted", "", None)
+        page_module.figure_html(
+            {"a": plt.figure(), "b": plt.figure()}, "c", "derived", "counted", "", None
+        )
     plt.close("all")
 
 
 def test_a_page_does_not_close_with_an_artifact_forgotten(page):
-    page.show("ap.lemma-1", pd.DataFrame({"a": [1]}), evidence="derived", how="counted", caption="c")
+    page.show(
+        "ap.lemma-1", pd.DataFrame({"a": [1]}), evidence="derived", how="counted", caption="c"
+    )
     with pytest.raises(BadInput, match="no figure, table or not_run for ap.theorem-1. Add"):
         page.close()
     page.not_run("ap.theorem-1", command="make book", why="a test")
@@ -317,12 +376,16 @@ def test_every_artifact_has_one_notebook():
     listed = [id for entry in notebooks.values() for id in entry["artifacts"]]
     assert len(listed) == len(set(listed)) and set(listed) <= set(papers.artifacts().index)
     missing = sorted(set(papers.artifacts().index) - set(listed))
-    assert not missing, f"write {missing[0]} under the page that shows it in data_manifests/notebooks.yaml"
+    assert not missing, (
+        f"write {missing[0]} under the page that shows it in data_manifests/notebooks.yaml"
+    )
 
 
 def test_every_artifact_has_its_heading_and_its_cell():
     for page, entry in manifests.load_yaml(paths.MANIFESTS / "notebooks.yaml").items():
         text = (paths.ROOT / "notebooks" / f"{page}.py").read_text(encoding="utf-8")
         for id in entry["artifacts"]:
-            assert f"({id})=\n" in text, f"notebooks/{page}.py lacks a heading with '({id})=' above it"
+            assert f"({id})=\n" in text, (
+                f"notebooks/{page}.py lacks a heading with '({id})=' above it"
+            )
             assert f'name="{id}"' in text, f'notebooks/{page}.py lacks a cell with name="{id}"'

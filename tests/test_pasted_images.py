@@ -14,9 +14,15 @@ def generator(seed=0):
 
 
 def test_a_pasted_image_covers_exactly_its_relevant_patches():
-    front, back = torch.full((40, 3, 24, 24), 200, dtype=torch.uint8), torch.full((40, 3, 24, 24), 7, dtype=torch.uint8)
+    front, back = (
+        torch.full((40, 3, 24, 24), 200, dtype=torch.uint8),
+        torch.full((40, 3, 24, 24), 7, dtype=torch.uint8),
+    )
     images, relevant = pasted_images.paste(front, back, 16, 4, generator())
-    patches = images.unfold(2, 4, 4).unfold(3, 4, 4).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)  # (N, 36, 48)
+    # (N, 36, 48)
+    patches = (
+        images.unfold(2, 4, 4).unfold(3, 4, 4).permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+    )
     assert (patches[relevant] == 200).all() and (patches[~relevant] == 7).all()
     assert (relevant.sum(1) == 16).all() and (back == 7).all()
     places = {tuple(row.nonzero()[0].tolist()) for row in relevant}
@@ -56,7 +62,9 @@ def test_a_model_sees_no_token_that_left():
     with torch.no_grad():
         found = [pasted_images.logits(backbone, head, each, kept) for each in (images, changed)]
         whole = pasted_images.logits(backbone, head, images, torch.arange(36).expand(2, 36))
-        plain = head(backbone.pool(backbone.run(backbone.stem((images.float() / 255 - 0.5) / 0.5), stop=5)))
+        plain = head(
+            backbone.pool(backbone.run(backbone.stem((images.float() / 255 - 0.5) / 0.5), stop=5))
+        )
     assert torch.equal(*found) and not torch.allclose(found[0], whole)
     torch.testing.assert_close(whole, plain)
 
@@ -67,9 +75,14 @@ def test_the_background_speaks_for_the_class_in_training_alone():
     images = labels.view(-1, 1, 1, 1).expand(-1, 3, 24, 24).to(torch.uint8)
     for training, share in ((True, 0.9), (False, 0.5)):
         front, backs, binary = pasted_images.scene(
-            s, (images, labels), torch.full((10, 3, 24, 24), 50, dtype=torch.uint8), training, generator()
+            s,
+            (images, labels),
+            torch.full((10, 3, 24, 24), 50, dtype=torch.uint8),
+            training,
+            generator(),
         )
-        assert len(binary) == 3200 and set(front[:, 0, 0, 0].tolist()) == {0, 1, 2, 3}  # class 4 is left out
+        # class 4 is left out
+        assert len(binary) == 3200 and set(front[:, 0, 0, 0].tolist()) == {0, 1, 2, 3}
         assert (binary == (front[:, 0, 0, 0] % 2 == 0)).all()
         photo = backs.amax((1, 2, 3)) == 50
         assert (photo == (backs.amin((1, 2, 3)) == 50)).all()  # a photograph or black
@@ -95,7 +108,9 @@ def test_task_folders_can_be_pasted_too(tmp_path):
             labels = [i % classes for i in range(6)]
             for i in range(6):
                 Image.new("RGB", (32, 32), (40 * i, 90, 250)).save(folder / f"{file[:2]}{i}.png")
-            (folder / file).write_text("".join(f"{file[:2]}{i}.png {label}\n" for i, label in enumerate(labels)))
+            (folder / file).write_text(
+                "".join(f"{file[:2]}{i}.png {label}\n" for i, label in enumerate(labels))
+            )
     for pair in ({}, {"backed": (2,), "clean": (0,)}):
         s = Settings(front="cifar10", back="plants", steps=2, train_size=6, **pair)
         assert 0 <= pasted_images.accuracy(s, 0, data_dir=str(tmp_path)) <= 100

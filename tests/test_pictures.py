@@ -1,4 +1,5 @@
-"""The pictures of the methods chapter: one a method, readable, none like another; and its table of settings."""
+"""The pictures of the methods chapter: one a method, readable, none like another; and its table of
+settings."""
 
 import functools
 import importlib
@@ -16,8 +17,18 @@ from visbook.pages.diagrams import hooked
 from visprompt.errors import BadInput
 
 # Counterparts of the papers' own drawings, and two pictures that explain the rest.
-OTHERS = ["vit", "davpt.figure-1", "ivpt.figure-1", "ivpt.figure-3", "spt.figure-s2", "keys-and-values"]
-HOOKED = [f"hooked {slug}" for slug in ("linear-probe", "full-finetune", "vp", "vpt-shallow", "lora", "da-vpt-plus")]
+OTHERS = [
+    "vit",
+    "davpt.figure-1",
+    "ivpt.figure-1",
+    "ivpt.figure-3",
+    "spt.figure-s2",
+    "keys-and-values",
+]
+HOOKED = [
+    f"hooked {slug}"
+    for slug in ("linear-probe", "full-finetune", "vp", "vpt-shallow", "lora", "da-vpt-plus")
+]
 
 
 @functools.cache
@@ -27,7 +38,11 @@ def drawn(name):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     words = [text for text in figure.axes[0].texts if text.get_text()]
-    return figure, canvas, [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in words]
+    return (
+        figure,
+        canvas,
+        [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in words],
+    )
 
 
 def share(first, second):
@@ -39,7 +54,9 @@ def share(first, second):
 
 def test_every_method_has_a_picture_with_words_for_who_cannot_see_it():
     assert set(plots.NAMES) >= set(vp.METHODS)
-    texts = [diagrams.alt(name) for name in {**diagrams.RECIPES, **dict.fromkeys([*vp.METHODS, *OTHERS])}]
+    texts = [
+        diagrams.alt(name) for name in {**diagrams.RECIPES, **dict.fromkeys([*vp.METHODS, *OTHERS])}
+    ]
     assert len(set(texts)) == len(texts)
     assert all(len(text) > 60 and text.endswith(".") and "\n" not in text for text in texts)
 
@@ -48,7 +65,9 @@ def test_a_method_without_a_picture_of_its_own_is_drawn_from_its_hooks(monkeypat
     monkeypatch.delitem(diagrams.RECIPES, "da-vpt")
     assert hooked.hooks_of("da-vpt") == ["before_block", "around", "extra", "loss"]
     assert diagrams.alt("da-vpt").endswith("3 the keys and values of a block, 4 the loss.")
-    assert [text.get_text() for text in diagrams.draw("da-vpt").axes[0].texts].count("4") == 2  # on the head, in the list
+    assert [text.get_text() for text in diagrams.draw("da-vpt").axes[0].texts].count(
+        "4"
+    ) == 2  # on the head, in the list
     assert hooked.hooks_of("full-finetune") == ["trained"] and hooked.hooks_of("linear-probe") == []
 
 
@@ -65,11 +84,15 @@ def test_no_word_meets_another_or_leaves_the_canvas(name):
     page = figure.bbox
     assert figure.get_figwidth() == diagrams.WIDTH
     for index, (text, box) in enumerate(words):
-        assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1, text
+        assert (
+            page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
+        ), text
         for other, its in words[index + 1 :]:
             assert share(box, its) < 1, f"{text!r} meets {other!r}"
     assert min(text.get_fontsize() for text in figure.axes[0].texts) >= 7
-    assert all(text.get_fontsize() >= 9 for text in figure.axes[0].texts if len(text.get_text()) > 1)
+    assert all(
+        text.get_fontsize() >= 9 for text in figure.axes[0].texts if len(text.get_text()) > 1
+    )
 
 
 @pytest.mark.parametrize("name", [*vp.METHODS, *OTHERS, *HOOKED])
@@ -82,7 +105,12 @@ def test_every_word_lies_in_a_box_or_beside_it(name):
         edge = shape.get_window_extent(canvas.get_renderer())
         for text, box in words:
             if len(text) > 1 and share(edge, box) > 2:
-                inside = edge.x0 <= box.x0 and box.x1 <= edge.x1 and edge.y0 <= box.y0 and box.y1 <= edge.y1
+                inside = (
+                    edge.x0 <= box.x0
+                    and box.x1 <= edge.x1
+                    and edge.y0 <= box.y0
+                    and box.y1 <= edge.y1
+                )
                 assert inside, f"{text!r} crosses the edge of a box"
 
 

@@ -25,7 +25,9 @@ def test_every_artifact_has_an_entry_that_fits_what_it_needs(every):
         scale, made = rows.scale_needed[id], set(entry.made)
         assert bool(every[id]) == ("runs" in made), id
         if "accuracy" in scale:
-            assert made & {"runs", "masks", "weights", "theory"}, f"{id} needs accuracy: say in plan.yaml what runs make it"
+            assert made & {"runs", "masks", "weights", "theory"}, (
+                f"{id} needs accuracy: say in plan.yaml what runs make it"
+            )
         if "cost" in scale:
             assert "measured" in made, id
         if scale == "schematic":
@@ -36,8 +38,12 @@ def test_runs_name_what_is_there(every):
     tasks = {task for found in catalogue.datasets().values() for task in found.tasks}
     seen = {run.key: run for runs in every.values() for run in runs}
     for run in seen.values():
-        assert run.run.task in tasks and (run.run.prepared_on is None or run.run.prepared_on in tasks), run
-        assert run.run.method in vp.METHODS and not {"deep", "shallow", "place"} & set(map(str, run.run.settings.values()))
+        assert run.run.task in tasks and (
+            run.run.prepared_on is None or run.run.prepared_on in tasks
+        ), run
+        assert run.run.method in vp.METHODS and not {"deep", "shallow", "place"} & set(
+            map(str, run.run.settings.values())
+        )
     backbones = {run.run.backbone for run in seen.values()}
     for name in backbones:
         assert grids.family_of(name) == vp.load_backbone(name, device="meta").family
@@ -47,7 +53,17 @@ def test_the_plan_has_every_method_that_a_table_prints(every):
     def methods(id):
         return {run.run.method for run in every[id]}
 
-    assert {"lora", "adapter", "adaptformer", "ssf", "bias", "vpt-deep", "gate-vpt", "e2vpt", "ap"} <= methods("ap.table-4")
+    assert {
+        "lora",
+        "adapter",
+        "adaptformer",
+        "ssf",
+        "bias",
+        "vpt-deep",
+        "gate-vpt",
+        "e2vpt",
+        "ap",
+    } <= methods("ap.table-4")
     assert {"adapter", "ssf", "spt-shallow"} <= methods("spt.table-3")
     assert {"vpt-shallow", "spt-shallow", "gate-vpt"} <= methods("spt.table-2")
     fgvc = {"cub_200_2011", "nabirds", "oxford_flowers", "stanford_dogs", "stanford_cars"}
@@ -60,18 +76,35 @@ def test_the_plan_has_every_method_that_a_table_prints(every):
 
 
 def test_each_run_once_a_search_first_and_its_best_is_the_first_seed():
-    (cell,) = [cell for cell in plan.cells_of("spt.table-3") if (cell.variant, cell.run.task) == ("SPT-Deep", "nabirds")]
-    assert cell.recipe == "spt" and cell.seeds == (0, 1, 2) and cell.grid == "ours" and cell.like is None
+    (cell,) = [
+        cell
+        for cell in plan.cells_of("spt.table-3")
+        if (cell.variant, cell.run.task) == ("SPT-Deep", "nabirds")
+    ]
+    assert (
+        cell.recipe == "spt"
+        and cell.seeds == (0, 1, 2)
+        and cell.grid == "ours"
+        and cell.like is None
+    )
     runs = plan.runs_of([cell, cell])
     assert [run.stage for run in runs] == ["search"] * len(FACTORS) + ["final"] * 2
     assert [run.run.seed for run in runs] == [0] * len(FACTORS) + [1, 2]
-    (given,) = [cell for cell in plan.cells_of("ap.table-1") if (cell.variant, cell.run.task) == ("AP", "ucf101")][:1]
+    (given,) = [
+        cell
+        for cell in plan.cells_of("ap.table-1")
+        if (cell.variant, cell.run.task) == ("AP", "ucf101")
+    ][:1]
     assert given.grid == "" and [run.stage for run in plan.runs_of([given])] == ["final"] * 5
     assert given.run.settings == {"block": 2}
 
 
 def test_a_rate_that_another_cell_was_searched_for_is_searched_there():
-    (cell,) = [cell for cell in plan.cells_of("spt.figure-3") if "huge" in cell.run.backbone and cell.run.method == "spt-deep"]
+    (cell,) = [
+        cell
+        for cell in plan.cells_of("spt.figure-3")
+        if "huge" in cell.run.backbone and cell.run.method == "spt-deep"
+    ]
     smaller = plan.whole_cast("paper").backbones["mae"]
     assert cell.like == Run(smaller, "cub_200_2011", "spt-deep", settings={"prompt_tokens": 20})
     runs = plan.runs_of([cell])
@@ -80,7 +113,10 @@ def test_a_rate_that_another_cell_was_searched_for_is_searched_there():
 
 
 def test_trials_are_those_of_the_lab(monkeypatch):
-    lab, run = Lab(LabSettings()), Run("vit_micro_patch4_24", "flowers", "vpt-deep", settings={"prompt_tokens": 10})
+    lab, run = (
+        Lab(LabSettings()),
+        Run("vit_micro_patch4_24", "flowers", "vpt-deep", settings={"prompt_tokens": 10}),
+    )
     asked = []
     monkeypatch.setattr(lab, "do", lambda run, compute=True: asked.append(run))
     at_best_rates([run], lab, compute=False)

@@ -18,7 +18,10 @@ from visprompt.words import PROFILES
 
 NOTEBOOKS = sorted((paths.ROOT / "notebooks").glob("*.py"))
 KNOWN = {
-    "tasks": lambda: {*embedded_tasks(), *(task for found in catalogue.datasets().values() for task in found.tasks)},
+    "tasks": lambda: {
+        *embedded_tasks(),
+        *(task for found in catalogue.datasets().values() for task in found.tasks),
+    },
     "studies": lambda: {*grids.studies()},
 }
 
@@ -39,7 +42,9 @@ def check(command: str) -> None:
         if given.command == "study":
             assert given.profile in PROFILES
             for name in given.names:
-                assert plan.cells_of(name, given.profile) if "." in name else name in grids.studies()
+                assert (
+                    plan.cells_of(name, given.profile) if "." in name else name in grids.studies()
+                )
         for name in getattr(given, "names", ()) if given.command == "data" else ():
             catalogue.find(name)
         return
@@ -49,9 +54,13 @@ def check(command: str) -> None:
     if words[1] == "bench":
         assert parse(["bench", *options]) and not given
         return
-    assert given.pop("NAME") in load_yaml(paths.MANIFESTS / "notebooks.yaml") and set(given) <= {"PROFILE"}
+    assert given.pop("NAME") in load_yaml(paths.MANIFESTS / "notebooks.yaml") and set(given) <= {
+        "PROFILE"
+    }
     name = dict(word.split("=", 1) for word in words[2:])["NAME"]
-    assert given.get("PROFILE", "quick") in PROFILES and options[::3] == ["-p"] * (len(options) // 3)
+    assert given.get("PROFILE", "quick") in PROFILES and options[::3] == ["-p"] * (
+        len(options) // 3
+    )
     for key, value in zip(options[1::3], options[2::3], strict=True):
         assert key in parameters_of(name), f"{name} takes no {key}"
         values = yaml.safe_load(value)
@@ -75,20 +84,29 @@ def test_the_checker_refuses_what_pages_once_had():
         "visprompt study … --profile paper",
         "visprompt study ap.table-a1 --profile paper",
     ):
-        with pytest.raises((AssertionError, SystemExit, ValueError, StopIteration, FileNotFoundError)):
+        with pytest.raises(
+            (AssertionError, SystemExit, ValueError, StopIteration, FileNotFoundError)
+        ):
             check(wrong)
 
 
 def test_pages_take_their_commands_from_the_plan():
-    """A call of `not_run` or `end` gives no command of its own, but the plan's for another profile."""
+    """A call of `not_run` or `end` gives no command of its own, but the plan's for another
+    profile."""
     found = 0
     for path in [*NOTEBOOKS, *sorted(Path(paths.BOOK, "chapters").glob("*.py"))]:
-        for call in [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]:
+        for call in [
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call)
+        ]:
             if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("not_run", "end"):
                 continue
             found += 1
             for word in [word for word in call.keywords if word.arg == "command"]:
-                assert ast.unparse(word.value).startswith("plan.command("), f"{path.name}, line {call.lineno}"
+                assert ast.unparse(word.value).startswith("plan.command("), (
+                    f"{path.name}, line {call.lineno}"
+                )
     assert found > 20
 
 

@@ -28,7 +28,8 @@ def fitted():
 
 
 def test_predictions_are_those_of_the_test_accuracy(fitted, tmp_path):
-    """From PIL images, from files and from a folder, and by the model as it was saved and loaded."""
+    """From PIL images, from files and from a folder, and by the model as it was saved and
+    loaded."""
     model, task, backbone, values = fitted
     images, labels = task.test
     given = [picture(images, number) for number in range(len(labels))]
@@ -40,9 +41,17 @@ def test_predictions_are_those_of_the_test_accuracy(fitted, tmp_path):
     for one in (model, loaded):
         for pictures in (given, tmp_path, str(tmp_path), sorted(tmp_path.glob("*.png"))):
             found = vp.predict(one, pictures)
-            right = [name == task.class_names[label] for name, label in zip(found["class"], labels, strict=True)]
+            right = [
+                name == task.class_names[label]
+                for name, label in zip(found["class"], labels, strict=True)
+            ]
             assert 100 * np.mean(right) == pytest.approx(values["test"], abs=1e-3)
-    assert loaded.task == {"name": "tiny", "class_names": ["a", "b", "c"], "image_size": 16, "resize": "none"}
+    assert loaded.task == {
+        "name": "tiny",
+        "class_names": ["a", "b", "c"],
+        "image_size": 16,
+        "resize": "none",
+    }
     three = vp.predict(loaded, given[0], top=3)
     assert sorted(three["class"]) == ["a", "b", "c"] and three.probability.is_monotonic_decreasing
     assert three.probability.sum() == pytest.approx(1)
@@ -97,7 +106,8 @@ def test_data_sets_of_others_are_tasks(kind):
     assert [len(labels) for _, labels in (task.train, task.val, task.test)] == [24, 6, 6]
     assert [len(labels) for _, labels in (whole.train, whole.val, whole.test)] == [30, 3, 6]
     assert task.val[1].bincount().tolist() == [2, 2, 2]
-    assert torch.equal(whole.train[0], tiny_task(per_split=(30, 3, 3)).train[0])  # 16 pixels stay as they are
+    # 16 pixels stay as they are
+    assert torch.equal(whole.train[0], tiny_task(per_split=(30, 3, 3)).train[0])
     model = vp.build_method("linear-probe", small_vit(), task.classes)
     assert vp.fit(model, task, vp.Recipe(epochs=1))["test"] >= 0
 
@@ -111,7 +121,9 @@ def test_an_image_folder_is_a_task(tmp_path):
         folder.mkdir(exist_ok=True)
         picture(images, number).save(folder / f"{number}.png")
     task = vp.make_task("mine", ImageFolder(tmp_path), ImageFolder(tmp_path), image_size=16)
-    assert task.class_names == ("a", "b", "c") and len(task.train[1]) + len(task.val[1]) == len(labels)
+    assert task.class_names == ("a", "b", "c") and len(task.train[1]) + len(task.val[1]) == len(
+        labels
+    )
 
 
 ONE = Image.new("RGB", (8, 8))
@@ -158,7 +170,9 @@ SPLITS = DatasetDict(train=PAIR * 9, validation=PAIR, test=PAIR)
 
 def cut_off():
     file = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 40, 3), np.uint8)).save(file, "PNG")
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 40, 3), np.uint8)).save(
+        file, "PNG"
+    )
     return Image.open(io.BytesIO(file.getvalue()[:400]))
 
 
@@ -173,13 +187,34 @@ def cut_off():
         ([(ONE, "cat")] * 9, {}, "label 'cat'"),
         ([(ONE, 2)] * 9, {"class_names": ["a", "b"]}, "label 2 has no name among 2"),
         ([(ONE, 0)] * 9, {"resize": "crip"}, "Did you mean 'crop'"),
-        (SPLITS, {}, r"train is a DatasetDict of train, validation, test; give one of them, as train=data\['train'\]"),
-        (PAIR * 9, {"test": SPLITS}, r"test is a DatasetDict of .*; give one of them, as test=data\['test'\]"),
-        (PAIR * 9, {"val": SPLITS}, r"val is a DatasetDict of .*; give one of them, as val=data\['validation'\]"),
-        (DatasetDict(a=PAIR), {}, r"train is a DatasetDict of a; give one of them, as train=data\['a'\]"),
+        (
+            SPLITS,
+            {},
+            r"train is a DatasetDict of train, validation, test; give one of them, as "
+            r"train=data\['train'\]",
+        ),
+        (
+            PAIR * 9,
+            {"test": SPLITS},
+            r"test is a DatasetDict of .*; give one of them, as test=data\['test'\]",
+        ),
+        (
+            PAIR * 9,
+            {"val": SPLITS},
+            r"val is a DatasetDict of .*; give one of them, as val=data\['validation'\]",
+        ),
+        (
+            DatasetDict(a=PAIR),
+            {},
+            r"train is a DatasetDict of a; give one of them, as train=data\['a'\]",
+        ),
         (DatasetDict(), {}, "train is a DatasetDict"),
         ({"image": [ONE], "label": [0]}, {}, "train is a dict of image, label; give"),
-        (IterableDataset(), {}, "train is an IterableDataset, a stream; .*without streaming, or give list"),
+        (
+            IterableDataset(),
+            {},
+            "train is an IterableDataset, a stream; .*without streaming, or give list",
+        ),
         ((pair for pair in PAIR), {}, "train is a generator, a stream"),
         (PAIR * 9, {"test": iter(PAIR)}, "test is a list_iterator, a stream"),
         (None, {}, "train is a NoneType; give a data set"),
@@ -188,11 +223,31 @@ def cut_off():
         ("folder", {}, "train is a str; give a data set.*load_task"),
         (Path("folder"), {}, "train is a PosixPath; give a data set.*load_task"),
         ({"a", "b"}, {}, "train is a set; give a data set"),
-        (Dataset(img=[ONE] * 9, label=[0] * 9), {}, r"train has the columns img, label, no image; rename .*'img', 'image'"),
-        (Dataset(image=[ONE] * 9, labels=[0] * 9), {}, r"the columns image, labels, no label; rename .*'labels', 'label'"),
-        (Dataset(img=[ONE] * 9, fine_label=[0] * 9), {}, "the columns img, fine_label, no image and no label; rename"),
-        (Dataset(image=[{"bytes": b"", "path": None}] * 9, label=[0] * 9), {}, "train, entry 0 is a dict; give a PIL image"),
-        (Dataset(image=[None] * 9, label=[0] * 9), {}, "train, entry 0 is a NoneType; give a PIL image"),
+        (
+            Dataset(img=[ONE] * 9, label=[0] * 9),
+            {},
+            r"train has the columns img, label, no image; rename .*'img', 'image'",
+        ),
+        (
+            Dataset(image=[ONE] * 9, labels=[0] * 9),
+            {},
+            r"the columns image, labels, no label; rename .*'labels', 'label'",
+        ),
+        (
+            Dataset(img=[ONE] * 9, fine_label=[0] * 9),
+            {},
+            "the columns img, fine_label, no image and no label; rename",
+        ),
+        (
+            Dataset(image=[{"bytes": b"", "path": None}] * 9, label=[0] * 9),
+            {},
+            "train, entry 0 is a dict; give a PIL image",
+        ),
+        (
+            Dataset(image=[None] * 9, label=[0] * 9),
+            {},
+            "train, entry 0 is a NoneType; give a PIL image",
+        ),
         (Dataset(image=[ONE] * 9, label=[None] * 9), {}, "train, entry 0 has the label None"),
         ([{"image": ONE}] * 9, {}, "train has the columns image, no label"),
         ([{"img": ONE, "label": 0}] * 9, {}, "train has the columns img, label, no image"),
@@ -205,10 +260,18 @@ def cut_off():
         (Broken(PAIR * 9), {}, "train, entry 0 cannot be read .No such file"),
         ([(cut_off(), 0)] * 9, {}, "train, entry 0 cannot be read"),
         ([("a.png", 0)] * 9, {}, "train, entry 0 is a str; give a PIL image"),
-        ([(np.zeros((8, 8, 3)), 0)] * 9, {}, "train, entry 0 is a ndarray float64 .8, 8, 3.; give a PIL image or uint8"),
+        (
+            [(np.zeros((8, 8, 3)), 0)] * 9,
+            {},
+            "train, entry 0 is a ndarray float64 .8, 8, 3.; give a PIL image or uint8",
+        ),
         ([(np.full((8, 8, 3), np.nan), 0)] * 9, {}, "ndarray float64"),
         ([(np.zeros((8, 8), np.uint16), 0)] * 9, {}, "ndarray uint16 .8, 8."),
-        ([(np.zeros((3, 8, 8), np.uint8), 0)] * 9, {}, "ndarray uint8 .3, 8, 8.; give a PIL image or uint8 .H, W, 3."),
+        (
+            [(np.zeros((3, 8, 8), np.uint8), 0)] * 9,
+            {},
+            "ndarray uint8 .3, 8, 8.; give a PIL image or uint8 .H, W, 3.",
+        ),
         ([(np.zeros((8, 8, 2), np.uint8), 0)] * 9, {}, "ndarray uint8 .8, 8, 2."),
         ([(np.zeros(8, np.uint8), 0)] * 9, {}, "ndarray uint8 .8,."),
         ([(np.zeros((0, 0, 3), np.uint8), 0)] * 9, {}, "train, entry 0 has no pixel"),
@@ -235,7 +298,11 @@ def cut_off():
         (PAIR * 9, {"resize": ["crop"]}, "unknown resize rule"),
         (PAIR * 9, {"name": None}, "a task's name"),
         (PAIR * 9, {"name": "a/b"}, "a task's name"),
-        (PAIR * 9, {"class_names": "ab"}, "class_names must be a list of texts, one a class, not 'ab'"),
+        (
+            PAIR * 9,
+            {"class_names": "ab"},
+            "class_names must be a list of texts, one a class, not 'ab'",
+        ),
         (PAIR * 9, {"class_names": 3}, "class_names must be a list of texts, one a class, not 3"),
         (PAIR * 9, {"class_names": [1, 2]}, "class_names must be a list of texts"),
         (PAIR * 9, {"class_names": [None]}, "class_names must be a list of texts"),
@@ -256,7 +323,9 @@ def test_without_test_images_there_is_no_task():
 
 
 def test_an_array_of_class_names_is_a_list():
-    assert vp.make_task("x", PAIR * 9, PAIR, class_names=np.array(["a", "b"]), image_size=8).class_names == ("a", "b")
+    assert vp.make_task(
+        "x", PAIR * 9, PAIR, class_names=np.array(["a", "b"]), image_size=8
+    ).class_names == ("a", "b")
 
 
 def test_columns_of_hugging_face_become_a_task():

@@ -35,7 +35,9 @@ def test_weights_fit_the_builder(name):
     wanted = {k: v.shape for k, v in model.state_dict().items()}
     assert {k: v.shape for k, v in state.items()} == wanted
     assert all(v.isfinite().all() for v in state.values())
-    assert all(v.dtype == torch.float32 for k, v in state.items() if not k.endswith("num_batches_tracked"))
+    assert all(
+        v.dtype == torch.float32 for k, v in state.items() if not k.endswith("num_batches_tracked")
+    )
     assert weights_file(name).stat().st_size < 5e6
     assert len(vp.load_backbone(name).blocks) >= 8
     images = torch.zeros(2, 3, 24, 24)
@@ -48,17 +50,28 @@ def test_report_is_of_this_recipe(name):
     path = weights_file(name)
     report = json.loads(path.with_suffix(".json").read_text())
     recipe = asdict(pretrain.RECIPES[name])
-    assert report["name"] == name and report["recipe"].items() <= recipe.items()  # older logs lack newer fields
+    # older logs lack newer fields
+    assert report["name"] == name and report["recipe"].items() <= recipe.items()
     later = recipe.keys() - report["recipe"].keys()
-    assert all(recipe[key] in ("", 0) for key in later if key == "init" or key.endswith("epochs") and key != "few_epochs")
-    assert all(recipe[key] == (1e-6 if key == "mae_floor" else "source") for key in later & {"mae_floor", "pictures"})
+    assert all(
+        recipe[key] in ("", 0)
+        for key in later
+        if key == "init" or key.endswith("epochs") and key != "few_epochs"
+    )
+    assert all(
+        recipe[key] == (1e-6 if key == "mae_floor" else "source")
+        for key in later & {"mae_floor", "pictures"}
+    )
     with safe_open(path, "pt") as file:
         note = file.metadata()
     assert json.loads(note["recipe"]) == report["recipe"]
     entry = networks()[name]
     for key in ("source_accuracy", "probe_accuracy"):
         assert entry.get(key) == report.get(key)
-    assert entry["mean"] == [report["recipe"]["mean"]] * 3 and entry["std"] == [report["recipe"]["std"]] * 3
+    assert (
+        entry["mean"] == [report["recipe"]["mean"]] * 3
+        and entry["std"] == [report["recipe"]["std"]] * 3
+    )
     losses = {}
     for row in report["curve"]:
         losses.setdefault(row["stage"], []).append(row["loss"])
@@ -77,7 +90,8 @@ def test_source_accuracy_is_reached_on_new_pictures(name):
     stated = networks()[name]["source_accuracy"]
     error = np.sqrt(stated * (1 - stated) * (1 / count + 1 / recipe.held_out))
     assert abs(got - stated) < 4 * error
-    assert stated > 0.7 or "nano" in name  # the quality that the chapters rely on; chance is below 0.01
+    # the quality that the chapters rely on; chance is below 0.01
+    assert stated > 0.7 or "nano" in name
 
 
 STAGES = [
@@ -105,7 +119,11 @@ def test_training_again_repeats(name, tmp_path):
     assert reports[0]["probe_accuracy"] == reports[1]["probe_accuracy"]
     assert (reports[0]["source_accuracy"] is None) == (recipe.epochs == 0)
     labels = recipe.epochs or recipe.caption_epochs
-    assert {"few_labels_accuracy", "scratch_accuracy"} <= reports[0].keys() or labels and "scratch_accuracy" not in reports[0]
+    assert (
+        {"few_labels_accuracy", "scratch_accuracy"} <= reports[0].keys()
+        or labels
+        and "scratch_accuracy" not in reports[0]
+    )
     assert reports[0]["recipe"]["images"] == 256 and reports[0]["curve"][-1]["step"] == 4
     assert not list(tmp_path.rglob("*.part")) and len(list(tmp_path.rglob("*.json"))) == 2
     torch.manual_seed(0)
@@ -144,7 +162,11 @@ def test_a_painter_of_windows_sees_only_what_is_not_hidden():
     painter.paint.register_forward_hook(lambda _, __, out: seen.append(out.detach()))
     images = torch.rand(1, 3, SIZE, SIZE)
     with torch.no_grad():
-        for where in (slice(0), slice(None, 10), slice(10, None)):  # nothing, what is hidden, what is seen
+        for where in (
+            slice(0),
+            slice(None, 10),
+            slice(10, None),
+        ):  # nothing, what is hidden, what is seen
             torch.manual_seed(1)
             squares, changed = torch.rand(1, 16).argsort(1)[0, where], images.clone()
             for square in squares.tolist():
@@ -166,15 +188,19 @@ def test_a_small_swin_is_timms_own_forward_pass():
 
 
 def test_clips_architecture_in_small():
-    """A norm before the blocks, no bias of the patches, quick GELU; and so has the published one by the name of the plan."""
+    """A norm before the blocks, no bias of the patches, quick GELU; and so has the published one by
+    the name of the plan."""
     for name in ("vit_micro_patch4_24.clip", cast("paper").backbones["ap-clip"]):
         model = vp.load_backbone(name, device="meta").model
-        assert isinstance(model.norm_pre, torch.nn.LayerNorm) and model.patch_embed.proj.bias is None
+        assert (
+            isinstance(model.norm_pre, torch.nn.LayerNorm) and model.patch_embed.proj.bias is None
+        )
         assert type(model.blocks[0].mlp.act).__name__ == "QuickGELU"
 
 
 def test_captions_say_what_was_drawn():
-    """Places and colours by hand: a white disc above and right on black, and its mirror image in red on blue."""
+    """Places and colours by hand: a white disc above and right on black, and its mirror image in
+    red on blue."""
     grid = np.arange(SIZE) + 0.5
     disc = (np.hypot(grid[None] - 15, grid[:, None] - 9) < 4).astype(float)
     masks = np.stack([disc, disc[:, ::-1]])
@@ -233,9 +259,12 @@ def test_augmentation_moves_and_swaps_but_invents_nothing():
 
 
 def test_normalised_painting_does_not_see_contrast_or_brightness():
-    """What is wanted of a patch has mean 0 and variance 1, so another brightness and contrast want the same."""
+    """What is wanted of a patch has mean 0 and variance 1, so another brightness and contrast want
+    the same."""
     torch.manual_seed(0)
-    painter = objectives.Painter(build_embedded("vit_micro_patch4_24"), 0.67, normalised=True).eval()
+    painter = objectives.Painter(
+        build_embedded("vit_micro_patch4_24"), 0.67, normalised=True
+    ).eval()
     wanted = []
     original = torch.nn.functional.mse_loss
     try:
@@ -247,13 +276,18 @@ def test_normalised_painting_does_not_see_contrast_or_brightness():
     finally:
         objectives.F.mse_loss = original
     torch.testing.assert_close(wanted[0], wanted[1], atol=2e-3, rtol=0)
-    torch.testing.assert_close(wanted[0].mean(-1), torch.zeros(2, painter.patches - painter.keep), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        wanted[0].mean(-1), torch.zeros(2, painter.patches - painter.keep), atol=1e-5, rtol=0
+    )
 
 
 def test_a_floor_below_the_variance_keeps_flat_patches_from_asking_for_their_grain():
-    """What is wanted, against the formula by hand: grain of variance 0.004 stays below a third of what an edge asks for."""
+    """What is wanted, against the formula by hand: grain of variance 0.004 stays below a third of
+    what an edge asks for."""
     torch.manual_seed(0)
-    painter = objectives.Painter(build_embedded("vit_micro_patch4_24"), 0.67, True, pretrain.LEAVES.mae_floor)
+    painter = objectives.Painter(
+        build_embedded("vit_micro_patch4_24"), 0.67, True, pretrain.LEAVES.mae_floor
+    )
     images = 0.06 * torch.randn(1, 3, SIZE, SIZE)
     wanted = painter.wanted(images)
     patch = images[0, :, :4, 4:8].reshape(-1)
@@ -264,12 +298,17 @@ def test_a_floor_below_the_variance_keeps_flat_patches_from_asking_for_their_gra
 
 
 def test_leaves_hide_what_lies_behind_them(monkeypatch):
-    """With one colour for all that is in front, nothing behind is seen through it; and draws repeat, class by class."""
-    monkeypatch.setattr(leaves, "contrast", lambda rng, others, tries=6: rng.random((len(others), 3)))
+    """With one colour for all that is in front, nothing behind is seen through it; and draws
+    repeat, class by class."""
+    monkeypatch.setattr(
+        leaves, "contrast", lambda rng, others, tries=6: rng.random((len(others), 3))
+    )
     monkeypatch.setattr(leaves, "finish", lambda rng, canvas: canvas)
     masks = []
     source_mask = leaves.source_mask
-    monkeypatch.setattr(leaves, "source_mask", lambda *given: masks.append(source_mask(*given)) or masks[-1])
+    monkeypatch.setattr(
+        leaves, "source_mask", lambda *given: masks.append(source_mask(*given)) or masks[-1]
+    )
     drawn = []
     for often in (0.0, 1.0):
         monkeypatch.setattr(leaves, "OFTEN", often)
@@ -280,9 +319,17 @@ def test_leaves_hide_what_lies_behind_them(monkeypatch):
     assert front.mean() > 0.05
     assert (np.abs(drawn[0] - drawn[1]).max(-1) > 0.05)[~front].mean() > 0.2
     monkeypatch.undo()
-    (first, labels), (again, _), (other, _) = (leaves.draw_leaves(600, 3, stream) for stream in (0, 0, 1))
-    assert np.array_equal(first, again) and not np.array_equal(first, other) and first.dtype == np.uint8
-    assert np.bincount(labels, minlength=SOURCE_CLASSES).min() == 5 and set(labels[:SOURCE_CLASSES]) == {*range(SOURCE_CLASSES)}
+    (first, labels), (again, _), (other, _) = (
+        leaves.draw_leaves(600, 3, stream) for stream in (0, 0, 1)
+    )
+    assert (
+        np.array_equal(first, again)
+        and not np.array_equal(first, other)
+        and first.dtype == np.uint8
+    )
+    assert np.bincount(labels, minlength=SOURCE_CLASSES).min() == 5 and set(
+        labels[:SOURCE_CLASSES]
+    ) == {*range(SOURCE_CLASSES)}
 
 
 def test_what_few_labels_make_of_a_network_leaves_it_as_it_was():

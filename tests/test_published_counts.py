@@ -13,7 +13,8 @@ LARGE, BASE, RESNET = "vit_large_patch16_224", "vit_base_patch16_224", "resnet10
 AP_TABLES = ["4", "a3", "a4", "a5", "a6", "a7"]  # ViT-Large/16, one column of parameters
 VTAB, FGVC = 940 / 19 * 769 / 1e6, 1173 / 5 * 769 / 1e6  # ViT-Base's mean heads, millions
 
-# Printed counts that the architecture does not give, in millions, billions of multiply-adds or times: what it gives.
+# Printed counts that the architecture does not give, in millions, billions of multiply-adds or
+# times: what it gives.
 DISAGREE = {
     "ap.table-2.resnet-101-ap": 0.221194,
     "ap.table-2.vit-large-16-norm-tune": 0.110602,
@@ -48,7 +49,14 @@ NO_INTEGER = (
     "vit-large-16-full-finetune",
     "bias",
 )
-NUMBERS = ["parameters_m", "total_parameters", "params_m", "fgvc_params_m", "vtab_params_m", "workload_gflops"]
+NUMBERS = [
+    "parameters_m",
+    "total_parameters",
+    "params_m",
+    "fgvc_params_m",
+    "vtab_params_m",
+    "workload_gflops",
+]
 
 
 @cache
@@ -87,7 +95,8 @@ def test_rows_are_complete():
         assert printed == sorted(inside.loc[inside["artifact"] == artifact, "printed"]), artifact
     for paper, ids in (("ivpt", 6), ("spt", 8), ("davpt", 2)):
         prose = manifests.read_table(paths.MANIFESTS / f"papers/{paper}/prose.csv")
-        units = prose["value"].str.contains(r"\d ?[MG%×]")  # accuracies are printed bare, and times are no counts
+        # accuracies are printed bare, and times are no counts
+        units = prose["value"].str.contains(r"\d ?[MG%×]")
         prose = prose[units & ~prose["id"].str.startswith(("latency", "pooled"))]
         assert len(prose) == ids and set(prose["id"]) <= set(table["method"])
 
@@ -97,13 +106,19 @@ def test_printed_is_the_cell():
     for id, row in counts().iterrows():
         if ".text-" in id or ".prose" in id:
             paper = row["artifact"].split(".")[0]
-            prose = manifests.read_table(paths.MANIFESTS / f"papers/{paper}/prose.csv").set_index("id")
+            prose = manifests.read_table(paths.MANIFESTS / f"papers/{paper}/prose.csv").set_index(
+                "id"
+            )
             assert number(prose.loc[row["method"], "value"])[0] == row["printed"]
             continue
         cells = papers.published(row["artifact"])
         key = "backbone" if row["artifact"] == "ivpt.table-18" else "method"
-        mine = cells.loc[cells[key] == row["method"], [name for name in NUMBERS if name in cells.columns]].stack()
-        assert row["printed"] in [float(cell.rstrip("×")) for cell in mine if cell not in ("", "-")], id
+        mine = cells.loc[
+            cells[key] == row["method"], [name for name in NUMBERS if name in cells.columns]
+        ].stack()
+        assert row["printed"] in [
+            float(cell.rstrip("×")) for cell in mine if cell not in ("", "-")
+        ], id
 
 
 def test_every_decidable_count():
@@ -116,7 +131,8 @@ def test_every_decidable_count():
 
 
 def test_undecided_counts():
-    """Without a stated setting nothing is judged: the chosen integer fits, or its row is known to have none."""
+    """Without a stated setting nothing is judged: the chosen integer fits, or its row is known to
+    have none."""
     table = counts()
     undecided = table[table["agrees"].isna()]
     ours = undecided[undecided["computed"].notna()]
@@ -149,7 +165,10 @@ def test_undecided_counts():
 )
 def test_no_integer_gives_it(slug, backbone, setting, others, head, printed):
     """Counts are linear in the setting; none up to 200 rounds to the printed one."""
-    one, two, ten = (count(backbone, slug, tuple({setting: n, **others}.items()), False) / 1e6 for n in (1, 2, 10))
+    one, two, ten = (
+        count(backbone, slug, tuple({setting: n, **others}.items()), False) / 1e6
+        for n in (1, 2, 10)
+    )
     assert ten == pytest.approx(one + 9 * (two - one))
     assert not any(rounds_to(one + n * (two - one) + head, printed) for n in range(200))
 
@@ -168,10 +187,16 @@ def test_what_the_notes_say_fits():
     for prompts, printed in ((1, "0.16"), (3, "0.46"), (5, "0.76")):
         assert rounds_to(prompts * 196 * 768 / 1e6 + 10 * head[LARGE], printed)
     frames = {p: millions(LARGE, "vp", padding=p) for p in range(30, 60)}
-    fit = [p for p in frames if rounds_to(frames[p] + 0.01025, "0.11") and rounds_to(frames[p] + 0.02049, "0.12")]
+    fit = [
+        p
+        for p in frames
+        if rounds_to(frames[p] + 0.01025, "0.11") and rounds_to(frames[p] + 0.02049, "0.12")
+    ]
     assert fit == list(range(44, 51))
     classes = {
-        slug: [c for c in range(1, 99) if rounds_to(millions(LARGE, slug) + c * head[LARGE], printed)]
+        slug: [
+            c for c in range(1, 99) if rounds_to(millions(LARGE, slug) + c * head[LARGE], printed)
+        ]
         for slug, printed in (("bias", "0.29"), ("lora", "1.00"))
     }
     assert classes == {"bias": list(range(13, 23)), "lora": list(range(12, 22))}
@@ -186,7 +211,8 @@ def test_what_the_notes_say_fits():
 
 
 def test_operations_of_table_8():
-    """17.732 and 17.733 GFLOPs are ten prompts without attention's products, norms and softmax counted."""
+    """17.732 and 17.733 GFLOPs are ten prompts without attention's products, norms and softmax
+    counted."""
     plain, one, two, ten = (
         count(BASE, "vpt-deep", (("prompt_tokens", n), ("form", "concatenate")), True)
         if n
@@ -195,37 +221,67 @@ def test_operations_of_table_8():
     )
     assert [round(x / 1e9, 3) for x in (plain, one, two, ten)] == [17.563, 17.655, 17.748, 18.487]
     tokens, heads = 197 + 10, 12
-    layers = ten - 12 * 2 * tokens**2 * 768 + 25 * tokens * 768 * 4 + 12 * heads * tokens * (3 * tokens - 1)
+    layers = (
+        ten
+        - 12 * 2 * tokens**2 * 768
+        + 25 * tokens * 768 * 4
+        + 12 * heads * tokens * (3 * tokens - 1)
+    )
     assert rounds_to((layers + 768 * 100) / 1e9, "17.732")
     added = 11 * 10 * 10 * 768
     for classes in (397, 1000):
         assert rounds_to((layers + 768 * classes) / 1e9, "17.732")
         assert rounds_to((layers + 768 * classes + added) / 1e9, "17.733")
-    assert counts().loc["ivpt.table-8.text-extra-workload", "computed"] == pytest.approx(added / 1e9)
+    assert counts().loc["ivpt.table-8.text-extra-workload", "computed"] == pytest.approx(
+        added / 1e9
+    )
 
 
 def test_classes_of_the_benchmarks():
-    """iVPT's Table 17 and SPT's Table S1 count the same classes, and the printed heads follow from them."""
+    """iVPT's Table 17 and SPT's Table S1 count the same classes, and the printed heads follow from
+    them."""
     tables = [papers.published(id) for id in ("ivpt.table-17", "spt.table-s1")]
-    ours, theirs = ({row["dataset"].replace("-", ""): row["classes"] for _, row in t.iterrows()} for t in tables)
+    ours, theirs = (
+        {row["dataset"].replace("-", ""): row["classes"] for _, row in t.iterrows()} for t in tables
+    )
     assert ours.pop("ADE20k") == "150"
     assert ours == theirs and len(ours) == 24
     kinds = tables[1].groupby("description")["classes"].agg(lambda column: column.astype(int).sum())
-    assert [kinds[name] for name in ("Natural (7)", "Specialized (4)", "Structured (8)")] == [795, 62, 83]
+    assert [kinds[name] for name in ("Natural (7)", "Specialized (4)", "Structured (8)")] == [
+        795,
+        62,
+        83,
+    ]
     assert rounds_to(VTAB, "0.04") and rounds_to(FGVC, "0.18")
-    chosen = papers.published("ivpt.table-16").set_index("hyper_parameter").drop(columns="doubt").astype(int)
+    chosen = (
+        papers.published("ivpt.table-16")
+        .set_index("hyper_parameter")
+        .drop(columns="doubt")
+        .astype(int)
+    )
     assert list(chosen.sum(axis=1)) == [745, 414] and (chosen.loc["N"] ** 2).sum() == 67_625
 
 
 def test_copied_averages():
     """The means of the copied tables hold, but for one, which is marked."""
     table = papers.published("ivpt.table-1").set_index("method")
-    groups = {"Natural mean": slice(0, 7), "Specialized mean": slice(8, 12), "Structured mean": slice(13, 21)}
+    groups = {
+        "Natural mean": slice(0, 7),
+        "Specialized mean": slice(8, 12),
+        "Structured mean": slice(13, 21),
+    }
     full = table[table["SVHN"] != "-"]
     for name, where in groups.items():
-        assert (full.iloc[:, where].astype(float).mean(axis=1) - full[name].astype(float)).abs().max() <= 0.0501
-    off = (table[list(groups)].astype(float).mean(axis=1) - table["Group mean"].astype(float)).abs() > 0.0501
-    assert list(table.index[off]) == ["Full fine-tuning"] and table.loc[off, "doubt"].str.contains("68.90").all()
+        assert (
+            full.iloc[:, where].astype(float).mean(axis=1) - full[name].astype(float)
+        ).abs().max() <= 0.0501
+    off = (
+        table[list(groups)].astype(float).mean(axis=1) - table["Group mean"].astype(float)
+    ).abs() > 0.0501
+    assert (
+        list(table.index[off]) == ["Full fine-tuning"]
+        and table.loc[off, "doubt"].str.contains("68.90").all()
+    )
     for id, first in (("ivpt.table-9", "CUB-200"), ("spt.table-3", "CUB-200")):
         table = papers.published(id).set_index("method")
         place = table.columns.get_loc(first)

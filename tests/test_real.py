@@ -1,4 +1,5 @@
-"""Real weights and real images, where a folder of them is given; nothing in the project depends on it."""
+"""Real weights and real images, where a folder of them is given; nothing in the project depends on
+it."""
 
 import os
 from pathlib import Path
@@ -14,7 +15,8 @@ from visprompt.training.recipe import Recipe
 REAL = Path(os.environ.get("VISPROMPT_REAL", "/nowhere"))
 WEIGHTS = REAL / "weights" / "vit_tiny_patch16_224.augreg_in21k_ft_in1k.safetensors"
 pytestmark = pytest.mark.skipif(
-    not WEIGHTS.exists(), reason="set VISPROMPT_REAL to a folder with weights/ and vtab1k_style/ to try real images"
+    not WEIGHTS.exists(),
+    reason="set VISPROMPT_REAL to a folder with weights/ and vtab1k_style/ to try real images",
 )
 
 
@@ -37,10 +39,15 @@ def test_published_weights_load_whole(backbone):
 
 
 def test_linear_probe_and_ap_on_real_textures(smaller):
-    """Few images and epochs, so the floor is low; chance is a tenth. A linear probe on all reaches about 87 %."""
+    """Few images and epochs, so the floor is low; chance is a tenth. A linear probe on all reaches
+    about 87 %."""
     task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=200, image_size=112)
     small = type(task)(
-        task.name, task.class_names, task.train, *(tuple(t[:100] for t in s) for s in (task.val, task.test)), task.resize
+        task.name,
+        task.class_names,
+        task.train,
+        *(tuple(t[:100] for t in s) for s in (task.val, task.test)),
+        task.resize,
     )
     for slug, settings in (("linear-probe", {}), ("ap", {"block": 10})):
         model = vp.build_method(slug, smaller, task.classes, **settings)
@@ -50,7 +57,8 @@ def test_linear_probe_and_ap_on_real_textures(smaller):
 
 @pytest.mark.parametrize("slug", ["vpt-deep", "cdc", "ivpt"])
 def test_keys_and_values_alone_are_enough_with_real_weights(backbone, slug):
-    """The fast form against concatenation on real activations, whose sizes no random network has."""
+    """The fast form against concatenation on real activations, whose sizes no random network
+    has."""
     task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=20, image_size=224)
     images = task.train[0].float() / 127.5 - 1
     logits = []
@@ -65,10 +73,17 @@ def test_keys_and_values_alone_are_enough_with_real_weights(backbone, slug):
 def test_methods_learn_real_textures(smaller, slug):
     task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=100, image_size=112)
     small = type(task)(
-        task.name, task.class_names, task.train, *(tuple(t[:40] for t in s) for s in (task.val, task.test)), task.resize
+        task.name,
+        task.class_names,
+        task.train,
+        *(tuple(t[:40] for t in s) for s in (task.val, task.test)),
+        task.resize,
     )
-    values = vp.fit(vp.build_method(slug, smaller, task.classes), small, Recipe(epochs=5, batch_size=10), seed=0)
-    assert values["loss"][-1] < values["loss"][0] and values["test"] > 20  # few images teach little; chance is a tenth
+    values = vp.fit(
+        vp.build_method(slug, smaller, task.classes), small, Recipe(epochs=5, batch_size=10), seed=0
+    )
+    # few images teach little; chance is a tenth
+    assert values["loss"][-1] < values["loss"][0] and values["test"] > 20
 
 
 @pytest.mark.parametrize(
@@ -95,5 +110,10 @@ def test_a_run_on_kept_real_images_trains(backbone, name, tmp_path, monkeypatch)
     assert isinstance(task.test[0], Stored)
     some = (tuple(t[::10] for t in split) for split in (task.val, task.test))
     small = type(task)(task.name, task.class_names, task.train, *some, task.resize)
-    values = vp.fit(vp.build_method("linear-probe", backbone, task.classes), small, Recipe(epochs=5, batch_size=20), seed=0)
+    values = vp.fit(
+        vp.build_method("linear-probe", backbone, task.classes),
+        small,
+        Recipe(epochs=5, batch_size=20),
+        seed=0,
+    )
     assert values["loss"][-1] < values["loss"][0] and values["test"] > 2 * 100 / task.classes

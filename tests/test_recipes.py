@@ -1,4 +1,5 @@
-"""The papers' recipes: whole, sourced, one budget for all methods, and what they say of pictures and checkpoints."""
+"""The papers' recipes: whole, sourced, one budget for all methods, and what they say of pictures
+and checkpoints."""
 
 from dataclasses import replace
 
@@ -42,7 +43,12 @@ def test_a_recipe_loads_for_every_method_that_it_lists(name, kind):
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_field_has_its_source(name):
     entry, own = RECIPES[name], protocol(name)
-    named = [entry["common"], *own.groups.values(), *entry["vit"].values(), *entry.get("resnet", {}).values()]
+    named = [
+        entry["common"],
+        *own.groups.values(),
+        *entry["vit"].values(),
+        *entry.get("resnet", {}).values(),
+    ]
     assert {field for part in named for field in part} | {"selection", "seeds"} <= set(own.sources)
     assert {"statistics", "checkpoints", "per_task"} & set(entry) <= set(own.sources)
 
@@ -60,9 +66,13 @@ def test_a_search_tries_as_much_for_every_method(name):
 
 def test_the_search_of_ours_is_three_rates_with_the_recipes_own_first():
     recipe = Recipe(learning_rate=0.1, head_rate=None)
-    rates = [change["learning_rate"] for change in tries({"factors": list(FACTORS)}, recipe, "learning_rate")]
+    rates = [
+        change["learning_rate"]
+        for change in tries({"factors": list(FACTORS)}, recipe, "learning_rate")
+    ]
     assert rates == [0.1, 0.1 * 0.2, 0.5]
-    assert tries({"factors": [1.0]}, recipe, "head_rate") == [{"head_rate": 0.1}]  # a head without a rate has the method's
+    # a head without a rate has the method's
+    assert tries({"factors": [1.0]}, recipe, "head_rate") == [{"head_rate": 0.1}]
 
 
 def test_vpts_grid_is_of_256_images_a_step_and_takes_the_smallest_of_equals():
@@ -76,9 +86,16 @@ def test_vpts_grid_is_of_256_images_a_step_and_takes_the_smallest_of_equals():
 def test_the_tokens_of_a_task_are_those_that_ivpt_prints():
     own, told = protocol("ivpt").per_task["ivpt"], []
     for table in ("ivpt.table-16", "ivpt.table-15"):
-        n, k = (row for _, row in papers.published(table).drop(columns=["hyper_parameter", "doubt"]).iterrows())
+        n, k = (
+            row
+            for _, row in papers.published(table)
+            .drop(columns=["hyper_parameter", "doubt"])
+            .iterrows()
+        )
         told += [(name, int(n[name]), int(k[name])) for name in n.index]
-    assert [(given["prompt_tokens"], given["salient_tokens"]) for given in own.values()] == [(n, k) for _, n, k in told]
+    assert [(given["prompt_tokens"], given["salient_tokens"]) for given in own.values()] == [
+        (n, k) for _, n, k in told
+    ]
     vtab = grids.cast("paper").tasks["vtab"]
     assert set(own) == {*vtab, *grids.cast("paper").tasks["fine"]}
     assert [name.lower()[:3] for name, _, _ in told] == [SHORT.get(task, task)[:3] for task in own]
@@ -97,7 +114,9 @@ def test_checkpoints_are_the_papers_in_the_paper_profile_alone():
     name = "vit_base_patch16_224"
     assert roles.cast_for("spt", "paper").backbones["supervised"] == f"{name}.augreg_in21k"
     assert roles.cast_for("ivpt", "paper").backbones["supervised"] == f"{name}.orig_in21k"
-    assert roles.cast_for("spt", "paper", backbone="resnet50").backbones == {"supervised": "resnet50"}
+    assert roles.cast_for("spt", "paper", backbone="resnet50").backbones == {
+        "supervised": "resnet50"
+    }
     assert roles.cast_for("spt", "quick").backbones["supervised"] == MICRO
 
 
@@ -114,7 +133,12 @@ def test_all_structures_of_a_table_have_its_number_of_prompts():
     lab = Lab(LabSettings(recipe="ivpt", profile="paper"))
     usual = {"prompt_tokens": Usual(20)}
     for method in ("ivpt", "cdc", "provp", "express"):
-        assert lab.chosen(Run("vit_base_patch16_224", "smallnorb_elevation", method, settings=usual))["prompt_tokens"] == 200
+        assert (
+            lab.chosen(Run("vit_base_patch16_224", "smallnorb_elevation", method, settings=usual))[
+                "prompt_tokens"
+            ]
+            == 200
+        )
 
 
 def test_joined_splits_are_train_and_val_in_this_order():
@@ -134,11 +158,15 @@ def test_final_runs_are_trained_on_both_splits_and_tries_on_train(stores, monkey
     assert final.settings["train_size"] == 1000 and final.about["trained_on"] == JOINED
     assert final.about["sources"]["trained_on"].startswith("SPT Table S1")
     tried = [lab.do(trial, compute=False) for trial in lab.trials(run)]
-    assert {record.settings["train_size"] for record in tried} == {800} and not any("trained_on" in r.about for r in tried)
+    assert {record.settings["train_size"] for record in tried} == {800} and not any(
+        "trained_on" in r.about for r in tried
+    )
     assert lab.do(best, compute=False) == final == lab.do(best)
     row = sweeps.row_of(best, final)
-    assert row["val"] != row["val"] and row["train_size"] == 1000  # no accuracy on what was trained on
-    assert not lab.joins(Run(MICRO, "flowers", "linear-probe"))  # fine-grained sets keep their val apart
+    # no accuracy on what was trained on
+    assert row["val"] != row["val"] and row["train_size"] == 1000
+    # fine-grained sets keep their val apart
+    assert not lab.joins(Run(MICRO, "flowers", "linear-probe"))
     assert not lab.joins(replace(run, train_size=400)) and not Lab(LabSettings()).joins(run)
 
 
@@ -155,27 +183,39 @@ def test_what_a_search_chose_beside_the_rate_goes_with_the_final_runs(stores, mo
     def do(run, compute=True):
         record = real(run, compute)
         if record is not None and run.trial:
-            record.values["val"] = 90.0 if run.changes["head_decay"] == 3.0 and run.rate == 0.001 else 10.0
+            record.values["val"] = (
+                90.0 if run.changes["head_decay"] == 3.0 and run.rate == 0.001 else 10.0
+            )
         return record
 
     monkeypatch.setattr(lab, "do", do)
     (best,) = sweeps.at_best_rates([Run(MICRO, "position", "linear-probe")], lab, compute=True)
-    assert (best.rate, best.changes) == (0.001, {"head_decay": 3.0}) and lab.recipe(best).head_decay == 3.0
+    assert (best.rate, best.changes) == (0.001, {"head_decay": 3.0}) and lab.recipe(
+        best
+    ).head_decay == 3.0
 
 
 def test_structured_tasks_are_neither_cropped_nor_flipped():
     for name in PAPERS:
         lab = Lab(LabSettings(recipe=name))
         assert lab.recipe(Run(MICRO, "position", "vpt-deep")).augmentation == "none"
-        assert protocol(name).resize("structured") == ("direct-bicubic" if name in ("spt", "davpt") else "direct")
+        assert protocol(name).resize("structured") == (
+            "direct-bicubic" if name in ("spt", "davpt") else "direct"
+        )
     assert (
         Lab(LabSettings(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation
         == "place in the original and flip"
     )
-    assert (protocol("ivpt").resize("natural"), protocol("spt").resize("fine")) == ("crop", "crop-bicubic")
+    assert (protocol("ivpt").resize("natural"), protocol("spt").resize("fine")) == (
+        "crop",
+        "crop-bicubic",
+    )
 
 
-@pytest.mark.parametrize("name, weights", [("vit_base_patch16_224.mae", "patches"), ("vit_large_patch16_224.mae", "patches")])
+@pytest.mark.parametrize(
+    "name, weights",
+    [("vit_base_patch16_224.mae", "patches"), ("vit_large_patch16_224.mae", "patches")],
+)
 def test_masked_autoencoders_pool_their_patches(name, weights):
     backbone = vp.load_backbone(name, device="meta")
     assert not backbone.pools_class_token and backbone.model.global_pool == "avg"
@@ -195,7 +235,11 @@ def test_pooled_patches_are_their_mean_behind_the_norm():
 def test_statistics_are_the_recipes_but_for_embedded_networks():
     name = "vit_tiny_patch16_224.augreg_in21k"
     assert vp.load_backbone(name, device="meta").mean == (0.5, 0.5, 0.5)
-    assert vp.load_backbone(name, device="meta", statistics="imagenet").mean == (0.485, 0.456, 0.406)
+    assert vp.load_backbone(name, device="meta", statistics="imagenet").mean == (
+        0.485,
+        0.456,
+        0.406,
+    )
     assert vp.load_backbone(MICRO, "pretrained", statistics="imagenet").mean == (0.5, 0.5, 0.5)
     with pytest.raises(BadInput, match="Did you mean 'imagenet'"):
         vp.load_backbone(name, device="meta", statistics="imagenett")
@@ -205,8 +249,12 @@ def test_positions_of_another_size_keep_their_name_until_weights_change():
     name = "vit_tiny_patch16_224.augreg_in21k"
     whole, small = vp.load_backbone(name), vp.load_backbone(name, image_size=112)
     assert small.image_size == 112 and small.fingerprint == whole.fingerprint
-    assert small.shapes()[0] == (1 + 7 * 7, 192) and small(torch.zeros(1, 3, 112, 112)).shape == (1, 192)
-    torch.testing.assert_close(small.model.pos_embed[:, :1], whole.model.pos_embed[:, :1])  # the class token's is its own
+    assert small.shapes()[0] == (1 + 7 * 7, 192) and small(torch.zeros(1, 3, 112, 112)).shape == (
+        1,
+        192,
+    )
+    # the class token's is its own
+    torch.testing.assert_close(small.model.pos_embed[:, :1], whole.model.pos_embed[:, :1])
     middle = whole.model.pos_embed[:, 1:].mean(1)
     torch.testing.assert_close(small.model.pos_embed[:, 1:].mean(1), middle, atol=0.02, rtol=0)
     with torch.no_grad():
@@ -232,37 +280,51 @@ def test_real_photographs_have_a_cast_and_a_recipe_of_their_own():
     actors = roles.cast_for("real", "real")
     runs = [run for _, run, _ in grids.cells("real", actors)]
     assert len(runs) == 18 * 5 and len({run.method for run in runs}) == 18
-    assert protocol("real").pixels == 112 and not grids.cells("real", roles.cast_for("quick", "quick"))
+    assert protocol("real").pixels == 112 and not grids.cells(
+        "real", roles.cast_for("quick", "quick")
+    )
 
 
 @pytest.mark.refused
 def test_an_unknown_recipe_or_search_names_the_nearest():
     with pytest.raises(BadInput, match="unknown recipe 'sptt'. Did you mean 'spt'"):
         protocol("sptt")
-    with pytest.raises(BadInput, match="unknown search of recipe vpt 'printd'. Did you mean 'printed'"):
+    with pytest.raises(
+        BadInput, match="unknown search of recipe vpt 'printd'. Did you mean 'printed'"
+    ):
         protocol("vpt").search("printd")
     with pytest.raises(BadInput, match="Allowed: ours"):
         protocol("ivpt").search("printed")
 
 
 DIFFERENCES = [
-    (slug, entry) for slug, entries in manifests.load_yaml(paths.MANIFESTS / "differences.yaml").items() for entry in entries
+    (slug, entry)
+    for slug, entries in manifests.load_yaml(paths.MANIFESTS / "differences.yaml").items()
+    for entry in entries
 ]
 
 
-@pytest.mark.parametrize("slug, entry", DIFFERENCES, ids=lambda part: part if isinstance(part, str) else part["what"])
+@pytest.mark.parametrize(
+    "slug, entry", DIFFERENCES, ids=lambda part: part if isinstance(part, str) else part["what"]
+)
 def test_an_option_that_is_named_exists_and_is_not_the_default(slug, entry):
     option = dict(entry.get("option", {}))
     recipe = option.pop("recipe", {})
     assert (not option) or settings_of(slug, **option) != settings_of(slug)
     assert (not recipe) or Recipe(**recipe) != Recipe()
-    assert bool(recipe.get("as_released")) == bool(released.named(slug, recipe.get("as_released", "")))
+    assert bool(recipe.get("as_released")) == bool(
+        released.named(slug, recipe.get("as_released", ""))
+    )
 
 
 def test_longer_proxies_are_a_lower_temperature_and_margin():
     similarity = torch.rand(4, 9, dtype=torch.float64) * 2 - 1
     positive = torch.rand(4, 9) < 0.3
-    given = next(e["option"] for slug, e in DIFFERENCES if slug == "da-vpt" and "temperature" in e.get("option", {}))
+    given = next(
+        e["option"]
+        for slug, e in DIFFERENCES
+        if slug == "da-vpt" and "temperature" in e.get("option", {})
+    )
     code = da_vpt.proxy_anchor(5 * similarity, positive, 0.1, 1 / 32)
     torch.testing.assert_close(da_vpt.proxy_anchor(similarity, positive, **given), code)
 

@@ -49,24 +49,41 @@ def as_another_machine(monkeypatch, folder, value, **changes):
         return make(value, **changes)
 
 
-def test_another_machines_records_are_added_and_those_that_differ_are_refused(stores, tmp_path, monkeypatch, capsys):
+def test_another_machines_records_are_added_and_those_that_differ_are_refused(
+    stores, tmp_path, monkeypatch, capsys
+):
     other = tmp_path / "other"
     mine = [make(1.0), make(2.0, a=2)]
-    theirs = [as_another_machine(monkeypatch, other, value, a=a) for a, value in ((1, 1.0), (2, 2.5), (3, 3.0))]
+    theirs = [
+        as_another_machine(monkeypatch, other, value, a=a)
+        for a, value in ((1, 1.0), (2, 2.5), (3, 3.0))
+    ]
     (other / "kind" / "damaged.json").write_text("{")
     found = merging.merge(other)
     assert (found.added, found.there, len(found.refused)) == (1, 1, 2)
     (line,) = [line for line in found.refused if "damaged" not in line]
-    assert all(part in line for part in (mine[1].id, theirs[1].id, "has 2.0", "has 2.5", "(another,", "value:"))
+    assert all(
+        part in line
+        for part in (mine[1].id, theirs[1].id, "has 2.0", "has 2.5", "(another,", "value:")
+    )
     assert "\n" not in line
-    assert [make(0.0, a=a).values["value"] for a in (1, 2, 3)] == [1.0, 2.0, 3.0]  # none of which runs again
+    # none of which runs again
+    assert [make(0.0, a=a).values["value"] for a in (1, 2, 3)] == [1.0, 2.0, 3.0]
     assert main(["merge", str(other)]) == 2
     told = capsys.readouterr()
-    assert "0 records are added, 2 were here already" in told.out and "2 records are refused" in told.err
-    assert main(["merge", str(tmp_path / "nowhere")]) == 2 and "holds no record" in capsys.readouterr().err
+    assert (
+        "0 records are added, 2 were here already" in told.out
+        and "2 records are refused" in told.err
+    )
+    assert (
+        main(["merge", str(tmp_path / "nowhere")]) == 2
+        and "holds no record" in capsys.readouterr().err
+    )
 
 
-def test_an_outdated_record_gives_way_to_another_machines_current_one(stores, tmp_path, monkeypatch):
+def test_an_outdated_record_gives_way_to_another_machines_current_one(
+    stores, tmp_path, monkeypatch
+):
     mine = make(1.0)
     as_another_machine(monkeypatch, tmp_path / "other", 2.0)
     monkeypatch.setattr(store, "is_current", lambda record: record.values["value"] == 2.0)
@@ -121,7 +138,9 @@ def test_measurements_are_no_disagreement():
     assert merging.difference(one, {"test": 80.0}) == ("loss", [1.0, 2.0], None)
 
 
-def test_of_two_machines_at_one_run_the_second_takes_the_firsts_record(stores, tmp_path, monkeypatch, capsys):
+def test_of_two_machines_at_one_run_the_second_takes_the_firsts_record(
+    stores, tmp_path, monkeypatch, capsys
+):
     theirs = as_another_machine(monkeypatch, tmp_path / "other", 2.0)
 
     def compute():  # meanwhile the other machine writes into the shared folder
@@ -134,10 +153,14 @@ def test_of_two_machines_at_one_run_the_second_takes_the_firsts_record(stores, t
 
 
 def test_a_shared_folder_without_locks_that_shows_files_late_loses_no_run(stores, monkeypatch):
-    """The writes of a second machine stay unseen while one writes; the last record of a run stands, whole."""
+    """The writes of a second machine stay unseen while one writes; the last record of a run stands,
+    whole."""
     first = make(1.0)
     with monkeypatch.context() as patch:
-        patch.setattr("fcntl.flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "No locks available")))
+        patch.setattr(
+            "fcntl.flock",
+            lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "No locks available")),
+        )
         patch.setattr(store, "find", lambda *_: None)
         patch.setattr("pathlib.Path.exists", lambda path: False)
         second = make(2.0)
@@ -160,7 +183,10 @@ for turn in range(20):
     print((store.write_record(done) or done).id)
 """
     words = [sys.executable, "-c", code, str(time.time() + 6)]
-    racers = [subprocess.Popen([*words, str(i), str(stores[0])], stdout=subprocess.PIPE, text=True) for i in range(4)]
+    racers = [
+        subprocess.Popen([*words, str(i), str(stores[0])], stdout=subprocess.PIPE, text=True)
+        for i in range(4)
+    ]
     told = [racer.communicate()[0].split() for racer in racers]
     assert {len(ids) for ids in told} == {20} and len(set(map(tuple, told))) == 1
     assert {record.id for record in store.all_records(of=[stores[0]])} == set(told[0])
@@ -197,7 +223,11 @@ def test_a_record_is_found_again_and_not_computed_twice(stores):
     first, second = make(calls=calls), make(calls=calls)
     assert first == second and len(calls) == 1
     assert make(calls=calls, a=2).id != first.id and len(calls) == 2
-    assert first.hardware["cores"] == os.cpu_count() and first.versions["torch"] and first.status == "done"
+    assert (
+        first.hardware["cores"] == os.cpu_count()
+        and first.versions["torch"]
+        and first.status == "done"
+    )
 
 
 def test_kept_records_are_found(stores):
@@ -210,9 +240,14 @@ def test_kept_records_are_found(stores):
 
 
 def test_weights_decide_and_random_ones_are_known_by_their_seed(lab):
-    """A random and a pretrained start are two runs, whatever file is newer, and the look-up finds each."""
+    """A random and a pretrained start are two runs, whatever file is newer, and the look-up finds
+    each."""
     trained, drawn = lab.do(SMALL), lab.do(replace(SMALL, scratch=True))
-    assert drawn.weights == "random, seed 0" and len(trained.weights) == 12 and trained.key != drawn.key
+    assert (
+        drawn.weights == "random, seed 0"
+        and len(trained.weights) == 12
+        and trained.key != drawn.key
+    )
     for run, record in ((SMALL, trained), (replace(SMALL, scratch=True), drawn)):
         for other in (trained, drawn):  # the file's time decides nothing
             os.utime(path_of(other, records.stores()[0]))
@@ -235,12 +270,23 @@ def test_an_older_record_is_shown_and_said_to_be_older_but_not_taken_for_a_run(l
 def test_looking_up_draws_no_images_and_builds_no_model(lab, monkeypatch):
     record = lab.do(SMALL)
     for name in ("load_task", "build_method"):
-        monkeypatch.setattr(labs, name, lambda *args, **more: pytest.fail("not needed to find a record"))
+        monkeypatch.setattr(
+            labs, name, lambda *args, **more: pytest.fail("not needed to find a record")
+        )
     assert Lab(lab.bench).do(SMALL) == record == Lab(lab.bench).find(SMALL)
 
 
 def test_a_record_found_by_settings_is_the_one_that_tune_finds(lab):
-    for run in (SMALL, replace(SMALL, method="vpt-deep", settings={"prompt_tokens": 3}, rate=0.01, prepared_on="texture")):
+    for run in (
+        SMALL,
+        replace(
+            SMALL,
+            method="vpt-deep",
+            settings={"prompt_tokens": 3},
+            rate=0.01,
+            prepared_on="texture",
+        ),
+    ):
         assert vp.tune(**lab.prepare(run)) == lab.find(run) is not None
 
 
@@ -296,7 +342,9 @@ def test_an_accuracy_that_cannot_be_is_refused_though_its_id_is_right(stores, va
 
 
 @pytest.mark.refused
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '{"id": "x"}', "\x00\x01", '{"id": ' + "[" * 2000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", "null", '{"id": "x"}', "\x00\x01", '{"id": ' + "[" * 2000]
+)
 def test_a_damaged_record_is_named_with_the_remedy(stores, text):
     path = path_of(make(), stores[0])
     path.write_text(text)
@@ -349,7 +397,9 @@ def test_a_failed_run_leaves_its_failure_and_the_others_go_on(stores):
         raise FloatingPointError("the loss is nan")
 
     jobs = [("bad", lambda: records.recorded("kind", {"b": 1}, fail)), ("good", make)]
-    with pytest.raises(BadInput, match="1 of 2 runs failed.*bad: FloatingPointError: the loss is nan"):
+    with pytest.raises(
+        BadInput, match="1 of 2 runs failed.*bad: FloatingPointError: the loss is nan"
+    ):
         records.run_all(jobs, "test")
     (failed,) = stores[0].rglob("failed/kind/*.json")
     assert json.loads(failed.read_text())["error"] == "FloatingPointError: the loss is nan"
@@ -360,18 +410,23 @@ def test_a_failed_run_leaves_its_failure_and_the_others_go_on(stores):
 
 def test_a_failure_on_bad_input_goes_when_the_run_succeeds(lab, stores, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(labs, "build_method", lambda *args, **more: (_ for _ in ()).throw(BadInput("mend me")))
+        patch.setattr(
+            labs, "build_method", lambda *args, **more: (_ for _ in ()).throw(BadInput("mend me"))
+        )
         with pytest.raises(BadInput, match="mend me"):
             lab.do(SMALL)
     assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
     lab.do(SMALL)
     assert not list(stores[0].rglob("failed/tune/*.json"))
     with pytest.raises(BadInput):  # of another machine, which would not find the data
-        labs.Lab(replace(lab.bench, data_dir="nowhere", device="cuda")).do(replace(SMALL, task="nosuch"))
+        labs.Lab(replace(lab.bench, data_dir="nowhere", device="cuda")).do(
+            replace(SMALL, task="nosuch")
+        )
     assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
     with pytest.raises(BadInput):
         lab.do(replace(SMALL, task="nosuch"))
-    assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1  # one run, whatever machine it failed on
+    # one run, whatever machine it failed on
+    assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
 
 
 def test_a_record_in_the_place_of_another_is_refused(stores):
@@ -404,11 +459,14 @@ for i in range(int(sys.argv[1])):
 
 
 def test_killed_runs_leave_whole_records_and_the_next_one_carries_on(tmp_path, stores):
-    """Processes that write records are killed at random moments; what they left is whole, and the next goes on."""
+    """Processes that write records are killed at random moments; what they left is whole, and the
+    next goes on."""
     chance, environment = random.Random(0), {**os.environ, "VISPROMPT_ROOT": str(tmp_path)}
     told = -1
     for _ in range(4):
-        run = subprocess.Popen([sys.executable, "-c", KILLED, "60"], env=environment, stdout=subprocess.PIPE, text=True)
+        run = subprocess.Popen(
+            [sys.executable, "-c", KILLED, "60"], env=environment, stdout=subprocess.PIPE, text=True
+        )
         told = max(told, int(run.stdout.readline() or -1))
         time.sleep(chance.random() / 10)
         run.send_signal(signal.SIGKILL)
@@ -416,7 +474,9 @@ def test_killed_runs_leave_whole_records_and_the_next_one_carries_on(tmp_path, s
         run.wait()
         left = list(store.files(stores[0]))
         assert all(store.read_record(path).values["x"] for path in left) and len(left) >= told + 1
-    done = subprocess.run([sys.executable, "-c", KILLED, "60"], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, "60"], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0 and len(list(store.files(stores[0]))) == 60
     store.sweep_parts(stores[0], age=-1)
     assert not list(stores[0].rglob("*.part"))
@@ -442,7 +502,9 @@ def test_only_whole_records_of_a_committed_tree_are_kept(stores, monkeypatch, co
     path.write_text(path.read_text()[:-40])
     places, refused = keeping.keep()
     assert len(places) == 1 and sum(refused.values()) == 3 and refused["damaged"] == 1
-    assert [store.read_record(p) for p in store.files(stores[1])] == [good] and records.is_current(good)
+    assert [store.read_record(p) for p in store.files(stores[1])] == [good] and records.is_current(
+        good
+    )
     path.unlink()
     path_of(good, stores[0]).unlink()
     (stores[0] / "code" / f"{good.code}.json").unlink()
@@ -485,7 +547,8 @@ def test_a_newer_run_takes_the_place_of_the_kept_one(lab, stores, committed):
 
 @pytest.fixture
 def kept_old(lab, stores, committed):
-    """Kept records of older code: from scratch, prepared on another task, and plain ones; and what they were."""
+    """Kept records of older code: from scratch, prepared on another task, and plain ones; and what
+    they were."""
     runs = [
         replace(SMALL, scratch=True),
         replace(SMALL, method="vpt-deep", prepared_on="texture", rate=0.01),
@@ -500,27 +563,38 @@ def kept_old(lab, stores, committed):
 
 
 def accuracies(folder):
-    return {r.key: (r.values["test"], r.weights, r.data) for r in map(store.read_record, store.files(folder, "tune"))}
+    return {
+        r.key: (r.values["test"], r.weights, r.data)
+        for r in map(store.read_record, store.files(folder, "tune"))
+    }
 
 
 def test_outdated_kept_records_are_run_again_with_their_own_weights(kept_old, stores):
     """A record from scratch stays one from scratch, and one prepared on another task too."""
-    assert not any(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
+    assert not any(
+        records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune"))
+    )
     assert renewing.renew("tune") == 4 and renewing.renew("tune") == 0
     assert accuracies(stores[1]) == {r.key: (r.values["test"], r.weights, r.data) for r in kept_old}
-    assert all(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
+    assert all(
+        records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune"))
+    )
 
 
 def with_accuracy(record, percent):
     """Values of a record that says another accuracy, and not of which images."""
-    return {name: value for name, value in record.values.items() if name != store.test_images.NAME} | {"test": percent}
+    return {
+        name: value for name, value in record.values.items() if name != store.test_images.NAME
+    } | {"test": percent}
 
 
 def without_images(stores, change=lambda values: values):
     """Kept records as they were before they said which test images were named right."""
     for path in list(store.files(stores[1], "tune")):
         record = store.read_record(path)
-        values = change({name: value for name, value in record.values.items() if name != store.test_images.NAME})
+        values = change(
+            {name: value for name, value in record.values.items() if name != store.test_images.NAME}
+        )
         path.write_text(store.as_text(store.with_id(replace(record, values=values))))
 
 
@@ -531,18 +605,26 @@ def test_the_test_images_of_kept_records_are_fetched_by_running_them_again(lab, 
     before = accuracies(stores[1])
     without_images(stores)
     assert renewing.renew("tune", lacking_images=True, method="no-such") == 0
-    assert renewing.renew("tune", lacking_images=True) == 2 and renewing.renew("tune", lacking_images=True) == 0
+    assert (
+        renewing.renew("tune", lacking_images=True) == 2
+        and renewing.renew("tune", lacking_images=True) == 0
+    )
     assert accuracies(stores[1]) == before
     assert all(len(store.read_record(path).right) for path in store.files(stores[1], "tune"))
 
 
-def test_a_record_of_another_processor_takes_up_the_images_alone_and_only_at_the_same_accuracy(lab, stores, committed):
+def test_a_record_of_another_processor_takes_up_the_images_alone_and_only_at_the_same_accuracy(
+    lab, stores, committed
+):
     keeping.keep_record(made := lab.do(SMALL))
     path_of(made, stores[0]).unlink()
     without_images(stores, lambda values: values | {"loss": [x + 1e-6 for x in values["loss"]]})
     assert renewing.renew("tune", lacking_images=True) == 1
     (kept,) = map(store.read_record, store.files(stores[1], "tune"))
-    assert kept.values["loss"] == [x + 1e-6 for x in made.values["loss"]] and (kept.right == made.right).all()
+    assert (
+        kept.values["loss"] == [x + 1e-6 for x in made.values["loss"]]
+        and (kept.right == made.right).all()
+    )
     without_images(stores, lambda values: values | {"test": 99.0})
     with pytest.raises(vp.BadInput, match="test was 99.0 and is .* so it stays"):
         renewing.renew("tune", lacking_images=True)
@@ -565,7 +647,11 @@ def test_a_merge_adds_test_images_and_takes_none_away(stores, tmp_path):
 
 
 def test_a_record_at_another_image_size_is_run_again_at_its_own(stores):
-    settings = {"backbone": "vit_tiny_patch16_224", "image_size": 112, "normalisation": {"mean": (0.5,) * 3, "std": (0.5,) * 3}}
+    settings = {
+        "backbone": "vit_tiny_patch16_224",
+        "image_size": 112,
+        "normalisation": {"mean": (0.5,) * 3, "std": (0.5,) * 3},
+    }
     record = store.Record("0" * 12, "0" * 12, "tune", settings, "", "random, seed 0", "", {})
     assert from_record.backbone_of(record, {}).image_size == 112
 
@@ -581,7 +667,9 @@ def test_nothing_is_removed_before_its_successor_is_written(kept_old, stores, mo
 def test_two_parts_side_by_side_leave_none_and_one_part_twice_does_no_harm(kept_old, stores):
     assert renewing.renew("tune", "1/2") + renewing.renew("tune", "2/2") == 4
     assert renewing.renew("tune", "1/2") == 0
-    assert all(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
+    assert all(
+        records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune"))
+    )
 
 
 def renew_there(root, part):
@@ -599,7 +687,9 @@ def test_two_processes_may_renew_one_part(kept_old, stores, tmp_path):
     for process in both:
         process.join()
     assert [process.exitcode for process in both] == [0, 0]
-    assert all(records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune")))
+    assert all(
+        records.is_current(r) for r in map(store.read_record, store.files(stores[1], "tune"))
+    )
 
 
 def test_weights_that_are_not_here_are_asked_for(kept_old, stores):
@@ -620,12 +710,16 @@ def test_renewing_what_is_none_is_refused(wrong, stores):
 
 def test_verifying_compares_and_says_when_the_threads_differ(lab, stores, committed):
     record = lab.do(SMALL)
-    other = replace(record, values=with_accuracy(record, 12.5), hardware={**record.hardware, "threads": 9})
+    other = replace(
+        record, values=with_accuracy(record, 12.5), hardware={**record.hardware, "threads": 9}
+    )
     other = replace(other, id=store.digest(asdict(other)))
     keep_as(other, stores)
     (row,) = renewing.verify(3)
     assert row["kept"] == 12.5 and row["now"] == record.values["test"]
-    assert row["difference"] == pytest.approx(row["now"] - 12.5) and "threads 9, here" in row["note"]
+    assert (
+        row["difference"] == pytest.approx(row["now"] - 12.5) and "threads 9, here" in row["note"]
+    )
 
 
 # What is kept
@@ -634,9 +728,18 @@ def test_verifying_compares_and_says_when_the_threads_differ(lab, stores, commit
 def told(kind="tune", /, task="position", method="lora", profile="quick", counts=None, **settings):
     """A record of this machine that says what one of a study would."""
     data = "embedded" if counts is None else "a folder"
-    about = {"profile": profile, "recipe": profile, "data": data} | ({} if counts is None else {"split": {"counts": counts}})
-    settings = {"method": method, "task": task, "seed": 0, "train_size": counts[0] if counts else 800} | settings
-    return records.recorded(kind, settings, lambda: {"test": 50.0, "val": 50.0}, weights="0123456789ab", about=about)
+    about = {"profile": profile, "recipe": profile, "data": data} | (
+        {} if counts is None else {"split": {"counts": counts}}
+    )
+    settings = {
+        "method": method,
+        "task": task,
+        "seed": 0,
+        "train_size": counts[0] if counts else 800,
+    } | settings
+    return records.recorded(
+        kind, settings, lambda: {"test": 50.0, "val": 50.0}, weights="0123456789ab", about=about
+    )
 
 
 def refusals(**asked):
@@ -645,7 +748,11 @@ def refusals(**asked):
 
 
 def test_keep_takes_the_projects_own_tasks_alone(stores, committed):
-    for task, counts in (("position", None), ("scenes_shape", None), ("cub_200_2011", [5394, 600, 5794])):
+    for task, counts in (
+        ("position", None),
+        ("scenes_shape", None),
+        ("cub_200_2011", [5394, 600, 5794]),
+    ):
         told(
             "segment" if task.startswith("scenes") else "tune",
             task,
@@ -657,7 +764,8 @@ def test_keep_takes_the_projects_own_tasks_alone(stores, committed):
     told("drawings", "family")
     assert refusals() == (
         3,
-        "'family' is no task of the project's manifests (--any-data keeps it); 'holidays' is no task of "
+        "'family' is no task of the project's manifests (--any-data keeps it); 'holidays' "
+        "is no task of "
         "the project's manifests (--any-data keeps it)",
     )
     assert refusals(any_data=True) == (5, "")
@@ -669,19 +777,27 @@ def test_keep_takes_the_projects_own_tasks_alone(stores, committed):
         (
             "cub_200_2011",
             [60, 10, 20],
-            "cub_200_2011 has 60/10/20 images, its manifest says 5394/600/5794 (--any-data keeps it)",
+            "cub_200_2011 has 60/10/20 images, its manifest says 5394/600/5794 "
+            "(--any-data keeps it)",
         ),
-        ("gtsrb", [800, 200, 1720], "gtsrb has 800/200/1720 images, its manifest says 39209/-/12630 (--any-data keeps it)"),
+        (
+            "gtsrb",
+            [800, 200, 1720],
+            "gtsrb has 800/200/1720 images, its manifest says 39209/-/12630 (--any-data keeps it)",
+        ),
         ("gtsrb", [39209, 0, 12630], ""),
         ("gtsrb", [35289, 3920, 12630], ""),  # val was held out of train
         (
             "position",
             [60, 10, 20],
-            "position has 60/10/20 images, its manifest says up to 6400 to train on (--any-data keeps it)",
+            "position has 60/10/20 images, its manifest says up to 6400 to train on "
+            "(--any-data keeps it)",
         ),
     ],
 )
-def test_a_data_set_is_kept_with_its_manifests_numbers_of_images_alone(stores, committed, task, counts, why):
+def test_a_data_set_is_kept_with_its_manifests_numbers_of_images_alone(
+    stores, committed, task, counts, why
+):
     told(task=task, profile="paper", counts=counts)
     assert refusals() == (int(not why), why)
 
@@ -694,14 +810,21 @@ def test_photograph_sets_of_profile_real_are_kept_as_they_are_kept_already(store
     told(task="ucmerced", profile="quick", counts=[800, 200, 630], method="vpt-deep")
     count, why = refusals()
     assert count == 1 and "ucmerced has 60/10/20 images, the kept runs have 800/200/630" in why
-    assert "cub_200_2011 has 60/10/20 images, its manifest says 5394/600/5794" in why and "'ucmerced' is no task" in why
+    assert (
+        "cub_200_2011 has 60/10/20 images, its manifest says 5394/600/5794" in why
+        and "'ucmerced' is no task" in why
+    )
 
 
 def test_all_that_the_project_keeps_may_be_kept():
     manifests, kept = keepable.Manifests(), store.stores()[1]
     every = [store.read_record(path) for path in store.files(kept)]
     assert len(every) > 3000 and {record.kind for record in every} <= keepable.KINDS
-    assert not [record.id for record in every if keepable.of_other_kind(record) or manifests.other_data(record)]
+    assert not [
+        record.id
+        for record in every
+        if keepable.of_other_kind(record) or manifests.other_data(record)
+    ]
 
 
 def test_a_kind_that_the_book_does_not_ask_for_is_kept_by_its_name_alone(stores, committed):
@@ -711,18 +834,32 @@ def test_a_kind_that_the_book_does_not_ask_for_is_kept_by_its_name_alone(stores,
 
 
 def test_kinds_that_code_writes_are_those_that_may_be_kept():
-    files = [*source.NOTEBOOKS.glob("*.py"), *(p for package in source.PACKAGES for p in package.rglob("*.py"))]
-    words = [re.findall(r'(?:recorded|measured)\(\s*"([\w-]+)"', path.read_text(encoding="utf-8")) for path in files]
+    files = [
+        *source.NOTEBOOKS.glob("*.py"),
+        *(p for package in source.PACKAGES for p in package.rglob("*.py")),
+    ]
+    words = [
+        re.findall(r'(?:recorded|measured)\(\s*"([\w-]+)"', path.read_text(encoding="utf-8"))
+        for path in files
+    ]
     assert {word for found in words for word in found} == keepable.KINDS
 
 
 def test_keep_narrowed_and_tried(lab, stores, committed, capsys):
     told(), told(task="letters"), told(method="bias"), told("cost")
-    assert main(["keep", "--kind", "tune", "--method", "lora", "--task", "position", "--dry-run"]) == 0
+    assert (
+        main(["keep", "--kind", "tune", "--method", "lora", "--task", "position", "--dry-run"]) == 0
+    )
     said = capsys.readouterr()
-    assert said.out.count("\n") == 1 and "tune/lora/position" in said.out and "1 records would be kept" in said.err
+    assert (
+        said.out.count("\n") == 1
+        and "tune/lora/position" in said.out
+        and "1 records would be kept" in said.err
+    )
     assert not list(store.files(stores[1]))
-    assert main(["keep", "--method", "lora"]) == 0 and "3 records are kept" in capsys.readouterr().out
+    assert (
+        main(["keep", "--method", "lora"]) == 0 and "3 records are kept" in capsys.readouterr().out
+    )
     assert (
         main(["keep", "--method", "bias", "--task", "letters"]) == 2
         and "no record of this machine fits" in capsys.readouterr().err
@@ -741,13 +878,25 @@ def test_keep_takes_the_runs_of_a_study(stores, committed):
     lab = Lab(LabSettings())
     run = Run("vit_micro_patch4_24", "position", "bias")
     about = {"weights": lab.backbone(run.backbone).fingerprint, "about": lab.about(run)}
-    settings = run_settings(**{name: lab.prepare(run)[name] for name in ("model", "task", "recipe", "seed", "prepared_on")})
+    settings = run_settings(
+        **{
+            name: lab.prepare(run)[name]
+            for name in ("model", "task", "recipe", "seed", "prepared_on")
+        }
+    )
 
     def as_run(**changes):
-        return records.recorded("tune", settings | changes, lambda: {"test": 1.0, "val": 1.0}, **about)
+        return records.recorded(
+            "tune", settings | changes, lambda: {"test": 1.0, "val": 1.0}, **about
+        )
 
-    as_run(), as_run(seed=1), as_run(recipe=replace(settings["recipe"], learning_rate=0.9))  # and one of its search
-    as_run(train_size=80), as_run(recipe=replace(settings["recipe"], epochs=1)), as_run(method="lora")
+    # and one of its search
+    (as_run(), as_run(seed=1), as_run(recipe=replace(settings["recipe"], learning_rate=0.9)))
+    (
+        as_run(train_size=80),
+        as_run(recipe=replace(settings["recipe"], epochs=1)),
+        as_run(method="lora"),
+    )
     assert refusals(study="benchmark") == (3, "") and refusals(study="sizes") == (0, "")
 
 
@@ -784,18 +933,32 @@ def test_records_are_listed_filtered_and_counted(lab, stores):
     assert list(listing.table(outdated=True).store) == ["kept"]
     assert set(listing.table("tune", task="position").id) >= {new.id}
     assert frame.rate.iloc[0] == new.settings["recipe"]["head_rate"]
-    for name, value in (("seed", 2), ("profile", "quick"), ("recipe", "quick"), ("store", "kept"), ("backbone", NANO)):
+    for name, value in (
+        ("seed", 2),
+        ("profile", "quick"),
+        ("recipe", "quick"),
+        ("store", "kept"),
+        ("backbone", NANO),
+    ):
         assert len(vp.runs("tune", **{name: value})) == len(frame[frame[name] == value]) > 0
-    assert list(vp.runs(version="torch=" + index.minor(new.versions["torch"])).id) == list(vp.runs().id)
+    assert list(vp.runs(version="torch=" + index.minor(new.versions["torch"])).id) == list(
+        vp.runs().id
+    )
 
 
 def test_a_csv_has_every_setting_and_the_screen_few(listed, capsys):
     assert main(["runs", "--format", "csv"]) == 0
     frame = pd.read_csv(io.StringIO(capsys.readouterr().out))
     own = [name for name in frame if name.startswith("settings.")]
-    assert own == ["settings.recipe.epochs", "settings.recipe.head_rate", "settings.train_size"] == sorted(own)
+    assert (
+        own
+        == ["settings.recipe.epochs", "settings.recipe.head_rate", "settings.train_size"]
+        == sorted(own)
+    )
     assert list(frame.columns[: len(listing.COLUMNS)]) == list(listing.COLUMNS)
-    assert frame["settings.recipe.epochs"].dropna().tolist() == [3] and list(vp.runs().columns) == list(frame.columns)
+    assert frame["settings.recipe.epochs"].dropna().tolist() == [3] and list(
+        vp.runs().columns
+    ) == list(frame.columns)
     assert main(["runs"]) == 0
     assert "settings" not in capsys.readouterr().out
 
@@ -825,10 +988,21 @@ def test_an_unknown_value_of_a_filter_names_what_there_is(listed, capsys, words,
 
 def test_a_paper_and_a_study_have_their_runs(monkeypatch):
     every = [entry for entry in index.entries("tune") if entry["store"] == "kept"]
-    asked = {"benchmark": matching.of_study("benchmark"), "real": matching.of_study("real"), "spt": matching.of_paper("spt")}
+    asked = {
+        "benchmark": matching.of_study("benchmark"),
+        "real": matching.of_study("real"),
+        "spt": matching.of_paper("spt"),
+    }
     found = {name: [entry for entry in every if fits(entry)] for name, fits in asked.items()}
-    assert {entry["about"]["profile"] for entry in found["real"]} == {"real"} and len(found["real"]) > 400
-    assert {entry["settings"]["task"] for entry in found["benchmark"]} == {"flowers", "position", "letters", "texture"}
+    assert {entry["about"]["profile"] for entry in found["real"]} == {"real"} and len(
+        found["real"]
+    ) > 400
+    assert {entry["settings"]["task"] for entry in found["benchmark"]} == {
+        "flowers",
+        "position",
+        "letters",
+        "texture",
+    }
     assert {entry["settings"]["method"] for entry in found["spt"]} >= {"spt-deep", "vpt-deep"}
     assert not any(matching.of_paper("shallowvit")(entry) for entry in every)
 
@@ -836,17 +1010,26 @@ def test_a_paper_and_a_study_have_their_runs(monkeypatch):
 def test_records_of_other_versions_stay_current_and_are_named(listed, monkeypatch, capsys):
     here = store.versions()
     for module in (store, records):
-        monkeypatch.setattr(module, "versions", lambda: here | {"torch": "9.1.0", "timm": here["timm"] + ".post1"})
+        monkeypatch.setattr(
+            module, "versions", lambda: here | {"torch": "9.1.0", "timm": here["timm"] + ".post1"}
+        )
     new, made = told(seed=2), f"torch {index.minor(here['torch'])}"
     frame = vp.runs("tune")
     assert frame.current.all() and sorted(frame.other_versions) == ["", made, made, made]
-    assert list(vp.runs(version="other").kind) == ["cost", *3 * ["tune"]] and list(vp.runs(version="torch=9.1").id) == [new.id]
+    assert list(vp.runs(version="other").kind) == ["cost", *3 * ["tune"]] and list(
+        vp.runs(version="torch=9.1").id
+    ) == [new.id]
     assert main(["runs", "--kind", "tune"]) == 0
     said = capsys.readouterr()
     assert made in said.out and "tune: 4 of 4 current, 0 carried, 3 of other versions" in said.err
     old = store.read_record(next(store.files(listed[0], "cost")))
-    assert record_pages.told_of(old)["other_versions"] == made and record_pages.told_of(new)["other_versions"] == ""
-    assert f"Of 4, 3 with {made}; this site was built with torch 9.1" in record_pages.told_versions({made: 3}, 4)
+    assert (
+        record_pages.told_of(old)["other_versions"] == made
+        and record_pages.told_of(new)["other_versions"] == ""
+    )
+    assert f"Of 4, 3 with {made}; this site was built with torch 9.1" in record_pages.told_versions(
+        {made: 3}, 4
+    )
 
 
 # The index of the list
@@ -891,7 +1074,9 @@ def test_a_damaged_or_unwritable_index_changes_no_list(listed, monkeypatch, spoi
     if spoil == "a folder":
         file.mkdir()
     elif spoil != "gone":
-        file.write_text(text[:-40] if spoil == "cut" else text.replace('"test":50.0', '"test":51.0'))
+        file.write_text(
+            text[:-40] if spoil == "cut" else text.replace('"test":50.0', '"test":51.0')
+        )
     assert vp.runs().equals(first)
 
 
@@ -900,14 +1085,23 @@ def test_a_damaged_or_unwritable_index_changes_no_list(listed, monkeypatch, spoi
 
 @pytest.fixture
 def three(lab, stores, committed):
-    """Kept runs of today's code: of this machine, of another torch, and carried to newer code; no test accuracy is right."""
+    """Kept runs of today's code: of this machine, of another torch, and carried to newer code; no
+    test accuracy is right."""
     runs = [replace(SMALL, seed=seed) for seed in range(3)]
-    changes = [{}, {"versions": {**store.versions(), "torch": "1.0.0"}}, {"carried": {"from": "0123456789ab"}}]
+    changes = [
+        {},
+        {"versions": {**store.versions(), "torch": "1.0.0"}},
+        {"carried": {"from": "0123456789ab"}},
+    ]
     made = []
     for run, change in zip(runs, changes, strict=True):
         record = lab.do(run)
         path_of(record, stores[0]).unlink()
-        made.append(store.with_id(replace(record, values=with_accuracy(record, record.values["test"] + 9), **change)))
+        made.append(
+            store.with_id(
+                replace(record, values=with_accuracy(record, record.values["test"] + 9), **change)
+            )
+        )
         units = store.read_code(stores[0] / "code" / f"{record.code}.json")
         store.write_whole(stores[1] / "code" / f"{record.code}.json", store.code_text(units))
         store.write_whole(path_of(made[-1], stores[1]), store.as_text(made[-1]))
@@ -923,7 +1117,9 @@ def test_verifying_begins_with_carried_records_and_those_of_other_versions(three
     assert "torch 1.0.0, here" in rows[1]["note"] and rows[0]["note"] == ""
 
 
-def test_verifying_shows_rows_as_they_come_and_fails_above_the_tolerance(three, monkeypatch, capsys):
+def test_verifying_shows_rows_as_they_come_and_fails_above_the_tolerance(
+    three, monkeypatch, capsys
+):
     told_so_far, fit = [], renewing.fit
 
     def watched(**ready):
@@ -934,14 +1130,24 @@ def test_verifying_shows_rows_as_they_come_and_fails_above_the_tolerance(three, 
     assert main(["verify", "2"]) == 1
     assert told_so_far == [1, 1]  # the head, then the first row
     said = capsys.readouterr()
-    assert said.out.count("\n") == 1 and "is off by 9 points, more than --tolerance 1" in said.err.splitlines()[-1]
-    assert main(["verify", "1", "--tolerance", "9.5"]) == 0 and "largest difference of 1: 9 points" in capsys.readouterr().err
+    assert (
+        said.out.count("\n") == 1
+        and "is off by 9 points, more than --tolerance 1" in said.err.splitlines()[-1]
+    )
+    assert (
+        main(["verify", "1", "--tolerance", "9.5"]) == 0
+        and "largest difference of 1: 9 points" in capsys.readouterr().err
+    )
 
 
 def test_another_machine_is_told_by_what_may_change_digits(stores):
     record = make()
     there = {"cpu": "another", "threads": 9, "gpu": ""}
-    other = replace(record, hardware=there, versions={**record.versions, "torchvision": "0.1", "python": "3.9.0"})
+    other = replace(
+        record,
+        hardware=there,
+        versions={**record.versions, "torchvision": "0.1", "python": "3.9.0"},
+    )
     assert [part.split()[0] for part in renewing.other_machine(other).split("; ")] == [
         "cpu",
         "threads",

@@ -1,4 +1,5 @@
-"""The rehearsal: its stand-ins are read as the real things are, and nothing of it enters another page."""
+"""The rehearsal: its stand-ins are read as the real things are, and nothing of it enters another
+page."""
 
 import json
 import subprocess
@@ -27,10 +28,18 @@ from visprompt.records.keeping import why_not
 from visprompt.words import REHEARSED
 
 BASE = "vit_base_patch16_224"
-ONE_OF_EACH = ["vit_base_patch16_224.orig_in21k", f"{BASE}.mae", f"{BASE}.mocov3", "resnet101.tv_in1k"]
+ONE_OF_EACH = [
+    "vit_base_patch16_224.orig_in21k",
+    f"{BASE}.mae",
+    f"{BASE}.mocov3",
+    "resnet101.tv_in1k",
+]
 
 
-@pytest.mark.parametrize("name", [*ONE_OF_EACH, "swin_base_patch4_window7_224.ms_in22k", "vit_huge_patch14_224.orig_in21k"])
+@pytest.mark.parametrize(
+    "name",
+    [*ONE_OF_EACH, "swin_base_patch4_window7_224.ms_in22k", "vit_huge_patch14_224.orig_in21k"],
+)
 def test_a_stand_in_has_the_depth_pooling_and_pixels_of_the_real_one(name, tmp_path):
     small = stand_ins.narrow_backbone(name, stand_ins.write_checkpoint(name, tmp_path))
     real = vp.load_backbone(name, device="meta")
@@ -49,7 +58,9 @@ def test_what_studies_ask_of_a_method_fits_its_stand_in():
         for _, run, _ in grids.cells(study, actors, 12)
         if grids.family_of(run.backbone) == "vit"
     }
-    built = {name: stand_ins.narrow_backbone(name) for name in {run.backbone for run in wanted.values()}}
+    built = {
+        name: stand_ins.narrow_backbone(name) for name in {run.backbone for run in wanted.values()}
+    }
     assert len(wanted) > 200
     for run in wanted.values():
         vp.build_method(run.method, built[run.backbone], 100, **run.settings)
@@ -58,7 +69,9 @@ def test_what_studies_ask_of_a_method_fits_its_stand_in():
 def test_checkpoints_have_the_forms_of_those_who_publish_them(tmp_path):
     import torch
 
-    assert {"mask_token"} < set(torch.load(stand_ins.write_checkpoint(f"{BASE}.mae", tmp_path))["model"])
+    assert {"mask_token"} < set(
+        torch.load(stand_ins.write_checkpoint(f"{BASE}.mae", tmp_path))["model"]
+    )
     keys = torch.load(stand_ins.write_checkpoint(f"{BASE}.mocov3", tmp_path))["state_dict"]
     assert {key.split(".")[1] for key in keys} == {"base_encoder", "momentum_encoder"}
     with pytest.raises(BadInput, match="no file of weights is given for the stand-in"):
@@ -93,21 +106,30 @@ def stage(monkeypatch, stores):
 def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_path):
     write_tasks(["svhn"], tmp_path / "data")
     file = stand_ins.write_checkpoint(ONE_OF_EACH[0], tmp_path)
-    bench = LabSettings("spt", f"{ONE_OF_EACH[0]}={file}", str(tmp_path / "data"), "cpu", {"epochs": 1}, "rehearsal")
+    bench = LabSettings(
+        "spt", f"{ONE_OF_EACH[0]}={file}", str(tmp_path / "data"), "cpu", {"epochs": 1}, "rehearsal"
+    )
     lab, run = Lab(bench), Run(ONE_OF_EACH[0], "svhn", "spt-deep", settings={"prompt_tokens": 4})
     record = lab.do(run)
     assert record.about["rehearsal"] == REHEARSED and why_not(record) == REHEARSED
-    assert record.settings["architecture"] == {"rehearsal": {"embed_dim": 48, "img_size": 160}}  # no real run has its name
+    # no real run has its name
+    assert record.settings["architecture"] == {"rehearsal": {"embed_dim": 48, "img_size": 160}}
     assert len(lab.trials(run)) == 1
     assert records.find_record(record.id) == record
     stage.setattr(records.store, "REHEARSAL", False)  # the same file, met by a quick or paper page
-    for look in (lambda: records.find_record(record.id), lambda: records.all_records(), lambda: lab.find(run)):
+    for look in (
+        lambda: records.find_record(record.id),
+        lambda: records.all_records(),
+        lambda: lab.find(run),
+    ):
         with pytest.raises(BadInput, match="made in a rehearsal, whose numbers mean nothing"):
             look()
 
 
 def test_a_rehearsed_page_asks_for_the_papers_segmentation_which_is_not_there():
-    p = SimpleNamespace(profile="rehearsal", plan="paper", data_dir=None, device="cpu", kept_seeds=[])
+    p = SimpleNamespace(
+        profile="rehearsal", plan="paper", data_dir=None, device="cpu", kept_seeds=[]
+    )
     found = masks.found(SimpleNamespace(p=p))
     assert not len(found.frame) and found.study.profile == "paper"
 
@@ -137,12 +159,17 @@ def props(tmp_path_factory):
 
 @pytest.mark.parametrize("study", grids.studies())
 def test_one_cell_of_every_study_is_rehearsed(study, stage, stores, props):
-    """As the notebooks do it: searched on validation, then run and looked up; the cell with the fewest classes."""
+    """As the notebooks do it: searched on validation, then run and looked up; the cell with the
+    fewest classes."""
     data_of, weights_of = props
     every = grids.cells(study, ACTORS, 1)
     if not every:
         pytest.skip("only the quick profile has runs of it")
-    classes = {task: about["classes"] for one in catalogue.datasets().values() for task, about in one.tasks.items()}
+    classes = {
+        task: about["classes"]
+        for one in catalogue.datasets().values()
+        for task, about in one.tasks.items()
+    }
     _, run, _ = min(every, key=lambda cell: classes.get(cell[1].task, 1000))
     lab = Lab(
         LabSettings(
@@ -156,7 +183,11 @@ def test_one_cell_of_every_study_is_rehearsed(study, stage, stores, props):
     )
     (best,) = at_best_rates([run], lab, True)
     record = lab.do(best)
-    assert record.status == "done" and 0 <= record.values["test"] <= 100 and record.about["rehearsal"] == REHEARSED
+    assert (
+        record.status == "done"
+        and 0 <= record.values["test"] <= 100
+        and record.about["rehearsal"] == REHEARSED
+    )
     assert lab.do(best, compute=False) == record
 
 
@@ -168,12 +199,16 @@ def test_its_badges_and_pages_say_so_in_red(stage):
     for text in (shown, judging.badge("trend"), tables.badge("seen here"), tables.badge(None)):
         assert "#b00020" in text and "means nothing" in text
     warned = build.warned("# A title\n\nText.\n", "rehearsal")
-    assert warned.startswith("# A title\n\n<p class") and "#b00020" in warned and REHEARSED in warned
+    assert (
+        warned.startswith("# A title\n\n<p class") and "#b00020" in warned and REHEARSED in warned
+    )
     bundle = {"profile": "rehearsal", "commit": "0", "notebook": "ap", "records": []}
     assert judging.warning() in record_pages.record_page("ap.table-1", bundle)
     assert judging.RED not in record_pages.record_page("ap.table-1", bundle | {"profile": "quick"})
     stage.setattr(paths, "REHEARSAL", False)
-    assert "means nothing" not in judging.badge("trend") + tables.badge("seen here") + build.warned("# A title\n", "quick")
+    assert "means nothing" not in judging.badge("trend") + tables.badge("seen here") + build.warned(
+        "# A title\n", "quick"
+    )
 
 
 def test_the_profile_runs_on_its_stage_alone_and_no_other_there(stage):
@@ -201,10 +236,14 @@ def test_the_report_counts_what_ran_and_names_what_is_open(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("{}")
     table, missing = rehearsal.report(tmp_path)
-    assert table.loc["tune", ["done", "failed"]].tolist() == [2, 1] and table.loc["noise", "done"] == 1
+    assert (
+        table.loc["tune", ["done", "failed"]].tolist() == [2, 1] and table.loc["noise", "done"] == 1
+    )
     assert table.loc["tune", "planned"] > 1000
     assert table.loc["artifacts", ["planned", "done"]].tolist() == [99, 0]
     assert len(missing) == len(json.loads(json.dumps(rehearsal.notebooks(paths.ROOT))))
     words = [sys.executable, "-m", "visbook.site.rehearsal", "report", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, env={"PYTHONPATH": str(Path(paths.PACKAGE).parent)})
+    done = subprocess.run(
+        words, capture_output=True, text=True, env={"PYTHONPATH": str(Path(paths.PACKAGE).parent)}
+    )
     assert done.returncode == 1 and REHEARSED in done.stdout and "not filled:" in done.stderr

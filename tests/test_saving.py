@@ -32,7 +32,9 @@ def test_a_saved_method_gives_the_same_logits(slug, family, request, tmp_path):
     images = images_of(backbone, 2, torch.float32)
     vp.save_method(model, tmp_path / "tuned.safetensors")
     with torch.no_grad():
-        assert torch.equal(vp.load_method(tmp_path / "tuned.safetensors", backbone)(images), model(images))
+        assert torch.equal(
+            vp.load_method(tmp_path / "tuned.safetensors", backbone)(images), model(images)
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["tuned.safetensors"]
     if slug == "vpt-deep":  # the backbone is not in the file
         own = 4 * vp.count_parameters(model)["total"] + 4 * 2 * backbone.width
@@ -50,9 +52,10 @@ def test_a_merged_method_gives_the_same_logits(slug, pool):
     with torch.no_grad():
         assert torch.allclose(plain(images), model(images), atol=1e-5)
         start = vp.build_method(slug, backbone, 3)
+        # it did learn
         assert not torch.allclose(
             start.features(start.below(images)), model.features(model.below(images)), atol=1e-3
-        )  # it did learn
+        )
     assert vp.count_parameters(plain)["method"] == 0
 
 
@@ -86,16 +89,31 @@ def test_files_that_do_not_fit_are_refused(vit, tmp_path):
     ("call", "told"),
     [
         (lambda model, path: vp.save_method(None, path), "the model must be TunedModel, not None"),
-        (lambda model, path: vp.save_method(model.source, path), "the model must be TunedModel, not "),
+        (
+            lambda model, path: vp.save_method(model.source, path),
+            "the model must be TunedModel, not ",
+        ),
         (lambda model, path: vp.save_method(path, model), "the model must be TunedModel, not "),
         (lambda model, path: vp.save_method(model, None), "the path of a saved method must be"),
         (lambda model, path: vp.save_method(model, 3), "the path of a saved method must be"),
-        (lambda model, path: vp.save_method(model, bytes(path)), "the path of a saved method must be"),
+        (
+            lambda model, path: vp.save_method(model, bytes(path)),
+            "the path of a saved method must be",
+        ),
         (lambda model, path: vp.save_method(model, ""), "ends in .safetensors"),
         (lambda model, path: vp.save_method(model, path.parent), "ends in .safetensors"),
-        (lambda model, path: vp.save_method(model, "a\0.safetensors"), "cannot be written .embedded null byte"),
-        (lambda model, path: vp.save_method(model, "a\ud800.safetensors"), "cannot be written .*surrogates"),
-        (lambda model, path: vp.save_method(model, path.parent / ("x" * 5000 + ".safetensors")), "cannot be written"),
+        (
+            lambda model, path: vp.save_method(model, "a\0.safetensors"),
+            "cannot be written .embedded null byte",
+        ),
+        (
+            lambda model, path: vp.save_method(model, "a\ud800.safetensors"),
+            "cannot be written .*surrogates",
+        ),
+        (
+            lambda model, path: vp.save_method(model, path.parent / ("x" * 5000 + ".safetensors")),
+            "cannot be written",
+        ),
         (
             lambda model, path: vp.save_method(filled(model, float("nan")), path),
             "NaN or infinity in 'head.weight'; fit it again",
@@ -104,19 +122,46 @@ def test_files_that_do_not_fit_are_refused(vit, tmp_path):
             lambda model, path: vp.save_method(filled(model, float("inf")), path),
             "NaN or infinity in 'head.weight'; fit it again",
         ),
-        (lambda model, path: vp.save_method(of_shapes(), path), "shapes alone.*without device='meta'"),
-        (lambda model, path: vp.fit(of_shapes(), tiny_task(24)), "shapes alone.*without device='meta'"),
+        (
+            lambda model, path: vp.save_method(of_shapes(), path),
+            "shapes alone.*without device='meta'",
+        ),
+        (
+            lambda model, path: vp.fit(of_shapes(), tiny_task(24)),
+            "shapes alone.*without device='meta'",
+        ),
         (lambda model, path: vp.load_method(path, None), "the backbone must be Backbone, not None"),
-        (lambda model, path: vp.load_method(path, "vit_micro_patch4_24"), "the backbone must be Backbone, not 'vit_micro"),
+        (
+            lambda model, path: vp.load_method(path, "vit_micro_patch4_24"),
+            "the backbone must be Backbone, not 'vit_micro",
+        ),
         (lambda model, path: vp.load_method(path, model), "the backbone must be Backbone, not "),
-        (lambda model, path: vp.load_method(None, model.source), "the path of a saved method must be"),
-        (lambda model, path: vp.load_method("", model.source), "Give the path of a file that save_method wrote"),
-        (lambda model, path: vp.load_method("a\0", model.source), "Give the path of a file that save_method wrote"),
+        (
+            lambda model, path: vp.load_method(None, model.source),
+            "the path of a saved method must be",
+        ),
+        (
+            lambda model, path: vp.load_method("", model.source),
+            "Give the path of a file that save_method wrote",
+        ),
+        (
+            lambda model, path: vp.load_method("a\0", model.source),
+            "Give the path of a file that save_method wrote",
+        ),
         (lambda model, path: vp.load_method(path.parent, model.source), "is no file"),
         (lambda model, path: vp.merged(model.source), "the model must be TunedModel, not "),
-        (lambda model, path: vp.merged(vp.build_method("ap", model.source, 3)), "only lora, ssf, bias"),
-        (lambda model, path: vp.build_method(torch.zeros(50, 50), model.source, 3), "unknown method tensor"),
-        (lambda model, path: vp.build_method("x" * 5000, model.source, 3), "unknown method 'xxxx.*xxx"),
+        (
+            lambda model, path: vp.merged(vp.build_method("ap", model.source, 3)),
+            "only lora, ssf, bias",
+        ),
+        (
+            lambda model, path: vp.build_method(torch.zeros(50, 50), model.source, 3),
+            "unknown method tensor",
+        ),
+        (
+            lambda model, path: vp.build_method("x" * 5000, model.source, 3),
+            "unknown method 'xxxx.*xxx",
+        ),
         (lambda model, path: vp.published(torch.zeros(3, 3)), "unknown artifact tensor"),
         (lambda model, path: vp.published(["ap.table-2"]), "unknown artifact"),
         (lambda model, path: vp.audit(torch.zeros(9, 9)), "unknown paper tensor"),
@@ -143,7 +188,9 @@ def filled(model, value):
 
 
 def of_shapes():
-    return vp.build_method("linear-probe", vp.load_backbone("vit_micro_patch4_24", device="meta"), 3)
+    return vp.build_method(
+        "linear-probe", vp.load_backbone("vit_micro_patch4_24", device="meta"), 3
+    )
 
 
 def learned(slug, backbone, **settings):
@@ -163,7 +210,11 @@ def test_what_is_saved_on_merged_weights_is_refused_on_the_original(slug, vit, t
     if slug != "linear-probe":
         plain = vp.merged(model)
         vp.save_method(plain, tmp_path / "tuned.safetensors")
-        refused(r"was tuned on test_vit with weights [0-9a-f]{12}; this", tmp_path / "tuned.safetensors", vit)
+        refused(
+            r"was tuned on test_vit with weights [0-9a-f]{12}; this",
+            tmp_path / "tuned.safetensors",
+            vit,
+        )
         images = images_of(vit, 2, torch.float32)
         with torch.no_grad():
             again = vp.load_method(tmp_path / "tuned.safetensors", plain.source)(images)
@@ -188,7 +239,9 @@ def test_merging_in_float64_is_exact(slug, tmp_path):
         assert torch.allclose(vp.merged(model)(images), logits, rtol=0, atol=1e-9)
         assert torch.allclose(vp.merged(loaded)(images), logits, rtol=0, atol=1e-9)
         start = vp.build_method(slug, backbone, 3)
-        assert not torch.allclose(start.features(start.below(images)), model.features(model.below(images)), atol=1e-3)
+        assert not torch.allclose(
+            start.features(start.below(images)), model.features(model.below(images)), atol=1e-3
+        )
 
 
 @pytest.mark.parametrize(("slug", "family"), CARRIED)
@@ -199,7 +252,9 @@ def test_methods_on_a_float64_backbone(slug, family, request):
     single = vp.build_method(slug, backbone, 3, **chosen)
     model = vp.build_method(slug, copy.deepcopy(backbone).double(), 3, **chosen)
     state = model.state_dict()
-    assert all(torch.equal(state[key], value.to(state[key])) for key, value in single.state_dict().items())
+    assert all(
+        torch.equal(state[key], value.to(state[key])) for key, value in single.state_dict().items()
+    )
     with torch.no_grad():
         images = images_of(backbone, 2, torch.float64)
         assert model(images).dtype == torch.float64
@@ -214,7 +269,8 @@ def refused(match, path, backbone):
 
 
 def rewritten(path, own=None, /, **about):
-    """A saved method with other tensors, or with other entries in what it says of itself; None takes one out."""
+    """A saved method with other tensors, or with other entries in what it says of itself; None
+    takes one out."""
     with safe_open(path, "pt") as file:
         said = {**json.loads(file.metadata()["visprompt"]), **about}
         kept = {key: file.get_tensor(key) for key in file.keys()} if own is None else own  # noqa: SIM118
@@ -225,7 +281,9 @@ def rewritten(path, own=None, /, **about):
 @pytest.mark.parametrize(("slug", "family"), CARRIED)
 def test_every_tensor_of_a_saved_method_is_needed_and_finite(slug, family, request, tmp_path):
     backbone, path = request.getfixturevalue(family), tmp_path / "tuned.safetensors"
-    model = learned(slug, backbone, **({"ar": "none"} if (slug, family) == ("ivpt", "swin") else {}))
+    model = learned(
+        slug, backbone, **({"ar": "none"} if (slug, family) == ("ivpt", "swin") else {})
+    )
     own = saving.own_tensors(model)
     assert {"head.weight", "head.bias"} < set(own)
     if model.method.trains_backbone:
@@ -249,7 +307,10 @@ def test_a_saved_method_cannot_change_a_frozen_backbone(vit, tmp_path):
     path, before = tmp_path / "tuned.safetensors", vit.fingerprint
     model = vp.build_method("ap", vit, 3)
     vp.save_method(model, path)
-    rewritten(path, {**saving.own_tensors(model), "backbone.model.cls_token": vit.model.cls_token.detach() + 1})
+    rewritten(
+        path,
+        {**saving.own_tensors(model), "backbone.model.cls_token": vit.model.cls_token.detach() + 1},
+    )
     refused("holds 'backbone.model.cls_token'", path, vit)
     assert vit.fingerprint == before
 
@@ -292,7 +353,10 @@ def test_metadata_that_is_no_object_is_refused(text, vit, tmp_path):
     refused("not written by save_method", tmp_path / "x.safetensors", vit)
 
 
-FAILURES = [OSError(errno.ENOSPC, "No space left on device"), SafetensorError("I/O error: No space\nleft")]
+FAILURES = [
+    OSError(errno.ENOSPC, "No space left on device"),
+    SafetensorError("I/O error: No space\nleft"),
+]
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=["OSError", "SafetensorError"])

@@ -1,4 +1,5 @@
-"""ADE20K and PASCAL Context in their official layout, written tiny, and what is wrong with them said in one line."""
+"""ADE20K and PASCAL Context in their official layout, written tiny, and what is wrong with them
+said in one line."""
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from visprompt.errors import BadInput
 
 def picture(path, size=(9, 7), seed=0):
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (*size[::-1], 3), np.uint8)).save(path)
+    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (*size[::-1], 3), np.uint8)).save(
+        path
+    )
 
 
 def mask(path, labels):
@@ -27,7 +30,10 @@ def ade(tmp_path):
     for part, count in (("training", 3), ("validation", 2)):
         for i in range(count):
             picture(root / "images" / part / f"ADE_{part}_{i}.jpg", seed=i)
-            mask(root / "annotations" / part / f"ADE_{part}_{i}.png", np.arange(63).reshape(7, 9) + 88 * (i % 2))
+            mask(
+                root / "annotations" / part / f"ADE_{part}_{i}.png",
+                np.arange(63).reshape(7, 9) + 88 * (i % 2),
+            )
     (root / "objectInfo150.txt").write_text(f"Idx\tRatio\tTrain\tVal\tName\n{names}\n")
     return tmp_path
 
@@ -86,7 +92,10 @@ def test_pascal_context_is_read_as_it_is_published_with_60_and_with_59_classes(p
 
 def test_pascal_contexts_converted_masks_are_read_too(pascal):
     for name in "abc":
-        mask(pascal / "pascal_context/VOCdevkit/VOC2010/SegmentationClassContext" / f"{name}.png", np.full((7, 9), 59))
+        mask(
+            pascal / "pascal_context/VOCdevkit/VOC2010/SegmentationClassContext" / f"{name}.png",
+            np.full((7, 9), 59),
+        )
     assert load_segmentation("pascal_context", pascal).test[0][1].unique().tolist() == [59]
     assert load_segmentation("pascal_context_59", pascal).test[0][1].unique().tolist() == [58]
 
@@ -101,7 +110,9 @@ def test_the_manifest_names_59_classes_by_the_numbers_of_the_published_masks():
 def test_missing_pairs_other_sizes_and_unknown_labels_are_said_in_one_line(ade, pascal):
     root = ade / "ade20k" / "ADEChallengeData2016"
     mask(root / "annotations/validation/ADE_validation_0.png", np.zeros((9, 7)))
-    with pytest.raises(BadInput, match="ADE_validation_0.png is 7 x 9 pixels and its picture 9 x 7; give a mask of"):
+    with pytest.raises(
+        BadInput, match="ADE_validation_0.png is 7 x 9 pixels and its picture 9 x 7; give a mask of"
+    ):
         load_segmentation("ade20k", ade).test[0]
     mask(root / "annotations/validation/ADE_validation_0.png", np.full((7, 9), 151))
     with pytest.raises(BadInput, match="unknown label 151; the data set has 0 to 150"):
@@ -113,7 +124,9 @@ def test_missing_pairs_other_sizes_and_unknown_labels_are_said_in_one_line(ade, 
     with pytest.raises(BadInput, match="ADE_validation_0.png cannot be read"):
         load_segmentation("ade20k", ade).test[0]
     (root / "annotations/validation/ADE_validation_0.png").unlink()
-    with pytest.raises(BadInput, match="annotations/validation has no mask of ADE_validation_0; fetch"):
+    with pytest.raises(
+        BadInput, match="annotations/validation has no mask of ADE_validation_0; fetch"
+    ):
         load_segmentation("ade20k", ade)
     mask(root / "annotations/validation/ADE_validation_0.png", np.ones((7, 9)))
     (root / "images/validation/ADE_validation_1.jpg").unlink()

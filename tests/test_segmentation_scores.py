@@ -1,4 +1,5 @@
-"""mIoU against a plain confusion matrix, the loss over labelled pixels, and inference whole and in windows."""
+"""mIoU against a plain confusion matrix, the loss over labelled pixels, and inference whole and in
+windows."""
 
 import numpy as np
 import pytest
@@ -40,7 +41,9 @@ def test_a_class_that_is_nowhere_leaves_the_mean_and_one_that_is_only_predicted_
     truth = torch.tensor([[0, 0, 1, 1]])
     assert overlap.mean_overlap(overlap.confusion(truth, truth, 5)) == 100
     guessed = torch.tensor([[0, 0, 1, 4]])
-    assert overlap.mean_overlap(overlap.confusion(guessed, truth, 5)) == pytest.approx(100 * (1 + 0.5 + 0) / 3, abs=1e-4)
+    assert overlap.mean_overlap(overlap.confusion(guessed, truth, 5)) == pytest.approx(
+        100 * (1 + 0.5 + 0) / 3, abs=1e-4
+    )
 
 
 def test_counts_of_parts_add_up_to_those_of_the_whole():
@@ -52,13 +55,18 @@ def test_counts_of_parts_add_up_to_those_of_the_whole():
 def test_one_class_for_every_pixel_reaches_what_is_said_of_it():
     _, truth = masks(2, 4, ignored=False)
     counts = overlap.confusion(truth, truth, 4)
-    every = [overlap.mean_overlap(overlap.confusion(torch.full_like(truth, c), truth, 4)) for c in range(4)]
+    every = [
+        overlap.mean_overlap(overlap.confusion(torch.full_like(truth, c), truth, 4))
+        for c in range(4)
+    ]
     assert overlap.by_constant(counts) == pytest.approx(max(every), abs=1e-4)
 
 
 @pytest.mark.refused
 def test_masks_of_two_sizes_and_unknown_labels_are_refused_in_one_line():
-    with pytest.raises(BadInput, match="the predicted mask is 4 x 5 and the true one 5 x 4; bring both to one size"):
+    with pytest.raises(
+        BadInput, match="the predicted mask is 4 x 5 and the true one 5 x 4; bring both to one size"
+    ):
         overlap.confusion(torch.zeros(4, 5), torch.zeros(5, 4), 3)
     with pytest.raises(BadInput, match="label 3; give 0 to 2, or 255 for what is ignored"):
         overlap.confusion(torch.zeros(1, 2), torch.tensor([[0, 3]]), 3)
@@ -70,7 +78,9 @@ def test_masks_of_two_sizes_and_unknown_labels_are_refused_in_one_line():
 
 
 def test_the_loss_is_the_mean_over_labelled_pixels():
-    logits = torch.randn(2, 5, 7, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    logits = torch.randn(
+        2, 5, 7, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     _, truth = masks(3, 5)
     kept = truth != overlap.IGNORED
     plain = F.cross_entropy(logits.permute(0, 2, 3, 1)[kept], truth[kept])
@@ -97,7 +107,9 @@ def network(x):
 def test_windows_of_a_network_that_looks_at_pixels_alone_give_what_the_whole_gives():
     pictures = torch.randn(2, 3, 13, 22, generator=torch.Generator().manual_seed(1))
     for stride in (3, 5, 8):
-        assert torch.allclose(windows.slide(network, pictures, 8, stride), network(pictures), atol=1e-6)
+        assert torch.allclose(
+            windows.slide(network, pictures, 8, stride), network(pictures), atol=1e-6
+        )
     small = pictures[..., :5, :6]  # smaller than a window
     assert torch.allclose(windows.slide(network, small, 8, 8), network(small), atol=1e-6)
 

@@ -1,4 +1,5 @@
-"""Intermediates of the one block loop, decoders and their counts, and every method in a segmenter."""
+"""Intermediates of the one block loop, decoders and their counts, and every method in a
+segmenter."""
 
 import pytest
 import torch
@@ -15,7 +16,11 @@ from visprompt.models.backbones import load_backbone
 from visprompt.models.intermediates import resized
 from visprompt.training import mask_loop
 from visprompt.training.decoders import Decoder, UpHead, build_decoder
-from visprompt.training.segmentation_recipe import SegmentationRecipe, load_segmentation_recipe, recipes
+from visprompt.training.segmentation_recipe import (
+    SegmentationRecipe,
+    load_segmentation_recipe,
+    recipes,
+)
 from visprompt.training.segmenter import build_segmenter, count_trained
 from visprompt.training.windows import Evaluation
 
@@ -40,12 +45,16 @@ def pictures(count=3, size=24):
 def test_what_leaves_a_block_is_what_timm_gives(backbone):
     model = build_segmenter("linear-probe", backbone, 5, Decoder(channels=8))
     maps = model.maps(pictures())
-    every = backbone.model.forward_intermediates(pictures(), indices=model.blocks, norm=False, intermediates_only=True)
+    every = backbone.model.forward_intermediates(
+        pictures(), indices=model.blocks, norm=False, intermediates_only=True
+    )
     assert model.blocks == [2, 3, 5, 7]
     for mine, its in zip(maps, every, strict=True):
         assert torch.allclose(mine, its, atol=1e-5)
     linear = build_segmenter("linear-probe", backbone, 5, Decoder("linear"))
-    last = backbone.model.forward_intermediates(pictures(), indices=[7], norm=True, intermediates_only=True)[0]
+    last = backbone.model.forward_intermediates(
+        pictures(), indices=[7], norm=True, intermediates_only=True
+    )[0]
     assert torch.allclose(linear.maps(pictures())[0], last, atol=1e-5)
 
 
@@ -66,31 +75,43 @@ def test_prompts_that_travel_are_not_taken_for_patches(backbone):
 @pytest.mark.parametrize("slug", METHODS)
 def test_every_method_takes_a_step_in_a_segmenter(backbone, task, slug):
     decoder = Decoder("linear")
-    recipe = SegmentationRecipe(2, 8, 24, learning_rate=0.01, optimizer="adam", decoder=decoder, seen_first=8)
+    recipe = SegmentationRecipe(
+        2, 8, 24, learning_rate=0.01, optimizer="adam", decoder=decoder, seen_first=8
+    )
     model = build_segmenter(slug, backbone, 5, decoder)
     model.reset(0)
     mask_loop.prepare(model, task, recipe, stream(0, "preparation"))
     before = [parameter.detach().clone() for parameter in model.method_parameters()]
     losses = mask_loop.train_segmenter(model, task.train, recipe, stream(0, "order"))
     assert all(loss > 0 for loss in losses)
-    moved = [not torch.equal(old, new) for old, new in zip(before, model.method_parameters(), strict=True)]
+    moved = [
+        not torch.equal(old, new)
+        for old, new in zip(before, model.method_parameters(), strict=True)
+    ]
     assert any(moved) == bool(before)
     assert model(pictures()).shape == (3, 5, 24, 24)
 
 
 def test_setr_pups_parameters_follow_from_its_layers():
-    """LayerNorm, convolutions without bias, two numbers a channel of BatchNorm, and the classifier."""
+    """LayerNorm, convolutions without bias, two numbers a channel of BatchNorm, and the
+    classifier."""
 
     def head(width, stages, classes, c=256):
-        return 2 * width + 9 * width * c + (stages - 1) * 9 * c * c + stages * 2 * c + classes * (c + 1)
+        return (
+            2 * width
+            + 9 * width * c
+            + (stages - 1) * 9 * c * c
+            + stages * 2 * c
+            + classes * (c + 1)
+        )
 
     for name, width in (("vit_large_patch16_224", 1024), ("vit_base_patch16_224", 768)):
         backbone = load_backbone(name, device="meta")
         for classes in (150, 60):
             heads = build_decoder(Decoder(), backbone, classes)
-            assert [sum(p.numel() for p in one.parameters()) for one in heads] == [head(width, 2, classes)] * 3 + [
-                head(width, 4, classes)
-            ]
+            assert [sum(p.numel() for p in one.parameters()) for one in heads] == [
+                head(width, 2, classes)
+            ] * 3 + [head(width, 4, classes)]
             model = build_segmenter("vpt-deep", backbone, classes, prompt_tokens=10)
             assert count_trained(model)["method"] == 10 * width * backbone.depth
     assert Decoder(layers=(9, 12, 18, 24)).blocks(24) == [8, 11, 17, 23] == Decoder().blocks(24)
@@ -99,7 +120,11 @@ def test_setr_pups_parameters_follow_from_its_layers():
 
 def test_the_up_head_grows_a_map_to_the_pictures_size(backbone):
     primary, others = UpHead(16, 8, 5, 4, 2), UpHead(16, 8, 5, 2, 4)
-    assert primary(torch.randn(2, 16, 3, 4)).shape == others(torch.randn(2, 16, 3, 4)).shape == (2, 5, 48, 64)
+    assert (
+        primary(torch.randn(2, 16, 3, 4)).shape
+        == others(torch.randn(2, 16, 3, 4)).shape
+        == (2, 5, 48, 64)
+    )
     model = build_segmenter("linear-probe", backbone, 5, Decoder(channels=8))
     assert [logits.shape for logits in model.every(pictures())] == [(3, 5, 24, 24)] * 4
 
@@ -109,30 +134,48 @@ def test_the_loss_counts_auxiliary_heads_by_their_weight(backbone):
     masks[:, :4] = IGNORED
     model = build_segmenter("linear-probe", backbone, 5, Decoder(channels=8))
     model.reset(0)
-    parts = [F.cross_entropy(logits, masks, ignore_index=IGNORED) for logits in model.every(pictures())]
+    parts = [
+        F.cross_entropy(logits, masks, ignore_index=IGNORED) for logits in model.every(pictures())
+    ]
     expected = parts[-1] + 0.4 * sum(parts[:-1])
     assert torch.allclose(model.training_loss(pictures(), masks, IGNORED), expected, atol=1e-5)
-    assert len(build_segmenter("linear-probe", backbone, 5, Decoder(channels=8, auxiliary=0.0)).heads) == 1
+    assert (
+        len(build_segmenter("linear-probe", backbone, 5, Decoder(channels=8, auxiliary=0.0)).heads)
+        == 1
+    )
 
 
 def test_da_vpts_losses_take_each_patch_by_its_own_class(backbone):
-    model = build_segmenter("da-vpt", backbone, 5, Decoder("linear"), guided_tokens=3, projection="none")
+    model = build_segmenter(
+        "da-vpt", backbone, 5, Decoder("linear"), guided_tokens=3, projection="none"
+    )
     model.reset(0)
     model.method.train()
-    masks = torch.randint(0, 5, (3, 24, 24), generator=torch.Generator().manual_seed(2)).repeat_interleave(1, 1)
+    masks = torch.randint(
+        0, 5, (3, 24, 24), generator=torch.Generator().manual_seed(2)
+    ).repeat_interleave(1, 1)
     masks[0, :8] = IGNORED
     labels = dense.patch_labels(masks, 6, 6)
     features = model.maps(pictures())[0].flatten(2).transpose(1, 2)
     method, index = model.method, 7
-    seen, proxies = F.normalize(method.seen[index], dim=-1), F.normalize(method.prompts[index], dim=-1)
+    seen, proxies = (
+        F.normalize(method.seen[index], dim=-1),
+        F.normalize(method.prompts[index], dim=-1),
+    )
     rows, tokens, there = [], [], []
     for image in range(3):
         tokens.append(seen[image, 0])
         there.append({int(label) for label in labels[image] if label != IGNORED})
-        rows += [(seen[image, 1 + n], int(label)) for n, label in enumerate(labels[image]) if label != IGNORED]
+        rows += [
+            (seen[image, 1 + n], int(label))
+            for n, label in enumerate(labels[image])
+            if label != IGNORED
+        ]
     patches, points = torch.stack([x for x, _ in rows]), torch.stack(tokens)
     mine = torch.tensor([[int(method.cluster[label]) == m for _, label in rows] for m in range(3)])
-    any_of = torch.tensor([[any(int(method.cluster[c]) == m for c in s) for s in there] for m in range(3)])
+    any_of = torch.tensor(
+        [[any(int(method.cluster[c]) == m for c in s) for s in there] for m in range(3)]
+    )
     s = method.settings
     plain = s.beta * proxy_anchor(proxies @ patches.T, mine, s.margin, s.temperature)
     plain = plain + s.lambda_ * proxy_anchor(proxies @ points.T, any_of, s.margin, s.temperature)
@@ -153,28 +196,44 @@ def test_a_resized_backbone_has_interpolated_positions_and_the_same_blocks(backb
     assert larger(pictures(size=48)).shape == (3, 64)
     assert resized(backbone, 24) is backbone
     assert resized(load_backbone(MICRO), 48).fingerprint == "random, seed 0"
-    assert build_segmenter("vpt-deep", larger, 5, Decoder("linear"))(pictures(size=48)).shape == (3, 5, 48, 48)
+    assert build_segmenter("vpt-deep", larger, 5, Decoder("linear"))(pictures(size=48)).shape == (
+        3,
+        5,
+        48,
+        48,
+    )
 
 
 def test_a_run_is_recorded_and_found_again(backbone, task, tmp_path, monkeypatch):
     monkeypatch.setattr("visprompt.records.store.ROOT", tmp_path)
     small = Evaluation("slide", 24, (1.0,))
     decoder = Decoder("linear")
-    recipe = SegmentationRecipe(3, 8, 24, optimizer="adam", head_rate=0.03, decoder=decoder, evaluation=small)
+    recipe = SegmentationRecipe(
+        3, 8, 24, optimizer="adam", head_rate=0.03, decoder=decoder, evaluation=small
+    )
     model = build_segmenter("linear-probe", backbone, 5, decoder)
     done = mask_loop.segment(model, task, recipe, 0)
     values = done.values
-    assert done.kind == "segment" and mask_loop.segment(model, task, recipe, 0, run=False).id == done.id
+    assert (
+        done.kind == "segment"
+        and mask_loop.segment(model, task, recipe, 0, run=False).id == done.id
+    )
     counts = torch.tensor(values["counts"])
     assert counts.sum() == sum(int((mask != IGNORED).sum()) for _, mask in task.test)
     assert [len(text) for text in values["predicted"]] == [24 * 24] * 4
-    assert values["parameters"] == {"method": 0, "decoder": 65 * 5, "total": 65 * 5} and len(values["loss"]) == 3
-    with pytest.raises(BadInput, match="scenes_shape has 5 classes; build the segmenter with classes=5"):
+    assert (
+        values["parameters"] == {"method": 0, "decoder": 65 * 5, "total": 65 * 5}
+        and len(values["loss"]) == 3
+    )
+    with pytest.raises(
+        BadInput, match="scenes_shape has 5 classes; build the segmenter with classes=5"
+    ):
         mask_loop.segment(build_segmenter("linear-probe", backbone, 4, decoder), task, recipe)
 
 
 def test_a_crop_is_of_one_size_and_keeps_picture_and_mask_together(backbone, monkeypatch):
-    """A picture whose red tells its mask's label still does after scaling, cutting and mirroring."""
+    """A picture whose red tells its mask's label still does after scaling, cutting and
+    mirroring."""
     labels = torch.arange(4).repeat_interleave(10).expand(30, 40).to(torch.uint8)
     picture = (labels * 60).expand(3, -1, -1).clone()
     recipe = SegmentationRecipe(1, 2, 24, augmentation="scale, crop, flip and colours")
@@ -188,7 +247,9 @@ def test_a_crop_is_of_one_size_and_keeps_picture_and_mask_together(backbone, mon
 
 
 def test_the_poly_schedule_falls_to_its_last_rate(backbone):
-    recipe = SegmentationRecipe(10, 2, 24, learning_rate=0.001, head_rate=0.01, last_rate=0.0001, decoder=Decoder("linear"))
+    recipe = SegmentationRecipe(
+        10, 2, 24, learning_rate=0.001, head_rate=0.01, last_rate=0.0001, decoder=Decoder("linear")
+    )
     model = build_segmenter("vpt-deep", backbone, 5, Decoder("linear"))
     optimizer, scheduler = mask_loop.optimizer_of(model, recipe)
     seen = []
@@ -201,7 +262,9 @@ def test_the_poly_schedule_falls_to_its_last_rate(backbone):
 
 
 def test_recipes_are_the_papers():
-    ade, pascal = (load_segmentation_recipe(name, "vpt-deep") for name in ("ade20k", "pascal_context"))
+    ade, pascal = (
+        load_segmentation_recipe(name, "vpt-deep") for name in ("ade20k", "pascal_context")
+    )
     assert (ade.iterations, ade.crop, ade.evaluation.stride) == (160_000, 512, 341)
     assert (pascal.iterations, pascal.crop, pascal.evaluation.stride) == (80_000, 480, 320)
     assert ade.decoder == pascal.decoder == Decoder(layers=(9, 12, 18, 24))
@@ -218,7 +281,13 @@ def test_what_cannot_be_is_refused_in_one_line(backbone):
             Decoder(**bad)
     with pytest.raises(BadInput, match="layers must be of 1 to 8"):
         build_segmenter("bias", backbone, 5, Decoder(layers=(3, 9)))
-    for bad in ({"crop": 0}, {"warmup": 1.0}, {"optimizer": "sdg"}, {"long_side": 5}, {"iterations": 1.5}):
+    for bad in (
+        {"crop": 0},
+        {"warmup": 1.0},
+        {"optimizer": "sdg"},
+        {"long_side": 5},
+        {"iterations": 1.5},
+    ):
         with pytest.raises(BadInput):
             SegmentationRecipe(**bad)
     with pytest.raises(BadInput, match="patches of 4 pixels, which do not fill 30; give 32"):
@@ -239,6 +308,8 @@ def test_drawn_scenes_are_the_same_every_time_and_as_the_manifest_says():
     assert not (scenes("scenes_fill", 5, 31, 1)[0] == first[0]).all()
     found, masks = scenes("scenes_shape", 60, 30)
     assert found.shape == (60, 24, 24, 3) and {*masks.ravel().tolist()} == {0, 1, 2, 3, 4, IGNORED}
-    for mask in masks:  # two objects, unlike each other, the second perhaps before most of the first
+    for (
+        mask
+    ) in masks:  # two objects, unlike each other, the second perhaps before most of the first
         assert 1 <= len({*mask.ravel().tolist()} - {0, IGNORED}) <= 2
     assert {*content()["profiles"]["quick"]["tasks"]} == {*CLASSES}

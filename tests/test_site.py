@@ -1,7 +1,8 @@
-"""The website, opened from its folder in a headless Chromium: nothing leaves the page, nothing is broken.
+"""The website, opened from its folder in a headless Chromium: nothing leaves the page, nothing is
+broken.
 
-A small site is built here with the same program, pages and settings as the real one, from one notebook
-that runs in seconds; the real site is examined too when `make book` has built one.
+A small site is built here with the same program, pages and settings as the real one, from one
+notebook that runs in seconds; the real site is examined too when `make book` has built one.
 """
 
 import json
@@ -30,12 +31,18 @@ def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
     tab.on(
         "request",
         lambda request: (
-            urlsplit(request.url).scheme in ("file", "data", "blob") or heard.append(f"{where[0]} asks for {request.url}")
+            urlsplit(request.url).scheme in ("file", "data", "blob")
+            or heard.append(f"{where[0]} asks for {request.url}")
         ),
     )
-    tab.on("requestfailed", lambda request: heard.append(f"{where[0]} could not load {request.url}"))
+    tab.on(
+        "requestfailed", lambda request: heard.append(f"{where[0]} could not load {request.url}")
+    )
     tab.on("pageerror", lambda error: heard.append(f"{where[0]}: {error}"))
-    tab.on("console", lambda message: message.type == "error" and heard.append(f"{where[0]}: {message.text}"))
+    tab.on(
+        "console",
+        lambda message: message.type == "error" and heard.append(f"{where[0]}: {message.text}"),
+    )
     mathematics = 0
     for page in pages(site):
         where[0] = str(page.relative_to(site))
@@ -43,7 +50,8 @@ def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
         formulas = tab.locator(".math").count()
         if formulas:
             tab.wait_for_function(
-                "document.querySelectorAll('mjx-container svg').length >= document.querySelectorAll('.bd-article .math').length"
+                "document.querySelectorAll('mjx-container svg').length >= "
+                "document.querySelectorAll('.bd-article .math').length"
             )
             mathematics += formulas
         width = tab.evaluate("document.documentElement.scrollWidth")
@@ -64,7 +72,9 @@ def test_search_finds_a_word_without_a_server(site, browser):
     tab = browser.new_page()
     tab.goto((site / "search.html").as_uri() + "?q=inconclusive")
     tab.wait_for_selector("#search-results li a", timeout=20_000)
-    assert "read-and-rerun.html" in " ".join(link.get_attribute("href") for link in tab.locator("#search-results li a").all())
+    assert "read-and-rerun.html" in " ".join(
+        link.get_attribute("href") for link in tab.locator("#search-results li a").all()
+    )
     tab.close()
 
 
@@ -83,7 +93,8 @@ def test_lists_beside_the_filter_pick_rows(site, browser):
     tab.goto((site / "status.html").as_uri())
     tab.select_option('select[aria-label="Paper"]', "SPT")
     assert tab.locator(".vp-filterable tbody tr:visible").count() == len(papers.artifacts("spt"))
-    every = tab.locator('select[aria-label="Evidence"] option').all_inner_texts()[1:]  # the first is all
+    # the first is all
+    every = tab.locator('select[aria-label="Evidence"] option').all_inner_texts()[1:]
     assert every
     for evidence in every:
         tab.select_option('select[aria-label="Evidence"]', label=evidence)
@@ -114,16 +125,22 @@ def test_a_marked_cell_leads_to_its_finding(site, browser):
     tab.fill(".vp-filter input >> nth=0", "no such finding")  # the row is filtered away
     tab.locator("section#tables .vp-audit-disagrees").first.click()
     name = urldefrag(tab.url)[1]
-    tab.wait_for_function("(name) => document.getElementById(name).closest('tr').offsetParent", arg=name)
+    tab.wait_for_function(
+        "(name) => document.getElementById(name).closest('tr').offsetParent", arg=name
+    )
     tab.close()
 
 
 def test_everything_can_be_downloaded(site):
     folder = site / "downloads"
-    artifacts, claims, cells = (manifests.read_table(folder / f"{name}.csv") for name in ("artifacts", "claims", "cells"))
+    artifacts, claims, cells = (
+        manifests.read_table(folder / f"{name}.csv") for name in ("artifacts", "claims", "cells")
+    )
     assert set(artifacts["id"]) == set(papers.artifacts().index)
     assert set(claims["id"]) == {claim.id for claim in papers.claims()}
-    printed = list(cells["printed"][(cells["artifact"] == "ap.table-1") & (cells["row"] == "ResNet-101 AP")])
+    printed = list(
+        cells["printed"][(cells["artifact"] == "ap.table-1") & (cells["row"] == "ResNet-101 AP")]
+    )
     assert printed[:2] == ["ResNet-101", "AP"] and "69.42" in printed
     with zipfile.ZipFile(folder / "everything.zip") as whole:
         for name in whole.namelist():
@@ -146,13 +163,20 @@ def test_source_link_unfolds_its_cell(small, browser):
 def test_a_slider_changes_its_picture_by_keyboard(small, browser):
     tab = browser.new_page()
     tab.goto((small / "build" / "site" / "notebooks" / "ap_theory.html").as_uri())
-    slider, pictures = tab.get_by_role("slider", name="Slider: Lines"), tab.locator(".vp-slices img:visible")
+    slider, pictures = (
+        tab.get_by_role("slider", name="Slider: Lines"),
+        tab.locator(".vp-slices img:visible"),
+    )
     seen = []
     for key in ("Tab", "ArrowRight", "Home"):
         slider.press(key)
         assert pictures.count() == 1
         seen.append(pictures.get_attribute("data-label"))
-        assert tab.locator(".vp-slices output").inner_text() == slider.get_attribute("aria-valuetext") == seen[-1]
+        assert (
+            tab.locator(".vp-slices output").inner_text()
+            == slider.get_attribute("aria-valuetext")
+            == seen[-1]
+        )
     assert seen == ["P = 16", "P = 32", "P = 8"]
     tab.close()
 
@@ -161,7 +185,9 @@ def test_without_scripts_a_slider_is_its_middle_picture(small, browser):
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()
     tab.goto((small / "build" / "site" / "notebooks" / "ap_theory.html").as_uri())
-    assert [image.get_attribute("data-label") for image in tab.locator(".vp-slices img:visible").all()] == ["P = 16"]
+    assert [
+        image.get_attribute("data-label") for image in tab.locator(".vp-slices img:visible").all()
+    ] == ["P = 16"]
     assert not tab.locator(".vp-slices input").is_visible()
     context.close()
 
@@ -191,10 +217,15 @@ def test_every_shown_artifact_has_section_cell_and_record(site):
         for artifact in entry["artifacts"]:
             assert page.find("section", id=artifact), f"{name}: no section with the id {artifact}"
             assert page.find(id=f"cell-{artifact}"), f"{name}: no cell cell-{artifact}"
-            bundle = json.loads(document(site / "records" / f"{artifact}.html").find(id="bundle").string)
+            bundle = json.loads(
+                document(site / "records" / f"{artifact}.html").find(id="bundle").string
+            )
             named = {id for show in bundle["result"]["shows"] for id in show["records"]}
             assert named <= {record["id"] for record in bundle["records"]}
-            figures = [{a["href"] for a in f.find_all("a", href=True)} for f in page.select("figure.vp-figure")]
+            figures = [
+                {a["href"] for a in f.find_all("a", href=True)}
+                for f in page.select("figure.vp-figure")
+            ]
             figures = [links for links in figures if f"../records/{artifact}.html" in links]
             assert len(figures) == len(bundle["result"]["shows"])
             assert all(f"#cell-{artifact}" in links for links in figures)
@@ -202,17 +233,22 @@ def test_every_shown_artifact_has_section_cell_and_record(site):
 
 def test_counts_of_evidence_add_up(small):
     page = document(small / "build" / "site" / "status.html")
-    rows = [[cell.get_text() for cell in row.find_all("td")] for row in page.select_one(".vp-table tbody").find_all("tr")]
+    rows = [
+        [cell.get_text() for cell in row.find_all("td")]
+        for row in page.select_one(".vp-table tbody").find_all("tr")
+    ]
     for row in rows:
         assert int(row[1]) == sum(map(int, row[2:]))
     total = len(papers.artifacts("ap"))
-    assert rows[0] == ["AP", str(total), "0", "0", "1", "0", str(total - 1)]  # Lemma 1, derived and a trend
+    # Lemma 1, derived and a trend
+    assert rows[0] == ["AP", str(total), "0", "0", "1", "0", str(total - 1)]
 
 
 def test_weakest_evidence_counts(small, monkeypatch):
     monkeypatch.setattr("visprompt.records.store.ROOT", small)  # whose audit is done
     found = build.read_results("quick", small)
-    assert found["artifacts"]["ap.lemma-1"]["evidence"] == "trend"  # shown as derived and as a trend
+    # shown as derived and as a trend
+    assert found["artifacts"]["ap.lemma-1"]["evidence"] == "trend"
     assert found["artifacts"]["ap.theorem-1"]["evidence"] == "not run"
     assert found["artifacts"]["spt.table-1"]["notebook"] is None
     by_audit = {finding["claim"] for finding in found["findings"]}
@@ -244,7 +280,9 @@ def test_a_page_that_did_not_run_as_it_says_is_refused(small, tmp_path, damage, 
     if damage == "skip":
         code[2]["execution_count"] = None
     elif damage == "fail":
-        code[2]["outputs"] = [{"output_type": "error", "ename": "ValueError", "evalue": "x", "traceback": []}]
+        code[2]["outputs"] = [
+            {"output_type": "error", "ename": "ValueError", "evalue": "x", "traceback": []}
+        ]
     elif damage == "profile":
         results[build.RESULTS_MIME]["profile"] = "paper"
     elif damage == "unclosed":
@@ -268,12 +306,24 @@ ATTACK = """x"onmouseover="a()' <script>a()</script>\n\n<img src=x onerror=a()>\
 
 
 def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
-    """Ids, names, captions and settings with HTML and quotes in them are shown as they are, in texts and attributes."""
+    """Ids, names, captions and settings with HTML and quotes in them are shown as they are, in
+    texts and attributes."""
     from markdown_it import MarkdownIt
 
     paper, artifact = papers.artifacts("ap").index[0].split(".")[0], papers.artifacts("ap").index[0]
-    show = {"evidence": ATTACK, "how": ATTACK, "caption": ATTACK, "cell": ATTACK, "records": [ATTACK]}
-    entry = {"evidence": ATTACK, "shows": [show], "not_run": {"why": ATTACK, "command": ATTACK}, "notebook": ATTACK}
+    show = {
+        "evidence": ATTACK,
+        "how": ATTACK,
+        "caption": ATTACK,
+        "cell": ATTACK,
+        "records": [ATTACK],
+    }
+    entry = {
+        "evidence": ATTACK,
+        "shows": [show],
+        "not_run": {"why": ATTACK, "command": ATTACK},
+        "notebook": ATTACK,
+    }
     unseen = {"evidence": "not run", "shows": [], "not_run": None, "notebook": None}
     claim = {
         "verdict": ATTACK,
@@ -312,10 +362,15 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
     hostile.write_text(yaml.safe_dump({ATTACK: {ATTACK: {ATTACK: [ATTACK, {ATTACK: ATTACK}]}}}))
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "a.py").touch()
-    (hostile.parent / "notebooks.yaml").write_text(yaml.safe_dump({"a": {"title": ATTACK, "artifacts": []}}))
+    (hostile.parent / "notebooks.yaml").write_text(
+        yaml.safe_dump({"a": {"title": ATTACK, "artifacts": []}})
+    )
     row = papers.artifacts("ap").iloc[0].to_dict() | {"title": ATTACK, "number": ATTACK}
     assert set(build.MAKERS) >= {"artifacts", "claims", "notebooks", "disagreements"}
-    made = {name: build.make(name, results, tmp_path) for name in ("evidence", "artifacts", "claims", "notebooks")}
+    made = {
+        name: build.make(name, results, tmp_path)
+        for name in ("evidence", "artifacts", "claims", "notebooks")
+    }
     made["findings"] = build.make(f"disagreements {paper}", results, tmp_path)
     made["backbones"] = manifest_pages.manifest(hostile)
     monkeypatch.setattr(papers, "artifact", lambda id: row)
@@ -324,7 +379,9 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
         # as Markdown, because a blank line would end the HTML
         page = parsed(MarkdownIt("commonmark").enable("table").render(text))
         assert not page.find_all(["script", "img"]), name
-        strange = [(tag.name, key) for tag in page.find_all() for key in tag.attrs if key not in ATTRIBUTES]
+        strange = [
+            (tag.name, key) for tag in page.find_all() for key in tag.attrs if key not in ATTRIBUTES
+        ]
         assert not strange, name
     assert "<script>a()</script>" in parsed(made["findings"]).get_text()
 
@@ -365,7 +422,12 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
     words = {"evidence": "trend", "how": ATTACK, "caption": ATTACK, "records": [record]}
     page.present(pd.DataFrame({ATTACK: [ATTACK]}, index=[ATTACK]), **words)
     page.show("ap.lemma-1", plt.figure(figsize=(1, 1)), alt=ATTACK, **words)
-    page.show("ap.lemma-1", {ATTACK: plt.figure(figsize=(1, 1)), "b": plt.figure(figsize=(1, 1))}, alt=ATTACK, **words)
+    page.show(
+        "ap.lemma-1",
+        {ATTACK: plt.figure(figsize=(1, 1)), "b": plt.figure(figsize=(1, 1))},
+        alt=ATTACK,
+        **words,
+    )
     page.not_run("ap.theorem-1", command=ATTACK, why=ATTACK)
     allowed = ATTRIBUTES | {
         "alt",
@@ -383,17 +445,25 @@ def test_no_caption_becomes_part_of_a_figure(monkeypatch):
     }
     for text in shown:
         found = parsed(text)
-        assert not found.find_all("script") and all(image["src"].startswith("data:") for image in found.find_all("img"))
+        assert not found.find_all("script") and all(
+            image["src"].startswith("data:") for image in found.find_all("img")
+        )
         assert {key for tag in found.find_all() for key in tag.attrs} <= allowed
     assert len(shown) == 4 and ATTACK in parsed(shown[0]).get_text()
 
 
 @pytest.mark.parametrize("slug", papers.papers())
 def test_sentences_that_wait_for_new_words_stop_no_site(slug, monkeypatch):
-    """From nothing recorded, or on another machine, trends come out otherwise: their sentences wait, and no more."""
+    """From nothing recorded, or on another machine, trends come out otherwise: their sentences
+    wait, and no more."""
     paper = front.told(ROOT)[slug]
-    words = {id: word for sentence in paper.holds + paper.fails for id, word in sentence["rests"].items()}
-    judged = {claim.id: {"verdict": words.get(claim.id), "estimate": 1.0, "notebook": None} for claim in papers.claims(slug)}
+    words = {
+        id: word for sentence in paper.holds + paper.fails for id, word in sentence["rests"].items()
+    }
+    judged = {
+        claim.id: {"verdict": words.get(claim.id), "estimate": 1.0, "notebook": None}
+        for claim in papers.claims(slug)
+    }
     monkeypatch.setattr(chapters, "paper_of", lambda name, results: slug)
     monkeypatch.setattr(chapters, "first_table", lambda asked, results: "")
     short = chapters.in_short(paper.chapters[0], {"claims": judged, "titles": {}}, ROOT)
@@ -412,16 +482,22 @@ def test_more_words_than_a_first_screen_holds_are_refused(tmp_path):
 
 def test_a_missing_record_stops_the_site(small, tmp_path):
     root = tmp_path / "root"
-    shutil.copytree(small, root, symlinks=True, ignore=shutil.ignore_patterns("jupyter-book", "site"))
-    shutil.rmtree(root / "build" / "records" / "test")  # the notebook's; what the audit left is slow to make
+    shutil.copytree(
+        small, root, symlinks=True, ignore=shutil.ignore_patterns("jupyter-book", "site")
+    )
+    # the notebook's; what the audit left is slow to make
+    shutil.rmtree(root / "build" / "records" / "test")
     ran = call("-m", "visbook.site.build", "quick", root=root)
     assert ran.returncode != 0 and "no record" in ran.stderr
 
 
 def test_a_broken_reference_stops_the_site(small, tmp_path):
     root = tmp_path / "root"
-    shutil.copytree(small, root, symlinks=True, ignore=shutil.ignore_patterns("jupyter-book", "site"))
-    (root / "_toc.yml").write_text("{format: jb-book, root: index, chapters: [{file: data}]}")  # two pages are enough
+    shutil.copytree(
+        small, root, symlinks=True, ignore=shutil.ignore_patterns("jupyter-book", "site")
+    )
+    # two pages are enough
+    (root / "_toc.yml").write_text("{format: jb-book, root: index, chapters: [{file: data}]}")
     for name, text in (("index", "A page."), ("data", "{ref}`no-such-label`")):
         (root / "book" / f"{name}.md").write_text(f"# {name}\n\n{text}\n")
     ran = call("-m", "visbook.site.build", "quick", root=root)
@@ -431,14 +507,22 @@ def test_a_broken_reference_stops_the_site(small, tmp_path):
 
 def test_the_page_of_a_record_counts_what_is_too_long_to_show():
     maps, loss = [[[0.5] * 600] * 2] * 2, [0.1] * 40
-    assert record_pages.counted(maps) == "2,400 numbers, which the record's file in book/records has"
-    assert record_pages.counted(loss) == loss and record_pages.counted([]) == [] and record_pages.counted("word") == "word"
+    assert (
+        record_pages.counted(maps) == "2,400 numbers, which the record's file in book/records has"
+    )
+    assert (
+        record_pages.counted(loss) == loss
+        and record_pages.counted([]) == []
+        and record_pages.counted("word") == "word"
+    )
 
 
 def test_no_two_claims_of_a_page_s_beginning_read_alike():
     alike = {}
     for claim in papers.claims():
-        alike.setdefault((claim.artifact.split(".")[0], site_claims.statement(claim)), []).append(claim)
+        alike.setdefault((claim.artifact.split(".")[0], site_claims.statement(claim)), []).append(
+            claim
+        )
     for group in alike.values():
         assert len({chapters.apart(claim, group) for claim in group}) == len(group)
     assert any(len(group) > 1 for group in alike.values())

@@ -40,7 +40,9 @@ def axe() -> str:
         kept.parent.mkdir(parents=True, exist_ok=True)
         try:
             command = ["npm", "pack", "--silent", name]
-            got = subprocess.run(command, cwd=kept.parent, capture_output=True, text=True, timeout=120)
+            got = subprocess.run(
+                command, cwd=kept.parent, capture_output=True, text=True, timeout=120
+            )
         except subprocess.TimeoutExpired:
             pytest.skip(f"npm did not give {name} in two minutes")
         if got.returncode:
@@ -51,7 +53,9 @@ def axe() -> str:
         packed.unlink()
         kept.write_bytes(script)
     script = kept.read_bytes()
-    assert hashlib.sha256(script).hexdigest() == known, f"{kept} is not the {name} that was looked at"
+    assert hashlib.sha256(script).hexdigest() == known, (
+        f"{kept} is not the {name} that was looked at"
+    )
     return script.decode()
 
 
@@ -60,7 +64,8 @@ def test_axe_finds_nothing(whole, browser, axe):
     tab = context.new_page()
     tab.set_default_timeout(120_000)
     found = []
-    largest = max((whole / "records").glob("*.html"), key=lambda page: page.stat().st_size)  # they are all of one mould
+    # they are all of one mould
+    largest = max((whole / "records").glob("*.html"), key=lambda page: page.stat().st_size)
     for page in [largest, *pages(whole)]:
         tab.emulate_media(color_scheme="light")
         tab.goto(page.as_uri(), wait_until="load")
@@ -70,7 +75,9 @@ def test_axe_finds_nothing(whole, browser, axe):
         for scheme in ("light", "dark"):
             tab.emulate_media(color_scheme=scheme)
             if page != largest:  # which has no theme
-                tab.wait_for_function("(scheme) => document.documentElement.dataset.theme === scheme", arg=scheme)
+                tab.wait_for_function(
+                    "(scheme) => document.documentElement.dataset.theme === scheme", arg=scheme
+                )
             for rule, shown, why in tab.evaluate(RUN, scheme == "dark"):
                 if not any(rule == known and piece in shown for known, piece in OF_THE_THEME):
                     found.append(f"{page.relative_to(whole)}, {scheme}: {rule}: {shown}: {why}")

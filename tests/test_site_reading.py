@@ -1,4 +1,5 @@
-"""What a reader meets, in a headless Chromium: the front page, a chapter's first screen, claims, phone and paper."""
+"""What a reader meets, in a headless Chromium: the front page, a chapter's first screen, claims,
+phone and paper."""
 
 import csv
 import json
@@ -27,7 +28,11 @@ WORST = {"claims": 0.12, "row": 60, "short": 900, "words": 120}
 @pytest.fixture(scope="module")
 def chapters(whole):
     """The first page of every chapter that the site has."""
-    found = [page for page in sorted((whole / "notebooks").glob("*.html")) if document(page).select(".vp-in-short")]
+    found = [
+        page
+        for page in sorted((whole / "notebooks").glob("*.html"))
+        if document(page).select(".vp-in-short")
+    ]
     assert found
     return found
 
@@ -47,10 +52,16 @@ def test_a_card_a_paper_with_a_bar_that_adds_up(whole):
     assert len(cards) == len(papers.papers())
     for card, (slug, paper) in zip(cards, papers.papers().items(), strict=True):
         assert paper["title"] in card.get_text()
-        assert [name.get_text() for name in card.select("dt")] == ["Holds", "Does not", "Only seen at small scale"]
+        assert [name.get_text() for name in card.select("dt")] == [
+            "Holds",
+            "Does not",
+            "Only seen at small scale",
+        ]
         parts = [int(part.get_text().split()[0]) for part in card.select(".vp-legend a")]
         assert sum(parts) == len(papers.claims(slug))
-        assert [a["href"] for a in card.select(".vp-bar a")] == [a["href"] for a in card.select(".vp-legend a")]
+        assert [a["href"] for a in card.select(".vp-bar a")] == [
+            a["href"] for a in card.select(".vp-legend a")
+        ]
         assert "version may differ" in card.get_text()
 
 
@@ -58,7 +69,11 @@ def test_no_sentence_waits_for_new_words(whole):
     """Only of the real site: in the small one nothing has run."""
     if not (whole / "notebooks" / "spt.html").exists():
         pytest.skip("the real site is not there; make book builds it")
-    waiting = [f"{page.name}: {part.get_text()}" for page in pages(whole) for part in document(page).select(".vp-stale")]
+    waiting = [
+        f"{page.name}: {part.get_text()}"
+        for page in pages(whole)
+        for part in document(page).select(".vp-stale")
+    ]
     assert not waiting
 
 
@@ -67,7 +82,9 @@ def test_each_piece_of_a_bar_leads_to_its_claims(whole, tab):
         tab.goto((whole / "index.html").as_uri())
         tab.click(f'.vp-legend a[href="{piece["href"]}"] >> nth=0')
         tab.wait_for_selector(".vp-filter select")
-        assert tab.locator(".vp-filterable tbody tr:visible").count() == int(piece.get_text().split()[0])
+        assert tab.locator(".vp-filterable tbody tr:visible").count() == int(
+            piece.get_text().split()[0]
+        )
 
 
 def test_a_selection_of_claims_stays_in_the_address_and_can_be_taken_home(whole, tab):
@@ -83,7 +100,9 @@ def test_a_selection_of_claims_stays_in_the_address_and_can_be_taken_home(whole,
         tab.click("text=CSV of these")
     with open(download.value.path(), newline="") as file:
         lines = list(csv.DictReader(file))
-    assert len(lines) == left and all(papers.claim(line["id"]).weight == "core" == line["Weight"] for line in lines)
+    assert len(lines) == left and all(
+        papers.claim(line["id"]).weight == "core" == line["Weight"] for line in lines
+    )
     tab.goto((whole / "index.html").as_uri())
     tab.go_back()
     tab.wait_for_function("document.querySelector('.vp-filter [role=status]')")
@@ -98,10 +117,14 @@ def test_the_first_screen_of_a_chapter_says_what_holds(chapters, tab):
     for page in chapters:
         tab.goto(page.as_uri())
         bottom = tab.locator(".vp-in-short").bounding_box()
-        said = " ".join(part.get_text(" ") for part in document(page).select(".vp-in-short > p:not(.vp-about)"))
+        said = " ".join(
+            part.get_text(" ") for part in document(page).select(".vp-in-short > p:not(.vp-about)")
+        )
         words = len(re.findall(r"\S*\w\S*", said.removeprefix("In short")))
         if bottom["y"] + bottom["height"] > WORST["short"] or words > WORST["words"] + 5:
-            late.append(f"{page.stem}: ends at {bottom['y'] + bottom['height']:.0f} px, {words} words")
+            late.append(
+                f"{page.stem}: ends at {bottom['y'] + bottom['height']:.0f} px, {words} words"
+            )
         assert document(page).select_one(".vp-about").get_text().count("Audited here") == 1
     assert not late
 
@@ -120,7 +143,8 @@ def test_claims_take_little_of_a_chapter_and_no_row_is_high(chapters, tab):
     for page in chapters:
         tab.goto(page.as_uri())
         tab.wait_for_function(
-            "document.querySelectorAll('mjx-container svg').length >= document.querySelectorAll('.bd-article .math').length"
+            "document.querySelectorAll('mjx-container svg').length >= "
+            "document.querySelectorAll('.bd-article .math').length"
         )
         share = tab.evaluate(CLAIMS)
         if share > WORST["claims"]:
@@ -131,7 +155,11 @@ def test_claims_take_little_of_a_chapter_and_no_row_is_high(chapters, tab):
 
 def test_printed_tables_stand_open_and_lead_to_the_numbers(whole, chapters):
     for page in chapters:
-        assert not [fold for fold in document(page).select(".vp-printed summary") if "as printed" in fold.get_text()]
+        assert not [
+            fold
+            for fold in document(page).select(".vp-printed summary")
+            if "as printed" in fold.get_text()
+        ]
         for printed in document(page).select(".vp-printed:has(.vp-printed-head)"):
             assert printed.select("table tbody tr") and not printed.select("details")
             path, _, name = printed.select_one(".vp-printed-head a")["href"].partition("#")
@@ -172,7 +200,10 @@ def test_paper_shows_what_is_folded_and_every_column(whole, chapters, browser):
         tab.wait_for_function("!document.querySelector('.bd-article details:not([open])')")
         lost += [f"{page.stem}: {text}" for text in tab.evaluate(CUT)]
         tab.emulate_media(media="screen")
-        tab.wait_for_function("(n) => document.querySelectorAll('.bd-article details:not([open])').length === n", arg=folded)
+        tab.wait_for_function(
+            "(n) => document.querySelectorAll('.bd-article details:not([open])').length === n",
+            arg=folded,
+        )
     context.close()
     assert not lost, "\n".join(lost[:20])
 
@@ -199,7 +230,8 @@ def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):
     first = tab.locator(".vp-places a").first
     first.wait_for()
     path, _, name = first.get_attribute("href").partition("#")
-    assert name == ASKED[asked] or path.endswith("status.html")  # the small site has no page for most artifacts
+    # the small site has no page for most artifacts
+    assert name == ASKED[asked] or path.endswith("status.html")
     assert len(first.inner_text()) > len(asked)  # a few words beside the name
 
 
@@ -220,14 +252,20 @@ def test_the_jump_box_goes_there_by_keyboard(whole, tab):
     for key in ("ArrowDown", "ArrowUp", "Enter"):
         tab.keyboard.press(key)
     tab.wait_for_url("**/claims.html#spt.table-2.largest-gain")
-    tab.wait_for_function("document.getElementById('spt.table-2.largest-gain').closest('tr').querySelector('details').open")
+    tab.wait_for_function(
+        "document.getElementById('spt.table-2.largest-gain').closest('tr').querySelector('details').open"
+    )
 
 
 def test_every_place_is_there(whole):
     text = (whole / "_static" / "places.js").read_text()
     places = json.loads(text.removeprefix("window.vpPlaces = ").removesuffix(";\n"))
-    assert {id for kind, _, id, _, _ in places if kind == "claim"} == {claim.id for claim in papers.claims()}
-    assert {id for kind, _, id, _, _ in places if kind == "artifact"} == set(papers.artifacts().index)
+    assert {id for kind, _, id, _, _ in places if kind == "claim"} == {
+        claim.id for claim in papers.claims()
+    }
+    assert {id for kind, _, id, _, _ in places if kind == "artifact"} == set(
+        papers.artifacts().index
+    )
     lost = []
     for kind, name, _, address, _ in places:
         path, _, anchor = address.partition("#")
@@ -257,11 +295,19 @@ def test_the_method_explorer_counts_as_python_does(whole, tab):
     for slug in METHODS:
         row = tab.locator(f'.vp-explorer tr:has(th[data-slug="{slug}"]) td').all_inner_texts()
         cost = method_explorer.cost_at(method_explorer.counts(slug, "vit_base_patch16_224"), 7, 37)
-        wanted = [f"{cost['method']:,}", f"{cost['total']:,}", f"{cost['flops'] / 1e9:.2f}", f"{cost['memory'] / 2**30:.2f}"]
+        wanted = [
+            f"{cost['method']:,}",
+            f"{cost['total']:,}",
+            f"{cost['flops'] / 1e9:.2f}",
+            f"{cost['memory'] / 2**30:.2f}",
+        ]
         assert row == wanted, slug
     line = tab.locator(".vp-explorer pre").inner_text()
     model = eval(line.replace('"pretrained"', 'None, device="meta"'), {"vp": vp})
-    assert model.slug == "ivpt" and "?backbone=vit_base_patch16_224&prompts=7&classes=37&method=ivpt" in tab.url
+    assert (
+        model.slug == "ivpt"
+        and "?backbone=vit_base_patch16_224&prompts=7&classes=37&method=ivpt" in tab.url
+    )
     tab.goto(tab.url)
     assert tab.locator('.vp-explorer input[name="prompts"]').input_value() == "7"
 
@@ -279,7 +325,14 @@ def test_without_scripts_the_method_explorer_is_a_table(whole, browser):
         {},
         {"study": "spt-starts", "page": "spt_starts", "seeds": "1"},
         {"study": "davpt-layers", "task": "flowers"},
-        {"study": "pretraining", "profile": "paper", "task": "dtd", "method": "ivpt", "page": "ivpt", "device": "cuda"},
+        {
+            "study": "pretraining",
+            "profile": "paper",
+            "task": "dtd",
+            "method": "ivpt",
+            "page": "ivpt",
+            "device": "cuda",
+        },
         {"study": "ap-full", "task": "cifar10", "method": "vp"},
     ],
 )
@@ -293,9 +346,13 @@ def test_a_built_command_can_be_run(whole, tab, chosen):
     built = tab.locator(".vp-builder pre").inner_text().split("\n")
     study, *of_page = (shlex.split(line) for line in built if line[0] != "#")
     given = parse(study[1:])
-    actors = cast_for(given.recipe or given.profile, given.profile, tasks=given.tasks, methods=given.methods)
+    actors = cast_for(
+        given.recipe or given.profile, given.profile, tasks=given.tasks, methods=given.methods
+    )
     grids.check_cells(given.names, actors)
-    assert len(given.seeds) == int(chosen.get("seeds", 3)) and (given.data_dir == "FOLDER") == (given.profile == "paper")
+    assert len(given.seeds) == int(chosen.get("seeds", 3)) and (given.data_dir == "FOLDER") == (
+        given.profile == "paper"
+    )
     if not of_page:
         assert given.names[0].startswith("ap-") or whole != REAL  # the small site has no chapter
         return
@@ -310,16 +367,37 @@ def test_a_built_command_can_be_run(whole, tab, chosen):
         )
     else:
         assert make[1] == "book" and words["PAPERS"] == page.split("_")[0] == given.recipe
-        assert set(words) <= {"PROFILE", "PAPERS", "SEEDS", "TASKS", "METHODS", "DATA", "DEVICE", "GPUS"}
+        assert set(words) <= {
+            "PROFILE",
+            "PAPERS",
+            "SEEDS",
+            "TASKS",
+            "METHODS",
+            "DATA",
+            "DEVICE",
+            "GPUS",
+        }
         (snakemake,) = on_cluster
         config = dict(word.split("=", 1) for word in snakemake[snakemake.index("--config") + 1 :])
-        assert config.pop("device") == ("cuda" if "DEVICE" in words else "cpu") and config.pop("profile") == words["PROFILE"]
-        names = {"PAPERS": "papers", "SEEDS": "seeds", "TASKS": "tasks", "METHODS": "methods", "DATA": "data_dir"}
+        assert (
+            config.pop("device") == ("cuda" if "DEVICE" in words else "cpu")
+            and config.pop("profile") == words["PROFILE"]
+        )
+        names = {
+            "PAPERS": "papers",
+            "SEEDS": "seeds",
+            "TASKS": "tasks",
+            "METHODS": "methods",
+            "DATA": "data_dir",
+        }
         wanted = {name: [words[word]] for word, name in names.items() if word in words}
         assert {name: yaml.safe_load(value) for name, value in config.items()} == wanted
         assert (ROOT / snakemake[snakemake.index("--profile") + 1] / "config.yaml").is_file()
     options = papermill[3:]
-    asked = {name: yaml.safe_load(value) for name, value in zip(options[1::3], options[2::3], strict=True)}
+    asked = {
+        name: yaml.safe_load(value)
+        for name, value in zip(options[1::3], options[2::3], strict=True)
+    }
     assert asked["profile"] == given.profile and asked["studies"] == given.names
     _, results = read_notebook(ROOT / "build" / "executed" / "quick" / f"{page}.ipynb", "quick")
     assert given.names[0] in results["studies"]
@@ -345,11 +423,16 @@ def test_a_typed_accuracy_stands_beside_the_printed_one(comparing):
     comparing.locator('[name="accuracy"]').fill("90")
     printed = papers.published("ivpt.table-1").set_index("method").loc["iVPT", "Caltech101"]
     row = next(row for row in compared(comparing) if row[0] == "ViT-B/16, supervised")
-    assert (row[1], row[2]) == (printed, f"−{float(printed) - 90:.1f}") and "iVPT, Table 1" in row[3]
+    assert (row[1], row[2]) == (printed, f"−{float(printed) - 90:.1f}") and "iVPT, Table 1" in row[
+        3
+    ]
 
 
 def test_a_pasted_record_stands_beside_the_kept_runs(comparing):
-    record = next(json.loads(path.read_text()) for path in (ROOT / "book/records/tune/linear-probe/digits").glob("*.json"))
+    record = next(
+        json.loads(path.read_text())
+        for path in (ROOT / "book/records/tune/linear-probe/digits").glob("*.json")
+    )
     comparing.locator("textarea").fill(json.dumps(record))
     if comparing.locator('option[value="Linear probe"]').count() == 0:
         pytest.skip("only the real site has the weights of kept runs; make book builds it")
@@ -361,7 +444,15 @@ def test_a_pasted_record_stands_beside_the_kept_runs(comparing):
 
 
 @pytest.mark.parametrize(
-    "text", ["91.5", "{", "null", "[]", '{"kind": "bench"}', '{"kind": "tune", "settings": {"method": "<b>"}}']
+    "text",
+    [
+        "91.5",
+        "{",
+        "null",
+        "[]",
+        '{"kind": "bench"}',
+        '{"kind": "tune", "settings": {"method": "<b>"}}',
+    ],
 )
 def test_what_is_no_record_is_refused(comparing, text):
     comparing.locator("textarea").fill(text)
@@ -404,25 +495,42 @@ def test_maps_are_leafed_through(whole, tab):
     box.locator('[name="image"]').select_option("1")
     box.locator('[name="block"]').fill("3")
     captions = box.locator("figcaption").all_inner_texts()
-    assert captions[1] == f"class token: {run['most'][1][3][0]:.3f}" and len(captions) == 2 + len(run["prompts"])
+    assert captions[1] == f"class token: {run['most'][1][3][0]:.3f}" and len(captions) == 2 + len(
+        run["prompts"]
+    )
     assert "block 3 of 0 to" in box.locator("output").inner_text()
-    shades = "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size"
+    shades = (
+        "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, "
+        "canvas.height).data).size"
+    )
     assert box.locator("canvas").first.evaluate(shades) > 3
 
 
 def test_a_page_of_records_is_a_table_of_runs(whole, tab):
-    """Every run has a row that its id leads to, opens in full, and all are a file; what stands elsewhere is linked."""
-    bundles = {page: json.loads(document(page).find(id="bundle").string) for page in sorted((whole / "records").glob("*.html"))}
-    full = {page.name: [record for record in bundle["records"] if "kind" in record] for page, bundle in bundles.items()}
+    """Every run has a row that its id leads to, opens in full, and all are a file; what stands
+    elsewhere is linked."""
+    bundles = {
+        page: json.loads(document(page).find(id="bundle").string)
+        for page in sorted((whole / "records").glob("*.html"))
+    }
+    full = {
+        page.name: [record for record in bundle["records"] if "kind" in record]
+        for page, bundle in bundles.items()
+    }
     for bundle in bundles.values():
         linked = [record for record in bundle["records"] if "in" in record]
-        assert all(record["id"] in {found["id"] for found in full[record["in"]]} for record in linked)
+        assert all(
+            record["id"] in {found["id"] for found in full[record["in"]]} for record in linked
+        )
     page = max(bundles, key=lambda page: len(full[page.name]))
     bundle, here = bundles[page], full[page.name]
     tab.goto(f"{page.as_uri()}#{here[-1]['id']}")
     assert tab.locator("tbody tr").count() == len(here)
     row = tab.locator("tr:target")
-    assert row.locator("button").inner_text() == here[-1]["id"] and here[-1]["kind"] in row.inner_text()
+    assert (
+        row.locator("button").inner_text() == here[-1]["id"]
+        and here[-1]["kind"] in row.inner_text()
+    )
     row.locator("button").click()
     assert json.loads(tab.locator("tr:target + tr pre").inner_text()) == here[-1]
     row.locator("button").click()
@@ -434,11 +542,17 @@ def test_a_page_of_records_is_a_table_of_runs(whole, tab):
 
 
 def test_a_cell_of_a_results_table_leads_to_its_runs(whole, tab):
-    cells = [(page, a["href"]) for page in pages(whole) for a in document(page).select('td a[href*="?runs="]')]
+    cells = [
+        (page, a["href"])
+        for page in pages(whole)
+        for a in document(page).select('td a[href*="?runs="]')
+    ]
     if not cells:
         pytest.skip("the real site is not there; make book builds it")
     known = {
-        page.name: {one["id"] for one in json.loads(document(page).find(id="bundle").string)["records"]}
+        page.name: {
+            one["id"] for one in json.loads(document(page).find(id="bundle").string)["records"]
+        }
         for page in (whole / "records").glob("*.html")
     }
     for page, address in cells:
@@ -446,7 +560,9 @@ def test_a_cell_of_a_results_table_leads_to_its_runs(whole, tab):
         assert {*runs.split(",")} <= known[there.rpartition("/")[2]], f"{page.name}: {address}"
     page, address = max(cells, key=lambda cell: len(cell[1]))
     runs = address.rpartition("=")[2].split(",")
-    tab.goto((page.parent / address.partition("?")[0]).resolve().as_uri() + f"?runs={','.join(runs)}")
+    tab.goto(
+        (page.parent / address.partition("?")[0]).resolve().as_uri() + f"?runs={','.join(runs)}"
+    )
     assert tab.locator("tbody tr:visible, li:visible").count() == len(runs)
     tab.get_by_text("Show all").click()
     assert tab.locator("tbody tr:visible, li:visible").count() > len(runs)

@@ -1,4 +1,5 @@
-"""Studies: grids as written, rates searched on validation alone, failures that leave the others running."""
+"""Studies: grids as written, rates searched on validation alone, failures that leave the others
+running."""
 
 import json
 
@@ -45,17 +46,25 @@ def lab(monkeypatch, stores):
 @pytest.mark.parametrize("profile", ["quick", "paper"])
 def test_every_study_names_known_methods_settings_and_tasks(profile):
     cast = grids.cast(profile)
-    backbones = {name: vp.load_backbone(name, device="meta") for name in cast.backbones.values() if profile == "quick"}
+    backbones = {
+        name: vp.load_backbone(name, device="meta")
+        for name in cast.backbones.values()
+        if profile == "quick"
+    }
     for name, study in grids.studies().items():
         found = grids.cells(name, cast, 8)
-        assert study["title"] and (found or profile == "paper" or not set(study["backbones"]) & set(cast.backbones))
+        assert study["title"] and (
+            found or profile == "paper" or not set(study["backbones"]) & set(cast.backbones)
+        )
         for _, run, rate_of in found:
             assert rate_of in (None, "none", *grids.studies()["benchmark"]["variants"])
             if profile == "quick":
                 assert run.task in embedded_tasks()
                 classes = len(embedded_tasks()[run.task]["classes"])
                 vp.build_method(run.method, backbones[run.backbone], classes, **run.settings)
-                assert "deep" not in run.settings.values() and "shallow" not in run.settings.values()
+                assert (
+                    "deep" not in run.settings.values() and "shallow" not in run.settings.values()
+                )
     with pytest.raises(BadInput, match="Did you mean 'benchmark'"):
         grids.cells("benchmarks", cast)
 
@@ -65,13 +74,20 @@ def test_every_study_is_shown():
     shown = "".join(path.read_text(encoding="utf-8") for path in pages)
     planned = {name for entry in plan.artifacts().values() for name in entry.studies}
     hidden = [name for name in grids.studies() if f'"{name}"' not in shown and name not in planned]
-    assert not hidden, f"nothing shows the study {hidden[0]}; name it in Chapter.opened of a notebook, or in plan.yaml"
+    assert not hidden, (
+        f"nothing shows the study {hidden[0]}; name it in Chapter.opened of a notebook, or "
+        f"in plan.yaml"
+    )
 
 
 def test_a_cast_is_narrowed_by_backbone_tasks_and_methods():
-    cast = grids.cast("paper", backbone="vit_tiny_patch16_224", tasks=["dtd10"], methods=["vpt-deep"])
+    cast = grids.cast(
+        "paper", backbone="vit_tiny_patch16_224", tasks=["dtd10"], methods=["vpt-deep"]
+    )
     (cell,) = grids.cells("benchmark", cast)
-    assert cell[1] == Run("vit_tiny_patch16_224", "dtd10", "vpt-deep", settings={"prompt_tokens": 20})
+    assert cell[1] == Run(
+        "vit_tiny_patch16_224", "dtd10", "vpt-deep", settings={"prompt_tokens": 20}
+    )
     assert grids.cells("pretraining", cast) == []
     assert grids.group_of("dtd10") == "natural" and grids.group_of("holidays") == "other"
 
@@ -91,8 +107,11 @@ def test_the_best_rate_is_the_best_on_validation(lab, monkeypatch):
     monkeypatch.setattr(lab, "do", do)
     (unsearched,) = sweeps.at_best_rates([run], lab, compute=False)
     assert unsearched.rate is None and not asked
-    best, other_seed = sweeps.at_best_rates([run, Run(**{**vars(run), "seed": 3})], lab, compute=True)
-    assert best.rate == other_seed.rate == 0.01 and other_seed.seed == 3  # of equals the nearest to the recipe's
+    best, other_seed = sweeps.at_best_rates(
+        [run, Run(**{**vars(run), "seed": 3})], lab, compute=True
+    )
+    # of equals the nearest to the recipe's
+    assert best.rate == other_seed.rate == 0.01 and other_seed.seed == 3
     assert sorted(set(asked)) == [0.002, 0.01, 0.05]
 
 
@@ -103,7 +122,10 @@ def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
     both = grids.study("benchmark", cast, lab, seeds=[0], kept_seeds=[0, 1])
     whole = grids.study("benchmark", cast, lab, kept_seeds=[0, 1])
     assert [*both.variant] == [*whole.variant]  # a seed that is asked for twice counts once
-    assert list(whole.variant) == ["Linear probe", "VPT-Deep"] and list(whole.group) == ["structured"] * 2
+    assert (
+        list(whole.variant) == ["Linear probe", "VPT-Deep"]
+        and list(whole.group) == ["structured"] * 2
+    )
     for wrong in ("3/2", "0/1", "half"):
         with pytest.raises(BadInput, match="written 1/2"):
             grids.study("benchmark", cast, lab, seeds=[0], part=wrong)
@@ -112,13 +134,21 @@ def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
 @pytest.mark.parametrize("name", ["spt", "davpt", "ivpt"])
 def test_a_papers_recipe_augments_where_the_paper_does(name):
     lab = Lab(LabSettings(recipe=name))
-    fine, other = (lab.prepare(Run(MICRO, task, "vpt-deep"))["recipe"] for task in ("flowers", "position"))
+    fine, other = (
+        lab.prepare(Run(MICRO, task, "vpt-deep"))["recipe"] for task in ("flowers", "position")
+    )
     assert (fine.epochs, fine.warmup, fine.head_rate) == (100, 0.1, None)
-    how = "crop the original and flip" if name in ("spt", "davpt") else "place in the original and flip"
+    how = (
+        "crop the original and flip"
+        if name in ("spt", "davpt")
+        else "place in the original and flip"
+    )
     assert fine.augmentation == how and other.augmentation == "none"
     assert fine.optimizer == ("sgd" if name == "ivpt" else "adam")
     for slug in vp.METHODS:
-        lab.prepare(Run(MICRO, "position", slug, settings={"prompt_tokens": 2} if "vpt" in slug else {}))
+        lab.prepare(
+            Run(MICRO, "position", slug, settings={"prompt_tokens": 2} if "vpt" in slug else {})
+        )
 
 
 def test_a_study_completes_the_record_of_a_run_that_knew_of_none(lab, stores):
@@ -127,7 +157,11 @@ def test_a_study_completes_the_record_of_a_run_that_knew_of_none(lab, stores):
     assert bare.about == {}
     assert lab.do(run, compute=False).about == {}  # looking changes nothing
     told = lab.do(run)
-    assert (told.about["profile"], told.about["recipe"], told.about["data"]) == ("quick", "quick", "embedded")
+    assert (told.about["profile"], told.about["recipe"], told.about["data"]) == (
+        "quick",
+        "quick",
+        "embedded",
+    )
     assert told.values == bare.values and told.key == bare.key and told.id != bare.id
     assert lab.do(run) == told == records.find_record(told.id)
 
@@ -150,16 +184,30 @@ def folder_task(root, break_it):
     (root / "images").mkdir(parents=True)
     for name, start in (("train800.txt", ""), ("val200.txt", "v"), ("test.txt", "t")):
         for i in range(4):
-            Image.fromarray(np.full((16, 16, 3), 60 * i, np.uint8)).save(root / "images" / f"{start}{i}.png")
+            Image.fromarray(np.full((16, 16, 3), 60 * i, np.uint8)).save(
+                root / "images" / f"{start}{i}.png"
+            )
         (root / name).write_text("".join(f"images/{start}{i}.png {i % 2}\n" for i in range(4)))
     break_it(root)
 
 
 BREAKS = {
-    "missing image": (lambda root: (root / "images" / "2.png").unlink(), "line 3: image .*2.png does not exist"),
-    "unreadable": (lambda root: (root / "images" / "1.png").write_bytes(b"no image"), "1.png cannot be read .*fetch it again"),
-    "label": (lambda root: (root / "classes.txt").write_text("only\n"), "label 1 is none of 1 classes"),
-    "layout": (lambda root: (root / "val200.txt").unlink(), "val200.txt is missing; write one 'relative/path label' a line"),
+    "missing image": (
+        lambda root: (root / "images" / "2.png").unlink(),
+        "line 3: image .*2.png does not exist",
+    ),
+    "unreadable": (
+        lambda root: (root / "images" / "1.png").write_bytes(b"no image"),
+        "1.png cannot be read .*fetch it again",
+    ),
+    "label": (
+        lambda root: (root / "classes.txt").write_text("only\n"),
+        "label 1 is none of 1 classes",
+    ),
+    "layout": (
+        lambda root: (root / "val200.txt").unlink(),
+        "val200.txt is missing; write one 'relative/path label' a line",
+    ),
 }
 
 
@@ -170,26 +218,43 @@ def test_a_broken_folder_is_one_line_and_the_other_runs_go_on(kind, tmp_path, st
     folder_task(tmp_path / "data" / "broken", break_it)
     folder_task(tmp_path / "data" / "whole", lambda root: None)
     lab = Lab(LabSettings(data_dir=str(tmp_path / "data"), changes={"epochs": 1}))
-    runs = [Run(MICRO, task, "linear-probe", seed) for seed in (0, 1) for task in ("broken", "whole")]
-    with pytest.raises(BadInput, match=f"2 of 4 runs failed; .*linear-probe on broken.* and 1 more: .*{message}") as told:
+    runs = [
+        Run(MICRO, task, "linear-probe", seed) for seed in (0, 1) for task in ("broken", "whole")
+    ]
+    with pytest.raises(
+        BadInput, match=f"2 of 4 runs failed; .*linear-probe on broken.* and 1 more: .*{message}"
+    ) as told:
         sweeps.sweep(runs, lab, "test")
     assert "\n" not in str(told.value)
     assert [record.settings["task"] for record in records.all_records("tune")] == ["whole"] * 2
     failed = [json.loads(path.read_text()) for path in stores[0].rglob("failed/tune/*.json")]
     assert len(failed) == 2
-    assert all(record["settings"]["run"]["task"] == "broken" and "broken" in record["error"] for record in failed)
+    assert all(
+        record["settings"]["run"]["task"] == "broken" and "broken" in record["error"]
+        for record in failed
+    )
 
 
 def test_a_loss_that_is_no_number_leaves_a_record_and_the_others_go_on(lab, stores):
-    runs = [Run(MICRO, "position", "vpt-deep", rate=rate, settings={"prompt_tokens": 2}) for rate in (1e38, 0.01)]
-    with pytest.raises(BadInput, match="1 of 2 runs failed.*the loss of vpt-deep is .*; lower learning_rate"):
+    runs = [
+        Run(MICRO, "position", "vpt-deep", rate=rate, settings={"prompt_tokens": 2})
+        for rate in (1e38, 0.01)
+    ]
+    with pytest.raises(
+        BadInput, match="1 of 2 runs failed.*the loss of vpt-deep is .*; lower learning_rate"
+    ):
         sweeps.sweep(runs, lab, "test")
-    assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1 and len(records.all_records("tune")) == 1
+    assert (
+        len(list(stores[0].rglob("failed/tune/*.json"))) == 1
+        and len(records.all_records("tune")) == 1
+    )
 
 
 def test_a_checkpoint_of_another_architecture_fails_its_runs_alone(lab, stores):
     other = Lab(LabSettings(weights=str(embedded.weights_file("resnet_micro_24"))))
-    with pytest.raises(BadInput, match="1 of 1 runs failed.*is of another architecture than vit_micro_patch4_24"):
+    with pytest.raises(
+        BadInput, match="1 of 1 runs failed.*is of another architecture than vit_micro_patch4_24"
+    ):
         sweeps.sweep([Run(MICRO, "position", "linear-probe")], other, "test")
     assert len(list(stores[0].rglob("failed/tune/*.json"))) == 1
 
@@ -223,7 +288,8 @@ def test_a_gain_is_paired_by_task_and_seed():
         }
     )
     found = statistics.gain(frame, "a", "b")
-    assert (found.mean, found.low, found.high) == (0.5, -np.inf, np.inf)  # 3 and -2: two tasks have no interval
+    # 3 and -2: two tasks have no interval
+    assert (found.mean, found.low, found.high) == (0.5, -np.inf, np.inf)
     assert found.here == pytest.approx((0.5, 0.5, 0.5))  # (2 - 1) / 2, (3 - 2) / 2, (4 - 3) / 2
     assert (found.tasks, found.seeds, found.better_tasks) == (2, 3, 1) and len(found.records) == 12
     assert np.isnan(found.p_tasks)
@@ -232,7 +298,9 @@ def test_a_gain_is_paired_by_task_and_seed():
 
 
 def test_group_tables_leave_out_what_lacks_a_task():
-    frame = frame_of({("a", "position"): [50, 60], ("b", "position"): [40, 40], ("a", "count"): [30, 40]})
+    frame = frame_of(
+        {("a", "position"): [50, 60], ("b", "position"): [40, 40], ("a", "count"): [30, 40]}
+    )
     table = statistics.group_table(frame).set_index("method")
     assert table.loc["a", "structured"] == "45.0 ± 7.1" and table.loc["b", "structured"] == "–"
     assert list(table.columns) == ["structured", "mean", "seeds"]
@@ -244,25 +312,41 @@ def test_a_foreign_task_is_shown_in_a_group_of_its_own():
     table = statistics.group_table(frame).set_index("method")
     assert (table.loc["a", "structured"], table.loc["a", "other"]) == ("55.0 ± 7.1", "15.0 ± 7.1")
     assert table.loc["a", "mean"] == "35.0 ± 7.1"
-    assert statistics.group_table(frame_of({("a", "holidays"): [10]})).loc[0, "other"] == "10.0"  # one seed has no deviation
+    # one seed has no deviation
+    assert statistics.group_table(frame_of({("a", "holidays"): [10]})).loc[0, "other"] == "10.0"
 
 
 def test_a_foreign_task_is_run_in_every_part_beside_what_was_asked_for_and_is_part_of_none():
     cast = grids.cast("quick", tasks=["position", "holidays"], methods=["vpt-deep"])
     assert [run.task for _, run, _ in grids.cells("benchmark", cast)] == ["position", "holidays"]
     assert cast.tasks == grids.cast("quick").tasks and cast.playing("fine") == ["holidays"]
-    others = [run.prepared_on for _, run, _ in grids.cells("spt-other-task", grids.cast("quick", tasks=["holidays"]))]
+    others = [
+        run.prepared_on
+        for _, run, _ in grids.cells("spt-other-task", grids.cast("quick", tasks=["holidays"]))
+    ]
     assert set(others) == {"holidays"}
 
 
 def test_rows_answer_for_data_sets_only_when_all_are_there():
-    values = {(variant, task): [50, 60] for variant in "ab" for task in ("position", "letters", "holidays")}
+    values = {
+        (variant, task): [50, 60]
+        for variant in "ab"
+        for task in ("position", "letters", "holidays")
+    }
     values["a", "letters"] = [50]  # the second seed lacks a task
     frame = frame_of(values)
     rows, why = comparable.whole(frame, ["a", "b"], ["position", "letters"])
-    assert why == "" and set(rows.task) == {"position", "letters"} and set(rows.seed) == {0} and len(rows) == 4
+    assert (
+        why == ""
+        and set(rows.task) == {"position", "letters"}
+        and set(rows.seed) == {0}
+        and len(rows) == 4
+    )
     rows, why = comparable.whole(frame, ["a", "b"], ["position", "texture"])
-    assert not len(rows) and "about position and texture; not all that it compares was run here on texture" in why
+    assert (
+        not len(rows)
+        and "about position and texture; not all that it compares was run here on texture" in why
+    )
     rows, why = comparable.whole(frame[frame.task == "holidays"], ["a", "b"], ["position"])
     assert not len(rows) and "not all that it compares was run here on position" in why
     two = pd.concat([frame, frame[frame.task == "position"].assign(backbone="c")])
@@ -273,7 +357,10 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     )
     late = frame_of({("a", "position"): [50], ("b", "position"): [50, 60]})
     assert (
-        "no seed has all of it" in comparable.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[1]
+        "no seed has all of it"
+        in comparable.whole(late[late.seed.eq(1) | late.variant.eq("a")], ["a", "b"], ["position"])[
+            1
+        ]
     )
 
 
@@ -283,16 +370,28 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
     [
         ("--methods loraa", "unknown method 'loraa'. Did you mean 'lora'"),
         ("--profile real --methods cdc", "no method cdc in any study; there is linear-probe,"),
-        ("benchmark --methods lora", "no method lora in benchmark; there is linear-probe, full-finetune, bias,"),
+        (
+            "benchmark --methods lora",
+            "no method lora in benchmark; there is linear-probe, full-finetune, bias,",
+        ),
         ("benchmark --methods vpt-deep cdc", "no method cdc in benchmark"),
-        ("--tasks positon", "(a folder of images also needs --data-dir) 'positon'. Did you mean 'position'"),
+        (
+            "--tasks positon",
+            "(a folder of images also needs --data-dir) 'positon'. Did you mean 'position'",
+        ),
         ("--data-dir . --tasks positon", "unknown task 'positon'. Did you mean 'position'"),
-        ("benchmark --tasks count", "no task count in benchmark; there is flowers, position, letters, texture."),
+        (
+            "benchmark --tasks count",
+            "no task count in benchmark; there is flowers, position, letters, texture.",
+        ),
         (
             "tasks davpt-parts --tasks position",
             "nothing to run of study davpt-parts: it has the tasks flowers and the methods vpt-",
         ),
-        ("sizes --backbone vit_micro_patch4_24", "its backbones play smaller, larger, and only supervised is played"),
+        (
+            "sizes --backbone vit_micro_patch4_24",
+            "its backbones play smaller, larger, and only supervised is played",
+        ),
         ("--part 3/2", "part must be written 1/2"),
         ("sizes --part 99/99", "fewer cells than part 99/99"),
         ("--seeds none", "--seeds takes whole numbers, such as 0 1 2, not 'none'"),
@@ -312,7 +411,9 @@ def test_a_study_whose_runs_all_failed_names_them(stores, capsys, tmp_path):
     words = ["--tasks", "empty", "--data-dir", str(tmp_path), "--methods", "linear-probe"]
     assert main(["study", "benchmark", *words]) == 2
     out, error = capsys.readouterr()
-    assert "benchmark: 1 of 1 runs failed" in error and "train800.txt is missing" in error and not out
+    assert (
+        "benchmark: 1 of 1 runs failed" in error and "train800.txt is missing" in error and not out
+    )
 
 
 def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
@@ -320,31 +421,71 @@ def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
     frame = pd.concat(
         [
             frame_of({("a", "position"): [50 + place, 60 + place]}).assign(
-                run=[Run(backbone, "position", "ap", seed, size, prepared_on=other) for seed in (0, 1)]
+                run=[
+                    Run(backbone, "position", "ap", seed, size, prepared_on=other)
+                    for seed in (0, 1)
+                ]
             )
             for place, (backbone, size, other) in enumerate(cells)
         ]
     )
     found = statistics.tables(frame)
-    assert list(found) == ["b", "c, 80 training images", "c, 200 training images, prompts of letters"]
-    assert [table["mean"][0] for table in found.values()] == ["55.0 ± 7.1", "56.0 ± 7.1", "57.0 ± 7.1"]
+    assert list(found) == [
+        "b",
+        "c, 80 training images",
+        "c, 200 training images, prompts of letters",
+    ]
+    assert [table["mean"][0] for table in found.values()] == [
+        "55.0 ± 7.1",
+        "56.0 ± 7.1",
+        "57.0 ± 7.1",
+    ]
     assert list(statistics.tables(frame[:1])) == ["b"]
-    assert main(["study", "pretraining", "--tasks", "position", "--methods", "linear-probe", "--epochs", "1"]) == 0
+    assert (
+        main(
+            [
+                "study",
+                "pretraining",
+                "--tasks",
+                "position",
+                "--methods",
+                "linear-probe",
+                "--epochs",
+                "1",
+            ]
+        )
+        == 0
+    )
     told = capsys.readouterr().out
-    assert [f"pretraining, {MICRO}.{name}: test accuracy" in told for name in ("mae_leaves", "mocov3_leaves")] == [True, True]
+    assert [
+        f"pretraining, {MICRO}.{name}: test accuracy" in told
+        for name in ("mae_leaves", "mocov3_leaves")
+    ] == [True, True]
 
 
 def test_what_is_looked_up_need_not_be_possible_and_what_is_run_must(lab, stores, monkeypatch):
-    """The two that stopped the paper profile: more images than there are, and more guided prompts than classes."""
+    """The two that stopped the paper profile: more images than there are, and more guided prompts
+    than classes."""
     cast = grids.cast("quick", backbone=MICRO, tasks=["digits"], methods=["da-vpt-plus"])
-    cast = grids.replace(cast, tasks={**cast.tasks, "ablation": ["digits"], "amount": ["digits"]}, profile="paper")
+    cast = grids.replace(
+        cast, tasks={**cast.tasks, "ablation": ["digits"], "amount": ["digits"]}, profile="paper"
+    )
     found = grids.study("davpt-weights", cast, lab, kept_seeds=[0, 1])
     ((why, variants),) = found.attrs["left_out"].items()
-    assert not len(found) and "guided_tokens must be 1 to" in why and variants == ["guided prompts = 16"]
+    assert (
+        not len(found)
+        and "guided_tokens must be 1 to" in why
+        and variants == ["guided prompts = 16"]
+    )
     cast, form = grids.replace(cast, only_methods=("vpt-deep",)), grids.form
-    monkeypatch.setattr(grids, "form", lambda *of: form(*of) | {"train_sizes": {"paper": [1281167]}})
+    monkeypatch.setattr(
+        grids, "form", lambda *of: form(*of) | {"train_sizes": {"paper": [1281167]}}
+    )
     found = grids.study("spt-amount", cast, lab, kept_seeds=[0, 1])
-    assert "vpt-deep on digits" in [*found.attrs["left_out"]][0] and "not 1281167" in [*found.attrs["left_out"]][0]
+    assert (
+        "vpt-deep on digits" in [*found.attrs["left_out"]][0]
+        and "not 1281167" in [*found.attrs["left_out"]][0]
+    )
     with pytest.raises(BadInput, match="1 of 1 runs failed.*vpt-deep on digits.*not 1281167"):
         grids.study("spt-amount", cast, lab, seeds=[0])
 
@@ -360,9 +501,14 @@ def test_a_damaged_record_is_no_impossible_run(lab, stores):
 
 def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
     cast = grids.cast("quick", tasks=["position"], methods=["vpt-deep"])
-    cells = [Run(MICRO, "position", "vpt-deep", settings={"prompt_tokens": 2}, train_size=size) for size in (10**7, None)]
+    cells = [
+        Run(MICRO, "position", "vpt-deep", settings={"prompt_tokens": 2}, train_size=size)
+        for size in (10**7, None)
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grids, "cells", lambda *_: [(str(run.train_size), run, None) for run in cells])
+        patch.setattr(
+            grids, "cells", lambda *_: [(str(run.train_size), run, None) for run in cells]
+        )
         with pytest.raises(BadInput, match="1 of 2 runs failed"):
             grids.study("benchmark", cast, lab, seeds=[0], search=True)
     rates = {record.settings["recipe"]["learning_rate"] for record in records.all_records("tune")}
@@ -370,14 +516,18 @@ def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
 
 
 def test_a_weights_file_belongs_to_one_backbone(stores):
-    """One file for a sweep of several backbones would make rows of one out of the weights of another."""
+    """One file for a sweep of several backbones would make rows of one out of the weights of
+    another."""
     mae, moco = (f"{MICRO}.{name}_leaves" for name in ("mae", "mocov3"))
     file, other = (str(embedded.weights_file(name)) for name in (mae, MICRO))
     one = Lab(LabSettings(weights=file))
     assert one.backbone(mae).fingerprint == vp.load_backbone(mae, "pretrained").fingerprint
-    with pytest.raises(BadInput, match=f"given for {mae} and would now serve {moco} too; name them"):
+    with pytest.raises(
+        BadInput, match=f"given for {mae} and would now serve {moco} too; name them"
+    ):
         one.backbone(moco)
-    assert one.backbone(MICRO, scratch=True).fingerprint == "random, seed 0"  # random weights need no file
+    # random weights need no file
+    assert one.backbone(MICRO, scratch=True).fingerprint == "random, seed 0"
     for words in ([f"{mae}={file}", f"{MICRO}={other}"], f"[{mae}={file}, {MICRO}={other}]"):
         several = Lab(LabSettings(weights=words))
         assert several.weights_of(mae) == file and several.weights_of(MICRO) == other
@@ -396,7 +546,10 @@ def test_a_weights_file_belongs_to_one_backbone(stores):
 def test_moco_has_a_name_that_weights_can_be_given_to(tmp_path):
     name = grids.cast("paper").backbones["mocov3"]
     plain = vp.load_backbone(name, device="meta")
-    assert plain.mean == (0.485, 0.456, 0.406) and vp.load_backbone("vit_base_patch16_224", device="meta").mean == (0.5,) * 3
+    assert (
+        plain.mean == (0.485, 0.456, 0.406)
+        and vp.load_backbone("vit_base_patch16_224", device="meta").mean == (0.5,) * 3
+    )
     with pytest.raises(BadInput, match=f"no address; give their file: weights {name}=FILE"):
         vp.load_backbone(name, "pretrained")
 

@@ -39,16 +39,21 @@ def test_drawing_leaves_numpys_global_state_alone():
 
 def test_a_new_drawing_changes_none_of_the_others(monkeypatch):
     """The five old kinds keep their numbers, whatever stands before them in a sorted list."""
-    before = {kind: drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in drawing.DRAWERS}
+    before = {
+        kind: drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in drawing.DRAWERS
+    }
     for new in ("aaa", "zzz"):
         monkeypatch.setitem(drawing.DRAWERS, new, drawing.DRAWERS["position"])
-    assert {kind: drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in before} == before
+    assert {
+        kind: drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in before
+    } == before
     new = [drawing.draw(kind, 12, seed=3, stream=1)[0].tobytes() for kind in ("aaa", "zzz")]
     assert len({*new, *before.values()}) == 7
 
 
 @pytest.mark.parametrize(
-    ("name", "fingerprint"), [("digits", "2a2818e33256"), ("texture", "f7e035a76b35"), ("photos", "8ffb8967e201")]
+    ("name", "fingerprint"),
+    [("digits", "2a2818e33256"), ("texture", "f7e035a76b35"), ("photos", "8ffb8967e201")],
 )
 def test_embedded_tasks_stay_what_they_were(tasks, name, fingerprint):
     """Kept records name their data by these."""
@@ -79,20 +84,23 @@ def test_targets_are_the_same_bytes_and_balanced(kind):
 
 @pytest.mark.parametrize("factor", ["location", "orientation"])
 def test_sprites_follow_their_factor(factor):
-    """The centre of mass moves right with the class; an orientation's class is the floor of sixteen fortieths."""
+    """The centre of mass moves right with the class; an orientation's class is the floor of sixteen
+    fortieths."""
     labels = np.repeat(np.arange(16), 20)
     images = targets._sprite(np.random.default_rng(0), labels, factor).astype(float).mean(-1)
     mass = np.clip(images - 40, 0, None)
     x = (mass * (np.arange(24) + 0.5)).sum((1, 2)) / mass.sum((1, 2))
     place = 5.5 + (2 * labels + 0.5) / 31 * 13
     if factor == "location":
-        assert max(abs((x - place)[labels == c].mean()) for c in range(16)) < 0.6  # a heart's mass is off its centre
+        # a heart's mass is off its centre
+        assert max(abs((x - place)[labels == c].mean()) for c in range(16)) < 0.6
     else:
         assert np.abs(np.corrcoef(x, labels)[0, 1]) < 0.2
 
 
 def test_relief_is_bright_where_it_faces_the_sun():
-    """The mean of (shade x slope towards the sun) is positive for every class, on the same ground."""
+    """The mean of (shade x slope towards the sun) is positive for every class, on the same
+    ground."""
     slopes = np.stack(np.gradient(targets._elevation()), -1)
     assert 0.01 < np.abs(slopes).mean() < 0.5
     images, labels = targets.pictures("relief", 160, seed=1)
@@ -108,7 +116,11 @@ def test_pieces_of_real_pictures_come_from_their_own_columns():
     ramp = np.tile(np.arange(600)[None, :, None], (100, 1, 1)).astype(float)
     for stream, (low, high) in targets.PARTS.items():
         pieces = targets._pieces(np.random.default_rng(0), [ramp] * 50, stream, (1, 2, 3))
-        assert pieces.shape == (50, 24, 24, 1) and low * 600 - 1 <= pieces.min() and pieces.max() <= high * 600
+        assert (
+            pieces.shape == (50, 24, 24, 1)
+            and low * 600 - 1 <= pieces.min()
+            and pieces.max() <= high * 600
+        )
     assert targets.PARTS[0][1] <= targets.PARTS[1][0] and targets.PARTS[1][1] <= targets.PARTS[2][0]
 
 
@@ -131,9 +143,12 @@ def test_unknown_drawing_names_the_nearest():
 def test_position_is_the_cell_of_the_centre_of_mass():
     _, labels, masks = drawing.draw("position", 300, seed=5, with_masks=True)
     grid = np.arange(24) + 0.5
-    x, y = ((masks * g).sum((1, 2)) / masks.sum((1, 2)) for g in (grid[None, None], grid[None, :, None]))
+    x, y = (
+        (masks * g).sum((1, 2)) / masks.sum((1, 2)) for g in (grid[None, None], grid[None, :, None])
+    )
     inside = (np.abs(x / 6 - labels % 4 - 0.5) < 0.62) & (np.abs(y / 6 - labels // 4 - 0.5) < 0.62)
-    cut = masks[:, [0, -1]].any((1, 2)) | masks[:, :, [0, -1]].any((1, 2))  # the frame cuts a part off
+    # the frame cuts a part off
+    cut = masks[:, [0, -1]].any((1, 2)) | masks[:, :, [0, -1]].any((1, 2))
     assert cut.mean() < 0.75 and inside[~cut].all()
 
 
@@ -160,7 +175,9 @@ def test_source_parts_number_every_shape_and_fill():
 
 
 def test_outlines_are_all_different():
-    glyphs = {frozenset(frozenset((tuple(s[:2]), tuple(s[2:]))) for s in g) for g in outlines.STROKES}
+    glyphs = {
+        frozenset(frozenset((tuple(s[:2]), tuple(s[2:]))) for s in g) for g in outlines.STROKES
+    }
     assert len(glyphs) == outlines.GLYPHS
     assert (outlines.RADII > 0.05).all()  # the origin lies inside each
     apart = np.abs(outlines.RADII[:, None] - outlines.RADII).mean(-1) + np.eye(outlines.CONTOURS)
@@ -185,7 +202,11 @@ def test_manifest_says_what_is_loaded(tasks):
     for name, entry in embedded_tasks().items():
         task = tasks[name]
         assert [len(s[1]) for s in (task.train, task.val, task.test)] == entry["splits"]
-        assert (task.classes, task.size, task.resize) == (len(entry["classes"]), entry["image_size"], "none")
+        assert (task.classes, task.size, task.resize) == (
+            len(entry["classes"]),
+            entry["image_size"],
+            "none",
+        )
         for images, labels in (task.train, task.val, task.test):
             assert images.dtype == torch.uint8 and images.shape[1:] == (3, 24, 24)
             assert labels.dtype == torch.int64 and set(labels.tolist()) == set(range(task.classes))
@@ -203,9 +224,9 @@ def test_splits_are_disjoint(tasks):
 def test_source_and_targets_have_their_own_seeds():
     from visbook.pretraining.pretrain import RECIPES
 
-    assert len({RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}) == 1 + len(
-        embedded_tasks()
-    )
+    assert len(
+        {RECIPES[k].image_seed for k in RECIPES} | {e["seed"] for e in embedded_tasks().values()}
+    ) == 1 + len(embedded_tasks())
 
 
 def test_train_size_takes_a_balanced_prefix(tasks):
@@ -229,7 +250,9 @@ def test_balanced_order_is_a_stable_permutation(labels):
         positions = order[labels[order] == label]
         assert positions.tolist() == sorted(positions.tolist())
     smallest = labels.bincount()[labels.unique()].min()
-    assert (labels[order][: smallest * len(labels.unique())].bincount()[labels.unique()] == smallest).all()
+    assert (
+        labels[order][: smallest * len(labels.unique())].bincount()[labels.unique()] == smallest
+    ).all()
 
 
 def test_digits_are_scikit_learns(tasks):
@@ -237,7 +260,9 @@ def test_digits_are_scikit_learns(tasks):
 
     images, labels = tasks["digits"].train
     pixels = load_digits().data.reshape(-1, 8, 8)
-    centres = images[:, 0, 1::3, 1::3].numpy()  # the middle of every three pixels is the pixel itself
+    centres = images[
+        :, 0, 1::3, 1::3
+    ].numpy()  # the middle of every three pixels is the pixel itself
     grey = np.floor(pixels * 255 / 16 + 0.5).astype(np.uint8)
     known = {p.tobytes(): t for p, t in zip(grey, load_digits().target, strict=True)}
     assert [known[np.ascontiguousarray(c).tobytes()] for c in centres] == labels.tolist()
@@ -329,7 +354,12 @@ def test_embedded_tasks_can_be_enlarged():
     cropped = load_task("count", image_size=32, resize="crop")
     assert cropped.size == 32 and not torch.equal(cropped.test[0], task.test[0])
     images = load_task("count").test[0].float()
-    bicubic = torch.nn.functional.interpolate(images, (32, 32), mode="bicubic").round().clamp(0, 255).to(torch.uint8)
+    bicubic = (
+        torch.nn.functional.interpolate(images, (32, 32), mode="bicubic")
+        .round()
+        .clamp(0, 255)
+        .to(torch.uint8)
+    )
     assert torch.equal(load_task("count", image_size=32, resize="direct-bicubic").test[0], bicubic)
 
 
@@ -339,6 +369,7 @@ def test_real_folder():
     root = Path(os.environ["VISPROMPT_REAL"]) / "vtab1k_style"
     found = [p.parent for p in root.glob("*/test.txt") if (p.parent / "train800.txt").is_file()]
     assert found, f"{root} holds no folder with train800.txt and test.txt"
-    smallest = min(found, key=lambda p: len((p / "test.txt").read_text()))  # others only take longer
+    # others only take longer
+    smallest = min(found, key=lambda p: len((p / "test.txt").read_text()))
     task = load_task(smallest.name, root, image_size=16, resize="crop", train_size=20)
     assert task.train[0].shape == (20, 3, 16, 16) and task.test[1].max() < task.classes

@@ -19,7 +19,9 @@ def generators(*seeds):
 
 def some_prompt(s, trials, scale=0.3, seed=9):
     width = s.dim if s.layer == 1 else 4
-    return scale * torch.randn(trials, s.tokens, width, generator=generators(seed)[0], dtype=torch.float64)
+    return scale * torch.randn(
+        trials, s.tokens, width, generator=generators(seed)[0], dtype=torch.float64
+    )
 
 
 def loop_forward(s, x, prompt):
@@ -51,7 +53,11 @@ def test_patterns_have_the_stated_inner_products(gamma):
 
 
 @settings(max_examples=20, deadline=None)
-@given(tokens=strategies.integers(3, 12), gamma=strategies.floats(-0.95, -0.05), seed=strategies.integers(0, 99))
+@given(
+    tokens=strategies.integers(3, 12),
+    gamma=strategies.floats(-0.95, -0.05),
+    seed=strategies.integers(0, 99),
+)
 def test_a_sample_has_one_discriminative_token_and_one_background(tokens, gamma, seed):
     s = Settings(tokens=tokens, gamma=gamma, noise=0.0, dtype="float64")
     x, y, place = ap_toy.draw(s, generators(seed), 12)
@@ -67,11 +73,18 @@ def test_a_sample_has_one_discriminative_token_and_one_background(tokens, gamma,
 def test_noise_pairs_and_places_have_the_stated_distribution():
     s = Settings(tokens=8, noise=0.8, dtype="float64")
     x, y, place = ap_toy.draw(s, generators(0), 4000)
-    clean, _ = ap_toy.assemble(s, pair_of(s, x[0], y[0], place[0]), place[0], torch.zeros_like(x[0]))
+    clean, _ = ap_toy.assemble(
+        s, pair_of(s, x[0], y[0], place[0]), place[0], torch.zeros_like(x[0])
+    )
     noise = x[0] - clean
-    assert noise.std().item() == pytest.approx(0.8 / 8, rel=0.01) and abs(noise.mean().item()) < 1e-3
-    flat = noise.reshape(4000, -1)[:, :24] * 8 / 0.8  # three tokens: all entries and tokens are independent
-    torch.testing.assert_close(flat.T @ flat / 4000, torch.eye(24, dtype=torch.float64), atol=0.1, rtol=0)
+    assert (
+        noise.std().item() == pytest.approx(0.8 / 8, rel=0.01) and abs(noise.mean().item()) < 1e-3
+    )
+    # three tokens: all entries and tokens are independent
+    flat = noise.reshape(4000, -1)[:, :24] * 8 / 0.8
+    torch.testing.assert_close(
+        flat.T @ flat / 4000, torch.eye(24, dtype=torch.float64), atol=0.1, rtol=0
+    )
     counts = torch.bincount(place[0], minlength=8)
     assert counts.min() > 400 and counts.max() < 600
     pairs = torch.bincount(pair_of(s, x[0], y[0], place[0]), minlength=4)
@@ -81,7 +94,8 @@ def test_noise_pairs_and_places_have_the_stated_distribution():
 
 
 def pair_of(s, x, y, place):
-    """Which of the four pattern pairs a sample holds, read off its label and its mean background."""
+    """Which of the four pattern pairs a sample holds, read off its label and its mean
+    background."""
     v = ap_toy.patterns(s)
     others = torch.arange(s.tokens) != place.unsqueeze(-1)
     mean = (x * others.unsqueeze(-1)).sum(1) / (s.tokens - 1)
@@ -110,12 +124,15 @@ def test_forward_equals_the_definition_token_by_token(tokens, layer, beta, scale
 
 
 def test_copies_of_the_neurons_only_rescale():
-    """m = 4k neurons with weights 1/(mP), as the paper has, equal one neuron a pattern with 1/(4P)."""
+    """m = 4k neurons with weights 1/(mP), as the paper has, equal one neuron a pattern with
+    1/(4P)."""
     s = Settings(tokens=5, layer=2, dtype="float64")
     x, _, _ = ap_toy.draw(s, generators(2), 4)
     f = ap_toy.forward(s, x[0], some_prompt(s, 1)[0])
     k = 3
-    signs = torch.tensor(ap_toy.SIGNS, dtype=torch.float64).repeat_interleave(k) / (4 * k * s.tokens)
+    signs = torch.tensor(ap_toy.SIGNS, dtype=torch.float64).repeat_interleave(k) / (
+        4 * k * s.tokens
+    )
     v = ap_toy.patterns(s)
     z = torch.relu(torch.softmax(x[0] @ x[0].mT, -1) @ x[0] @ v.T) + some_prompt(s, 1)[0]
     neurons = torch.eye(4, dtype=torch.float64).repeat_interleave(k, 0)
@@ -140,7 +157,8 @@ def test_gradient_by_hand_equals_autograd(tokens, layer, scale, seed):
 
 @pytest.mark.parametrize("layer", [1, 2])
 def test_first_gradient_points_where_the_proofs_say(layer):
-    """A38/A39 and A80/A81: the first step raises patterns 1 and 2, lowers 3 and 4, by about 1/(4P) a wrong sample."""
+    """A38/A39 and A80/A81: the first step raises patterns 1 and 2, lowers 3 and 4, by about 1/(4P)
+    a wrong sample."""
     s = Settings(tokens=64, layer=layer, noise=0.0, dim=4, dtype="float64")
     x, y, _ = ap_toy.draw(s, generators(0), 400, even=True)
     step = -ap_toy.gradient(s, x, y, torch.zeros(1, 64, 4, dtype=torch.float64))
@@ -151,28 +169,42 @@ def test_first_gradient_points_where_the_proofs_say(layer):
 
 
 @settings(max_examples=12, deadline=None)
-@given(layer=strategies.sampled_from([1, 2]), gamma=strategies.floats(-0.9, -0.1), beta=strategies.floats(0.4, 1.3))
+@given(
+    layer=strategies.sampled_from([1, 2]),
+    gamma=strategies.floats(-0.9, -0.1),
+    beta=strategies.floats(0.4, 1.3),
+)
 def test_gradient_tends_to_the_closed_forms(layer, gamma, beta):
-    """A38, A39 (layer 2) and A80, A81 (layer 1) without noise: 4 P df/d delta for large P, from sample (v1, v4)."""
+    """A38, A39 (layer 2) and A80, A81 (layer 1) without noise: 4 P df/d delta for large P, from
+    sample (v1, v4)."""
     limit = torch.tensor([[1.0, 0, 0, -1.0], [1.0, 0, 0, -1.0]])
-    if layer == 1:  # both factors of A80 come from the attention that others pay to the discriminative token
+    if (
+        layer == 1
+    ):  # both factors of A80 come from the attention that others pay to the discriminative token
         limit[0] = math.exp(-(beta**2)) * torch.tensor([1.0, 0, 0, 2 * beta**2 - 1])
-    few, many = (abs(ap_limits.first_gradient(layer, tokens, gamma, beta) - limit.numpy()).max() for tokens in (128, 512))
+    few, many = (
+        abs(ap_limits.first_gradient(layer, tokens, gamma, beta) - limit.numpy()).max()
+        for tokens in (128, 512)
+    )
     assert many < 0.1 and many < 0.3 * few  # what is left is of order 1/P
 
 
 @pytest.mark.parametrize("layer", [1, 2])
 def test_noise_wakes_the_other_label_s_neuron_half_of_the_time(layer):
-    """The terms of A38 to A81 beyond the first: Theta(1/P) of -e2; e3 stays asleep because gamma < 0."""
+    """The terms of A38 to A81 beyond the first: Theta(1/P) of -e2; e3 stays asleep because gamma <
+    0."""
     others = ap_limits.first_gradient(layer, 64, noise=0.1, draws=400)[1]
     assert others[1] == pytest.approx(-0.5, abs=0.08) and abs(others[2]) < 1e-3
 
 
 @pytest.mark.parametrize("layer", [1, 2])
 def test_gradient_vanishes_where_the_hinge_does(layer):
-    """A right sample with y f >= 1/P adds nothing, so (v1, v3) alone moves no prompt at the start."""
+    """A right sample with y f >= 1/P adds nothing, so (v1, v3) alone moves no prompt at the
+    start."""
     s = Settings(tokens=6, layer=layer, noise=0.0, dtype="float64")
-    x, y = ap_toy.assemble(s, torch.tensor([0]), torch.tensor([2]), torch.zeros(1, 6, 8, dtype=torch.float64))
+    x, y = ap_toy.assemble(
+        s, torch.tensor([0]), torch.tensor([2]), torch.zeros(1, 6, 8, dtype=torch.float64)
+    )
     prompt = torch.zeros(1, 6, 8 if layer == 1 else 4, dtype=torch.float64)
     assert (y * ap_toy.forward(s, x, prompt)).item() > 1 / 6
     for way in (ap_toy.gradient, ap_toy.autograd_gradient):
@@ -195,7 +227,9 @@ def test_batched_trials_equal_a_plain_loop(layer, balanced):
             part = slice(step % ap_toy.BLOCK * s.batch, (step % ap_toy.BLOCK + 1) * s.batch)
             prompt = prompt - s.step * ap_toy.autograd_gradient(s, x[:, part], y[:, part], prompt)
         assert result["norm_sum"] == pytest.approx(prompt.norm(dim=2).sum().item(), abs=1e-9)
-        assert result["direction"] == pytest.approx(ap_toy.directions(s, prompt)[0].tolist(), abs=1e-9)
+        assert result["direction"] == pytest.approx(
+            ap_toy.directions(s, prompt)[0].tolist(), abs=1e-9
+        )
 
 
 def test_a_trial_does_not_depend_on_its_company():
@@ -239,7 +273,9 @@ def test_attention_and_own_share_equal_the_definition():
 
 
 def test_a_finished_trial_classifies_fresh_samples():
-    s = Settings(tokens=12, layer=1, max_steps=1000, goal="margin", hold=1.0, noise=0.0, shared=True, **EXACT)
+    s = Settings(
+        tokens=12, layer=1, max_steps=1000, goal="margin", hold=1.0, noise=0.0, shared=True, **EXACT
+    )
     result = ap_toy.run_trials(s, [0])[0]
     assert result["steps"] and result["error"] == 0 and result["loss_share"] == 0
     assert result["samples"] == result["steps"] * s.batch
@@ -297,10 +333,15 @@ def test_seeds_must_differ(seeds):
 
 
 @settings(max_examples=30, deadline=None)
-@given(tokens=strategies.integers(2, 9), seed=strategies.integers(0, 99), ties=strategies.sampled_from(["nearest", "first"]))
+@given(
+    tokens=strategies.integers(2, 9),
+    seed=strategies.integers(0, 99),
+    ties=strategies.sampled_from(["nearest", "first"]),
+)
 def test_attention_distance_equals_brute_force(tokens, seed, ties):
     g = generators(seed)[0]
-    q, k = (torch.randint(-1, 2, (tokens, 2), generator=g).double() for _ in range(2))  # small integers: many ties
+    # small integers: many ties
+    q, k = (torch.randint(-1, 2, (tokens, 2), generator=g).double() for _ in range(2))
     total = 0
     for i in range(tokens):
         scores = [float(q[i] @ k[j]) for j in range(tokens)]
@@ -332,9 +373,15 @@ def test_lemma_1_needs_no_noise_nearest_ties_and_weak_attention():
 
 @pytest.mark.parametrize("layer", [1, 2])
 def test_symmetric_limit_equals_descent_on_all_tokens(layer):
-    """Two kinds of tokens stand for all P: the same path as the full model on the four noise-free pairs."""
+    """Two kinds of tokens stand for all P: the same path as the full model on the four noise-free
+    pairs."""
     s = Settings(tokens=6, layer=layer, noise=0.0, dim=4, dtype="float64")
-    x, y = ap_toy.assemble(s, torch.arange(4), torch.zeros(4, dtype=torch.long), torch.zeros(4, 6, 4, dtype=torch.float64))
+    x, y = ap_toy.assemble(
+        s,
+        torch.arange(4),
+        torch.zeros(4, dtype=torch.long),
+        torch.zeros(4, 6, 4, dtype=torch.float64),
+    )
     step = 1.2
     limit = ap_limits.population_flow(layer, [6], step=step, max_time=40 * step)[0]
     prompt = torch.zeros(1, 6, 4, dtype=torch.float64)
@@ -346,17 +393,22 @@ def test_symmetric_limit_equals_descent_on_all_tokens(layer):
 @pytest.mark.parametrize("tokens", [8, 16, 32])
 @pytest.mark.parametrize("beta", [0.5, 1.0])
 def test_tokens_part_at_the_rate_of_the_closed_form(tokens, beta):
-    assert ap_limits.split_measured(tokens, beta) == pytest.approx(ap_limits.split_rate(tokens, beta), rel=0.06)
+    assert ap_limits.split_measured(tokens, beta) == pytest.approx(
+        ap_limits.split_rate(tokens, beta), rel=0.06
+    )
     with pytest.raises(BadInput):
         ap_limits.split_measured(tokens + 1)
 
 
 def test_prompts_of_different_tokens_part_in_the_full_model():
-    """Descent on all places of all four pairs, without the two groups of `split_measured`: the same rate."""
+    """Descent on all places of all four pairs, without the two groups of `split_measured`: the same
+    rate."""
     n = 8
     s = Settings(tokens=n, layer=2, noise=0.0, dim=4, dtype="float64")
     zeros = torch.zeros(4 * n, n, 4, dtype=torch.float64)
-    x, y = ap_toy.assemble(s, torch.arange(4).repeat_interleave(n), torch.arange(n).repeat(4), zeros)
+    x, y = ap_toy.assemble(
+        s, torch.arange(4).repeat_interleave(n), torch.arange(n).repeat(4), zeros
+    )
     prompt, own = 1e-5 * torch.randn(1, n, 4, generator=generators(0)[0], dtype=torch.float64), []
     for _ in range(200):
         prompt = prompt - 4 * ap_toy.gradient(s, x[None], y[None], prompt)
@@ -366,7 +418,8 @@ def test_prompts_of_different_tokens_part_in_the_full_model():
 
 
 def test_layer_1_time_tends_to_32_p():
-    """Walking to the hinge's edge takes 16 P / (eta (1 + gamma)), sliding along it as long again."""
+    """Walking to the hinge's edge takes 16 P / (eta (1 + gamma)), sliding along it as long
+    again."""
     for gamma in (-0.5, -0.1):
         found = ap_limits.population_flow(1, [128, 512], gamma=gamma)
         scaled = [(1 + gamma) * cell["time"] / cell["tokens"] for cell in found]
@@ -374,7 +427,8 @@ def test_layer_1_time_tends_to_32_p():
 
 
 def test_layer_2_margin_has_a_ceiling():
-    """A huge prompt with equal e1 and e2 parts concentrates the attention and still falls short of 1/P."""
+    """A huge prompt with equal e1 and e2 parts concentrates the attention and still falls short of
+    1/P."""
     s = Settings(tokens=8, layer=2, noise=0.0, dtype="float64")
     x, y, _ = ap_toy.draw(s, generators(0), 8, even=True)
     prompt = torch.tensor([300.0, 300.0, -300.0, -300.0], dtype=torch.float64).expand(8, 4)
@@ -394,7 +448,10 @@ def test_slope_recovers_a_power_and_counts_censored_trials():
 
 
 def test_slope_interval_widens_with_scatter():
-    tight, wide = (ap_limits.slope({p: [p * f for f in spread] for p in (8, 16)}) for spread in ([1, 1.01, 0.99], [0.5, 1, 2]))
+    tight, wide = (
+        ap_limits.slope({p: [p * f for f in spread] for p in (8, 16)})
+        for spread in ([1, 1.01, 0.99], [0.5, 1, 2])
+    )
     assert wide["high"] - wide["low"] > 5 * (tight["high"] - tight["low"]) > 0
 
 

@@ -83,7 +83,15 @@ def test_value_and_gradient_equal_a_plain_loop_and_autograd(reading):
     seed=strategies.integers(0, 9),
 )
 def test_a_sample_has_the_stated_counts_and_the_majority_decides(n, c, k, seed):
-    s = Settings(tokens=12, relevant=n / 12, confusion=c / 12, patterns=7, classes=k, noise=0.0, dtype="float64")
+    s = Settings(
+        tokens=12,
+        relevant=n / 12,
+        confusion=c / 12,
+        patterns=7,
+        classes=k,
+        noise=0.0,
+        dtype="float64",
+    )
     x, y, relevant = shallow_vit.draw(s, generator(seed), 8)
     counts = x.sum(1).round().long()  # the patterns are unit vectors: entry j counts pattern j
     assert (counts[:, 7:] == 0).all() and (counts.sum(1) == 12).all()
@@ -97,9 +105,19 @@ def test_a_sample_has_the_stated_counts_and_the_majority_decides(n, c, k, seed):
 
 @pytest.mark.parametrize("members", [2, 3])
 def test_pattern_sets_are_close_within_and_apart_between(members):
-    s = Settings(tokens=12, relevant=0.5, confusion=0.25, members=members, spread=0.6, noise=0.0, dtype="float64")
+    s = Settings(
+        tokens=12,
+        relevant=0.5,
+        confusion=0.25,
+        members=members,
+        spread=0.6,
+        noise=0.0,
+        dtype="float64",
+    )
     p = shallow_vit.patterns(s)
-    assert p.shape == (5, members, 10) and p.norm(dim=-1).flatten().tolist() == pytest.approx([1] * 5 * members)
+    assert p.shape == (5, members, 10) and p.norm(dim=-1).flatten().tolist() == pytest.approx(
+        [1] * 5 * members
+    )
     apart = torch.cdist(p.flatten(0, 1), p.flatten(0, 1)).view(5, members, 5, members)
     mine = torch.eye(5, dtype=torch.bool)
     assert apart.amax((1, 3))[mine].tolist() == pytest.approx([0.6] * 5)  # Delta
@@ -107,16 +125,21 @@ def test_pattern_sets_are_close_within_and_apart_between(members):
     x, y, relevant = shallow_vit.draw(s, generator(), 200)
     distance = (x[:, :, None, None] - p).norm(dim=-1)  # to every vector of every set
     nearest = distance.flatten(2).argmin(-1)
-    assert distance.flatten(2).amin(-1).max().item() < 1e-9  # without noise a token is one of the vectors
+    # without noise a token is one of the vectors
+    assert distance.flatten(2).amin(-1).max().item() < 1e-9
     assert (nearest.flatten().bincount(minlength=5 * members) > 0).all()
     which = nearest // members
     votes = torch.stack([(which == k).sum(1) for k in (0, 1)], 1)
     assert (torch.where(votes[:, 0] > votes[:, 1], 1.0, -1.0) == y[:, 0]).all()
-    assert (relevant == (which == votes.argmax(1, keepdim=True))).all() and (votes.amax(1) == 6).all()
+    assert (relevant == (which == votes.argmax(1, keepdim=True))).all() and (
+        votes.amax(1) == 6
+    ).all()
 
 
 def test_noise_labels_and_drawn_fractions_have_the_stated_distribution():
-    s = Settings(tokens=20, noise=0.3, relevant=0.4, confusion=0.1, fractions="drawn", dtype="float64")
+    s = Settings(
+        tokens=20, noise=0.3, relevant=0.4, confusion=0.1, fractions="drawn", dtype="float64"
+    )
     x, y, relevant = shallow_vit.draw(s, generator(), 4000)
     p = shallow_vit.patterns(s)[:, 0]
     torch.testing.assert_close(p @ p.T, torch.eye(5, dtype=p.dtype))
@@ -167,7 +190,9 @@ def small_page(**more):
     return types.SimpleNamespace(settings=shallow_runs.TrialParameters(**more), artifacts={})
 
 
-@pytest.mark.parametrize("kept, wanted", [({"a", "b"}, "paper"), ({"a"}, "quick"), (set(), "quick")])
+@pytest.mark.parametrize(
+    "kept, wanted", [({"a", "b"}, "paper"), ({"a"}, "quick"), (set(), "quick")]
+)
 def test_a_quick_page_takes_runs_of_the_papers_size_where_all_of_them_are_kept(kept, wanted):
     wanted = len(shallow_runs.PROFILE[wanted]["seeds"])
 
@@ -195,18 +220,27 @@ def test_the_hinge_has_no_gradient_beyond_a_margin_of_one():
 
 @pytest.mark.parametrize("output", ["shared", "own"])
 def test_training_is_sgd_on_the_hinge_loss(output):
-    s = Settings(**{**SMALL, "neurons": 8}, output=output, batch=3, test_size=4, max_steps=6, run_on=True)
+    s = Settings(
+        **{**SMALL, "neurons": 8}, output=output, batch=3, test_size=4, max_steps=6, run_on=True
+    )
     g = generator(3)
     w = shallow_vit.initial(s, g)
     held_out, batches = shallow_vit.draw(s, g, 4, even=True), shallow_training._Batches(s, g)
     for x, y in zip(*(part[: s.max_steps] for part in batches.block())):
         plain = {name: value.clone().requires_grad_(name in NAMES) for name, value in w.items()}
-        loss = torch.stack([torch.relu(1 - loop_margin(s, plain, x[n], y[n])) for n in range(3)]).mean()
+        loss = torch.stack(
+            [torch.relu(1 - loop_margin(s, plain, x[n], y[n])) for n in range(3)]
+        ).mean()
         slopes = torch.autograd.grad(loss, [plain[name] for name in NAMES])
         w |= {name: (plain[name] - s.step * slope).detach() for name, slope in zip(NAMES, slopes)}
-    wanted = [max(0.0, 1 - loop_margin(s, w, held_out[0][n], held_out[1][n]).item()) for n in range(4)]
+    wanted = [
+        max(0.0, 1 - loop_margin(s, w, held_out[0][n], held_out[1][n]).item()) for n in range(4)
+    ]
     (found,) = shallow_training.run_trials([(s, 3)])
-    assert found["loss"] == pytest.approx(sum(wanted) / 4, rel=1e-10) and found["trace"]["loss"][0] != found["loss"]
+    assert (
+        found["loss"] == pytest.approx(sum(wanted) / 4, rel=1e-10)
+        and found["trace"]["loss"][0] != found["loss"]
+    )
 
 
 def plain_margin(s, w, x, y):
@@ -219,12 +253,18 @@ def plain_margin(s, w, x, y):
 
 @pytest.mark.parametrize("output", ["shared", "own"])
 def test_trials_in_float32_end_at_the_step_of_plain_sgd(output):
-    s = Settings(neurons=40, output=output, batch=4, tokens=20, max_steps=60, check_growth=1.0001, step=1.0)
+    s = Settings(
+        neurons=40, output=output, batch=4, tokens=20, max_steps=60, check_growth=1.0001, step=1.0
+    )
     trials = [(s, seed) for seed in range(4)]
     for (_, seed), found in zip(trials, shallow_training.run_trials(trials)):
         g = generator(seed)
         w = shallow_vit.initial(s, g)
-        held_out, batches, steps = shallow_vit.draw(s, g, s.test_size, even=True), shallow_training._Batches(s, g), []
+        held_out, batches, steps = (
+            shallow_vit.draw(s, g, s.test_size, even=True),
+            shallow_training._Batches(s, g),
+            [],
+        )
         blocks = [batches.block() for _ in range(2)]
         for x, y in zip(*(torch.cat(part) for part in zip(*blocks))):
             steps.append(torch.relu(1 - plain_margin(s, w, *held_out[:2])).mean().item() < s.goal)
@@ -232,7 +272,10 @@ def test_trials_in_float32_end_at_the_step_of_plain_sgd(output):
                 break
             plain = {name: w[name].clone().requires_grad_() for name in NAMES}
             loss = torch.relu(1 - plain_margin(s, w | plain, x, y)).mean()
-            w |= {n: (plain[n] - s.step * slope).detach() for n, slope in zip(NAMES, torch.autograd.grad(loss, plain.values()))}
+            w |= {
+                n: (plain[n] - s.step * slope).detach()
+                for n, slope in zip(NAMES, torch.autograd.grad(loss, plain.values()))
+            }
         assert found["steps"] == (len(steps) - 1 if steps[-1] else None)
 
 
@@ -256,7 +299,9 @@ def test_a_block_holds_the_batches_of_single_steps(samples):
 def test_a_glance_changes_no_result(more):
     s = Settings(**{**SMALL, "neurons": 30, "xi": 0.01, "confusion": 0.0, "max_steps": 60}, **more)
     trials = [(s, seed) for seed in range(3)]
-    whole, quick, some = (shallow_training.run_trials(trials, keep=keep) for keep in (None, (), ("loss",)))
+    whole, quick, some = (
+        shallow_training.run_trials(trials, keep=keep) for keep in (None, (), ("loss",))
+    )
     for a, b, c in zip(whole, quick, some):
         assert a["trace"]["loss"] == c["trace"].pop("loss") and b["trace"] == c["trace"] == {}
         for one in (b, c):
@@ -266,10 +311,16 @@ def test_a_glance_changes_no_result(more):
 @pytest.mark.parametrize("samples", [0, 24])
 def test_a_trial_does_not_depend_on_its_company(samples):
     s = Settings(**{**SMALL, "neurons": 30, "xi": 0.01}, samples=samples, max_steps=60, batch=4)
-    other = Settings(**{**SMALL, "neurons": 30, "xi": 0.01, "confusion": 0.0}, samples=samples, max_steps=60, batch=4)
+    other = Settings(
+        **{**SMALL, "neurons": 30, "xi": 0.01, "confusion": 0.0},
+        samples=samples,
+        max_steps=60,
+        batch=4,
+    )
     pairs = [(s, 0), (other, 0), (s, 1), (other, 1)]
     together = shallow_training.run_trials(pairs)
-    assert len({result["steps"] for result in together}) > 1  # they leave the batch at different times
+    # they leave the batch at different times
+    assert len({result["steps"] for result in together}) > 1
     for pair, result in zip(pairs, together):
         alone = shallow_training.run_trials([pair])[0]
         assert alone["steps"] == result["steps"]
@@ -282,7 +333,9 @@ def test_a_trial_does_not_depend_on_its_company(samples):
 def test_attention_stays_where_it_is_not_trained():
     s = Settings(**{**SMALL, "xi": 0.01}, attention="frozen", max_steps=30, run_on=True)
     trained = Settings(**{**SMALL, "xi": 0.01}, max_steps=30, run_on=True)
-    still, moved = (shallow_training.run_trials([(each, 0)])[0]["trace"]["attention"] for each in (s, trained))
+    still, moved = (
+        shallow_training.run_trials([(each, 0)])[0]["trace"]["attention"] for each in (s, trained)
+    )
     assert len(set(still)) == 1 and moved[0] == still[0] and moved[-1] > moved[0]
 
 
@@ -294,7 +347,9 @@ def test_on_relevant_sums_the_attention_of_eq_15():
         for token in tokens:
             scores = (tokens @ w["key"][0, 0].T) @ (w["query"][0, 0] @ token)
             total += torch.softmax(scores, 0)[mine].sum().item()
-    assert shallow_vit.on_relevant(shallow_vit.attend(s, w, x), relevant).item() == pytest.approx(total / (4 * 10))
+    assert shallow_vit.on_relevant(shallow_vit.attend(s, w, x), relevant).item() == pytest.approx(
+        total / (4 * 10)
+    )
 
 
 def test_lucky_neurons_grow_and_stay_as_they_are_moved():
@@ -340,7 +395,11 @@ def test_hoeffding_constants_are_positive_and_at_most_the_limit_of_many_terms():
 def test_a_power_is_found_and_censored_trials_are_left_out():
     values = {k: [k**2, 1.1 * k**2, 1.2 * k**2, None] for k in (1.0, 2.0, 4.0)} | {8.0: [None] * 4}
     fit = shallow_measures.power(values)
-    assert fit["slope"] == pytest.approx(2) and fit["low"] <= 2 <= fit["high"] and fit["used"] == [1.0, 2.0, 4.0]
+    assert (
+        fit["slope"] == pytest.approx(2)
+        and fit["low"] <= 2 <= fit["high"]
+        and fit["used"] == [1.0, 2.0, 4.0]
+    )
     with pytest.raises(BadInput):
         shallow_measures.power({1.0: [1.0], 2.0: [None]})
 
@@ -381,7 +440,9 @@ def test_a_chunk_takes_its_room_from_what_is_free(monkeypatch):
     assert shallow_training.room("cuda:0") == 5 * 2**30
     assert shallow_training.room("cpu") == shallow_training.MEMORY
     sizes = []
-    monkeypatch.setattr(shallow_training, "_run_chunk", lambda part, *_: sizes.append(len(part)) or [{}] * len(part))
+    monkeypatch.setattr(
+        shallow_training, "_run_chunk", lambda part, *_: sizes.append(len(part)) or [{}] * len(part)
+    )
     s = Settings(neurons=100)  # 2 x 16 samples x 50 tokens x (100 + 50) numbers of 4 bytes
     monkeypatch.setattr(shallow_training, "room", lambda device: 3 * 960_000)
     assert len(shallow_training.run_trials([(s, seed) for seed in range(7)])) == 7

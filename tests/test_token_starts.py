@@ -27,7 +27,8 @@ def images():
 
 
 def pool_of(backbone, images):
-    """All patches entering each block, and those leaving the last, by timm's own blocks: L + 1 times (n * M, D)."""
+    """All patches entering each block, and those leaving the last, by timm's own blocks: L + 1
+    times (n * M, D)."""
     timm, found = backbone.model, []
     with torch.no_grad():
         x = timm._pos_embed(timm.patch_embed(images))
@@ -39,7 +40,9 @@ def pool_of(backbone, images):
 
 def started(backbone, pictures, slug="spt-deep", seed=0, **chosen):
     model = vp.build_method(slug, backbone, 3, **chosen)
-    model.method.prepare(backbone, pictures, torch.zeros(len(pictures)), torch.Generator().manual_seed(seed))
+    model.method.prepare(
+        backbone, pictures, torch.zeros(len(pictures)), torch.Generator().manual_seed(seed)
+    )
     prompts = model.method.prompts
     return [prompts.detach()] if slug == "spt-shallow" else [prompt.detach() for prompt in prompts]
 
@@ -48,7 +51,9 @@ def is_among(points, pool):
     return bool((torch.cdist(points.double(), pool.double()).min(1).values < 1e-4).all())
 
 
-@pytest.mark.parametrize(("source", "levels"), [("same", [0, 1, 2, 3]), ("first", [0] * 4), ("last", [4] * 4)])
+@pytest.mark.parametrize(
+    ("source", "levels"), [("same", [0, 1, 2, 3]), ("first", [0] * 4), ("last", [4] * 4)]
+)
 def test_random_prompts_are_tokens_of_their_level(backbone, images, source, levels):
     pool = pool_of(backbone, images)
     prompts = started(backbone, images, prompt_tokens=9, source=source)
@@ -61,24 +66,31 @@ def test_random_prompts_are_tokens_of_their_level(backbone, images, source, leve
 
 
 def test_shallow_prompts_are_tokens_entering_block_0(backbone, images):
-    assert is_among(started(backbone, images, "spt-shallow", prompt_tokens=7)[0], pool_of(backbone, images)[0])
+    assert is_among(
+        started(backbone, images, "spt-shallow", prompt_tokens=7)[0], pool_of(backbone, images)[0]
+    )
 
 
 def test_random_draws_from_all_images_alike(backbone, images):
-    """Over many seeds each image is drawn about as often as any other (chi-square, 70 images, 1,400 draws)."""
+    """Over many seeds each image is drawn about as often as any other (chi-square, 70 images, 1,400
+    draws)."""
     pool = pool_of(backbone, images)[0]
     counts = torch.zeros(70)
     for seed in range(70):
         prompts = started(backbone, images, "spt-shallow", prompt_tokens=20, seed=seed)[0]
         counts += (torch.cdist(prompts, pool).argmin(1) // 16).bincount(minlength=70)
-    assert ((counts - 20) ** 2 / 20).sum() < 130  # 69 degrees of freedom, beyond one in a hundred thousand
+    assert (
+        (counts - 20) ** 2 / 20
+    ).sum() < 130  # 69 degrees of freedom, beyond one in a hundred thousand
 
 
 def test_only_as_many_images_pass_as_prompts(backbone, images, monkeypatch):
     """Indices come first: one image a prompt, in batches, whatever the size of the pool."""
     seen = []
     run = type(backbone).stem
-    monkeypatch.setattr(type(backbone), "stem", lambda self, x, *a: seen.append(len(x)) or run(self, x, *a))
+    monkeypatch.setattr(
+        type(backbone), "stem", lambda self, x, *a: seen.append(len(x)) or run(self, x, *a)
+    )
     backbone.shapes()
     seen.clear()
     started(backbone, images, prompt_tokens=5)
@@ -103,13 +115,16 @@ def test_pooling_is_windows_over_the_pool(count, start, used):
 
 
 def test_kmeans_is_exact_lloyd_on_all_tokens(backbone, images):
-    """scikit-learn's Lloyd on the whole pool, from the same start, ends at the same centroids and inertia."""
+    """scikit-learn's Lloyd on the whole pool, from the same start, ends at the same centroids and
+    inertia."""
     prompts = started(backbone, images, prompt_tokens=4, start="k-means", iterations=300)
     drawn = torch.randperm(70, generator=torch.Generator().manual_seed(0))
     for prompt, pool in zip(prompts, pool_of(backbone, images[drawn])[:4], strict=True):
         window = len(pool) // 4
         start = pool[: window * 4].view(4, window, -1).mean(1)
-        fitted = KMeans(4, init=start.double().numpy(), n_init=1, max_iter=300, tol=0, algorithm="lloyd")
+        fitted = KMeans(
+            4, init=start.double().numpy(), n_init=1, max_iter=300, tol=0, algorithm="lloyd"
+        )
         fitted.fit(pool.double().numpy())
         assert torch.allclose(prompt.double(), torch.from_numpy(fitted.cluster_centers_), atol=1e-4)
         inertia = torch.cdist(pool.double(), prompt.double()).square().min(1).values.sum().item()
@@ -117,7 +132,12 @@ def test_kmeans_is_exact_lloyd_on_all_tokens(backbone, images):
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6), clusters=st.integers(1, 5), size=st.integers(1, 30), iterations=st.integers(1, 8))
+@given(
+    seed=st.integers(0, 10**6),
+    clusters=st.integers(1, 5),
+    size=st.integers(1, 30),
+    iterations=st.integers(1, 8),
+)
 def test_streaming_changes_nothing(seed, clusters, size, iterations):
     generator = torch.Generator().manual_seed(seed)
     problems = [torch.randn(60, 3, generator=generator) for _ in range(2)]
@@ -133,7 +153,9 @@ def test_streaming_changes_nothing(seed, clusters, size, iterations):
 
 def test_an_empty_cluster_stays():
     points = torch.tensor([[0.0], [1.0], [10.0]])
-    found = streamed_kmeans(lambda: [[points]], [torch.tensor([[0.5], [9.0], [500.0]])], 10, "test")[0]
+    found = streamed_kmeans(
+        lambda: [[points]], [torch.tensor([[0.5], [9.0], [500.0]])], 10, "test"
+    )[0]
     assert found.tolist() == [[0.5], [10.0], [500.0]]
 
 
@@ -147,7 +169,9 @@ def test_frozen_prompts_train_the_head_alone(backbone):
     task = tiny_task()
     pixels = normalise(task.train[0], backbone.mean, backbone.std)
     again.method.prepare(backbone, pixels, task.train[1], stream(0, "preparation"))
-    assert all(torch.equal(a, b) for a, b in zip(model.method.prompts, again.method.prompts, strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(model.method.prompts, again.method.prompts, strict=True)
+    )
 
 
 def test_uniform_start_is_vpts(backbone, images):
@@ -160,7 +184,8 @@ def test_uniform_start_is_vpts(backbone, images):
 
 
 def test_clusters_of_classes_are_kmeans_over_class_means(backbone):
-    """Before training: cosine k-means over class means of the frozen features; every prompt has classes."""
+    """Before training: cosine k-means over class means of the frozen features; every prompt has
+    classes."""
     task = tiny_task(classes=3)
     model = vp.build_method("da-vpt", backbone, 3, guided_tokens=2)
     from visprompt.data.tasks import normalise
@@ -208,9 +233,12 @@ def test_pruning_keeps_the_most_important_and_rewinds(backbone):
     assert method.token_mask.sum(1).tolist() == [4] * 4  # half of 8 a block
     assert (method.segment_mask.sum(2) == 6).all()  # three quarters of 8 segments
     assert len(values["loss"]) == 2 * RECIPE.epochs  # trained twice
-    plain = vp.build_method("e2vpt", backbone, 3, **{**chosen, "prune_tokens": 0.0, "prune_segments": 0.0})
+    plain = vp.build_method(
+        "e2vpt", backbone, 3, **{**chosen, "prune_tokens": 0.0, "prune_segments": 0.0}
+    )
     first = fit(plain, tiny_task(), RECIPE, seed=0)
-    assert values["loss"][: RECIPE.epochs] == first["loss"]  # the first training is that without pruning
+    # the first training is that without pruning
+    assert values["loss"][: RECIPE.epochs] == first["loss"]
     again = fit(model, tiny_task(), RECIPE, seed=0)
     assert again["loss"] == values["loss"]  # masks do not leak into the next fit
 
@@ -228,16 +256,24 @@ def test_importance_is_the_gradient_of_the_mask(backbone):
         for sign in (1, -1):
             method.token_mask[block, token] = 1 + sign * step
             with torch.no_grad():
-                ends.append(model.training_loss(model.features(model.below(images)), torch.tensor([0, 1])))
+                ends.append(
+                    model.training_loss(model.features(model.below(images)), torch.tensor([0, 1]))
+                )
             method.token_mask[block, token] = 1
         slope = (ends[0] - ends[1]) / (2 * step)
-        assert method.importance[0][block, token] == pytest.approx(abs(slope.item()), rel=0.05, abs=2e-4)
+        assert method.importance[0][block, token] == pytest.approx(
+            abs(slope.item()), rel=0.05, abs=2e-4
+        )
 
 
 def test_at_least_four_stay(backbone):
-    model = vp.build_method("e2vpt", backbone, 3, prompt_tokens=6, segments=8, prune_tokens=0.9, prune_segments=0.9)
+    model = vp.build_method(
+        "e2vpt", backbone, 3, prompt_tokens=6, segments=8, prune_tokens=0.9, prune_segments=0.9
+    )
     fit(model, tiny_task(), RECIPE, seed=0)
-    assert (model.method.token_mask.sum(1) == 4).all() and (model.method.segment_mask.sum(2) == 4).all()
+    assert (model.method.token_mask.sum(1) == 4).all() and (
+        model.method.segment_mask.sum(2) == 4
+    ).all()
 
 
 def test_gates_start_at_skip(backbone):
@@ -292,7 +328,9 @@ def test_impossible_settings_are_refused(backbone, slug, chosen, message):
 
 
 def test_backbones_that_cannot_carry_a_method(resnet, swin):
-    with pytest.raises(vp.BadInput, match="vpt-deep runs on vit and swin backbones; test_resnet is a resnet"):
+    with pytest.raises(
+        vp.BadInput, match="vpt-deep runs on vit and swin backbones; test_resnet is a resnet"
+    ):
         vp.build_method("vpt-deep", resnet, 3)
     with pytest.raises(vp.BadInput, match="lora runs on vit backbones; test_swin is a swin"):
         vp.build_method("lora", swin, 3)

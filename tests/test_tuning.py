@@ -21,7 +21,9 @@ from visprompt.training.recipe import Recipe, load_recipe
 QUICK = Recipe(epochs=3, batch_size=8)
 
 
-@pytest.mark.parametrize(("slug", "settings"), [("linear-probe", {}), ("ap", {"block": 0}), ("ap", {"block": 3})])
+@pytest.mark.parametrize(
+    ("slug", "settings"), [("linear-probe", {}), ("ap", {"block": 0}), ("ap", {"block": 3})]
+)
 def test_cached_training_is_uncached_training(vit, task, slug, settings):
     model = vp.build_method(slug, vit, 3, **settings)
     cached = fit(model, task, QUICK, seed=1)
@@ -39,16 +41,23 @@ def test_runs_share_activations_and_the_oldest_go_first(vit, task, monkeypatch):
     monkeypatch.setattr(loop, "SHARED", loop.Shared())
     calls = []
     below = vp.build_method("ap", vit, 3, block=2).__class__.below
-    monkeypatch.setattr("visprompt.methods.base.TunedModel.below", lambda self, x: calls.append(len(x)) or below(self, x))
+    monkeypatch.setattr(
+        "visprompt.methods.base.TunedModel.below",
+        lambda self, x: calls.append(len(x)) or below(self, x),
+    )
     first = fit(vp.build_method("ap", vit, 3, block=2), task, QUICK, seed=0)
     seen = len(calls)
     again = fit(vp.build_method("ap", vit, 3, block=2), task, QUICK, seed=0)
-    assert seen == 3 and len(calls) == seen and first["loss"] == again["loss"]  # train, val and test, once
+    # train, val and test, once
+    assert seen == 3 and len(calls) == seen and first["loss"] == again["loss"]
     other = tiny_task(seed=1)
     fit(vp.build_method("ap", vit, 3, block=2), other, QUICK, seed=0)
     assert len(calls) == 2 * seen
     shared = loop.Shared()
-    parts = [shared.get((i,), lambda i=i: torch.full((1000,), float(i)), gib=8500 / 2**30) for i in range(3)]
+    parts = [
+        shared.get((i,), lambda i=i: torch.full((1000,), float(i)), gib=8500 / 2**30)
+        for i in range(3)
+    ]
     assert list(shared.kept) == [(1,), (2,)] and [float(part[0]) for part in parts] == [0, 1, 2]
 
 
@@ -76,12 +85,18 @@ def test_watching_sees_every_epoch(vit, task):
 
 
 def test_prompts_can_start_on_another_task(vit, task, stores):
-    model, other = vp.build_method("spt-deep", vit, 3, prompt_tokens=4, frozen=True), tiny_task(seed=5)
+    model, other = (
+        vp.build_method("spt-deep", vit, 3, prompt_tokens=4, frozen=True),
+        tiny_task(seed=5),
+    )
     tune(model, task, QUICK)
     own = [prompt.detach().clone() for prompt in model.method.prompts]
     record = tune(model, task, QUICK, prepared_on=other)
     assert any(not torch.equal(a, b) for a, b in zip(own, model.method.prompts, strict=True))
-    assert record.settings["prepared_on"] == "tiny" and "prepared_on" not in tune(model, task, QUICK).settings
+    assert (
+        record.settings["prepared_on"] == "tiny"
+        and "prepared_on" not in tune(model, task, QUICK).settings
+    )
 
 
 def test_activations_above_the_limit_are_not_cached(vit, task):
@@ -91,7 +106,10 @@ def test_activations_above_the_limit_are_not_cached(vit, task):
 
 @pytest.mark.parametrize("slug", vp.METHODS)
 def test_every_method_learns_and_leaves_the_backbone(vit, resnet, slug, stores):
-    for backbone, task in ((vit, tiny_task()), (resnet, tiny_task(32, per_split=(96, 24, 24)))):  # BatchNorm wants more
+    for backbone, task in (
+        (vit, tiny_task()),
+        (resnet, tiny_task(32, per_split=(96, 24, 24))),
+    ):  # BatchNorm wants more
         if not carries(slug, backbone.family):
             continue
         before = {key: value.clone() for key, value in backbone.state_dict().items()}
@@ -113,7 +131,14 @@ def test_the_record_names_what_decides_it(vit, task, stores):
     assert record.settings["normalisation"] == {"mean": [0.5] * 3, "std": [0.5] * 3}
     assert record.settings["recipe"]["selection"] == "last epoch"
     units = store.read_code(stores[0] / "code" / f"{record.code}.json")
-    modules = {"chance", "data.tasks", "models.backbones", "models.blocks", "training.loop", "training.recipe"}
+    modules = {
+        "chance",
+        "data.tasks",
+        "models.backbones",
+        "models.blocks",
+        "training.loop",
+        "training.recipe",
+    }
     modules |= {"methods.ap", "methods.base", "methods.parameters"}
     assert {place.split(":")[0] for place in units} == modules
     again = tune(vp.build_method("ap", vit, 3, block=1), task, QUICK)
@@ -136,7 +161,8 @@ def by_numpy(tensor):
 @pytest.mark.parametrize("change", [by_torch, by_data, by_numpy])
 @pytest.mark.parametrize(("split", "part"), [("train", 0), ("train", 1), ("test", 0), ("test", 1)])
 def test_a_task_that_was_changed_in_place_is_another_one(vit, task, stores, change, split, part):
-    """Neither torch's counter of changes nor an address tells of what is done through `.data` or NumPy."""
+    """Neither torch's counter of changes nor an address tells of what is done through `.data` or
+    NumPy."""
     model, before = vp.build_method("linear-probe", vit, 3), task.fingerprint
     first, fitted = vp.tune(model, task, QUICK), vp.fit(model, task, QUICK)
     assert first.data == before and vp.tune(model, task, QUICK) == first
@@ -147,11 +173,20 @@ def test_a_task_that_was_changed_in_place_is_another_one(vit, task, stores, chan
 
 
 def tiny_task_like(task):
-    return replace(task, **{name: tuple(part.clone() for part in getattr(task, name)) for name in ("train", "val", "test")})
+    return replace(
+        task,
+        **{
+            name: tuple(part.clone() for part in getattr(task, name))
+            for name in ("train", "val", "test")
+        },
+    )
 
 
 def test_the_task_that_a_method_is_prepared_on_is_looked_at_anew_too(vit, task, stores):
-    model, other = vp.build_method("spt-deep", vit, 3, prompt_tokens=4, frozen=True), tiny_task(seed=5)
+    model, other = (
+        vp.build_method("spt-deep", vit, 3, prompt_tokens=4, frozen=True),
+        tiny_task(seed=5),
+    )
     first = vp.tune(model, task, QUICK, prepared_on=other)
     other.train[0][...] = 0
     assert vp.tune(model, task, QUICK, prepared_on=other).data != first.data
@@ -162,7 +197,9 @@ def test_search_looks_at_validation_only(stores, monkeypatch):
     for flipped in (False, True):
         lab = Lab(LabSettings(changes={"epochs": 1}))
         plain = lab.task("position", 24, 80)
-        lab.tasks["position", 24, 80] = replace(plain, test=(plain.test[0], plain.test[1].flip(0))) if flipped else plain
+        lab.tasks["position", 24, 80] = (
+            replace(plain, test=(plain.test[0], plain.test[1].flip(0))) if flipped else plain
+        )
         monkeypatch.setattr(
             lab,
             "facts",
@@ -172,14 +209,21 @@ def test_search_looks_at_validation_only(stores, monkeypatch):
                 {"task": name, "train_size": 80, "resize": "none", "image_size": 24},
             ),
         )
-        runs = [Run("vit_nano_patch4_24", "position", slug, 0, 80) for slug in ("ap", "linear-probe")]
+        runs = [
+            Run("vit_nano_patch4_24", "position", slug, 0, 80) for slug in ("ap", "linear-probe")
+        ]
         found.append([run.rate for run in at_best_rates(runs, lab, compute=True)])
     assert found[0] == found[1] and all(found[0])
 
 
 def test_a_loss_that_is_no_number_is_an_error(vit, task):
     with pytest.raises(FloatingPointError, match="lower learning_rate"):
-        fit(vp.build_method("ap", vit, 3), task, Recipe(epochs=2, learning_rate=1e30, head_rate=1e30), seed=0)
+        fit(
+            vp.build_method("ap", vit, 3),
+            task,
+            Recipe(epochs=2, learning_rate=1e30, head_rate=1e30),
+            seed=0,
+        )
 
 
 @pytest.mark.refused
@@ -216,10 +260,23 @@ def test_a_wrong_recipe_is_one_line_that_says_what_to_write(words, told):
 
 @pytest.mark.refused
 @pytest.mark.parametrize(
-    "wrong", [{"model": None}, {"task": "position"}, {"recipe": {"epochs": 1}}, {"seed": "0"}, {"seed": True}]
+    "wrong",
+    [
+        {"model": None},
+        {"task": "position"},
+        {"recipe": {"epochs": 1}},
+        {"seed": "0"},
+        {"seed": True},
+    ],
 )
 def test_tune_refuses_what_is_no_model_task_recipe_or_seed(wrong, vit, task, stores):
-    given = {"model": vp.build_method("ap", vit, 3), "task": task, "recipe": QUICK, "seed": 0, **wrong}
+    given = {
+        "model": vp.build_method("ap", vit, 3),
+        "task": task,
+        "recipe": QUICK,
+        "seed": 0,
+        **wrong,
+    }
     with pytest.raises(vp.BadInput, match=f"tune's {next(iter(wrong))} must be"):
         tune(**given)
 
@@ -261,24 +318,60 @@ def test_what_cannot_be_fitted_is_one_line(door, wrong, told, vit, task, stores)
     [
         (lambda model, task: vp.fit(), "fit: missing a required argument: 'model'"),
         (lambda model, task: vp.fit(model), "fit: missing a required argument: 'task'"),
-        (lambda model, task: vp.fit(vp.build_method("ap", model.source, 2), task), "build the method with num_classes=3"),
-        (lambda model, task: vp.fit(model, task, watch=3), "watch must be a function of the number of epochs, not 3"),
+        (
+            lambda model, task: vp.fit(vp.build_method("ap", model.source, 2), task),
+            "build the method with num_classes=3",
+        ),
+        (
+            lambda model, task: vp.fit(model, task, watch=3),
+            "watch must be a function of the number of epochs, not 3",
+        ),
         (lambda model, task: vp.fit(model, task, cache="no"), "cache must be bool, not 'no'"),
         (lambda model, task: vp.fit(model, task, cach=True), "Did you mean 'cache'"),
         (lambda model, task: vp.tune(model), "tune: missing a required argument: 'task'"),
         (lambda model, task: vp.tune(model, task), "tune: missing a required argument: 'recipe'"),
-        (lambda model, task: vp.tune(model, task, QUICK, run="no"), "tune's run must be bool, not 'no'"),
-        (lambda model, task: vp.tune(model, task, QUICK, about="quick"), r"tune's about must be dict \| None, not 'quick'"),
+        (
+            lambda model, task: vp.tune(model, task, QUICK, run="no"),
+            "tune's run must be bool, not 'no'",
+        ),
+        (
+            lambda model, task: vp.tune(model, task, QUICK, about="quick"),
+            r"tune's about must be dict \| None, not 'quick'",
+        ),
         (lambda model, task: vp.count_flops(), "count_flops: missing a required argument: 'model'"),
-        (lambda model, task: vp.count_flops(model, training="yes"), "count_flops's training must be bool, not 'yes'"),
-        (lambda model, task: vp.count_flops(model, batch_size=0), "batch_size must be a whole number of 1 to 65,536, not 0"),
-        (lambda model, task: vp.count_flops(model, batch_size=-1), "batch_size must be a whole number .*not -1"),
-        (lambda model, task: vp.count_flops(model, batch_size=2.5), "batch_size must be a whole number .*not 2.5"),
-        (lambda model, task: vp.count_flops(model, batch_size="2"), "batch_size must be a whole number .*not '2'"),
-        (lambda model, task: vp.count_flops(model, batch_size=None), "batch_size must be a whole number .*not None"),
+        (
+            lambda model, task: vp.count_flops(model, training="yes"),
+            "count_flops's training must be bool, not 'yes'",
+        ),
+        (
+            lambda model, task: vp.count_flops(model, batch_size=0),
+            "batch_size must be a whole number of 1 to 65,536, not 0",
+        ),
+        (
+            lambda model, task: vp.count_flops(model, batch_size=-1),
+            "batch_size must be a whole number .*not -1",
+        ),
+        (
+            lambda model, task: vp.count_flops(model, batch_size=2.5),
+            "batch_size must be a whole number .*not 2.5",
+        ),
+        (
+            lambda model, task: vp.count_flops(model, batch_size="2"),
+            "batch_size must be a whole number .*not '2'",
+        ),
+        (
+            lambda model, task: vp.count_flops(model, batch_size=None),
+            "batch_size must be a whole number .*not None",
+        ),
         (lambda model, task: vp.count_flops(task), "count_flops's model must be TunedModel, not "),
-        (lambda model, task: vp.count_parameters(model, 3), "count_parameters: too many positional arguments"),
-        (lambda model, task: vp.count_parameters(model.source), "count_parameters's model must be TunedModel, not "),
+        (
+            lambda model, task: vp.count_parameters(model, 3),
+            "count_parameters: too many positional arguments",
+        ),
+        (
+            lambda model, task: vp.count_parameters(model.source),
+            "count_parameters's model must be TunedModel, not ",
+        ),
     ],
 )
 def test_what_the_doors_cannot_take_is_one_line(call, told, vit, task, stores):
@@ -289,20 +382,32 @@ def test_what_the_doors_cannot_take_is_one_line(call, told, vit, task, stores):
 
 def test_fit_without_a_recipe_takes_the_default_one(vit, task):
     model = vp.build_method("linear-probe", vit, 3)
-    assert len(vp.fit(model, task)["loss"]) == Recipe().epochs and model.task["class_names"] == ["a", "b", "c"]
+    assert len(vp.fit(model, task)["loss"]) == Recipe().epochs and model.task["class_names"] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_a_recipe_without_a_rate_takes_the_methods_own(stores):
     """One rate for all methods left full fine-tuning at chance."""
-    backbone, task = vp.load_backbone("vit_micro_patch4_24", "pretrained"), vp.load_task("digits", train_size=400)
+    backbone, task = (
+        vp.load_backbone("vit_micro_patch4_24", "pretrained"),
+        vp.load_task("digits", train_size=400),
+    )
     record = tune(vp.build_method("full-finetune", backbone, task.classes), task, Recipe(epochs=4))
-    assert record.settings["recipe"]["learning_rate"] == 0.0003 and record.values["test"] > 50  # chance is 10
+    # chance is 10
+    assert record.settings["recipe"]["learning_rate"] == 0.0003 and record.values["test"] > 50
     probe = tune(vp.build_method("linear-probe", backbone, task.classes), task, Recipe(epochs=1))
-    assert probe.settings["recipe"]["learning_rate"] is None and probe.settings["recipe"]["head_rate"] == 0.02
+    assert (
+        probe.settings["recipe"]["learning_rate"] is None
+        and probe.settings["recipe"]["head_rate"] == 0.02
+    )
 
 
 def test_the_same_batches_for_every_method_of_a_seed(vit, task, monkeypatch):
-    """What a method draws at its start or before training does not shift the order of the batches."""
+    """What a method draws at its start or before training does not shift the order of the
+    batches."""
     seen = {}
     for slug in ("linear-probe", "spt-deep", "da-vpt"):
         model, orders = vp.build_method(slug, vit, 3), []
@@ -315,12 +420,18 @@ def test_the_same_batches_for_every_method_of_a_seed(vit, task, monkeypatch):
         )
         fit(model, task, replace(QUICK, epochs=2), seed=3)
         seen[slug] = orders
-    assert seen["linear-probe"] == seen["spt-deep"] == seen["da-vpt"] and len(seen["da-vpt"]) == len(seen["spt-deep"]) > 2
+    assert (
+        seen["linear-probe"] == seen["spt-deep"] == seen["da-vpt"]
+        and len(seen["da-vpt"]) == len(seen["spt-deep"]) > 2
+    )
 
 
 def test_bf16_is_near_float32_and_keeps_float32_weights(vit, task):
     model = vp.build_method("vpt-deep", vit, 3)
-    losses = [fit(model, task, replace(QUICK, precision=kind), 0)["loss"][0] for kind in ("float32", "bf16")]
+    losses = [
+        fit(model, task, replace(QUICK, precision=kind), 0)["loss"][0]
+        for kind in ("float32", "bf16")
+    ]
     assert losses[0] != losses[1] and losses[1] == pytest.approx(losses[0], abs=0.05)
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
@@ -379,14 +490,19 @@ def test_attention_weights_reproduce_the_block(vit):
     weights = attention_weights(vit, x, 1)
     attn, normed = vit.blocks[1].attn, vit.blocks[1].norm1(x)
     values = attn.qkv(normed).reshape(2, 17, 3, 2, 8)[:, :, 2].transpose(1, 2)
-    assert torch.allclose(attn.proj((weights @ values).transpose(1, 2).reshape(2, 17, 16)), attn(normed), atol=1e-5)
+    assert torch.allclose(
+        attn.proj((weights @ values).transpose(1, 2).reshape(2, 17, 16)), attn(normed), atol=1e-5
+    )
 
 
 def test_attention_distance_of_uniform_and_local_attention(vit, monkeypatch):
     from visprompt.measure import attention
 
     images = torch.zeros(1, 3, 16, 16)
-    for weights, expected in ((torch.full((1, 2, 17, 17), 1 / 17), None), (torch.eye(17).expand(1, 2, 17, 17) + 1e-9, 0.0)):
+    for weights, expected in (
+        (torch.full((1, 2, 17, 17), 1 / 17), None),
+        (torch.eye(17).expand(1, 2, 17, 17) + 1e-9, 0.0),
+    ):
         monkeypatch.setattr(attention, "attention_weights", lambda *args, weights=weights: weights)
         found = attention_distance(vit, images)
         if expected is None:  # mean distance over all pairs of the 4 x 4 grid, 4 pixels apart
@@ -399,7 +515,8 @@ def test_attention_distance_of_uniform_and_local_attention(vit, monkeypatch):
 def test_cka():
     x = torch.randn(50, 7, generator=torch.Generator().manual_seed(0))
     turn = torch.linalg.qr(torch.randn(7, 7, generator=torch.Generator().manual_seed(1)))[0]
-    assert linear_cka(x, x @ turn * 3 + 1) == pytest.approx(1)  # no rotation, scale or shift matters
+    # no rotation, scale or shift matters
+    assert linear_cka(x, x @ turn * 3 + 1) == pytest.approx(1)
     y = torch.randn(50, 5, generator=torch.Generator().manual_seed(2))
     centred_x, centred_y = (x - x.mean(0)).double(), (y - y.mean(0)).double()
     cross = (centred_y.T @ centred_x).norm() ** 2
@@ -409,7 +526,8 @@ def test_cka():
 
 def test_interval():
     mean, low, high = interval([1.0, 2.0, 3.0])
-    assert mean == 2 and high - mean == pytest.approx(4.302653 / 3**0.5)  # t of 2 degrees of freedom
+    # t of 2 degrees of freedom
+    assert mean == 2 and high - mean == pytest.approx(4.302653 / 3**0.5)
     assert interval([1.0, 1.0]) == (1.0, float("-inf"), float("inf"))
     with pytest.raises(vp.BadInput, match="left out by the parameters"):
         interval([])

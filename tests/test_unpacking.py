@@ -1,4 +1,5 @@
-"""Some hundreds of damaged archives: each gives one line or the whole, none a traceback, none writes outside."""
+"""Some hundreds of damaged archives: each gives one line or the whole, none a traceback, none
+writes outside."""
 
 import bz2
 import gzip
@@ -23,7 +24,12 @@ MEMBERS = {
     "set/empty.txt": b"",
     "set/c.bin": RANDOM.randbytes(3000),
 }
-PACKERS = {".tar": lambda data: data, ".tar.gz": gzip.compress, ".tar.bz2": bz2.compress, ".tar.xz": lzma.compress}
+PACKERS = {
+    ".tar": lambda data: data,
+    ".tar.gz": gzip.compress,
+    ".tar.bz2": bz2.compress,
+    ".tar.xz": lzma.compress,
+}
 TIMES = 12  # damages of each kind for each form of archive
 
 
@@ -46,9 +52,14 @@ def zipped(members: dict[str, bytes], compression=zipfile.ZIP_DEFLATED) -> bytes
 
 
 WHOLE = {f"set{end}": packer(tarred(MEMBERS)) for end, packer in PACKERS.items()}
-WHOLE |= {"set.tgz": gzip.compress(tarred(MEMBERS, tarfile.PAX_FORMAT)), "set.bin.gz": gzip.compress(MEMBERS["set/c.bin"])}
+WHOLE |= {
+    "set.tgz": gzip.compress(tarred(MEMBERS, tarfile.PAX_FORMAT)),
+    "set.bin.gz": gzip.compress(MEMBERS["set/c.bin"]),
+}
 KINDS = ("deflated", "stored", "bzip2", "lzma")
-METHODS = dict(zip(KINDS, (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)))
+METHODS = dict(
+    zip(KINDS, (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+)
 WHOLE |= {f"{kind}/set.zip": zipped(MEMBERS, METHODS[kind]) for kind in KINDS}
 
 
@@ -71,7 +82,9 @@ def tail_flipped(data, random):
 
 def overwritten(data, random):
     place, length = random.randrange(len(data)), random.randrange(1, 700)
-    return data[:place] + random.randbytes(len(data[place : place + length])) + data[place + length :]
+    return (
+        data[:place] + random.randbytes(len(data[place : place + length])) + data[place + length :]
+    )
 
 
 def blanked(data, random):
@@ -93,7 +106,8 @@ DAMAGES = (cut, flipped, head_flipped, tail_flipped, overwritten, blanked, left_
 
 
 def tried(folder: Path, name: str, content: bytes) -> dict[str, bytes] | None:
-    """What unpacking gives, path -> bytes, or None where it is refused, in one line and with nothing left."""
+    """What unpacking gives, path -> bytes, or None where it is refused, in one line and with
+    nothing left."""
     folder.mkdir(parents=True)
     archive = folder / Path(name).name
     archive.write_bytes(content)
@@ -109,15 +123,22 @@ def tried(folder: Path, name: str, content: bytes) -> dict[str, bytes] | None:
     assert sorted(path.name for path in folder.iterdir()) == sorted([into.name, archive.name])
     if into.is_file():
         return {"": into.read_bytes()}
-    return {str(path.relative_to(into)): path.read_bytes() for path in into.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(into)): path.read_bytes() for path in into.rglob("*") if path.is_file()
+    }
 
 
 @pytest.mark.refused
 @pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_damaged_archive_is_whole_or_refused(tmp_path, name, damage):
-    """A damage that changes no content (the time of a file, say) may be taken; a tar's contents have no checksum."""
-    whole = {"": MEMBERS["set/c.bin"]} if name == "set.bin.gz" else {k[4:]: v for k, v in MEMBERS.items()}
+    """A damage that changes no content (the time of a file, say) may be taken; a tar's contents
+    have no checksum."""
+    whole = (
+        {"": MEMBERS["set/c.bin"]}
+        if name == "set.bin.gz"
+        else {k[4:]: v for k, v in MEMBERS.items()}
+    )
     assert tried(tmp_path / "whole", name, WHOLE[name]) == whole
     random_, refused = random.Random(f"{name} {damage.__name__}"), 0
     for number in range(TIMES):
@@ -127,7 +148,9 @@ def test_a_damaged_archive_is_whole_or_refused(tmp_path, name, damage):
             assert {k: len(v) for k, v in found.items()} == {k: len(v) for k, v in whole.items()}
         elif found is not None:
             assert found == whole
-    assert refused or (damage in (flipped, overwritten, blanked, head_flipped, tail_flipped) and name == "set.tar")
+    assert refused or (
+        damage in (flipped, overwritten, blanked, head_flipped, tail_flipped) and name == "set.tar"
+    )
 
 
 def flags(data: bytes, bit: int) -> bytes:
@@ -141,7 +164,8 @@ def flags(data: bytes, bit: int) -> bytes:
 
 
 LATIN = zipped({"set/name": b"x"}).replace(b"set/name", b"set/\xff\xfe\xe9!")
-LONG_NAMES = b"".join(tarred({"x" * 200: b""})[:1024] for _ in range(3000))  # each says that the next has a longer name
+# each says that the next has a longer name
+LONG_NAMES = b"".join(tarred({"x" * 200: b""})[:1024] for _ in range(3000))
 ODD = {
     "an encrypted zip": ("set.zip", flags(zipped({"a": b"x" * 99}), 1)),
     "a zip with strong encryption": ("set.zip", flags(zipped({"a": b"x" * 99}), 0x41)),
@@ -157,14 +181,26 @@ ODD = {
     "a file that is a folder too": ("set.tar", tarred({"a": b"x", "a/b": b"x"})),
     "a file that is a folder too, in a zip": ("set.zip", zipped({"a": b"x", "a/b": b"x"})),
     "a tar that ends between two members": ("set.tar", tarred(MEMBERS)[: 512 + 7680]),
-    "a tar whose second header is damaged": ("set.tar", tarred(MEMBERS)[:8192] + b"?" + tarred(MEMBERS)[8193:]),
-    "a tar with a header blanked": ("set.tar", tarred(MEMBERS)[:8192] + bytes(512) + tarred(MEMBERS)[8704:]),
+    "a tar whose second header is damaged": (
+        "set.tar",
+        tarred(MEMBERS)[:8192] + b"?" + tarred(MEMBERS)[8193:],
+    ),
+    "a tar with a header blanked": (
+        "set.tar",
+        tarred(MEMBERS)[:8192] + bytes(512) + tarred(MEMBERS)[8704:],
+    ),
     "a tar that holds nothing": ("set.tar", bytes(10240)),
     "a zip that holds nothing": ("set.zip", zipped({})),
     "names of names without end": ("set.tar", LONG_NAMES),
-    "a header that is larger than memory": ("set.tar", tarred({"x" * 200: b""}).replace(b"00000000311", b"77777777777")),
+    "a header that is larger than memory": (
+        "set.tar",
+        tarred({"x" * 200: b""}).replace(b"00000000311", b"77777777777"),
+    ),
     "a packed tar cut in its last bytes": ("set.tar.gz", gzip.compress(tarred(MEMBERS))[:-6]),
-    "a packed tar with another checksum": ("set.tar.gz", gzip.compress(tarred(MEMBERS))[:-8] + b"abcdefgh"),
+    "a packed tar with another checksum": (
+        "set.tar.gz",
+        gzip.compress(tarred(MEMBERS))[:-8] + b"abcdefgh",
+    ),
     "a web page": ("set.tar.gz", b"<!doctype html><title>Log in</title>"),
     "a web page as a zip": ("set.zip", b"<html>" * 99),
     "a zip called a tar": ("set.tar.gz", zipped(MEMBERS)),
@@ -181,7 +217,10 @@ def test_an_odd_archive_is_refused(tmp_path, what):
     assert tried(tmp_path / "in", name, content) is None
 
 
-@pytest.mark.parametrize("name", ["ünïcode", "a\nb", "café".encode("latin-1").decode("utf-8", "surrogateescape"), "a" * 250])
+@pytest.mark.parametrize(
+    "name",
+    ["ünïcode", "a\nb", "café".encode("latin-1").decode("utf-8", "surrogateescape"), "a" * 250],
+)
 def test_an_odd_name_that_a_disk_takes_is_kept(tmp_path, name):
     assert tried(tmp_path / "in", "set.tar", tarred({f"set/{name}": b"x"})) == {name: b"x"}
 
@@ -192,7 +231,8 @@ def test_a_hole_counts_as_the_bytes_that_it_stands_for(tmp_path, monkeypatch):
     info = tarfile.TarInfo("set/hole")
     info.type, info.size = tarfile.GNUTYPE_SPARSE, 512
     head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
-    head[386:410], head[483:495] = b"00000000000\0" + b"00000001000\0", b"77777777777\0"  # a piece; the size in full
+    # a piece; the size in full
+    head[386:410], head[483:495] = (b"00000000000\0" + b"00000001000\0", b"77777777777\0")
     head[148:156] = b" " * 8
     head[148:156] = b"%06o\0 " % sum(head)
     (tmp_path / "set.tar").write_bytes(bytes(head) + bytes(512 + 10240))

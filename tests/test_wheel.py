@@ -42,11 +42,22 @@ for words in WORDS:
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory) -> tuple[Path, Path]:
-    """A folder with what the library's wheel holds, as an installer would unpack it, and one with the book's too."""
+    """A folder with what the library's wheel holds, as an installer would unpack it, and one with
+    the book's too."""
     folder = tmp_path_factory.mktemp("wheel")
     copy = folder / "source"
     subprocess.run(["git", "clone", "-q", ROOT, copy], check=True)
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        folder,
+    ]
     subprocess.run([*command, copy, copy / "src" / "visbook"], check=True, capture_output=True)
     for wheels, site in (("visprompt-*.whl", "site"), ("vis*.whl", "both-site")):
         for wheel in folder.glob(wheels):
@@ -55,11 +66,19 @@ def sites(tmp_path_factory) -> tuple[Path, Path]:
 
 
 def run(site: Path, *words: str) -> subprocess.CompletedProcess:
-    kept = {key: value for key, value in os.environ.items() if key not in ("VISPROMPT_ROOT", "PYTHONPATH")}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("VISPROMPT_ROOT", "PYTHONPATH")
+    }
     work = site.parent / "work"
     work.mkdir(exist_ok=True)
     return subprocess.run(
-        [sys.executable, *words], cwd=work, env={**kept, "PYTHONPATH": str(site)}, capture_output=True, text=True
+        [sys.executable, *words],
+        cwd=work,
+        env={**kept, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
     )
 
 
@@ -82,7 +101,11 @@ def test_the_library_alone_says_what_a_command_of_the_book_needs(sites):
     assert done.returncode == 0, done.stderr
     for name in OF_THE_BOOK:
         done = run(sites[0], "-c", f"{alone}\nmain(['{name}'])")
-        said = f"visprompt: {name} is a command of the book's package. Install it from the repository"
-        assert done.returncode == 2 and done.stderr.startswith(said) and done.stderr.count("\n") == 1
+        said = (
+            f"visprompt: {name} is a command of the book's package. Install it from the repository"
+        )
+        assert (
+            done.returncode == 2 and done.stderr.startswith(said) and done.stderr.count("\n") == 1
+        )
     done = run(sites[0], "-c", f"{alone}\nvp.claims()")
     assert "AttributeError: vp.claims is of the book's package. Install it" in done.stderr

@@ -13,8 +13,15 @@ from visprompt.paths import ROOT
 
 PAGE = (ROOT / "book" / "your-images.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.S)
-COMMANDS = [line[2:] for kind, text in BLOCKS if kind == "console" for line in text.splitlines() if line.startswith("$ ")]
-HERE = [line for line in COMMANDS if "--weights" not in line and "--device" not in line]  # nothing to fetch, no GPU
+COMMANDS = [
+    line[2:]
+    for kind, text in BLOCKS
+    if kind == "console"
+    for line in text.splitlines()
+    if line.startswith("$ ")
+]
+# nothing to fetch, no GPU
+HERE = [line for line in COMMANDS if "--weights" not in line and "--device" not in line]
 
 
 @pytest.fixture
@@ -25,7 +32,9 @@ def pictures(tmp_path, monkeypatch):
         (tmp_path / "pictures" / name).mkdir(parents=True)
         for number in range(20):
             picture = generator.integers(light, light + 100, (30, 40, 3), np.uint8)
-            Image.fromarray(picture).save(tmp_path / "pictures" / name / f"{number:02d}.{'png' if number % 2 else 'jpg'}")
+            Image.fromarray(picture).save(
+                tmp_path / "pictures" / name / f"{number:02d}.{'png' if number % 2 else 'jpg'}"
+            )
     Image.fromarray(picture).save(tmp_path / "new.jpg")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -93,4 +102,7 @@ def test_mistakes_are_one_line(pictures, capsys, words, message):
     assert main(words.split()) == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert re.search(message, error[-1]) and error[-1].startswith("visprompt: ")
-    assert not (pictures / "mine.safetensors").exists() and not (pictures / "method.safetensors").exists()
+    assert (
+        not (pictures / "mine.safetensors").exists()
+        and not (pictures / "method.safetensors").exists()
+    )

@@ -1,4 +1,6 @@
-"""What the book is made with: it does the runs of the five papers, judges them and builds the website, by `visprompt`.
+"""What the book is made with: it does the runs of the five papers, judges them and builds the
+website, by `visprompt`.
 
-The rooms, each of which imports only those before it and the library: `theory`, `pretraining`, `timing`, `auditing`, `studies`, `pages`, `chapters`, `site`.
+The rooms, each of which imports only those before it and the library: `theory`, `pretraining`,
+`timing`, `auditing`, `studies`, `pages`, `chapters`, `site`.
 """

@@ -1,8 +1,10 @@
-"""Visual Prompting, Reproduced: visual prompt tuning on one block loop, and the records of what it gave.
+"""Visual Prompting, Reproduced: visual prompt tuning on one block loop, and the records of what it
+gave.
 
-The rooms, each of which imports only those before it: `errors`, `progress`, `checks`, `chance`, `paths`, `words`;
-`manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`, `measure`. The book that is built on
-them is a package of its own, `visbook`; where it is installed, `audit`, `claims` and `runs` are here too.
+The rooms, each of which imports only those before it: `errors`, `progress`, `checks`, `chance`,
+`paths`, `words`; `manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`,
+`measure`. The book that is built on them is a package of its own, `visbook`; where it is installed,
+`audit`, `claims` and `runs` are here too.
 """
 
 import importlib
@@ -27,9 +29,11 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "predict": "training.prediction",
     "tune": "training.loop",
 }
-OF_THE_BOOK = {"audit": "auditing", "claims": "site.results", "runs": "studies.runs"}  # the same of visbook
+# the same of visbook
+OF_THE_BOOK = {"audit": "auditing", "claims": "site.results", "runs": "studies.runs"}
 RENAMED = {"fit": "fit_model"}
-CHECKED = ("count_flops", "count_parameters", "fit", "tune")  # what they are given is looked at first
+# what they are given is looked at first
+CHECKED = ("count_flops", "count_parameters", "fit", "tune")
 OF_A_TASK = ("fit", "tune")  # whose images may have been changed in place
 __all__ = sorted(HOMES)
 
@@ -43,7 +47,10 @@ def __getattr__(name: str):
     if name not in {**HOMES, **OF_THE_BOOK}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in OF_THE_BOOK and importlib.util.find_spec("visbook") is None:
-        raise AttributeError(f"vp.{name} is of the book's package. {importlib.import_module('.errors', __name__).INSTALL_BOOK}")
+        raise AttributeError(
+            f"vp.{name} is of the book's package. "
+            f"{importlib.import_module('.errors', __name__).INSTALL_BOOK}"
+        )
     found = getattr(importlib.import_module(home(name)), RENAMED.get(name, name))
     if name in OF_A_TASK:
         found = importlib.import_module(".data.tasks", __name__).seen_anew(found)
@@ -54,4 +61,6 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *HOMES, *(OF_THE_BOOK if importlib.util.find_spec("visbook") else ())})
+    return sorted(
+        {*globals(), *HOMES, *(OF_THE_BOOK if importlib.util.find_spec("visbook") else ())}
+    )

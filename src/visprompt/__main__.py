@@ -1,4 +1,5 @@
-"""The command line: `visprompt --help` lists the commands; those of a room are in its `commands.py`.
+"""The command line: `visprompt --help` lists the commands; those of a room are in its
+`commands.py`.
 
 Most are the book's, whose package may not be installed.
 """
@@ -17,23 +18,25 @@ from .paths import BOOK
 from .training.fit_commands import add_commands as add_training
 
 OF_THE_BOOK = """
-artifacts audit batches bench carry claims keep merge plan published rates renew runs segment study verify
+artifacts audit batches bench carry claims keep merge plan
+published rates renew runs segment study verify
 """.split()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; a mistake in the input is one line on stderr and exit status 2.
 
-    Also one line: Ctrl-C (status 130), no home folder, and a file that cannot be read or written (2). A reader that
-    stops, as `head` does, ends the command in silence (141, as the shell counts it); a closed stdout is told at the
-    end (1).
+    Also one line: Ctrl-C (status 130), no home folder, and a file that cannot be read or written
+    (2). A reader that stops, as `head` does, ends the command in silence (141, as the shell counts
+    it); a closed stdout is told at the end (1).
     """
     closed = sys.stdout is None
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))
         elif isinstance(getattr(sys, name), io.TextIOWrapper):
-            getattr(sys, name).reconfigure(errors="backslashreplace")  # a terminal without ± shows \xb1
+            # a terminal without ± shows \xb1
+            getattr(sys, name).reconfigure(errors="backslashreplace")
     args = parse(arguments)
     try:
         status = run(args)
@@ -44,7 +47,11 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         if error.filename is None and error.errno != errno.ENOSPC:
             raise
-        status = say(f"{error.filename or 'the answer'}: {error.strerror}. Mend that, or name another place.", 2)
+        status = say(
+            f"{error.filename or 'the answer'}: {error.strerror}. Mend that, or name another "
+            "place.",
+            2,
+        )
         discard(sys.stdout)
     return status or (say("standard output is closed, so nothing was printed.", 1) if closed else 0)
 
@@ -66,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
 def discard(*streams: io.TextIOWrapper) -> None:
     """Let nothing more be said there; Python would complain when it empties them at its end."""
     for stream in streams:
-        with contextlib.suppress(io.UnsupportedOperation):  # a stream without a file has none to complain of
+        with contextlib.suppress(
+            io.UnsupportedOperation
+        ):  # a stream without a file has none to complain of
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -52,16 +52,29 @@ RANGES = {  # annotation -> the type, what is wanted, and whether a value of the
     NotNegative: (float, "a number of at least 0", lambda value: value >= 0),
     Count: (int, f"a whole number of 1 to {MOST:,}", lambda value: 1 <= value <= MOST),
     Rounds: (int, "a whole number from 0 on", lambda value: 0 <= value < 2**31),
-    Positive: (float, f"a number from {1 / LARGE:g} to {LARGE:g}", lambda value: 1 / LARGE <= value <= LARGE),
+    Positive: (
+        float,
+        f"a number from {1 / LARGE:g} to {LARGE:g}",
+        lambda value: 1 / LARGE <= value <= LARGE,
+    ),
     Weight: (float, f"a number from 0 to {LARGE:g}", lambda value: 0 <= value <= LARGE),
     Number: (float, f"a number from {-LARGE:g} to {LARGE:g}", lambda value: abs(value) <= LARGE),
-    Words: (tuple[str, ...], "a list of different words", lambda value: len(set(value)) == len(value)),
-    Blocks: (tuple[int, ...], "a block's number, a list of different ones", lambda value: len(set(value)) == len(value)),
+    Words: (
+        tuple[str, ...],
+        "a list of different words",
+        lambda value: len(set(value)) == len(value),
+    ),
+    Blocks: (
+        tuple[int, ...],
+        "a block's number, a list of different ones",
+        lambda value: len(set(value)) == len(value),
+    ),
 }
 
 
 def fits(value, hint) -> bool:
-    """Whether a value has the annotated type: a scalar, a list, a tuple, a word of `Literal`, or `X | None`.
+    """Whether a value has the annotated type: a scalar, a list, a tuple, a word of `Literal`, or
+    `X | None`.
 
     A float must be finite; an int may stand for it, a bool for neither.
     """
@@ -73,11 +86,15 @@ def fits(value, hint) -> bool:
     if kind in (types.UnionType, typing.Union):
         return any(fits(value, part) for part in parts)
     if kind is tuple and parts[-1] is not Ellipsis:
-        return isinstance(value, tuple) and len(value) == len(parts) and all(map(fits, value, parts))
+        return (
+            isinstance(value, tuple) and len(value) == len(parts) and all(map(fits, value, parts))
+        )
     if kind in (list, tuple):
         return isinstance(value, kind) and all(fits(item, parts[0]) for item in value)
     if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        return (
+            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        )
     return isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool)
 
 
@@ -90,14 +107,17 @@ def require(what: str, value, hint) -> None:
     if not fits(value, hint):
         if typing.get_origin(hint) is typing.Literal and isinstance(value, str):
             choose(what, value, typing.get_args(hint))
-        wanted = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+        wanted = (
+            hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+        )
         ranges = [RANGES[part][1] for part in (hint, *typing.get_args(hint)) if part in RANGES]
         wanted = f"{ranges[0]}{' or None' * bool(typing.get_args(hint))}" if ranges else wanted
         raise BadInput(f"{what} must be {wanted}, not {brief(value)}.")
 
 
 def checked(name: str, function: Callable) -> Callable:
-    """The function, called `name` by the user, which refuses arguments that have not the annotated types.
+    """The function, called `name` by the user, which refuses arguments that have not the annotated
+    types.
 
     Raises:
         BadInput: it has no such argument, one is missing, or one is of another type.

@@ -4,7 +4,9 @@ import difflib
 from collections.abc import Iterable
 
 # What to do where the book's package, `visbook`, is not installed.
-INSTALL_BOOK = "Install it from the repository, as in: pip install ./src/visbook (make book and make test do)."
+INSTALL_BOOK = (
+    "Install it from the repository, as in: pip install ./src/visbook (make book and make test do)."
+)
 
 
 class BadInput(ValueError):
@@ -16,7 +18,8 @@ class BadInput(ValueError):
 
 
 def brief(value: object) -> str:
-    """What a message shows of a value: one line, where arrays and tensors print several, of at most 80 characters."""
+    """What a message shows of a value: one line, where arrays and tensors print several, of at most
+    80 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -36,4 +39,5 @@ def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
 
 
 class CannotWrite(BadInput):
-    """A result cannot be saved: the disk is full, or its folder cannot be written. Going on would lose more."""
+    """A result cannot be saved: the disk is full, or its folder cannot be written. Going on would
+    lose more."""

@@ -10,10 +10,19 @@ BOOK_SPEC = importlib.util.find_spec("visbook")  # found, not imported
 BOOK = Path(BOOK_SPEC.origin).parent if BOOK_SPEC is not None else None
 PACKAGES = tuple(path for path in (PACKAGE, BOOK) if path is not None)
 GIVEN = os.environ.get("VISPROMPT_ROOT")
-# The repository: the one that is named, else the one around this package, else, of an installed package, the folder
-# that one works in, where its records go.
-ROOT = Path(GIVEN) if GIVEN else PACKAGE.parents[1] if (PACKAGE.parents[1] / "data_manifests").is_dir() else Path.cwd()
-# A folder that holds this file is the stage of a rehearsal: its numbers mean nothing, and they stay there.
+# The repository: the one that is named, else the one around this package, else, of an installed
+# package, the folder that one works in, where its records go.
+ROOT = (
+    Path(GIVEN)
+    if GIVEN
+    else PACKAGE.parents[1]
+    if (PACKAGE.parents[1] / "data_manifests").is_dir()
+    else Path.cwd()
+)
+# A folder that holds this file is the stage of a rehearsal: its numbers mean nothing, and they stay
+# there.
 REHEARSAL = (ROOT / "REHEARSAL").is_file()
 # An installed package brings its own copy.
-MANIFESTS = PACKAGE / "data_manifests" if (PACKAGE / "data_manifests").is_dir() else ROOT / "data_manifests"
+MANIFESTS = (
+    PACKAGE / "data_manifests" if (PACKAGE / "data_manifests").is_dir() else ROOT / "data_manifests"
+)

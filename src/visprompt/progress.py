@@ -15,7 +15,8 @@ def log():
 def progress(items, label: str, **more):
     """A progress bar in the log.
 
-    With `items` None and tqdm's `total`, `unit` and `unit_scale` it is moved by `update`: a rate, and the time left.
+    With `items` None and tqdm's `total`, `unit` and `unit_scale` it is moved by `update`: a rate,
+    and the time left.
     """
     stream = log()
     # Off a terminal a line every ten seconds is enough: a log is read, not watched.

@@ -3,11 +3,15 @@
 PLANS = ("quick", "paper")  # that have lists of runs of their own
 REAL = "real"  # has lists of runs too, on photographs of one's own, and no book
 PROFILES = (*PLANS, "rehearsal")
-REHEARSED = "rehearsal: the numbers mean nothing"  # said by every record, page and badge of the profile rehearsal
+# said by every record, page and badge of the profile rehearsal
+REHEARSED = "rehearsal: the numbers mean nothing"
 EVIDENCE = ("derived", "measured", "trend", "replicated")
-WEAKEST_FIRST = ("trend", "measured", "derived", "replicated")  # what is shown in several ways counts as the weakest
-VERDICTS = ("agrees", "disagrees", "inconclusive")  # on a paper: of derived, measured and replicated evidence
-SIGHTINGS = ("seen here", "not seen here", "unclear")  # of a trend, in the same order: no verdict on a paper
+# what is shown in several ways counts as the weakest
+WEAKEST_FIRST = ("trend", "measured", "derived", "replicated")
+# on a paper: of derived, measured and replicated evidence
+VERDICTS = ("agrees", "disagrees", "inconclusive")
+# of a trend, in the same order: no verdict on a paper
+SIGHTINGS = ("seen here", "not seen here", "unclear")
 WORST_FIRST = ("disagrees", "inconclusive", "agrees")
 NOT_JUDGED = "not judged"  # what was run cannot say; the reason stands beside it
 NOT_RUN = "not run"  # in the place of any of these

@@ -1,6 +1,8 @@
-"""What the papers print, held against itself: numbers recomputed from printed cells, and sentences compared.
+"""What the papers print, held against itself: numbers recomputed from printed cells, and sentences
+compared.
 
-The rules are data (`data_manifests/papers/<paper>/audit.yaml` and `names.yaml`); what they find is found here.
+The rules are data (`data_manifests/papers/<paper>/audit.yaml` and `names.yaml`); what they find is
+found here.
 """
 
 import json
@@ -22,7 +24,17 @@ from .findings import ARITHMETIC, KINDS, WORDING, Finding, slug
 from .quoted import quotations
 from .rules import arithmetic, mean_findings, rules
 
-__all__ = ["ARITHMETIC", "KINDS", "WORDING", "Finding", "audit", "audit_records", "opposed", "printed_means", "wrong_means"]
+__all__ = [
+    "ARITHMETIC",
+    "KINDS",
+    "WORDING",
+    "Finding",
+    "audit",
+    "audit_records",
+    "opposed",
+    "printed_means",
+    "wrong_means",
+]
 COUNTED = re.compile("param|gflops")  # columns of counts
 
 
@@ -42,50 +54,82 @@ def audit(paper: str | None = None) -> pd.DataFrame:
     readings = {id: text for slug in wanted for id, text in rules(slug).get("readings", {}).items()}
     for id in readings:
         choose("finding in readings:", id, [finding.id for finding in found])
-    found = [replace(f, reading=" ".join(readings[f.id].split())) if f.id in readings else f for f in found]
+    found = [
+        replace(f, reading=" ".join(readings[f.id].split())) if f.id in readings else f
+        for f in found
+    ]
     for id in [id for paper in wanted for id in rules(paper).get("undecided", ())]:
-        choose("finding in undecided:", id, [finding.id for finding in found if finding.verdict == "disagrees"])
+        choose(
+            "finding in undecided:",
+            id,
+            [finding.id for finding in found if finding.verdict == "disagrees"],
+        )
         found = [replace(f, verdict="inconclusive", marks=()) if f.id == id else f for f in found]
     found = decided(found)
-    return pd.DataFrame([asdict(finding) for finding in found], columns=list(Finding.__dataclass_fields__))
+    return pd.DataFrame(
+        [asdict(finding) for finding in found], columns=list(Finding.__dataclass_fields__)
+    )
 
 
 @remember
 def across(files: str) -> list[Finding]:
-    """The findings that are made of all papers at once, whichever is asked for: of the files of this fingerprint."""
+    """The findings that are made of all papers at once, whichever is asked for: of the files of
+    this fingerprint."""
     return [*quotations(), *architecture()]
 
 
 def fingerprint() -> str:
     """Which files the papers' numbers and rules are."""
     folder = paths.MANIFESTS / "papers"
-    return short_hash({str(path.relative_to(folder)): fingerprint_file(path) for path in sorted(folder.rglob("*.*"))})
+    return short_hash(
+        {
+            str(path.relative_to(folder)): fingerprint_file(path)
+            for path in sorted(folder.rglob("*.*"))
+        }
+    )
 
 
 def printed_means(artifact: str) -> list[Finding]:
-    """Every printed mean of a table that a rule of its paper's `audit.yaml` recomputes, with its verdict."""
+    """Every printed mean of a table that a rule of its paper's `audit.yaml` recomputes, with its
+    verdict."""
     given = rules(papers.artifact(artifact)["paper"]).get("means", ())
-    return [f for rule in given if rule["table"] == artifact for f in mean_findings(artifact.split(".")[0], rule)]
+    return [
+        f
+        for rule in given
+        if rule["table"] == artifact
+        for f in mean_findings(artifact.split(".")[0], rule)
+    ]
 
 
 def wrong_means(artifact: str) -> list[Finding]:
-    """The printed means of a table that neither rounding, cutting off nor another fair reading explains."""
+    """The printed means of a table that neither rounding, cutting off nor another fair reading
+    explains."""
     explained = rules(papers.artifact(artifact)["paper"]).get("undecided", ())
-    return [found for found in printed_means(artifact) if found.verdict == "disagrees" and found.id not in explained]
+    return [
+        found
+        for found in printed_means(artifact)
+        if found.verdict == "disagrees" and found.id not in explained
+    ]
 
 
 def decided(found: list[Finding]) -> list[Finding]:
-    """Findings with the cells to mark: of two that differ, the one that no other finding supports, else both."""
+    """Findings with the cells to mark: of two that differ, the one that no other finding supports,
+    else both."""
     sound = {cell for f in found if f.verdict == "agrees" and f.marks is None for cell in f.cells}
     return [
-        f if f.marks is not None else replace(f, marks=tuple(c for c in f.cells if c not in sound) or f.cells) for f in found
+        f
+        if f.marks is not None
+        else replace(f, marks=tuple(c for c in f.cells if c not in sound) or f.cells)
+        for f in found
     ]
 
 
 def audit_records() -> list[Record]:
-    """The record of each paper's audit, made where there is none; the data are the files of `data_manifests/papers`.
+    """The record of each paper's audit, made where there is none; the data are the files of
+    `data_manifests/papers`.
 
-    `values["findings"]` holds the fields of `Finding`. Where records cannot be written, the id is empty.
+    `values["findings"]` holds the fields of `Finding`. Where records cannot be written, the id is
+    empty.
     """
     data = fingerprint()
     return [audit_record(slug, data) for slug in papers.papers()]
@@ -127,7 +171,8 @@ def architecture() -> Iterable[Finding]:
 
 
 def cells_with(count) -> Iterable[tuple[str, int, str]]:
-    """The cells of its table that print a count: in a row that names the method, in a column of counts."""
+    """The cells of its table that print a count: in a row that names the method, in a column of
+    counts."""
     if count.artifact.endswith("prose") or ".text-" in count.id:
         return
     frame = cells_of(count.artifact)
@@ -137,5 +182,7 @@ def cells_with(count) -> Iterable[tuple[str, int, str]]:
         if count.method not in first or slug(first[0]) not in count.id:
             continue
         for column in counted:
-            if any(abs(shown.value - count.printed) < 1e-9 for shown, _ in numbers(row[column])[:1]):
+            if any(
+                abs(shown.value - count.printed) < 1e-9 for shown, _ in numbers(row[column])[:1]
+            ):
                 yield count.artifact, number, column

@@ -5,7 +5,17 @@ from pathlib import Path
 
 from visprompt import papers
 from visprompt.errors import BadInput
-from visprompt.manifests.schema import FLAG, NUMBER, TEXT, column_faults, known, listed, mapping, named, one_of
+from visprompt.manifests.schema import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    column_faults,
+    known,
+    listed,
+    mapping,
+    named,
+    one_of,
+)
 from visprompt.manifests.wording import Fault
 
 from .findings import SENSES, WORDING
@@ -28,10 +38,17 @@ def names_schema() -> dict:
         "properties": {},
         "description": "a list of columns, or a mapping from columns to names",
     }
-    one = by_dimension(columns, minProperties=1, maxProperties=1, description="a mapping with one dimension")
+    one = by_dimension(
+        columns, minProperties=1, maxProperties=1, description="a mapping with one dimension"
+    )
     part = mapping(
         {"columns": one},
-        {"fixed": by_dimension(TEXT), "rows": by_dimension(TEXT), "where": named({"type": "string"}), "rename": named(TEXT)},
+        {
+            "fixed": by_dimension(TEXT),
+            "rows": by_dimension(TEXT),
+            "where": named({"type": "string"}),
+            "rename": named(TEXT),
+        },
     )
     parts = {
         "type": ["object", "array"],
@@ -46,21 +63,47 @@ def names_schema() -> dict:
 def audit_schema() -> dict:
     """`papers/<paper>/audit.yaml`."""
     kinds = "a number, a reference 'artifact | row | column' or an operation"
-    operand, flags = {"$ref": "#/$defs/operand", "description": kinds}, dict.fromkeys(("lower", "ties", "lowest"), FLAG)
-    reference = {"type": ["number", "string", "object"], "pattern": r" \| .*\S", "description": kinds}
+    operand, flags = (
+        {"$ref": "#/$defs/operand", "description": kinds},
+        dict.fromkeys(("lower", "ties", "lowest"), FLAG),
+    )
+    reference = {
+        "type": ["number", "string", "object"],
+        "pattern": r" \| .*\S",
+        "description": kinds,
+    }
     among = mapping({"row": operand, "among": listed(operand)}, flags)
     pair, some = (
         listed(operand, 2, 2),
-        {"type": ["number", "string", "array", "object"], "if": {"type": "array"}, "then": listed(operand), "else": operand},
+        {
+            "type": ["number", "string", "array", "object"],
+            "if": {"type": "array"},
+            "then": listed(operand),
+            "else": operand,
+        },
     )
-    pairs = ("difference", "relative", "share", "ratio", "wins", "largest", "smallest", "range", "weighted")
+    pairs = (
+        "difference",
+        "relative",
+        "share",
+        "ratio",
+        "wins",
+        "largest",
+        "smallest",
+        "range",
+        "weighted",
+    )
     special = {"value": operand, "best": among, "rank": among, **dict.fromkeys(pairs, pair)}
     special |= dict.fromkeys(TEXTS, TEXT)
     operations = {name: special.get(name, some) for name in OPERATIONS}
     one = {"oneOf": [{"required": [name]} for name in operations]}
     nested = mapping({}, operations | flags)
     message = f"write one of {', '.join(operations)}, once."
-    cell = {"type": "string", "pattern": reference["pattern"], "description": "a reference 'artifact | row | column'"}
+    cell = {
+        "type": "string",
+        "pattern": reference["pattern"],
+        "description": "a reference 'artifact | row | column'",
+    }
     texts = {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1}
     statement = mapping(
         {"id": TEXT, "what": TEXT},
@@ -86,8 +129,12 @@ def audit_schema() -> dict:
     )
     columns = texts | {"description": "a column, or a list of them"}
     parts = {
-        "means": listed(mapping({"table": TEXT, "column": TEXT, "of": columns}, {"where": named(texts)}), 0),
-        "gains": listed(mapping({"table": TEXT, "columns": columns, "over": TEXT}, {"within": TEXT}), 0),
+        "means": listed(
+            mapping({"table": TEXT, "column": TEXT, "of": columns}, {"where": named(texts)}), 0
+        ),
+        "gains": listed(
+            mapping({"table": TEXT, "columns": columns, "over": TEXT}, {"within": TEXT}), 0
+        ),
         "statements": listed(statement, 0),
         "settings": listed(
             mapping(
@@ -96,11 +143,19 @@ def audit_schema() -> dict:
             ),
             0,
         ),
-        "directions": listed(mapping({"id": TEXT, "what": TEXT, "says": TEXT, "steps": listed(TEXT), "artifact": TEXT}), 0),
+        "directions": listed(
+            mapping(
+                {"id": TEXT, "what": TEXT, "says": TEXT, "steps": listed(TEXT), "artifact": TEXT}
+            ),
+            0,
+        ),
         "readings": named(TEXT, 0),
         "undecided": listed(TEXT, 0),
     }
-    whole = {"if": {"type": "object"}, "then": {"allOf": [nested, {**one, "errorMessage": message}]}}
+    whole = {
+        "if": {"type": "object"},
+        "then": {"allOf": [nested, {**one, "errorMessage": message}]},
+    }
     return mapping({}, parts, **{"$defs": {"operand": reference | whole}})
 
 
@@ -129,7 +184,8 @@ def names_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 
 def audit_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Tables of means and gains exist, with their columns; ids are given once. References are followed when used."""
+    """Tables of means and gains exist, with their columns; ids are given once. References are
+    followed when used."""
     for part in ("means", "gains"):
         for place, rule in enumerate(content.get(part, ())):
             path = (part, place)

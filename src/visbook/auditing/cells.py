@@ -1,4 +1,5 @@
-"""Printed cells as numbers: where a reference leads, how exact a cell is, and arithmetic that keeps track of it."""
+"""Printed cells as numbers: where a reference leads, how exact a cell is, and arithmetic that keeps
+track of it."""
 
 import math
 import re
@@ -19,8 +20,9 @@ CERTAIN = 4  # standard deviations of the rounding errors that are granted
 class Amount:
     """A number known up to the rounding of what it was computed from.
 
-    Printed digits stand for an interval of one unit of the last digit. Errors of several cells are independent, so a
-    mean of many is surer than its worst case; `slack` is the smaller of the two bounds.
+    Printed digits stand for an interval of one unit of the last digit. Errors of several cells are
+    independent, so a mean of many is surer than its worst case; `slack` is the smaller of the two
+    bounds.
     """
 
     value: float
@@ -33,7 +35,9 @@ class Amount:
         return min(self.worst, CERTAIN * math.sqrt(self.variance))
 
     def __add__(self, other: "Amount") -> "Amount":
-        return Amount(self.value + other.value, self.worst + other.worst, self.variance + other.variance)
+        return Amount(
+            self.value + other.value, self.worst + other.worst, self.variance + other.variance
+        )
 
     def times(self, factor: float) -> "Amount":
         """The amount times a number without error."""
@@ -50,7 +54,9 @@ class Amount:
         )
 
     def __truediv__(self, other: "Amount") -> "Amount":
-        return self * Amount(1 / other.value, other.worst / other.value**2, other.variance / other.value**4)
+        return self * Amount(
+            1 / other.value, other.worst / other.value**2, other.variance / other.value**4
+        )
 
 
 @dataclass(frozen=True)
@@ -70,9 +76,11 @@ class Cell:
 
 
 def numbers(text: str) -> list[tuple[Amount, float]]:
-    """The numbers of a text, each with the unit of its last digit: "85.1 (+3.5)" -> 85.1 and 3.5, both 0.1.
+    """The numbers of a text, each with the unit of its last digit: "85.1 (+3.5)" -> 85.1 and 3.5,
+    both 0.1.
 
-    A sign counts at the beginning, behind a bracket or behind a space, and "↓" is a minus; "1,000" is a thousand.
+    A sign counts at the beginning, behind a bracket or behind a space, and "↓" is a minus; "1,000"
+    is a thousand.
     """
     found = []
     for match in NUMBER.finditer(text):
@@ -115,14 +123,17 @@ def columns(frame: pd.DataFrame, text: str, place: str) -> list[str]:
         return [text]
     found = []
     for part in re.split(r",\s*", text):
-        ends = [choose(f"column in {place}:", end.strip(), frame.columns) for end in part.split(" .. ")]
+        ends = [
+            choose(f"column in {place}:", end.strip(), frame.columns) for end in part.split(" .. ")
+        ]
         first, last = frame.columns.get_loc(ends[0]), frame.columns.get_loc(ends[-1])
         found += list(frame.columns[first : last + 1])
     return found
 
 
 def look_up(reference: str) -> list[Cell]:
-    """The cells of "artifact | key | key ... | columns": keys are the row's first columns, or "column=value".
+    """The cells of "artifact | key | key ... | columns": keys are the row's first columns, or
+    "column=value".
 
     Raises:
         BadInput: the reference leads nowhere, or to several rows.
@@ -131,7 +142,10 @@ def look_up(reference: str) -> list[Cell]:
     frame = cells_of(name)
     rows, place = frame, f"{reference!r}"
     if len(keys) > len(frame.columns):
-        raise BadInput(f"{place} has {len(keys)} keys, but {name} has {len(frame.columns)} columns; name fewer.")
+        raise BadInput(
+            f"{place} has {len(keys)} keys, but {name} has {len(frame.columns)} columns; "
+            f"name fewer."
+        )
     for position, key in enumerate(keys):
         column, value = frame.columns[position], key
         if "=" in key and key.split("=")[0] in frame.columns:
@@ -139,8 +153,12 @@ def look_up(reference: str) -> list[Cell]:
         choose(f"{column} in {place}:", value, dict.fromkeys(rows[column]))
         rows = rows[rows[column] == value]
     if len(rows) != 1:
-        raise BadInput(f"{place} leads to {len(rows)} rows; name more of the first columns, or column=value.")
-    return [Cell(name, int(rows.index[0]), c, rows.iloc[0][c]) for c in columns(frame, wanted, place)]
+        raise BadInput(
+            f"{place} leads to {len(rows)} rows; name more of the first columns, or column=value."
+        )
+    return [
+        Cell(name, int(rows.index[0]), c, rows.iloc[0][c]) for c in columns(frame, wanted, place)
+    ]
 
 
 def mean(amounts: Sequence[Amount]) -> Amount:

@@ -5,7 +5,17 @@ from pathlib import Path
 
 from visprompt import papers
 from visprompt.errors import BadInput
-from visprompt.manifests.schema import COUNT, FLAG, TEXT, known, listed, mapping, named, one_of, said
+from visprompt.manifests.schema import (
+    COUNT,
+    FLAG,
+    TEXT,
+    known,
+    listed,
+    mapping,
+    named,
+    one_of,
+    said,
+)
 from visprompt.manifests.wording import Fault
 from visprompt.methods.method_fields import method, method_settings
 
@@ -27,7 +37,10 @@ def counts_schema() -> dict:
         "note": TEXT,
         "plus": mapping({"source": TEXT, "row": TEXT, "column": TEXT}),
     }
-    other = mapping({"slug": entry["slug"]}, {name: entry[name] for name in ("settings", "backbone", "tasks", "head")})
+    other = mapping(
+        {"slug": entry["slug"]},
+        {name: entry[name] for name in ("settings", "backbone", "tasks", "head")},
+    )
     entry |= {"over": other, "minus": other}
     by_source = {
         "type": ["string", "object"],
@@ -37,12 +50,31 @@ def counts_schema() -> dict:
         "pattern": r"\S",
         "description": "a text, or a mapping from sources to texts",
     }
-    start = {"type": "string", "pattern": "^[a-z0-9-]+-$", "description": "how an id starts, such as text-"}
-    end = {"type": "string", "pattern": "^-[a-z0-9-]+$", "description": "how an id ends, such as -fgvc"}
+    start = {
+        "type": "string",
+        "pattern": "^[a-z0-9-]+-$",
+        "description": "how an id starts, such as text-",
+    }
+    end = {
+        "type": "string",
+        "pattern": "^-[a-z0-9-]+$",
+        "description": "how an id ends, such as -fgvc",
+    }
     ends = by_source | end | {"type": by_source["type"], "additionalProperties": end}
     group = mapping(
-        {"sources": listed(TEXT, uniqueItems=True), "column": by_source, "rows": named(mapping({}, entry))},
-        {"table": TEXT, "key": TEXT, "where": named(TEXT), "prefix": start, "suffix": ends, **entry},
+        {
+            "sources": listed(TEXT, uniqueItems=True),
+            "column": by_source,
+            "rows": named(mapping({}, entry)),
+        },
+        {
+            "table": TEXT,
+            "key": TEXT,
+            "where": named(TEXT),
+            "prefix": start,
+            "suffix": ends,
+            **entry,
+        },
     )
     return listed(group)
 
@@ -59,17 +91,26 @@ def counts_faults(content: list, file: Path) -> Iterable[Fault]:
             if not source.endswith(".prose"):
                 yield from said((place, "sources", at), papers.artifact, source)
             try:
-                table, prose = group.get("table", source), group.get("table", source).endswith(".prose")
+                table, prose = (
+                    group.get("table", source),
+                    group.get("table", source).endswith(".prose"),
+                )
                 columns = ["id", "where", "value"] if prose else papers.published(table).columns
                 key = "id" if prose else group.get("key", "method")
-                yield from known((place, "key") if "key" in group else (place,), "column", key, columns)
-                yield from known((place, "column"), "column", of_source(group["column"], source), columns)
+                yield from known(
+                    (place, "key") if "key" in group else (place,), "column", key, columns
+                )
+                yield from known(
+                    (place, "column"), "column", of_source(group["column"], source), columns
+                )
                 for name in group.get("where", {}):
                     yield from known((place, "where"), "column", name, columns, name)
                 if key in columns:
                     rows |= set(printed_cells(table, key).index)
             except BadInput as error:
-                yield Fault((place, "table") if "table" in group else (place, "sources", at), str(error))
+                yield Fault(
+                    (place, "table") if "table" in group else (place, "sources", at), str(error)
+                )
         shared = {key: group[key] for key in ("slug", "settings") if key in group}
         for name, entry in group["rows"].items():
             yield from known((place, "rows"), "row", name, rows, name)
@@ -86,4 +127,6 @@ def entry_faults(path: tuple, given: dict) -> Iterable[Fault]:
     if "slug" not in given:
         yield Fault(path, "settings without a slug; name the method that they are of.")
     else:
-        yield from method_settings((*path, "settings"), given["slug"], given["settings"], ("N", "k"))
+        yield from method_settings(
+            (*path, "settings"), given["slug"], given["settings"], ("N", "k")
+        )

@@ -1,6 +1,8 @@
-"""Every count of trained parameters and of operations that the papers print, recomputed from the architectures.
+"""Every count of trained parameters and of operations that the papers print, recomputed from the
+architectures.
 
-`data_manifests/papers/counts.yaml` says for each printed cell what is built; here it is built on shapes alone.
+`data_manifests/papers/counts.yaml` says for each printed cell what is built; here it is built on
+shapes alone.
 """
 
 import math
@@ -17,7 +19,8 @@ from visprompt.papers.rounding import stands_for
 from visprompt.records import remember
 from visprompt.training.decoders import Decoder, build_decoder
 
-# Whose class counts the head has, and how a reading names them; class counts are those of iVPT's Table 17.
+# Whose class counts the head has, and how a reading names them; class counts are those of iVPT's
+# Table 17.
 TASKS = {
     "cifar-10": "a head of 10 classes",
     "imagenet": "a head of 1000 classes",
@@ -34,17 +37,20 @@ UNITS = {
     "together": "ratio",
 }
 DEFAULTS = {"tasks": "cifar-10", "head": True, "measure": "parameters", "settings": {}}
-SHARED = ("backbone", "tasks", "head", "measure", "decoder")  # what "over" and "minus" take over from their entry
+# what "over" and "minus" take over from their entry
+SHARED = ("backbone", "tasks", "head", "measure", "decoder")
 CLASSES = 1000  # of the models that are built; heads are added by arithmetic
 
 
 def printed_counts(source: str | None = None) -> pd.DataFrame:
-    """One row for every printed count, or for every one of an artifact or a paper's prose, in the order of `counts.yaml`.
+    """One row for every printed count, or for every one of an artifact or a paper's prose, in the
+    order of `counts.yaml`.
 
     Returns:
-        Columns `id`, `artifact`, `where`, `method` (as printed), `unit` ("M parameters", "GFLOPs", where the papers
-        mean multiply-adds, "ratio" or "%"), `printed`, `computed` (NaN for what is not of this package), `agrees`
-        (True when `computed` rounded or cut off is `printed`; None when a setting is not stated) and `reading`, in words.
+        Columns `id`, `artifact`, `where`, `method` (as printed), `unit` ("M parameters", "GFLOPs",
+        where the papers mean multiply-adds, "ratio" or "%"), `printed`, `computed` (NaN for what is
+        not of this package), `agrees` (True when `computed` rounded or cut off is `printed`; None
+        when a setting is not stated) and `reading`, in words.
     """
     rows, path = [], paths.MANIFESTS / "papers" / "counts.yaml"
     for number, group in enumerate(manifests.load_yaml(path)):
@@ -69,9 +75,10 @@ def group_counts(group: dict, source: str) -> list[dict]:
         printed, unit = number(text, entry.get("decimals"))
         entry = with_head(entry, printed)
         computed = value(entry) if "slug" in entry else math.nan
+        short = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         found.append(
             {
-                "id": f"{source}.{group.get('prefix', '')}{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}{suffix}",
+                "id": f"{source}.{group.get('prefix', '')}{short}{suffix}",
                 "artifact": source,
                 "where": cells.loc[name, "where"],
                 "method": name,
@@ -86,10 +93,14 @@ def group_counts(group: dict, source: str) -> list[dict]:
 
 
 def with_head(entry: dict, printed: float) -> dict:
-    """An entry whose head is not stated, "either", with what comes nearer: no head, or ImageNet's."""
+    """An entry whose head is not stated, "either", with what comes nearer: no head, or
+    ImageNet's."""
     if entry["head"] != "either":
         return entry
-    return min(({**entry, "head": head, "tasks": "imagenet"} for head in (False, True)), key=lambda e: abs(value(e) - printed))
+    return min(
+        ({**entry, "head": head, "tasks": "imagenet"} for head in (False, True)),
+        key=lambda e: abs(value(e) - printed),
+    )
 
 
 def of_source(given: str | dict, source: str) -> str:
@@ -101,13 +112,16 @@ def printed_cells(table: str, key: str = "method") -> pd.DataFrame:
     """A table, or "<paper>.prose", as printed, by the name of the row, with a column `where`."""
     paper, kind = table.split(".", 1)
     if kind == "prose":
-        return manifests.read_table(paths.MANIFESTS / "papers" / paper / "prose.csv").set_index("id")
+        return manifests.read_table(paths.MANIFESTS / "papers" / paper / "prose.csv").set_index(
+            "id"
+        )
     cells = papers.published(table).set_index(key)
     return cells.assign(where=f"Table {papers.artifact(table)['number']}")
 
 
 def number(text: str, decimals: int | None = None) -> tuple[float, float]:
-    """A printed count, thousands as millions, and the unit of its last digit: "0.60M" -> (0.6, 0.01)."""
+    """A printed count, thousands as millions, and the unit of its last digit: "0.60M" -> (0.6,
+    0.01)."""
     digits, thousands = re.search(r"(\d+(?:\.\d+)?)(k?)", text).groups()
     if decimals is None:
         decimals = len(digits.partition(".")[2]) + (3 if thousands else 0)
@@ -115,7 +129,8 @@ def number(text: str, decimals: int | None = None) -> tuple[float, float]:
 
 
 def verdict(entry: dict, text: str, printed: float, unit: float, computed: float) -> bool | None:
-    """Whether the computed count is the printed one, rounded or cut off; None where nothing can be judged."""
+    """Whether the computed count is the printed one, rounded or cut off; None where nothing can be
+    judged."""
     if entry.get("fitted") or math.isnan(computed):
         return None
     if "less than" in text:
@@ -155,13 +170,15 @@ def amount(entry: dict) -> float:
 
 
 def kept(entry: dict, *names: str) -> dict:
-    """What the entry of a divisor or a subtrahend begins with: defaults, and some fields of its own entry."""
+    """What the entry of a divisor or a subtrahend begins with: defaults, and some fields of its own
+    entry."""
     return {**DEFAULTS, **{name: entry[name] for name in names if name in entry}}
 
 
 @remember
 def count(backbone: str, slug: str, settings: tuple, operations: bool) -> int:
-    """Trained parameters, or multiply-adds of one image, of a method on a backbone, without the head."""
+    """Trained parameters, or multiply-adds of one image, of a method on a backbone, without the
+    head."""
     model = build_method(slug, meta(backbone), CLASSES, **dict(settings))
     if operations:
         return count_flops(model)["macs"] - meta(backbone).width * CLASSES
@@ -171,7 +188,10 @@ def count(backbone: str, slug: str, settings: tuple, operations: bool) -> int:
 @remember
 def decoder_count(backbone: str, classes: int) -> int:
     """Parameters of SETR-PUP with its three auxiliary heads."""
-    return sum(parameter.numel() for parameter in build_decoder(Decoder(), meta(backbone), classes).parameters())
+    return sum(
+        parameter.numel()
+        for parameter in build_decoder(Decoder(), meta(backbone), classes).parameters()
+    )
 
 
 @remember
@@ -189,17 +209,30 @@ def class_counts(tasks: str) -> list[int]:
     table = papers.published("ivpt.table-17")
     fgvc = table["description"].str.endswith("recognition")
     vtab = table["description"].isin(["Natural", "Specialized", "Structured"])
-    return [int(count) for count in table["classes"][{"fgvc": fgvc, "vtab": vtab, "all": fgvc | vtab}[tasks]]]
+    return [
+        int(count)
+        for count in table["classes"][{"fgvc": fgvc, "vtab": vtab, "all": fgvc | vtab}[tasks]]
+    ]
 
 
 def task_settings(entry: dict) -> list[tuple]:
-    """The settings of each task when they name N or k, else one for all; hashable, (name, value) pairs."""
-    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in entry["settings"].items()}
+    """The settings of each task when they name N or k, else one for all; hashable, (name, value)
+    pairs."""
+    settings = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in entry["settings"].items()
+    }
     if not {"N", "k"} & {v for v in settings.values() if isinstance(v, str)}:
         return [tuple(settings.items())]
-    chosen = papers.published(PER_TASK[entry["tasks"]]).set_index("hyper_parameter").drop(columns="doubt")
+    chosen = (
+        papers.published(PER_TASK[entry["tasks"]])
+        .set_index("hyper_parameter")
+        .drop(columns="doubt")
+    )
     return [
-        tuple((name, int(chosen.loc[v, task]) if v in ("N", "k") else v) for name, v in settings.items())
+        tuple(
+            (name, int(chosen.loc[v, task]) if v in ("N", "k") else v)
+            for name, v in settings.items()
+        )
         for task in chosen.columns
     ]
 

@@ -44,9 +44,13 @@ def flat(parts: list) -> list[Amount]:
 
 def paired(parts: list) -> list[tuple[float, ...]]:
     """The values of several rows, column by column."""
-    rows = [[amount.value for amount in (part if isinstance(part, list) else [part])] for part in parts]
+    rows = [
+        [amount.value for amount in (part if isinstance(part, list) else [part])] for part in parts
+    ]
     if len({len(row) for row in rows}) != 1:
-        raise BadInput(f"rows of {', '.join(str(len(row)) for row in rows)} columns cannot be paired.")
+        raise BadInput(
+            f"rows of {', '.join(str(len(row)) for row in rows)} columns cannot be paired."
+        )
     return list(zip(*rows, strict=True))
 
 
@@ -69,9 +73,9 @@ def weighted(parts: list) -> Amount:
     """The mean of several cells, weighted by as many others."""
     paired(parts)
     values, weights = parts
-    return cells.total([value.times(weight.value) for value, weight in zip(values, weights, strict=True)]).times(
-        1 / sum(weight.value for weight in weights)
-    )
+    return cells.total(
+        [value.times(weight.value) for value, weight in zip(values, weights, strict=True)]
+    ).times(1 / sum(weight.value for weight in weights))
 
 
 def by_value(amount: Amount) -> float:
@@ -97,7 +101,9 @@ def rank(parts: list, rule: dict) -> Amount:
 def wins(parts: list, rule: dict) -> Amount:
     """Columns in which the first row is above the second, or below it."""
     sign = -1 if rule.get("lower") else 1
-    return Amount(sum(sign * (a - b) > 0 or (rule.get("ties", False) and a == b) for a, b in paired(parts)))
+    return Amount(
+        sum(sign * (a - b) > 0 or (rule.get("ties", False) and a == b) for a, b in paired(parts))
+    )
 
 
 def items(reference: str) -> Amount:

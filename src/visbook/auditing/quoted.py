@@ -1,6 +1,7 @@
 """Numbers that several tables print for the same thing, held side by side.
 
-`data_manifests/papers/names.yaml` says which thing a cell is: measure, method, backbone, pre-training, data.
+`data_manifests/papers/names.yaml` says which thing a cell is: measure, method, backbone,
+pre-training, data.
 """
 
 from collections import defaultdict
@@ -33,25 +34,37 @@ def named_cells() -> pd.DataFrame:
     rows = []
     for table, parts in content["tables"].items():
         frame = cells_of(table)
-        for part, (number, row) in product(parts if isinstance(parts, list) else [parts], enumerate(frame.to_dict("records"))):
+        for part, (number, row) in product(
+            parts if isinstance(parts, list) else [parts], enumerate(frame.to_dict("records"))
+        ):
             if any(row[column] != value for column, value in part.get("where", {}).items()):
                 continue
-            fixed = {**part.get("fixed", {}), **{d: row[c] for d, c in part.get("rows", {}).items()}}
+            fixed = {
+                **part.get("fixed", {}),
+                **{d: row[c] for d, c in part.get("rows", {}).items()},
+            }
             fixed = {d: part.get("rename", {}).get(value, value) for d, value in fixed.items()}
             if not all(fixed.values()):
                 continue  # a row without a name
             ((dimension, wanted),) = part["columns"].items()
-            wanted = wanted if isinstance(wanted, dict) else {c: c for w in wanted for c in columns(frame, w, table)}
+            wanted = (
+                wanted
+                if isinstance(wanted, dict)
+                else {c: c for w in wanted for c in columns(frame, w, table)}
+            )
             for column, name in wanted.items():
                 key = {**fixed, dimension: name}
                 key = {d: aliases.get(d, {}).get(v, v) for d, v in key.items()}
                 cell = Cell(table, number, column, row[column])
-                rows.append({**dict.fromkeys(DIMENSIONS, ""), **key, "cell": cell, "artifact": table})
+                rows.append(
+                    {**dict.fromkeys(DIMENSIONS, ""), **key, "cell": cell, "artifact": table}
+                )
     return pd.DataFrame(rows)
 
 
 def same(a: Cell, b: Cell, slack: float = 0.0) -> bool:
-    """Whether two cells print the same number; a coarser one may be the finer one rounded, "800 / 1000" is either.
+    """Whether two cells print the same number; a coarser one may be the finer one rounded, "800 /
+    1000" is either.
 
     `slack` is what the rounding of their parts grants a coarser one.
     """
@@ -66,8 +79,8 @@ def same(a: Cell, b: Cell, slack: float = 0.0) -> bool:
 def quotations() -> Iterable[Finding]:
     """A finding for each cell that prints again what `names.yaml` says another table prints.
 
-    Cells are held against the one that most tables repeat, the first of such. Where only one side is repeated the other
-    is marked; where both are, the two are a pair.
+    Cells are held against the one that most tables repeat, the first of such. Where only one side
+    is repeated the other is marked; where both are, the two are a pair.
     """
     groups = defaultdict(list)
     for row in named_cells().itertuples():
@@ -77,16 +90,25 @@ def quotations() -> Iterable[Finding]:
     for key, found in groups.items():
         tables = [cell.table for cell in found]
         if len(set(tables)) < len(tables):
-            raise BadInput(f"names.yaml names two cells of {max(tables, key=tables.count)} alike: {', '.join(key)}.")
+            raise BadInput(
+                f"names.yaml names two cells of {max(tables, key=tables.count)} alike: "
+                f"{', '.join(key)}."
+            )
         slack = max(slacks.get(place(cell), 0.0) for cell in found)
-        repeated = {place(cell): sum(same(cell, other, slack) for other in found) - 1 for cell in found}
+        repeated = {
+            place(cell): sum(same(cell, other, slack) for other in found) - 1 for cell in found
+        }
         first = max(found, key=lambda cell: repeated[place(cell)])
         words = ", ".join(filter(None, key))
         for cell in found:
             if cell is first:
                 continue
             pair = (place(cell), place(first))
-            marks = tuple(p for p in pair if not repeated[p]) if any(repeated[p] for p in pair) else None
+            marks = (
+                tuple(p for p in pair if not repeated[p])
+                if any(repeated[p] for p in pair)
+                else None
+            )
             yield Finding(
                 f"{cell.table}.quoted.{slug(words)}",
                 cell.table.split(".")[0],

@@ -11,7 +11,17 @@ from visprompt.errors import BadInput, choose
 
 from . import cells
 from .cells import Amount, Cell, cells_of, columns, look_up, numbers
-from .findings import EXACT, Finding, judged, place, quoted_text, row_name, slug, table_name, where_is
+from .findings import (
+    EXACT,
+    Finding,
+    judged,
+    place,
+    quoted_text,
+    row_name,
+    slug,
+    table_name,
+    where_is,
+)
 from .operations import evaluate
 
 
@@ -79,7 +89,12 @@ def mean_findings(paper: str, rule: dict) -> Iterable[Finding]:
             yield replace(base, reading="Its parts are not printed.")
             continue
         values, unit = [part.amount for part in parts], numbers(cell.text)[0][1]
-        yield judged(base, cells.mean(values), "equal", explain=lambda v=values, c=cell, u=unit: why_mean(v, names, c, u))
+        yield judged(
+            base,
+            cells.mean(values),
+            "equal",
+            explain=lambda v=values, c=cell, u=unit: why_mean(v, names, c, u),
+        )
 
 
 def mean_slacks() -> dict[tuple[str, int, str], float]:
@@ -108,25 +123,44 @@ def why_mean(values: list[Amount], names: list[str], cell: Cell, unit: float) ->
         if rest and abs(sum(rest) / len(rest) - shown) <= unit / 2 + EXACT:
             return f"It is the mean without {name}."
     change = (shown - right) * len(names)
-    return f"Off by {shown - right:+.2g}: one of the {len(names)} cells would have to differ by {change:+.2g}."
+    return (
+        f"Off by {shown - right:+.2g}: one of the {len(names)} cells would have to "
+        f"differ by {change:+.2g}."
+    )
 
 
 def gain_findings(paper: str, rule: dict) -> Iterable[Finding]:
     """Differences that stand inside cells, "85.1 (+3.5)"."""
     frame = cells_of(rule["table"])
     for row in range(len(frame)):
-        for column in [c for part in texts(rule["columns"]) for c in columns(frame, part, rule["table"])]:
+        for column in [
+            c for part in texts(rule["columns"]) for c in columns(frame, part, rule["table"])
+        ]:
             found = numbers(frame.iloc[row][column])
             if len(found) < 2:
                 continue
-            same = frame[rule["within"]] == frame.iloc[row][rule["within"]] if "within" in rule else frame.index >= 0
-            base_rows = [r for r in frame.index[same] if rule["over"] in [*frame.iloc[r, :3], row_name(frame, r)]]
+            same = (
+                frame[rule["within"]] == frame.iloc[row][rule["within"]]
+                if "within" in rule
+                else frame.index >= 0
+            )
+            base_rows = [
+                r
+                for r in frame.index[same]
+                if rule["over"] in [*frame.iloc[r, :3], row_name(frame, r)]
+            ]
             if len(base_rows) != 1:
-                raise BadInput(f"{rule['table']}: {rule['over']!r} names {len(base_rows)} rows; name the row's first cell.")
+                raise BadInput(
+                    f"{rule['table']}: {rule['over']!r} names {len(base_rows)} rows; name "
+                    f"the row's first cell."
+                )
             cell = Cell(rule["table"], row, column, frame.iloc[row][column])
             base = numbers(frame.iloc[base_rows[0]][column])
             if not base:
-                raise BadInput(f"{rule['table']}: {rule['over']!r} prints no number in {column}; leave that column out.")
+                raise BadInput(
+                    f"{rule['table']}: {rule['over']!r} prints no number in {column}; "
+                    f"leave that column out."
+                )
             id = f"{rule['table']}.gain.{slug(row_name(frame, row))}.{slug(column)}"
             where = f"{table_name(rule['table'])}, {row_name(frame, row)}, {column}"
             finding = Finding(
@@ -145,20 +179,29 @@ def gain_findings(paper: str, rule: dict) -> Iterable[Finding]:
 
 
 def statement(paper: str, rule: dict) -> Finding:
-    """A number of the text, or a cell, that follows from cells; `says` is the sentence that compares a cell."""
+    """A number of the text, or a cell, that follows from cells; `says` is the sentence that
+    compares a cell."""
     id = f"{paper}.text.{rule['id']}"
     source = f"{paper}.prose | {rule['prose']} | value" if "prose" in rule else rule["cell"]
     cell = single(id, source)
     artifact = rule.get("artifact", cell.table)
     choose(f"artifact in {id}:", artifact, papers.artifacts().index)
-    sentence = cell if "prose" in rule else single(id, f"{paper}.prose | {rule['says']} | value") if "says" in rule else None
+    sentence = (
+        cell
+        if "prose" in rule
+        else single(id, f"{paper}.prose | {rule['says']} | value")
+        if "says" in rule
+        else None
+    )
     equal, value = rule.get("sense", "equal") == "equal", rule.get("value")
     both = [cell, *look_up(value)] if isinstance(value, str) else [cell]
     finding = Finding(
         id,
         paper,
         artifact,
-        cells_of(sentence.table).iloc[sentence.row]["where"] if sentence else where_is(cell).partition(", ")[2],
+        cells_of(sentence.table).iloc[sentence.row]["where"]
+        if sentence
+        else where_is(cell).partition(", ")[2],
         rule.get("kind", "statement"),
         rule["what"],
         cell.text if sentence in (cell, None) else sentence.text,
@@ -174,7 +217,10 @@ def statement(paper: str, rule: dict) -> Finding:
     found = evaluate(rule)
     if found is None:
         return replace(finding, reading="A cell that it needs is not printed.")
-    several = [amount.times(rule.get("scale", 1)) for amount in (found if isinstance(found, list) else [found])]
+    several = [
+        amount.times(rule.get("scale", 1))
+        for amount in (found if isinstance(found, list) else [found])
+    ]
     return judged(finding, several, rule.get("sense", "equal"), numbers(cell.text))
 
 
@@ -193,7 +239,9 @@ def said(cell: Cell) -> float | str:
 
 def setting(paper: str, rule: dict) -> Finding:
     """Places that should say the same; a place that says what a witness says is not marked."""
-    found, witnesses = ([single(rule["id"], r) for r in rule.get(key, ())] for key in ("places", "witnesses"))
+    found, witnesses = (
+        [single(rule["id"], r) for r in rule.get(key, ())] for key in ("places", "witnesses")
+    )
     shown = [f"{cell.text} ({where_is(cell)})" for cell in found]
     right = {said(cell) for cell in witnesses}
     choose(f"artifact in {rule['id']}:", rule["artifact"], papers.artifacts().index)
@@ -216,7 +264,11 @@ def setting(paper: str, rule: dict) -> Finding:
     if rule.get("damaged") and not doubts:
         raise BadInput(f"{rule['id']}: no row of its places has a doubt; take 'damaged' out.")
     if rule.get("damaged") and finding.verdict == "disagrees":
-        return replace(finding, verdict="inconclusive", reading=f"The text is damaged here: {'; '.join(doubts)}.")
+        return replace(
+            finding,
+            verdict="inconclusive",
+            reading=f"The text is damaged here: {'; '.join(doubts)}.",
+        )
     return finding
 
 
@@ -224,9 +276,12 @@ SIGNS = {"rises": 1, "falls": -1}
 
 
 def direction(paper: str, rule: dict) -> Finding:
-    """A remark on which way a quantity goes, against the steps that it follows from: two falls are a rise."""
+    """A remark on which way a quantity goes, against the steps that it follows from: two falls are
+    a rise."""
     id = f"{paper}.direction.{rule['id']}"
-    remark, *steps = [single(id, f"{paper}.prose | {name} | value") for name in (rule["says"], *rule["steps"])]
+    remark, *steps = [
+        single(id, f"{paper}.prose | {name} | value") for name in (rule["says"], *rule["steps"])
+    ]
     for cell in (remark, *steps):
         choose(f"direction in {id}:", cell.text, SIGNS)
     choose(f"artifact in {id}:", rule["artifact"], papers.artifacts().index)

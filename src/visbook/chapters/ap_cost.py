@@ -1,4 +1,5 @@
-"""What AP costs: parameters, memory and operations counted on shapes, and times measured (Table 2, Figure 3)."""
+"""What AP costs: parameters, memory and operations counted on shapes, and times measured (Table 2,
+Figure 3)."""
 
 from dataclasses import dataclass
 
@@ -25,14 +26,21 @@ from ..timing.side_by_side import speeds_in_turns
 LARGE = {"resnet": "resnet101", "vit": "vit_large_patch16_224"}
 PRINTED = {"resnet": "ResNet-101", "vit": "ViT-Large/16"}
 FRAME = {"vp": {"padding": 48}}
-SHORT = {"full-finetune": "full", "linear-probe": "linear", "norm-tune": "norm", "vp": "vp", "ap": "ap"}
+SHORT = {
+    "full-finetune": "full",
+    "linear-probe": "linear",
+    "norm-tune": "norm",
+    "vp": "vp",
+    "ap": "ap",
+}
 
 
 @dataclass(frozen=True)
 class CostParameters(Parameters):
     """What a page on AP's cost takes."""
 
-    measure: bool = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
+    # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
+    measure: bool = False
 
 
 def opened(name: str, namespace: dict) -> tuple[CostParameters, Page]:
@@ -43,7 +51,8 @@ def opened(name: str, namespace: dict) -> tuple[CostParameters, Page]:
 
 
 def counted_cost(name: str, slug: str, settings: dict) -> dict:
-    """Trained parameters, memory of a training step by part, and FLOPs of one image, on shapes alone."""
+    """Trained parameters, memory of a training step by part, and FLOPs of one image, on shapes
+    alone."""
     backbone = load_backbone(name, device="meta")
     backbone.trims = False  # every token of the last block, as the paper runs it
     model = build_method(slug, backbone, 10, **settings)
@@ -66,13 +75,21 @@ def cost_record(name: str, slug: str) -> Record:
 def count_all() -> dict[tuple[str, str], Record]:
     """(word of LARGE, word of SHORT) -> the record of that method's counts."""
     pairs = [(word, slug) for word in LARGE for slug in SHORT]
-    return {(word, SHORT[slug]): cost_record(LARGE[word], slug) for word, slug in progress(pairs, "counting Table 2")}
+    return {
+        (word, SHORT[slug]): cost_record(LARGE[word], slug)
+        for word, slug in progress(pairs, "counting Table 2")
+    }
 
 
 def fitted(word: str, short: str) -> str:
-    """How a printed count of Table 2 was read, where the paper leaves open what it would take; "" where it does not."""
+    """How a printed count of Table 2 was read, where the paper leaves open what it would take; ""
+    where it does not."""
     slug = next(slug for slug, name in SHORT.items() if name == short)
-    row = printed_counts().set_index("id").loc[f"ap.table-2.{PRINTED[word].lower().replace('/', '-')}-{slug}"]
+    row = (
+        printed_counts()
+        .set_index("id")
+        .loc[f"ap.table-2.{PRINTED[word].lower().replace('/', '-')}-{slug}"]
+    )
     return row.reading if pd.isna(row.agrees) else ""
 
 
@@ -108,18 +125,23 @@ def counted_table(counted: dict[tuple[str, str], Record]) -> pd.DataFrame:
 def readings(counted: dict[tuple[str, str], Record]) -> dict[str, str]:
     """What explains a printed parameter count of Table 2 that is off."""
     last = int(np.prod(load_backbone(LARGE["resnet"], device="meta").shapes()[-1]))
-    base, large = (load_backbone(f"vit_{size}_patch16_224", device="meta") for size in ("base", "large"))
+    base, large = (
+        load_backbone(f"vit_{size}_patch16_224", device="meta") for size in ("base", "large")
+    )
     # full fine-tuning in millions, ImageNet's 1000-way head in place of the 10-way one
     resnet, vit = (
-        (total(counted[word, "full"]) + 990 * (width + 1)) / 1e6 for word, width in (("resnet", 2048), ("vit", large.width))
+        (total(counted[word, "full"]) + 990 * (width + 1)) / 1e6
+        for word, width in (("resnet", 2048), ("vit", large.width))
     )
     return {
         "resnet-full": f"The 1000-way ImageNet head counted too, it would be {resnet:.2f}.",
-        "resnet-ap": f"The printed number fits the inputs of the last two blocks, {last:,} values, with the head.",
+        "resnet-ap": f"The printed number fits the inputs of the last two blocks, {last:,} "
+        f"values, with the head.",
         "vit-full": f"With the 1000-way ImageNet head it is {vit:.2f}.",
         "vit-norm": "The printed 0.06 is what scales alone, or shifts alone, would give.",
         "vit-ap": "197 tokens × 1024 and the head; the printed number fits a ViT-Base's patches, "
-        f"{(base.shapes()[0][0] - 1) * base.width:,} values, or every pixel of the image, {3 * 224**2:,}.",
+        f"{(base.shapes()[0][0] - 1) * base.width:,} values, or every pixel of the image, "
+        f"{3 * 224**2:,}.",
     }
 
 
@@ -129,7 +151,8 @@ def batch_size(word: str, device: str) -> int:
 
 
 def timings(p: CostParameters) -> tuple[dict[str, Record], dict[str, dict[str, Record]]]:
-    """The times of Table 2's methods in turns, and each one's peak memory; only what is known, or `measure` asks for.
+    """The times of Table 2's methods in turns, and each one's peak memory; only what is known, or
+    `measure` asks for.
 
     Returns:
         Word of LARGE -> record of `speeds_in_turns`; and word -> slug -> record of `measured_cost`.
@@ -139,7 +162,10 @@ def timings(p: CostParameters) -> tuple[dict[str, Record], dict[str, dict[str, R
     for word, name in LARGE.items():
         given = dict(batch_size=batch_size(word, p.device), device=p.device, run=p.measure)
         turns = speeds_in_turns(name, choices, repeats=4, **given)
-        found = {slug: measured_cost(name, slug, repeats=5, **given, **settings) for slug, settings in choices.items()}
+        found = {
+            slug: measured_cost(name, slug, repeats=5, **given, **settings)
+            for slug, settings in choices.items()
+        }
         if turns is not None and None not in found.values():
             timed[word], peaks[word] = turns, found
     return timed, peaks
@@ -147,11 +173,15 @@ def timings(p: CostParameters) -> tuple[dict[str, Record], dict[str, dict[str, R
 
 def medians(turns: Record, slug: str) -> tuple[float, float]:
     """Seconds of a training step and of an inference step."""
-    train, infer = (float(np.median(turns.values[slug][what])) for what in ("train_seconds", "infer_seconds"))
+    train, infer = (
+        float(np.median(turns.values[slug][what])) for what in ("train_seconds", "infer_seconds")
+    )
     return train, infer
 
 
-def measured_table(timed: dict[str, Record], peaks: dict[str, dict[str, Record]], device: str) -> pd.DataFrame:
+def measured_table(
+    timed: dict[str, Record], peaks: dict[str, dict[str, Record]], device: str
+) -> pd.DataFrame:
     """Table 2: time and peak memory as measured."""
     rows = []
     for word, turns in timed.items():
@@ -180,24 +210,44 @@ def ratio(turns: Record, what: str, a: str, b: str) -> tuple[float, float, float
 
 def machine(record: Record) -> str:
     """What a record was measured on."""
-    return f"{record.hardware['gpu'] or record.hardware['cpu']}, {record.hardware['threads']} threads"
+    return (
+        f"{record.hardware['gpu'] or record.hardware['cpu']}, {record.hardware['threads']} threads"
+    )
 
 
 def shapes_figure() -> Figure:
     """Figure 3: which features share a trained value, in NORM-TUNE and in AP."""
     fig, axes = plt.subplots(1, 2, figsize=(7, 2.6))
     channels, positions = 5, 8
-    axes[0].imshow(np.repeat(np.arange(channels)[:, None], positions, 1), cmap="tab10", vmin=0, vmax=9, aspect="auto")
+    axes[0].imshow(
+        np.repeat(np.arange(channels)[:, None], positions, 1),
+        cmap="tab10",
+        vmin=0,
+        vmax=9,
+        aspect="auto",
+    )
     axes[0].set_title(f"NORM-TUNE: {channels} shifts for {channels} × {positions} features")
-    axes[1].imshow(np.arange(channels * positions).reshape(channels, positions), cmap="viridis", aspect="auto")
+    axes[1].imshow(
+        np.arange(channels * positions).reshape(channels, positions), cmap="viridis", aspect="auto"
+    )
     axes[1].set_title(f"AP: {channels * positions} values for {channels} × {positions} features")
     for ax in axes:
-        ax.set(xlabel="position (pixel or token)", ylabel="channel", xticks=range(positions), yticks=range(channels))
+        ax.set(
+            xlabel="position (pixel or token)",
+            ylabel="channel",
+            xticks=range(positions),
+            yticks=range(channels),
+        )
         ax.grid(False)
     return fig
 
 
 def printed_share_gap() -> float:
-    """The largest difference in Table 2 between AP's and VP's printed parameters, in per cent of full fine-tuning's."""
-    cells = papers.published("ap.table-2").pivot(index="architecture", columns="method", values="parameters_m").astype(float)
+    """The largest difference in Table 2 between AP's and VP's printed parameters, in per cent of
+    full fine-tuning's."""
+    cells = (
+        papers.published("ap.table-2")
+        .pivot(index="architecture", columns="method", values="parameters_m")
+        .astype(float)
+    )
     return float((100 * (cells["AP"] - cells["VP"]).abs() / cells["FULL-FINETUNE"]).max())

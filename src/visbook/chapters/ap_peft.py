@@ -1,4 +1,5 @@
-"""AP beside the parameter-efficient methods: printed accuracies by group, and printed counts beside our own."""
+"""AP beside the parameter-efficient methods: printed accuracies by group, and printed counts beside
+our own."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -38,17 +39,22 @@ HELD = {  # whose peak memory is measured, each in a process of its own
     "VPT-10": ("vpt-deep", {"prompt_tokens": 10}),
     "VPT-50": ("vpt-deep", {"prompt_tokens": 50}),
 }
+# whose training step is timed in turns
 TIMED = {name: HELD[name] for name in ("AP", "AP-3", "AP-5")} | {
     f"LORA, rank {rank}": ("lora", {"rank": rank}) for rank in (10, 50)
-}  # whose training step is timed in turns
-WEIGHTED = "The plain mean over the tasks, which with 5, 9 and 5 of them is the weighted mean of the groups."
+}
+WEIGHTED = (
+    "The plain mean over the tasks, which with 5, 9 and 5 of them is the weighted "
+    "mean of the groups."
+)
 
 
 @dataclass(frozen=True)
 class PeftParameters(ChapterParameters):
     """What the page on AP beside other methods takes."""
 
-    measure: bool = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
+    # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
+    measure: bool = False
 
 
 class PeftChapter(Chapter):
@@ -64,7 +70,10 @@ def counts(artifact: str) -> pd.DataFrame:
 
 
 def show_parameters(
-    page: Page, artifact: str, unit: str = "M", how: str = "Counted on ViT-Large/16 with a head for 10 classes."
+    page: Page,
+    artifact: str,
+    unit: str = "M",
+    how: str = "Counted on ViT-Large/16 with a head for 10 classes.",
 ) -> None:
     """Show the parameter column of a table, counted beside printed."""
     rows = counts(artifact)
@@ -76,17 +85,29 @@ def show_parameters(
             "read as": rows.reading,
         }
     ).reset_index(drop=True)
-    page.show(artifact, table, evidence="derived", caption="Trained parameters beside the printed ones.", how=how)
+    page.show(
+        artifact,
+        table,
+        evidence="derived",
+        caption="Trained parameters beside the printed ones.",
+        how=how,
+    )
 
 
 def show_tuned(chapter: Chapter, artifact: str, rows: pd.DataFrame) -> None:
     """Show the accuracies of some runs by group of tasks; nothing where there is none."""
     if len(rows):
-        chapter.show(artifact, group_table(rows), rows, "Test accuracy in %, mean ± standard deviation over seeds.")
+        chapter.show(
+            artifact,
+            group_table(rows),
+            rows,
+            "Test accuracy in %, mean ± standard deviation over seeds.",
+        )
 
 
 def benchmarks(chapter: Chapter) -> tuple[list[str], list[str]]:
-    """Of Table 4's data sets those of FGVC and those of VTAB; in the quick profile its fine-grained task and the others."""
+    """Of Table 4's data sets those of FGVC and those of VTAB; in the quick profile its fine-grained
+    task and the others."""
     full = chapter.cast.tasks["full"]
     if chapter.p.plan == "paper":
         return full[:5], full[5:14]
@@ -95,13 +116,15 @@ def benchmarks(chapter: Chapter) -> tuple[list[str], list[str]]:
 
 
 def judge_count(page: Page, artifact: str, row: str, claim: str, note: str = "") -> None:
-    """Hold a count of an artifact against a claim of it; the note is how the cell was read, unless given."""
+    """Hold a count of an artifact against a claim of it; the note is how the cell was read, unless
+    given."""
     count = counts(artifact).loc[f"{artifact}.{row}"]
     page.judge_count(f"{artifact}.{claim}", count, note=note)
 
 
 def groups(artifact: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The cells of a PEFT table, methods as rows; and its group accuracies with their mean over the 19 data sets."""
+    """The cells of a PEFT table, methods as rows; and its group accuracies with their mean over the
+    19 data sets."""
     table = papers.published(artifact).set_index("method").drop(index="Number of tasks")
     numbers = table[["FGVC", "VTAB", "Others"]].astype(float)
     return table, numbers.assign(mean=(numbers * [5, 9, 5]).sum(axis=1) / 19)
@@ -109,18 +132,30 @@ def groups(artifact: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def rank(means: pd.DataFrame, method: str) -> int:
     """Place, from 1, of a method among the PEFT methods by mean accuracy."""
-    return int(means.drop(index=["FULL-FINETUNE", "LINEAR-PROBE"])["mean"].rank(ascending=False)[method])
+    return int(
+        means.drop(index=["FULL-FINETUNE", "LINEAR-PROBE"])["mean"].rank(ascending=False)[method]
+    )
 
 
 def ahead_of_ap(table: pd.DataFrame) -> int:
     """In how many of Table 4's efficiency columns another PEFT method is ahead of AP."""
     others = table.drop(index=["FULL-FINETUNE", "LINEAR-PROBE", "AP"])
-    columns = {"parameters_m": 1, "memory_g": 1, "time_s_per_epoch": 1, "throughput_image_per_s": -1}  # -1: more is better
-    return sum((sign * others[name].astype(float)).min() < sign * float(table[name]["AP"]) for name, sign in columns.items())
+    # -1: more is better
+    columns = {
+        "parameters_m": 1,
+        "memory_g": 1,
+        "time_s_per_epoch": 1,
+        "throughput_image_per_s": -1,
+    }
+    return sum(
+        (sign * others[name].astype(float)).min() < sign * float(table[name]["AP"])
+        for name, sign in columns.items()
+    )
 
 
 def group_gaps(means: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """(method, group) -> how far Table 4's group mean is from the mean of Table 1's cells, in points."""
+    """(method, group) -> how far Table 4's group mean is from the mean of Table 1's cells, in
+    points."""
     printed, cells = printed_cells("ap.table-1")
     is_vit = printed.architecture == "ViT-Large/16"
     cells = cells[is_vit].set_axis(printed.method[is_vit])
@@ -134,44 +169,70 @@ def group_gaps(means: pd.DataFrame) -> dict[tuple[str, str], float]:
 
 def beside_vpt() -> tuple[pd.Series, pd.Series, pd.Series]:
     """The printed accuracies of VPT-Shallow, VPT-Deep and AP in Table A2."""
-    cells = papers.published("ap.table-a2").set_index("method").drop(columns=["total_parameters", "doubt"]).astype(float)
+    cells = (
+        papers.published("ap.table-a2")
+        .set_index("method")
+        .drop(columns=["total_parameters", "doubt"])
+        .astype(float)
+    )
     return cells.loc["VPT-SHALLOW"], cells.loc["VPT-DEEP"], cells.filter(like="AP", axis=0).iloc[-1]
 
 
 def peaks(device: str, run: bool) -> dict[str, Record]:
     """The peak memory of a training step of those of HELD that were measured; with `run` of all."""
     given = dict(batch_size=batch_size("vit", device), repeats=5, device=device, run=run)
-    found = {name: measured_cost(LARGE["vit"], slug, **given, **settings) for name, (slug, settings) in HELD.items()}
+    found = {
+        name: measured_cost(LARGE["vit"], slug, **given, **settings)
+        for name, (slug, settings) in HELD.items()
+    }
     return {name: record for name, record in found.items() if record is not None}
 
 
 def judge_memory(page: Page, claim: str, held: dict[str, Record], a: str, b: str) -> None:
-    """Hold the peak memory of one of HELD over that of another, minus 1, against a claim; nothing where one is missing."""
+    """Hold the peak memory of one of HELD over that of another, minus 1, against a claim; nothing
+    where one is missing."""
     if {a, b} <= {*held}:
         used = [held[name] for name in (a, b)]
         first, other = (record.values["peak_mb"] for record in used)
-        told = f"{a} {first:,.0f} MiB, {b} {other:,.0f} MiB at batch {used[0].settings['batch_size']}, on {machine(used[0])}."
+        told = (
+            f"{a} {first:,.0f} MiB, {b} {other:,.0f} MiB at batch "
+            f"{used[0].settings['batch_size']}, on {machine(used[0])}."
+        )
         page.judge(claim, first / other - 1, evidence="measured", records=used, note=told)
 
 
 def times(device: str, run: bool) -> Record | None:
     """The record of the training steps of TIMED in turns on ViT-Large/16."""
-    return variants_in_turns(LARGE["vit"], TIMED, batch_size=batch_size("vit", device), repeats=10, device=device, run=run)
+    return variants_in_turns(
+        LARGE["vit"],
+        TIMED,
+        batch_size=batch_size("vit", device),
+        repeats=10,
+        device=device,
+        run=run,
+    )
 
 
 def judge_time(page: Page, claim: str, timed: Record | None, a: str, b: str) -> None:
-    """Hold how much longer one variant's training step takes than another's against a claim; nothing without a record."""
+    """Hold how much longer one variant's training step takes than another's against a claim;
+    nothing without a record."""
     if timed is not None:
         batch, rounds = (timed.settings[name] for name in ("batch_size", "repeats"))
         told = f"A training step at batch {batch}, {rounds} rounds in turns, on {machine(timed)}."
-        page.judge(claim, *ratio(timed, "seconds", a, b), evidence="measured", records=[timed], note=told)
+        page.judge(
+            claim, *ratio(timed, "seconds", a, b), evidence="measured", records=[timed], note=told
+        )
 
 
 def times_table(turns: Record) -> pd.DataFrame:
     """Time of a training step and throughput of each method of IN_TURNS, in % of AP's."""
     train, infer = ({slug: medians(turns, slug)[n] for slug in IN_TURNS} for n in (0, 1))
     rows = {
-        "training time, % of AP's": {plots.NAMES[slug]: f"{100 * train[slug] / train['ap']:.0f}" for slug in IN_TURNS},
-        "throughput, % of AP's": {plots.NAMES[slug]: f"{100 * infer['ap'] / infer[slug]:.0f}" for slug in IN_TURNS},
+        "training time, % of AP's": {
+            plots.NAMES[slug]: f"{100 * train[slug] / train['ap']:.0f}" for slug in IN_TURNS
+        },
+        "throughput, % of AP's": {
+            plots.NAMES[slug]: f"{100 * infer['ap'] / infer[slug]:.0f}" for slug in IN_TURNS
+        },
     }
     return pd.DataFrame(rows)

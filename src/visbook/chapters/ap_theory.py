@@ -1,4 +1,5 @@
-"""What the page on AP's Theorem 1 and Lemma 1 draws and judges; other readings of the theorem are in the next module."""
+"""What the page on AP's Theorem 1 and Lemma 1 draws and judges; other readings of the theorem are
+in the next module."""
 
 from collections.abc import Iterator
 
@@ -11,11 +12,24 @@ from matplotlib.figure import Figure
 
 from ..pages.plots import log_axes, with_interval
 from ..theory import ap_limits
-from .ap_theory_runs import COLOURS, COUNTS, JUDGED, LAWS, MAIN, OCTAVES, SETTLED, STANDARD, ToyRuns, local, median
+from .ap_theory_runs import (
+    COLOURS,
+    COUNTS,
+    JUDGED,
+    LAWS,
+    MAIN,
+    OCTAVES,
+    SETTLED,
+    STANDARD,
+    ToyRuns,
+    local,
+    median,
+)
 
 
 def lemma_1_cells():
-    """Attention distances by the model, against the formula, with noise, by beta, and with another rule for ties."""
+    """Attention distances by the model, against the formula, with noise, by beta, and with another
+    rule for ties."""
     exact, noisy, betas = [], [], []
     for n in COUNTS[2]:
         for d_a in sorted({1, 2, n // 4, n // 2}):
@@ -42,15 +56,31 @@ def lemma_1_figure(exact: pd.DataFrame, noisy: pd.DataFrame, betas: pd.DataFrame
     """Both layers' attention distance against P, beside the paper's formulas, and against beta."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.6), sharey=False)
     quarter = exact[exact.d_A == exact.P // 4]
-    left.plot(COUNTS[2], [(1 + n // 4) / n for n in COUNTS[2]], "--", color="0.3", lw=1, label="paper")
+    left.plot(
+        COUNTS[2], [(1 + n // 4) / n for n in COUNTS[2]], "--", color="0.3", lw=1, label="paper"
+    )
     left.plot(COUNTS[2], [1 / n for n in COUNTS[2]], "--", color="0.3", lw=1)
     for when, colour, marker in (("before", "#0072b2", "o"), ("after", "#d55e00", "s")):
         name = {"before": "layer 1", "after": "layer 2"}[when]
         left.plot(quarter.P, quarter[when], marker, color=colour, label=f"{name}, no noise")
-        left.plot(noisy.P, noisy[when], marker, color=colour, mfc="white", label=f"{name}, noise 0.1/P")
-        right.plot(betas.beta, betas[when], color=colour, label=name, lw=2, ls="-" if when == "before" else "--")
+        left.plot(
+            noisy.P, noisy[when], marker, color=colour, mfc="white", label=f"{name}, noise 0.1/P"
+        )
+        right.plot(
+            betas.beta,
+            betas[when],
+            color=colour,
+            label=name,
+            lw=2,
+            ls="-" if when == "before" else "--",
+        )
     log_axes(left, COUNTS[2])
-    left.set(xlabel="tokens P", ylabel="mean attention distance (tokens)", title="$d_A = P/4$", ylim=(None, 200))
+    left.set(
+        xlabel="tokens P",
+        ylabel="mean attention distance (tokens)",
+        title="$d_A = P/4$",
+        ylim=(None, 200),
+    )
     left.legend(ncols=1, loc="upper left", fontsize=8)
     edge = np.sqrt(np.log(15))
     right.axvline(edge, color="0.5", ls=":", lw=1)
@@ -64,18 +94,26 @@ def lemma_1_reading(noisy: pd.DataFrame, first: pd.DataFrame) -> Markdown:
     """What Lemma 1 leans on."""
     last, last_first = noisy.iloc[-1], first.iloc[-1]
     return Markdown(
-        "**What to take from it.** The lemma holds exactly under its silent conditions, and leans on them. (1) *No "
-        "noise:* the background keys tie only without it. With the smallest noise one key wins for nearly all queries, "
-        f"and at P = {last.P:.0f}, sigma = 0.1/P, the distance is {last.before:.1f} tokens before and {last.after:.1f} "
-        f"after the layer, about P/3, where the formulas say {(1 + last.P // 4) / last.P:.2f} and {1 / last.P:.3f}. (2) "
-        f"*Ties to the nearest:* with the first of equal keys, as a plain argmax picks, it is {last_first.before:.1f} "
-        f"and {last_first.after:.1f} tokens. (3) *Weak attention:* lambda_1 < 1/2 means exp(beta^2) < P - 1; beyond it, "
-        "right panel, the discriminative query still finds its own key and the distance does not fall at all."
+        "**What to take from it.** The lemma holds exactly under its silent conditions, "
+        "and leans on them. (1) *No "
+        "noise:* the background keys tie only without it. With the smallest noise one key "
+        "wins for nearly all queries, "
+        f"and at P = {last.P:.0f}, sigma = 0.1/P, the distance is {last.before:.1f} tokens "
+        f"before and {last.after:.1f} "
+        f"after the layer, about P/3, where the formulas say "
+        f"{(1 + last.P // 4) / last.P:.2f} and {1 / last.P:.3f}. (2) "
+        f"*Ties to the nearest:* with the first of equal keys, as a plain argmax picks, it "
+        f"is {last_first.before:.1f} "
+        f"and {last_first.after:.1f} tokens. (3) *Weak attention:* lambda_1 < 1/2 means "
+        f"exp(beta^2) < P - 1; beyond it, "
+        "right panel, the discriminative query still finds its own key and the distance "
+        "does not fall at all."
     )
 
 
 def samples_figure(toy: ToyRuns) -> Figure:
-    """Samples to zero held-out error against P, both layers, beside the paper's growth and the symmetric limit."""
+    """Samples to zero held-out error against P, both layers, beside the paper's growth and the
+    symmetric limit."""
     fig, axis = plt.subplots(figsize=(7, 4.2))
     for layer in (1, 2):
         steps = toy.trials(MAIN, layer, "steps")
@@ -89,10 +127,25 @@ def samples_figure(toy: ToyRuns) -> Figure:
         growth, name = LAWS[layer]
         line = mid[0] * growth(np.array(used)) / growth(used[0])
         axis.plot(used, line, "--", color="0.3", lw=1.2)
-        axis.text(used[-1] * 1.03, line[-1], f"{name} ({toy.predicted[layer]:.2f})", va="center", fontsize=10)
-        times = {n: v[0] for n, v in toy.limit_values(layer).items() if v[0] and used[0] <= n <= used[-1]}
+        axis.text(
+            used[-1] * 1.03,
+            line[-1],
+            f"{name} ({toy.predicted[layer]:.2f})",
+            va="center",
+            fontsize=10,
+        )
+        times = {
+            n: v[0] for n, v in toy.limit_values(layer).items() if v[0] and used[0] <= n <= used[-1]
+        }
         limit = [time * STANDARD.batch / STANDARD.step for time in times.values()]
-        axis.plot(times.keys(), limit, ":", color=COLOURS[layer], lw=2, label=f"symmetric limit, layer {layer}")
+        axis.plot(
+            times.keys(),
+            limit,
+            ":",
+            color=COLOURS[layer],
+            lw=2,
+            label=f"symmetric limit, layer {layer}",
+        )
     log_axes(axis, OCTAVES)
     axis.set_xlim(right=230)
     axis.set_ylim(top=3e7)
@@ -104,7 +157,8 @@ def samples_figure(toy: ToyRuns) -> Figure:
 
 
 def judge_samples(toy: ToyRuns) -> None:
-    """The growth of both layers' samples, and which layer needs more at the largest P that both have."""
+    """The growth of both layers' samples, and which layer needs more at the largest P that both
+    have."""
     for layer, fit in toy.fits.items():
         toy.judge(
             f"ap.theorem-1.layer-{layer}-slope",
@@ -135,14 +189,17 @@ def kept_run(toy: ToyRuns) -> Markdown | None:
     if not made:
         return None
     return Markdown(
-        f"The kept run: {len(made)} curves, {sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials, "
-        f"{sum(r.seconds for r in made) / 60:.0f} minutes on one shared core ({made[0].hardware['cpu']}), "
+        f"The kept run: {len(made)} curves, "
+        f"{sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials, "
+        f"{sum(r.seconds for r in made) / 60:.0f} minutes on one shared core "
+        f"({made[0].hardware['cpu']}), "
         f"{made[0].date}."
     )
 
 
 def agreement(toy: ToyRuns) -> Iterator[dict]:
-    """A row for each point of this run, beside the kept one: the same seeds of the same settings."""
+    """A row for each point of this run, beside the kept one: the same seeds of the same
+    settings."""
     for layer, record in toy.own.items():
         for cell, found in zip(record.settings["cells"], record.values["cells"]):
             row = {
@@ -153,20 +210,32 @@ def agreement(toy: ToyRuns) -> Iterator[dict]:
             if (JUDGED, layer) in toy.runs:
                 before = toy.trials(JUDGED, layer, "steps").get(cell["tokens"], [])
                 known = dict(zip(toy.runs[JUDGED, layer].settings["seeds"], before))
-                pairs = [(a, known[s]) for s, a in zip(record.settings["seeds"], found["steps"]) if s in known]
-                row["in the kept run"] = f"{median(before):,.0f} ({len(before)} trials)" if before else "–"
-                row["trials with the same number of steps"] = f"{sum(a == b for a, b in pairs)} of {len(pairs)}"
+                pairs = [
+                    (a, known[s])
+                    for s, a in zip(record.settings["seeds"], found["steps"])
+                    if s in known
+                ]
+                row["in the kept run"] = (
+                    f"{median(before):,.0f} ({len(before)} trials)" if before else "–"
+                )
+                row["trials with the same number of steps"] = (
+                    f"{sum(a == b for a, b in pairs)} of {len(pairs)}"
+                )
             yield row
 
 
 def draw_trace(toy: ToyRuns, axis: Axes, layer: int, tokens: int) -> None:
     """Direction, error and own share of the median trial while it trains."""
     cells = toy.runs[MAIN, layer].settings["cells"], toy.runs[MAIN, layer].values["cells"]
-    trace = np.array(next(found["trace"] for cell, found in zip(*cells) if cell["tokens"] == tokens))
+    trace = np.array(
+        next(found["trace"] for cell, found in zip(*cells) if cell["tokens"] == tokens)
+    )
     letter = "v" if layer == 1 else "e"
     styles = (("-", "#0072b2"), ("--", "#56b4e9"), ("-", "#d55e00"), ("--", "#e69f00"))
     for i, (line, colour) in enumerate(styles):
-        axis.plot(trace[:, 0], trace[:, 3 + i], line, color=colour, lw=2, label=f"${letter}_{i + 1}$")
+        axis.plot(
+            trace[:, 0], trace[:, 3 + i], line, color=colour, lw=2, label=f"${letter}_{i + 1}$"
+        )
     axis.plot(trace[:, 0], trace[:, 1], color="0.4", lw=1, label="held-out error")
     axis.plot(trace[:, 0], trace[:, 7], ":", color="#009e73", lw=2, label="own share")
     axis.set_xscale("log")
@@ -189,5 +258,8 @@ def slice_figure(toy: ToyRuns, tokens: int) -> Figure:
 
 def slices(toy: ToyRuns) -> dict[str, Figure] | Figure:
     """A picture for every P that both layers have, for a slider."""
-    found = {f"P = {n}": slice_figure(toy, n) for n in sorted(set(toy.fits[1]["used"]) & set(toy.fits[2]["used"]))}
+    found = {
+        f"P = {n}": slice_figure(toy, n)
+        for n in sorted(set(toy.fits[1]["used"]) & set(toy.fits[2]["used"]))
+    }
     return found if len(found) > 1 else [*found.values()][0]

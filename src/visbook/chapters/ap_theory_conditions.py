@@ -1,4 +1,5 @@
-"""The conditions of AP's theorem, lemmas and proposition: what the paper asks, what the runs had, and whether it is met."""
+"""The conditions of AP's theorem, lemmas and proposition: what the paper asks, what the runs had,
+and whether it is met."""
 
 import math
 
@@ -18,7 +19,9 @@ ASKED = "condition, the paper's value, this run, met?"
 
 def table(rows: list[tuple[str, str, str, str]]) -> pd.DataFrame:
     """A row a condition."""
-    return pd.DataFrame(rows, columns=["condition", "the paper's value", "this run", "met?"]).set_index("condition")
+    return pd.DataFrame(
+        rows, columns=["condition", "the paper's value", "this run", "met?"]
+    ).set_index("condition")
 
 
 def show(page: Page, artifact: str, conditions: pd.DataFrame) -> None:
@@ -39,8 +42,18 @@ def of_the_model() -> list[tuple[str, str, str, str]]:
         ("noise", "sigma <= O(1/P)", f"sigma = {STANDARD.noise:g}/P", "yes"),
         ("v3 · v4 = gamma", "in (-1, 0)", f"{STANDARD.gamma:g}", "yes"),
         ("batch size", "B >= Omega(1)", f"{STANDARD.batch}", "yes"),
-        ("attention strength beta", "Theta(1)", f"{STANDARD.beta:g}, and {BETA:g} for end points", "yes"),
-        ("lambda_1 < 1/2, so exp(beta^2) < P - 1", "A18 to A21", f"{strength:.2f}, P - 1 from {COUNTS[1][0] - 1}", "yes"),
+        (
+            "attention strength beta",
+            "Theta(1)",
+            f"{STANDARD.beta:g}, and {BETA:g} for end points",
+            "yes",
+        ),
+        (
+            "lambda_1 < 1/2, so exp(beta^2) < P - 1",
+            "A18 to A21",
+            f"{strength:.2f}, P - 1 from {COUNTS[1][0] - 1}",
+            "yes",
+        ),
     ]
 
 
@@ -60,20 +73,42 @@ def theorem_1() -> pd.DataFrame:
     """Theorem 1."""
     small, large = COUNTS[2][0], COUNTS[2][-1]
     reach = ", ".join(f"{layer_2_ceiling(n, STANDARD.beta):.2f} at P = {n}" for n in (small, large))
-    far = ", ".join(f"{layer_2_ceiling(n, BETA):.2f} at P = {n}" for n in (SMALLEST[0], SMALLEST[-1]))
+    far = ", ".join(
+        f"{layer_2_ceiling(n, BETA):.2f} at P = {n}" for n in (SMALLEST[0], SMALLEST[-1])
+    )
     return table(
         [
             *of_the_model(),
-            ("e1 and e2 level in the prompt" + SILENT, "in expectation (A40, A82)", "two of each pair a batch", "yes"),
-            ("e1 and e2 level, batches drawn freely", "in expectation (A40, A82)", "a random walk", "no"),
-            ("generalisation", "population hinge risk, y f >= 1/P", "first held-out error of zero", "in part"),
+            (
+                "e1 and e2 level in the prompt" + SILENT,
+                "in expectation (A40, A82)",
+                "two of each pair a batch",
+                "yes",
+            ),
+            (
+                "e1 and e2 level, batches drawn freely",
+                "in expectation (A40, A82)",
+                "a random walk",
+                "no",
+            ),
+            (
+                "generalisation",
+                "population hinge risk, y f >= 1/P",
+                "first held-out error of zero",
+                "in part",
+            ),
             (
                 "y f >= 1/P within reach at layer 2" + SILENT,
                 "P y f up to 1 or more",
                 f"beta = {STANDARD.beta:g}: {reach}",
                 "no",
             ),
-            ("the same in the runs on the hinge risk", "P y f up to 1 or more", f"beta = {BETA:g}: {far}", "yes"),
+            (
+                "the same in the runs on the hinge risk",
+                "P y f up to 1 or more",
+                f"beta = {BETA:g}: {far}",
+                "yes",
+            ),
         ]
     )
 
@@ -85,9 +120,24 @@ def lemma_2(toy: ToyRuns) -> pd.DataFrame:
     return table(
         [
             *of_the_model(),
-            ("tokens' prompts alike" + SILENT, "small scatter about one expectation (A41)", own, "no"),
-            ("the same at the end point", "one expectation (A40)", "one prompt for all tokens", "yes"),
-            ("exp(beta^2) > 4 for large P" + SILENT, "y f >= 1/P (A57)", f"{math.exp(BETA**2):.2f} at the end point", "yes"),
+            (
+                "tokens' prompts alike" + SILENT,
+                "small scatter about one expectation (A41)",
+                own,
+                "no",
+            ),
+            (
+                "the same at the end point",
+                "one expectation (A40)",
+                "one prompt for all tokens",
+                "yes",
+            ),
+            (
+                "exp(beta^2) > 4 for large P" + SILENT,
+                "y f >= 1/P (A57)",
+                f"{math.exp(BETA**2):.2f} at the end point",
+                "yes",
+            ),
         ]
     )
 
@@ -100,8 +150,18 @@ def lemma_3(toy: ToyRuns) -> pd.DataFrame:
         [
             *of_the_model(),
             ("1 - P sigma > 0", "in the bound", f"{1 - STANDARD.noise:g}", "yes"),
-            ("background removed (A85)", "(1 + gamma) k mu of Theta(1)", f"{gone:.2f} at P = {max(last)}", "yes"),
-            ("beta^2 < 1/2, for A80's sign of v4" + SILENT, "-v4", f"beta^2 = {STANDARD.beta**2:g}", "no"),
+            (
+                "background removed (A85)",
+                "(1 + gamma) k mu of Theta(1)",
+                f"{gone:.2f} at P = {max(last)}",
+                "yes",
+            ),
+            (
+                "beta^2 < 1/2, for A80's sign of v4" + SILENT,
+                "-v4",
+                f"beta^2 = {STANDARD.beta**2:g}",
+                "no",
+            ),
         ]
     )
 
@@ -115,6 +175,11 @@ def proposition_1(record: Record) -> pd.DataFrame:
             ("perturbation, CNN", "one for all positions", "one", "yes"),
             ("token means, ViT", "the same for all samples", "the same", "yes"),
             ("epsilon of the layer" + SILENT, "none", "none", "yes"),
-            ("no border (A5 has no neighbours)" + SILENT, "1x1", f"1x1; a 3x3 differs by {whole}", "yes"),
+            (
+                "no border (A5 has no neighbours)" + SILENT,
+                "1x1",
+                f"1x1; a 3x3 differs by {whole}",
+                "yes",
+            ),
         ]
     )

@@ -40,7 +40,14 @@ def gamma_figure(toy: ToyRuns) -> Figure:
         step = toy.runs[name, layer].settings["cells"][0]["step"]
         mid = {g: step * m for g, m in medians(values).items() if np.isfinite(m)}
         label = f"layer {layer}, {said}: {fitted(values).split(' ')[0]}"
-        left.plot(mid.keys(), mid.values(), style, color=COLOURS[layer], label=label, alpha=0.5 if n == 32 else 1)
+        left.plot(
+            mid.keys(),
+            mid.values(),
+            style,
+            color=COLOURS[layer],
+            label=label,
+            alpha=0.5 if n == 32 else 1,
+        )
     most = GAMMA_COUNTS[1][-1]
     xs = np.array([1 + g for g in GAMMAS])
     start = STANDARD.step * median(toy.scanned("gamma", 1, lambda c: c["gamma"], at(most))[-0.1])
@@ -51,8 +58,13 @@ def gamma_figure(toy: ToyRuns) -> Figure:
     left.legend(fontsize=7.5, loc="upper right")
     for g, line, shade in zip((-0.9, -0.5, -0.1), (":", "--", "-"), (0.3, 0.6, 1.0)):
         times = {n: constant(v[0], n, g) for n, v in toy.limit_values(1, gamma=g).items()}
-        right.plot(times.keys(), times.values(), line, color="k", label=rf"symmetric limit, $\gamma$ = {g}")
-        mid = {n: median(toy.scanned("gamma", 1, lambda c: c["gamma"], at(n))[g]) for n in GAMMA_COUNTS[1]}
+        right.plot(
+            times.keys(), times.values(), line, color="k", label=rf"symmetric limit, $\gamma$ = {g}"
+        )
+        mid = {
+            n: median(toy.scanned("gamma", 1, lambda c: c["gamma"], at(n))[g])
+            for n in GAMMA_COUNTS[1]
+        }
         right.plot(
             mid.keys(),
             [constant(STANDARD.step * m, n, g) for n, m in mid.items()],
@@ -65,7 +77,12 @@ def gamma_figure(toy: ToyRuns) -> Figure:
     right.set_xscale("log")
     right.set_xticks([*OCTAVES, 256], [str(n) for n in [*OCTAVES, 256]])
     right.xaxis.set_minor_locator(NullLocator())
-    right.set(xlabel="tokens P", ylabel=r"$(1+\gamma)\,\eta\,T / P$", title="the constant of layer 1", ylim=(0, None))
+    right.set(
+        xlabel="tokens P",
+        ylabel=r"$(1+\gamma)\,\eta\,T / P$",
+        title="the constant of layer 1",
+        ylim=(0, None),
+    )
     right.legend(fontsize=7, loc="lower right")
     return fig
 
@@ -75,36 +92,64 @@ def lemma_3_reading(toy: ToyRuns) -> Markdown:
     end = toy.flows[1, "error", -0.5].values["cells"][-1]
     most = GAMMA_COUNTS[1][-1]
     bend = {g: constant(toy.limit_values(1, gamma=g)[most][0], most, g) for g in (-0.9, -0.1)}
-    lost = [v for n in GAMMA_COUNTS[1] for v in toy.scanned("gamma", 1, lambda c: c["gamma"], at(n))[-0.9]]
+    lost = [
+        v
+        for n in GAMMA_COUNTS[1]
+        for v in toy.scanned("gamma", 1, lambda c: c["gamma"], at(n))[-0.9]
+    ]
     bent = ap_limits.slope({1 + g: toy.limit_values(1, gamma=g)[most] for g in (-0.9, -0.5, -0.1)})
     careful = toy.scanned("gamma, a quarter of the step", 1, lambda c: c["gamma"])[-0.9]
-    own_at = {c["gamma"]: median(v) for c, v in toy.of_cells("gamma", 1, "own") if c["tokens"] == most}
+    own_at = {
+        c["gamma"]: median(v) for c, v in toy.of_cells("gamma", 1, "own") if c["tokens"] == most
+    }
     return Markdown(
-        "**What to take from it.** Direction and order of the norm are as the proof has them. The background parts "
-        f"decide: in the symmetric limit at P = {end['tokens']} they stop at {end['direction'][2]:.2f}, just short of "
-        "-1/(1 + gamma) = -2, where v3 and v4 no longer activate their neurons, while v1 and v2 are still at "
-        f"{end['direction'][0]:.2f}. So zero error at layer 1 comes from *removing the background*, as the paper's "
-        "proof idea says. Attention then prefers the discriminative token by a constant factor (A90 to A95), which leaves "
+        "**What to take from it.** Direction and order of the norm are as the proof has "
+        "them. The background parts "
+        f"decide: in the symmetric limit at P = {end['tokens']} they stop at "
+        f"{end['direction'][2]:.2f}, just short of "
+        "-1/(1 + gamma) = -2, where v3 and v4 no longer activate their neurons, while v1 "
+        "and v2 are still at "
+        f"{end['direction'][0]:.2f}. So zero error at layer 1 comes from *removing the "
+        f"background*, as the paper's "
+        "proof idea says. Attention then prefers the discriminative token by a constant "
+        "factor (A90 to A95), which leaves "
         "its weight of order 1/P.\n\n"
-        "- *1 + gamma.* A prompt -k (v3 + v4) lowers what the background's neuron sees by k (1 + gamma) only, so the "
-        "walk is 1/(1 + gamma) long at a speed of order eta/P. From gamma = -0.5 up the exponent is "
-        f"{with_interval(toy.powers['1 + gamma from 0.5 on', 1])} at P = {most}; over all gamma it is "
-        f"{with_interval(toy.powers['1 + gamma', 1])}, with a median trial that depends on luck. Three things bend it near "
-        f"gamma = -1. *Constants:* in the symmetric limit (1 + gamma) eta T / P at this P is {bend[-0.9]:.0f} for "
-        f"gamma = -0.9 and {bend[-0.1]:.0f} for -0.1 (exponent {bent['slope']:.2f}); it tends to 32 for both, but "
+        "- *1 + gamma.* A prompt -k (v3 + v4) lowers what the background's neuron sees by "
+        "k (1 + gamma) only, so the "
+        "walk is 1/(1 + gamma) long at a speed of order eta/P. From gamma = -0.5 up the "
+        "exponent is "
+        f"{with_interval(toy.powers['1 + gamma from 0.5 on', 1])} at P = {most}; over all "
+        f"gamma it is "
+        f"{with_interval(toy.powers['1 + gamma', 1])}, with a median trial that depends on "
+        f"luck. Three things bend it near "
+        f"gamma = -1. *Constants:* in the symmetric limit (1 + gamma) eta T / P at this P "
+        f"is {bend[-0.9]:.0f} for "
+        f"gamma = -0.9 and {bend[-0.1]:.0f} for -0.1 (exponent {bent['slope']:.2f}); it "
+        f"tends to 32 for both, but "
         f"later near -1. With one shared prompt SGD follows that (P = 32: "
-        f"{with_interval(toy.powers['1 + gamma, one prompt shared, P = 32', 1])}). *Tokens part* here too: the own share at "
-        f"zero error is {own_at[-0.9]:.2f} at gamma = -0.9 and {own_at[-0.1]:.1g} at -0.1. *Step size:* with a quarter "
-        f"of it the exponent is {with_interval(toy.powers['1 + gamma, a quarter of the step, P = 32', 1])}, flatter than the "
-        f"limit, against {with_interval(toy.powers['1 + gamma, P = 32', 1])} at the same P with the judged one, at which some "
-        f"trials overshoot: {sum(v is None for v in lost)} of {len(lost)} at gamma = -0.9 reach the cap, and "
+        f"{with_interval(toy.powers['1 + gamma, one prompt shared, P = 32', 1])}). *Tokens "
+        f"part* here too: the own share at "
+        f"zero error is {own_at[-0.9]:.2f} at gamma = -0.9 and {own_at[-0.1]:.1g} at -0.1. "
+        f"*Step size:* with a quarter "
+        f"of it the exponent is "
+        f"{with_interval(toy.powers['1 + gamma, a quarter of the step, P = 32', 1])}, "
+        f"flatter than the "
+        f"limit, against {with_interval(toy.powers['1 + gamma, P = 32', 1])} at the same P "
+        f"with the judged one, at which some "
+        f"trials overshoot: {sum(v is None for v in lost)} of {len(lost)} at gamma = -0.9 "
+        f"reach the cap, and "
         f"{sum(v is None for v in careful)} of {len(careful)} with a quarter of the step.\n"
-        "- *1 - P sigma* stands on opposite sides in A28 and in the proof's last line: noise cannot both help and "
-        f"hinder. It does neither: the exponent is {with_interval(toy.powers['1 - P sigma', 1])}. So the proof's line bounds the "
+        "- *1 - P sigma* stands on opposite sides in A28 and in the proof's last line: "
+        "noise cannot both help and "
+        f"hinder. It does neither: the exponent is "
+        f"{with_interval(toy.powers['1 - P sigma', 1])}. So the proof's line bounds the "
         "need, and the statement's, which falls to nothing at P sigma = 1, does not.\n"
-        "- *The first gradient* at the discriminative token is e^{-beta^2} (v1 + (2 beta^2 - 1) v4) / (4P) for large "
-        "P: A80's sign of v4 is right for beta^2 < 1/2; above, the part through the scores outweighs that through the "
-        "values. It does not matter for the bound, since a token is discriminative in one sample of P only, and "
+        "- *The first gradient* at the discriminative token is e^{-beta^2} (v1 + (2 "
+        "beta^2 - 1) v4) / (4P) for large "
+        "P: A80's sign of v4 is right for beta^2 < 1/2; above, the part through the "
+        "scores outweighs that through the "
+        "values. It does not matter for the bound, since a token is discriminative in one "
+        "sample of P only, and "
         "the others' gradient is as A81 has it."
     )
 
@@ -129,5 +174,6 @@ def judge_background(toy: ToyRuns) -> None:
         "ap.lemma-3.removes-background",
         {"slope": np.median(last), "low": min(last), "high": max(last)},
         toy.behind[1],
-        f"At P = {max(gone)}; the interval spans all trials. At P = {min(gone)} it is {median(gone[min(gone)]):.2f}.",
+        f"At P = {max(gone)}; the interval spans all trials. At P = {min(gone)} it is "
+        f"{median(gone[min(gone)]):.2f}.",
     )

@@ -1,4 +1,5 @@
-"""What Lemmas 2 and 3 have in common: the prompt's direction and norm, the first gradient, and their claims."""
+"""What Lemmas 2 and 3 have in common: the prompt's direction and norm, the first gradient, and
+their claims."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,7 +11,19 @@ from visprompt.records import Record
 from ..pages.plots import log_axes
 from ..theory import ap_limits
 from .ap_theory import draw_trace
-from .ap_theory_runs import COLOURS, GAMMA_COUNTS, GAMMAS, LAWS, MAIN, OCTAVES, SETTLED, STEP_COUNT, ToyRuns, local, medians
+from .ap_theory_runs import (
+    COLOURS,
+    GAMMA_COUNTS,
+    GAMMAS,
+    LAWS,
+    MAIN,
+    OCTAVES,
+    SETTLED,
+    STEP_COUNT,
+    ToyRuns,
+    local,
+    medians,
+)
 
 
 def lemma_figure(toy: ToyRuns, layer: int) -> Figure:
@@ -28,14 +41,18 @@ def lemma_figure(toy: ToyRuns, layer: int) -> Figure:
         norms = toy.trials(MAIN, layer, field)
         fit, mid = ap_limits.slope(norms), medians(norms)
         look = dict(color=COLOURS[layer], alpha={"o": 1, "s": 0.7, "^": 0.4}[marker])
-        right.plot(mid.keys(), mid.values(), marker + "-", label=f"{name}: {fit['slope']:.2f}", **look)
+        right.plot(
+            mid.keys(), mid.values(), marker + "-", label=f"{name}: {fit['slope']:.2f}", **look
+        )
         if field == "norm_sum":
             growth, text = LAWS[layer]
             xs = np.array(list(mid))
             line = mid[xs[0]] * growth(xs) / growth(xs[0])
             right.plot(xs, line, "--", color="0.3", lw=1.2, label=f"paper: {text}")
     log_axes(right, OCTAVES[: 5 if layer == 1 else 4])
-    right.set(xlabel="tokens P", ylabel="norm of the trained prompt", title="norm, with log-log slope")
+    right.set(
+        xlabel="tokens P", ylabel="norm of the trained prompt", title="norm, with log-log slope"
+    )
     right.set_ylim(top=right.get_ylim()[1] * 8)
     right.legend(fontsize=8, loc="upper left")
     return fig
@@ -49,12 +66,17 @@ def lemma(toy: ToyRuns, artifact: str, layer: int) -> None:
         evidence="derived",
         records=toy.behind[layer],
         how="Trained until no held-out sample is misclassified; medians over trials.",
-        caption="To the first zero error, beta = 1. Left: the prompt's direction while it trains. Right: its norm then.",
-        alt="The prompt grows along patterns 1 and 2 and against 3 and 4; its summed norm is about linear in P.",
+        caption="To the first zero error, beta = 1. Left: the prompt's direction while it "
+        "trains. Right: its norm then.",
+        alt="The prompt grows along patterns 1 and 2 and against 3 and 4; its summed norm "
+        "is about linear in P.",
     )
     if toy.have(artifact, "Exponents of the step size and of 1 + gamma", "step", "gamma"):
         toy.judge(
-            f"{artifact}.step-exponent", toy.powers["1 / eta", layer], [toy.runs["step", layer]], f"At P = {STEP_COUNT[layer]}."
+            f"{artifact}.step-exponent",
+            toy.powers["1 / eta", layer],
+            [toy.runs["step", layer]],
+            f"At P = {STEP_COUNT[layer]}.",
         )
         toy.judge(
             f"{artifact}.gamma-exponent",
@@ -65,16 +87,24 @@ def lemma(toy: ToyRuns, artifact: str, layer: int) -> None:
 
 
 def gradient_cells():
-    """4 P df/d delta at the start, for both layers: without noise at several P, and the mean over noise at P = 64."""
+    """4 P df/d delta at the start, for both layers: without noise at several P, and the mean over
+    noise at P = 64."""
     clean = {
-        str(h): [{"P": n, "rows": ap_limits.first_gradient(h, n).tolist()} for n in (32, 64, 128, 256, 512)] for h in (1, 2)
+        str(h): [
+            {"P": n, "rows": ap_limits.first_gradient(h, n).tolist()}
+            for n in (32, 64, 128, 256, 512)
+        ]
+        for h in (1, 2)
     }
     noise = {str(h): ap_limits.first_gradient(h, 64, noise=0.1, draws=400).tolist() for h in (1, 2)}
     return {"clean": clean, "noise": noise}
 
 
-def gradient(toy: ToyRuns, gradients: Record, artifact: str, layer: int, signs: list[list[str]]) -> None:
-    """Table and claims of the first gradient: (A38) and (A39), or (A80) and (A81); `signs` as printed."""
+def gradient(
+    toy: ToyRuns, gradients: Record, artifact: str, layer: int, signs: list[list[str]]
+) -> None:
+    """Table and claims of the first gradient: (A38) and (A39), or (A80) and (A81); `signs` as
+    printed."""
     letter, clean = "v" if layer == 1 else "e", gradients.values["clean"][str(layer)]
     rows = []
     for token, name in enumerate(("discriminative token", "other tokens")):
@@ -83,17 +113,31 @@ def gradient(toy: ToyRuns, gradients: Record, artifact: str, layer: int, signs: 
             ("no noise, P = 512", clean[-1]["rows"][token]),
             ("mean over noise, P = 64", gradients.values["noise"][str(layer)][token]),
         ):
-            cells = [n if isinstance(n, str) else f"{n:.2f}".replace("-0.00", "0.00") for n in numbers]
-            rows.append({"token": name, "": how, **{f"{letter}{i + 1}": cell for i, cell in enumerate(cells)}})
+            cells = [
+                n if isinstance(n, str) else f"{n:.2f}".replace("-0.00", "0.00") for n in numbers
+            ]
+            rows.append(
+                {
+                    "token": name,
+                    "": how,
+                    **{f"{letter}{i + 1}": cell for i, cell in enumerate(cells)},
+                }
+            )
     toy.page.show(
         artifact,
         pd.DataFrame(rows).set_index("token"),
         evidence="derived",
         records=[gradients],
-        how="Autograd in float64 at delta = 0, for a sample with v1 among v4, gamma = -1/2, beta = 1.",
+        how="Autograd in float64 at delta = 0, for a sample with v1 among v4, gamma = "
+        "-1/2, beta = 1.",
         caption="4P times the gradient of f. + and - stand for Theta(1) of that sign.",
     )
     order = ap_limits.slope({row["P"]: [row["rows"][0][0] / row["P"]] for row in clean})
     toy.judge(f"{artifact}.gradient-order", order, [gradients], f"Local slopes {local(order)}.")
     if layer == 2:  # at layer 1 it depends on beta: see `ap_theory_ends.judge_sign`
-        toy.page.judge(f"{artifact}.gradient-sign", clean[-1]["rows"][0][3], evidence="derived", records=[gradients])
+        toy.page.judge(
+            f"{artifact}.gradient-sign",
+            clean[-1]["rows"][0][3],
+            evidence="derived",
+            records=[gradients],
+        )

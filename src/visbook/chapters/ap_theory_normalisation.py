@@ -16,8 +16,15 @@ def gaps_figure(rows: dict[str, float]) -> Figure:
     """The largest difference of the two outputs, case by case."""
     fig, axis = plt.subplots(figsize=(7, 3.4))
     names = list(rows)[::-1]
-    holds = ["hold" in name and "epsilon" not in name and "zero-padded" not in name for name in names]
-    axis.barh(names, [rows[name] for name in names], left=1e-17, color=["#009e73" if h else "#d55e00" for h in holds])
+    holds = [
+        "hold" in name and "epsilon" not in name and "zero-padded" not in name for name in names
+    ]
+    axis.barh(
+        names,
+        [rows[name] for name in names],
+        left=1e-17,
+        color=["#009e73" if h else "#d55e00" for h in holds],
+    )
     axis.axvline(2.2e-16, color="0.4", lw=1, ls=":")
     axis.text(2.6e-16, len(names) - 0.35, "rounding", fontsize=8, color="0.3")
     axis.set(xscale="log", xlim=(1e-17, 100), xlabel="largest absolute difference of the outputs")

@@ -1,4 +1,5 @@
-"""Other readings of AP's Theorem 1: the exponents of all that the bounds name, laws, choices, and noise."""
+"""Other readings of AP's Theorem 1: the exponents of all that the bounds name, laws, choices, and
+noise."""
 
 from collections.abc import Iterator, Mapping
 
@@ -53,7 +54,8 @@ def exponents(toy: ToyRuns) -> pd.DataFrame:
         }
 
     rows = [
-        row("P", h, f"{toy.predicted[h]:.2f}", fit, f"{fit['used'][0]} to {fit['used'][-1]}") for h, fit in toy.fits.items()
+        row("P", h, f"{toy.predicted[h]:.2f}", fit, f"{fit['used'][0]} to {fit['used'][-1]}")
+        for h, fit in toy.fits.items()
     ] + [
         row(name, h, printed(name, h), fit, f"{min(fit['used']):.3g} to {max(fit['used']):.3g}")
         for (name, h), fit in toy.powers.items()
@@ -76,7 +78,14 @@ def law_figure(toy: ToyRuns) -> Figure:
         for times, line in ((sgd, "o-"), (limit, ":")):
             first = next(iter(times))
             values = [t / law(n) * law(first) / times[first] for n, t in times.items()]
-            right.plot(times.keys(), values, line, color=colour, lw=2, label=f"over {name}" if line == "o-" else None)
+            right.plot(
+                times.keys(),
+                values,
+                line,
+                color=colour,
+                lw=2,
+                label=f"over {name}" if line == "o-" else None,
+            )
     right.plot([], [], ":", color="k", label="symmetric limit")
     log_axes(right, OCTAVES[:-1])
     right.set_yticks([0.2, 0.5, 1, 2, 5])
@@ -87,7 +96,9 @@ def law_figure(toy: ToyRuns) -> Figure:
 
 def draw_constant(toy: ToyRuns, axis: Axes) -> None:
     """Layer 1's time over P, with gamma and eta taken out."""
-    sgd = {n: constant(STANDARD.step * t, n) for n, t in medians(toy.trials(MAIN, 1, "steps")).items()}
+    sgd = {
+        n: constant(STANDARD.step * t, n) for n, t in medians(toy.trials(MAIN, 1, "steps")).items()
+    }
     axis.plot(sgd.keys(), sgd.values(), "o-", color=COLOURS[1], label="SGD")
     limit = {n: constant(v[0], n) for n, v in toy.limit_values(1).items()}
     axis.plot(limit.keys(), limit.values(), ":", color="k", label="symmetric limit")
@@ -117,13 +128,16 @@ def reading_rows(toy: ToyRuns) -> Iterator[dict]:
             "P": ", ".join(map(str, steps)),
             "slope [95 %]": fitted(steps),
             "as judged, same P": fitted(same) if len(same) > 1 else "–",
-            "median steps": ", ".join("over cap" if np.isinf(m) else f"{m:,.0f}" for m in medians(steps).values()),
+            "median steps": ", ".join(
+                "over cap" if np.isinf(m) else f"{m:,.0f}" for m in medians(steps).values()
+            ),
             "censored": f"{sum(v is None for v in flat)} of {len(flat)}",
         }
     for layer, goal, gamma in toy.flows:
         fit = ap_limits.slope(toy.limit_values(layer, "time", goal, gamma))
         yield {
-            "reading": f"symmetric limit{', goal y f >= 1/P' if goal == 'margin' else ''}, gamma = {gamma}",
+            "reading": f"symmetric limit{', goal y f >= 1/P' if goal == 'margin' else ''}, "
+            f"gamma = {gamma}",
             "layer": layer,
             "P": f"{fit['used'][0]} to {fit['used'][-1]}",
             "slope [95 %]": f"{fit['slope']:.2f}; local {local(fit)}",
@@ -133,8 +147,11 @@ def reading_rows(toy: ToyRuns) -> Iterator[dict]:
         }
 
 
-def draw_steps(axis: Axes, values: Mapping, cap: float, look: dict, label: str, scale: float = 1.0) -> None:
-    """Medians as a line; a median over the cap is a triangle at the cap, filled for the fixed sigma's diamonds."""
+def draw_steps(
+    axis: Axes, values: Mapping, cap: float, look: dict, label: str, scale: float = 1.0
+) -> None:
+    """Medians as a line; a median over the cap is a triangle at the cap, filled for the fixed
+    sigma's diamonds."""
     mid = medians(values)
     inside = {x: m / scale for x, m in mid.items() if np.isfinite(m)}
     over = [x for x, m in mid.items() if np.isinf(m)]
@@ -144,7 +161,8 @@ def draw_steps(axis: Axes, values: Mapping, cap: float, look: dict, label: str, 
 
 
 def noise_figure(toy: ToyRuns) -> Figure:
-    """Steps against the noise at one P, and against P for noise that shrinks with it and noise that does not."""
+    """Steps against the noise at one P, and against P for noise that shrinks with it and noise that
+    does not."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.6))
     for layer in (1, 2):
         values = toy.scanned("noise", layer, lambda c: c["noise"])
@@ -157,7 +175,13 @@ def noise_figure(toy: ToyRuns) -> Figure:
             (FIXED, "0.05", LOUD_CAPS[layer], {"marker": "D", "lw": 2}),
         ):
             look = {"color": COLOURS[layer], **style}
-            draw_steps(right, toy.trials(name, layer, "steps"), cap, look, rf"layer {layer}, $\sigma$ = {said}")
+            draw_steps(
+                right,
+                toy.trials(name, layer, "steps"),
+                cap,
+                look,
+                rf"layer {layer}, $\sigma$ = {said}",
+            )
     left.axvspan(0, 1, color="0.93", zorder=0)
     left.text(0.06, 0.62, r"$P\sigma < 1$", fontsize=9)
     left.set_xscale("symlog", linthresh=1)
@@ -182,7 +206,9 @@ def pair_text(toy: ToyRuns, name: str, layer: int) -> str:
 
 def ratio(toy: ToyRuns, name: str, layer: int, tokens: int) -> float:
     """A reading's median steps over those of the judged one."""
-    return median(toy.trials(name, layer, "steps")[tokens]) / median(toy.trials(JUDGED, layer, "steps")[tokens])
+    return median(toy.trials(name, layer, "steps")[tokens]) / median(
+        toy.trials(JUDGED, layer, "steps")[tokens]
+    )
 
 
 def leaning(toy: ToyRuns, name: str) -> float:
@@ -193,51 +219,86 @@ def leaning(toy: ToyRuns, name: str) -> float:
 def theorem_1_reading(toy: ToyRuns) -> Markdown:
     """Where a measured exponent leaves the predicted one, and why."""
     fits, limits, predicted = toy.fits, toy.limits, toy.predicted
-    lasting = [v for values in toy.trials("zero error that lasts to 1.25 T", 2, "steps").values() for v in values]
+    lasting = [
+        v
+        for values in toy.trials("zero error that lasts to 1.25 T", 2, "steps").values()
+        for v in values
+    ]
     loud = toy.scanned("noise", 2, lambda c: c["noise"])
     return Markdown(
-        "**What to take from it.** To the first zero held-out error the second layer needs order-wise more samples "
-        f"than the first: exponents {with_interval(fits[1])} and {with_interval(fits[2])} where the theorem has "
-        f"{predicted[1]:.2f} and, over these P, {predicted[2]:.2f}. Where a measured exponent leaves the predicted "
+        "**What to take from it.** To the first zero held-out error the second layer "
+        "needs order-wise more samples "
+        f"than the first: exponents {with_interval(fits[1])} and {with_interval(fits[2])} "
+        f"where the theorem has "
+        f"{predicted[1]:.2f} and, over these P, {predicted[2]:.2f}. Where a measured "
+        f"exponent leaves the predicted "
         "one, and why:\n\n"
-        f"- *Layer 1, constants.* The local slopes ({local(fits[1])}) lie above 1 and come down at large P. The "
+        f"- *Layer 1, constants.* The local slopes ({local(fits[1])}) lie above 1 and come "
+        f"down at large P. The "
         f"symmetric limit has the same bend ({local(limits[1])}): (1 + gamma) eta T / P rises from "
-        f"{constant(toy.limit_values(1)[8][0], 8):.1f} at P = 8 to {constant(toy.limit_values(1)[256][0], 256):.1f} at 256, "
-        "towards 32. Sixteen are the straight walk of the background parts to the hinge's edge, with two of four pairs "
-        "active; sixteen more the slide along it, where right and wrong pairs pull against each other over a distance "
-        "2/P at a speed of order eta/P^2. The hinge's margin 1/P makes that second half; the proof has only the first. "
+        f"{constant(toy.limit_values(1)[8][0], 8):.1f} at P = 8 to "
+        f"{constant(toy.limit_values(1)[256][0], 256):.1f} at 256, "
+        "towards 32. Sixteen are the straight walk of the background parts to the hinge's "
+        "edge, with two of four pairs "
+        "active; sixteen more the slide along it, where right and wrong pairs pull "
+        "against each other over a distance "
+        "2/P at a speed of order eta/P^2. The hinge's margin 1/P makes that second half; "
+        "the proof has only the first. "
         "At P = 8 a step is coarse and trials scatter.\n"
         "- *Layer 1, the proof's goal.* y f >= 1/P everywhere (A92) takes a time that grows as "
-        f"P^{ap_limits.slope(toy.limit_values(1, goal='margin'))['slope']:.2f} in the symmetric limit, towards P^2: A93 to "
-        "A95 ask e^{Theta(1) k mu} >= 1, which holds at once, because the read-out's factor 1/4 is lost on the way.\n"
-        "- *Layer 2, the route.* With one prompt for all tokens, as the expectations of A40 have it, the exponent is "
-        f"{pair_text(toy, 'one prompt shared by all tokens', 2)} with one prompt a token (same P), and in the symmetric "
-        f"limit the local slope goes to {limits[2]['local'][-1]:.2f}. One prompt a token, which is what the paper "
-        "trains, leaves that path: tokens part into some that lean to e1 and others to e2, at a rate that has a closed "
-        "form of order eta/P^2 (Lemma 2, on the page of the lemmas). So the exponent agrees, by a route that the proof does not take.\n"
-        "- *Layer 2, the log factor.* Divided by P^2 log P the times are flatter than over P^2 or P^3. But the "
-        "logarithm is not the proof's: it stands for the number of e-foldings that the parting needs from a start that "
+        f"P^{ap_limits.slope(toy.limit_values(1, goal='margin'))['slope']:.2f} in the "
+        f"symmetric limit, towards P^2: A93 to "
+        "A95 ask e^{Theta(1) k mu} >= 1, which holds at once, because the read-out's "
+        "factor 1/4 is lost on the way.\n"
+        "- *Layer 2, the route.* With one prompt for all tokens, as the expectations of "
+        "A40 have it, the exponent is "
+        f"{pair_text(toy, 'one prompt shared by all tokens', 2)} with one prompt a token "
+        f"(same P), and in the symmetric "
+        f"limit the local slope goes to {limits[2]['local'][-1]:.2f}. One prompt a token, "
+        f"which is what the paper "
+        "trains, leaves that path: tokens part into some that lean to e1 and others to "
+        "e2, at a rate that has a closed "
+        "form of order eta/P^2 (Lemma 2, on the page of the lemmas). So the exponent "
+        "agrees, by a route that the proof does not take.\n"
+        "- *Layer 2, the log factor.* Divided by P^2 log P the times are flatter than "
+        "over P^2 or P^3. But the "
+        "logarithm is not the proof's: it stands for the number of e-foldings that the "
+        "parting needs from a start that "
         "shrinks with P, and for a rate whose constant still falls.\n"
-        f"- *Step size.* A quarter of it multiplies the steps by {ratio(toy, 'a quarter of the step', 1, 16):.1f} (layer 1) "
-        f"and {ratio(toy, 'a quarter of the step', 2, 16):.1f} (layer 2) at P = 16, and the slopes are "
-        f"{pair_text(toy, 'a quarter of the step', 1)} and {pair_text(toy, 'a quarter of the step', 2)}: no artefact of the "
+        f"- *Step size.* A quarter of it multiplies the steps by "
+        f"{ratio(toy, 'a quarter of the step', 1, 16):.1f} (layer 1) "
+        f"and {ratio(toy, 'a quarter of the step', 2, 16):.1f} (layer 2) at P = 16, and "
+        f"the slopes are "
+        f"{pair_text(toy, 'a quarter of the step', 1)} and "
+        f"{pair_text(toy, 'a quarter of the step', 2)}: no artefact of the "
         "step.\n"
         "- *Batch.* Four times the batch changes the steps at P = 16 by factors of "
-        f"{ratio(toy, 'four times the batch', 1, 16):.2f} and {ratio(toy, 'four times the batch', 2, 16):.2f}, so N = B T grows "
-        "with B. The parting of the tokens is not made by the noise of small batches; it only takes its start from "
+        f"{ratio(toy, 'four times the batch', 1, 16):.2f} and "
+        f"{ratio(toy, 'four times the batch', 2, 16):.2f}, so N = B T grows "
+        "with B. The parting of the tokens is not made by the noise of small batches; it "
+        "only takes its start from "
         "it.\n"
         f"- *First or lasting.* The second-layer prompt loses its zero error again in "
         f"{sum(v is None for v in lasting)} of {len(lasting)} trials within the cap.\n"
-        "- *Freely drawn batches.* The difference of the e1 and e2 parts is then a random walk with little to restore "
-        "it, and zero error at layer 2 comes when the walk happens to pass zero: there the difference is "
-        f"{leaning(toy, 'batches drawn freely'):.2f} (P = 16; {leaning(toy, JUDGED):.2f} with balanced batches), and the tokens "
-        f"have not parted (own share {median(toy.trials('batches drawn freely', 2, 'own')[16]):.2f}, against "
-        f"{median(toy.trials(JUDGED, 2, 'own')[16]):.2f}). Early, lucky and with a wide scatter, it says nothing of "
+        "- *Freely drawn batches.* The difference of the e1 and e2 parts is then a random "
+        "walk with little to restore "
+        "it, and zero error at layer 2 comes when the walk happens to pass zero: there "
+        "the difference is "
+        f"{leaning(toy, 'batches drawn freely'):.2f} (P = 16; {leaning(toy, JUDGED):.2f} "
+        f"with balanced batches), and the tokens "
+        f"have not parted (own share "
+        f"{median(toy.trials('batches drawn freely', 2, 'own')[16]):.2f}, against "
+        f"{median(toy.trials(JUDGED, 2, 'own')[16]):.2f}). Early, lucky and with a wide "
+        f"scatter, it says nothing of "
         "learning. B >= Omega(1) at a fixed step leaves out the balance that the proof assumes.\n"
-        f"- *Noise.* Within the condition the first layer does not notice it up to P sigma = 1 at P = "
-        f"{NOISE_COUNT[1]}; at P = 8 it does. At the second, P = {NOISE_COUNT[2]}, going from P sigma = 0.1 to 0.5 "
+        f"- *Noise.* Within the condition the first layer does not notice it up to P sigma "
+        f"= 1 at P = "
+        f"{NOISE_COUNT[1]}; at P = 8 it does. At the second, P = {NOISE_COUNT[2]}, going "
+        f"from P sigma = 0.1 to 0.5 "
         f"multiplies the steps by {median(loud[0.5]) / median(loud[0.1]):.1f}, and at 0.75 "
-        f"{sum(v is None for v in loud[0.75])} of {len(loud[0.75])} trials miss the goal within the cap: the held-out "
-        "noise is then of the size of the margin that the prompt creates. Beyond the condition both fail: the first "
+        f"{sum(v is None for v in loud[0.75])} of {len(loud[0.75])} trials miss the goal "
+        f"within the cap: the held-out "
+        "noise is then of the size of the margin that the prompt creates. Beyond the "
+        "condition both fail: the first "
         "layer from P sigma = 2, and with a fixed sigma both as P grows."
     )

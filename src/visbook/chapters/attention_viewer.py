@@ -1,4 +1,5 @@
-"""The attention viewer: every kept map of the class token and of the prompts, for a reader to leaf through."""
+"""The attention viewer: every kept map of the class token and of the prompts, for a reader to leaf
+through."""
 
 import base64
 import html
@@ -14,8 +15,12 @@ from visprompt.records import Record
 from .chapter import Chapter
 from .davpt_attention import assigned, maps
 
-MOST = 10  # prompts of a run that can be looked at, beside those of the images' own classes: a page must stay light
-WITHOUT = "With scripts, the maps of all blocks, prompts and kept test images can be leafed through here."
+# prompts of a run that can be looked at, beside those of the images' own classes: a page must stay
+# light
+MOST = 10
+WITHOUT = (
+    "With scripts, the maps of all blocks, prompts and kept test images can be leafed through here."
+)
 
 
 def viewer(chapter: Chapter, kept: Mapping[str, Record]) -> str:
@@ -24,20 +29,33 @@ def viewer(chapter: Chapter, kept: Mapping[str, Record]) -> str:
     Args:
         kept: name of a run -> its record of kind "attention".
     """
-    runs = {name: {**packed(record), "pictures": pictures(chapter, record)} for name, record in kept.items()}
+    runs = {
+        name: {**packed(record), "pictures": pictures(chapter, record)}
+        for name, record in kept.items()
+    }
     given = json.dumps(runs).replace("<", r"\u003c")
-    return f'<div class="vp-maps"><script type="application/json">{given}</script><p>{html.escape(WITHOUT)}</p></div>'
+    return (
+        f'<div class="vp-maps"><script '
+        f'type="application/json">{given}</script><p>{html.escape(WITHOUT)}</p></div>'
+    )
 
 
 def packed(record: Record) -> dict:
-    """Maps as bytes, 255 for the largest weight of each: [image][block][class token, prompts][patch], with those weights."""
+    """Maps as bytes, 255 for the largest weight of each: [image][block][class token,
+    prompts][patch], with those weights."""
     labels, blocks = record.values["labels"], len(record.values["entropy"])
-    found = np.array([[np.vstack(maps(record, i, block)) for block in range(blocks)] for i in range(len(labels))])
+    found = np.array(
+        [[np.vstack(maps(record, i, block)) for block in range(blocks)] for i in range(len(labels))]
+    )
     own = [assigned(record, i) for i in range(len(labels))]
     prompts = sorted({*range(found.shape[2] - 1)[:MOST], *own} - {None})
     found = found[:, :, [0, *(1 + prompt for prompt in prompts)]]
     most = found.max(-1, keepdims=True)
-    levels = np.divide(255 * found, most, out=np.zeros_like(found), where=most > 0).round().astype(np.uint8)
+    levels = (
+        np.divide(255 * found, most, out=np.zeros_like(found), where=most > 0)
+        .round()
+        .astype(np.uint8)
+    )
     return {
         "shape": found.shape,
         "levels": base64.b64encode(levels.tobytes()).decode(),
@@ -65,6 +83,7 @@ def show(chapter: Chapter, kept: Mapping[str, Record]) -> None:
         evidence="trend",
         how="Softmax weights meaned over heads.",
         records=[*kept.values()],
-        caption="Attention to the patches, each map from 0 to its own largest weight, which stands below it.",
+        caption="Attention to the patches, each map from 0 to its own largest weight, "
+        "which stands below it.",
         cell="maps",
     )

@@ -1,4 +1,5 @@
-"""The runs of a page that shows studies, and what every such page does with them: tables, figures, claims."""
+"""The runs of a page that shows studies, and what every such page does with them: tables, figures,
+claims."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -26,8 +27,10 @@ from .parameters import ChapterParameters
 
 FULL = "Full fine-tuning"  # as studies.yaml names it
 QUICK_TASK = "position"  # where the methods differ most
-COLUMNS = ["variant", "task", "seed", "group", "backbone", "test", "record", "train_size"]  # of runs, at the least
-PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}  # part of studies.yaml -> as printed
+# of runs, at the least
+COLUMNS = ["variant", "task", "seed", "group", "backbone", "test", "record", "train_size"]
+# part of studies.yaml -> as printed
+PARTS = {"supervised": "supervised", "mae": "MAE", "mocov3": "MoCo-v3"}
 
 
 class Chapter:
@@ -37,13 +40,15 @@ class Chapter:
         page: the notebook's page.
         p: its parameters.
         own: the studies it shows.
-        quick_methods: slugs that the quick profile runs on QUICK_TASK with seed 0; pages of one chapter are run side
-            by side, so one of them alone has any.
+        quick_methods: slugs that the quick profile runs on QUICK_TASK with seed 0; pages of one
+            chapter are run side by side, so one of them alone has any.
     """
 
     takes = ChapterParameters  # the parameters of the page
 
-    def __init__(self, page: Page, p: ChapterParameters, own: Sequence[str], quick_methods: Sequence[str]):
+    def __init__(
+        self, page: Page, p: ChapterParameters, own: Sequence[str], quick_methods: Sequence[str]
+    ):
         for name in p.studies or []:
             choose("study of this page", name, own)
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
@@ -51,20 +56,32 @@ class Chapter:
         paper = page.name.partition("_")[0]
         recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
         self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, p.changes, p.profile))
-        self.cast = cast_for(recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ())
+        self.cast = cast_for(
+            recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ()
+        )
         self.lenient = p.profile == "paper"  # shows what there is the data for
         self.guessed: dict[str, list[str]] = {}  # claim -> the cells near chance that left its mean
-        self.left_out: dict[str, list[str]] = {}  # why a run is not possible on the data at hand -> what looked it up
+        self.left_out: dict[
+            str, list[str]
+        ] = {}  # why a run is not possible on the data at hand -> what looked it up
         grids.check_foreign(self.cast, p.data_dir)
 
     @classmethod
     def opened(
-        cls, name: str, namespace: dict, own: Sequence[str], quick_methods: Sequence[str] = (), *, no_paper: bool = False
+        cls,
+        name: str,
+        namespace: dict,
+        own: Sequence[str],
+        quick_methods: Sequence[str] = (),
+        *,
+        no_paper: bool = False,
     ) -> "Chapter":
-        """The chapter of a notebook, from the parameters among its variables (`globals()`). Runs nothing yet.
+        """The chapter of a notebook, from the parameters among its variables (`globals()`). Runs
+        nothing yet.
 
         Args:
-            no_paper: it stands for no paper, so outside of the quick profile it runs what is asked for alone.
+            no_paper: it stands for no paper, so outside of the quick profile it runs what is asked
+                for alone.
         """
         plots.style()
         p = read_parameters(cls.takes, namespace)
@@ -76,13 +93,22 @@ class Chapter:
     def frames(self) -> dict[str, pd.DataFrame]:
         """The runs of each study; what is asked for and has no record is run now."""
         p = self.p
-        if self.quick_methods and p.profile == "quick" and p.backbone is None and p.tasks is None and p.methods is None:
-            narrow = replace(self.cast, only_tasks=(QUICK_TASK,), only_methods=tuple(self.quick_methods))
+        if (
+            self.quick_methods
+            and p.profile == "quick"
+            and p.backbone is None
+            and p.tasks is None
+            and p.methods is None
+        ):
+            narrow = replace(
+                self.cast, only_tasks=(QUICK_TASK,), only_methods=tuple(self.quick_methods)
+            )
             grids.study("benchmark", narrow, self.lab, seeds=p.seeds)
         return {name: self.frame(name) for name in progress(self.own, self.page.name)}
 
     def frame(self, name: str) -> pd.DataFrame:
-        """One study's runs, each once, or an empty frame with the columns variant, task, seed and group."""
+        """One study's runs, each once, or an empty frame with the columns variant, task, seed and
+        group."""
         run = self.p.studies is None or name in self.p.studies
         kept = [seed for seed in self.p.kept_seeds if not run or seed not in self.p.seeds]
         seeds, nothing = self.p.seeds if run else (), pd.DataFrame(columns=COLUMNS)
@@ -102,7 +128,8 @@ class Chapter:
         return found.loc[~(found.variant + found.run.map(repr)).duplicated()]
 
     def look(self, measurement: Callable, run: Run, compute: bool) -> records.Record | None:
-        """The record of a measurement of `insights` on a run, None too where the data at hand cannot carry the run.
+        """The record of a measurement of `insights` on a run, None too where the data at hand
+        cannot carry the run.
 
         Raises:
             BadInput: with `compute`, whatever keeps it from being run.
@@ -113,24 +140,41 @@ class Chapter:
                 return measurement(run, self.lab)
             self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))
             return None
-        record, why = grids.looked_up(lambda: measurement(run, self.lab, compute=False), run, self.lab)
+        record, why = grids.looked_up(
+            lambda: measurement(run, self.lab, compute=False), run, self.lab
+        )
         if why:
             self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))
         return record
 
     def show_left_out(self) -> None:
         """Say what was looked up in vain because the data at hand cannot carry it, and why."""
-        told = [f"{comparable.listed(dict.fromkeys(what))}: {why}" for why, what in self.left_out.items()]
+        told = [
+            f"{comparable.listed(dict.fromkeys(what))}: {why}"
+            for why, what in self.left_out.items()
+        ]
         if told:
             rows = "".join(f"<li>{html.escape(line)}</li>" for line in told)
-            display(HTML(f'<div class="vp-notrun">Left out, because it is not possible here:<ul>{rows}</ul></div>'))
+            display(
+                HTML(
+                    f'<div class="vp-notrun">Left out, because it is not possible '
+                    f"here:<ul>{rows}</ul></div>"
+                )
+            )
 
-    def rows(self, *names: str, variants: Sequence[str] = (), tasks: str | None = None, part: str | None = None):
+    def rows(
+        self,
+        *names: str,
+        variants: Sequence[str] = (),
+        tasks: str | None = None,
+        part: str | None = None,
+    ):
         """Rows of several studies together.
 
         Args:
             variants: these alone, in this order.
-            tasks: a list of tasks of studies.yaml, such as "vtab", and with it the foreign tasks that are run for it.
+            tasks: a list of tasks of studies.yaml, such as "vtab", and with it the foreign tasks
+                that are run for it.
             part: the backbone's part, such as "mae".
         """
         found = [self.frames[choose("study of this page", name, self.frames)] for name in names]
@@ -146,34 +190,50 @@ class Chapter:
     def how(self, frame: pd.DataFrame) -> str:
         """How the numbers of some rows came about, in a sentence."""
         seeds = frame.groupby(["variant", "task"]).seed.nunique()
-        counted = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+        counted = (
+            f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+        )
         own = set(frame.task) <= set(embedded_tasks()) and set(frame.backbone) <= set(networks())
         kind = "Small backbones and tasks of this project, a direction only. " if own else ""
         data = "" if own or "record" not in frame else f" on {self.data([*frame.record])}"
-        told = f"{kind}{', '.join(dict.fromkeys(frame.backbone))}{data}; {counted} seed{'s' * (counted != '1')} a cell."
+        told = (
+            f"{kind}{', '.join(dict.fromkeys(frame.backbone))}{data}; {counted} "
+            f"seed{'s' * (counted != '1')} a cell."
+        )
         if "test" not in frame:  # records of what prompts look like carry no accuracy
             return told
         guessed = [f"{task} on {backbone}" for task, backbone in comparable.near_chance(frame)]
-        return f"{told} Near chance, so left out of what is judged: {', '.join(guessed)}." if guessed else told
+        return (
+            f"{told} Near chance, so left out of what is judged: {', '.join(guessed)}."
+            if guessed
+            else told
+        )
 
     def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
-        """What some runs are evidence of, and in the paper profile a sentence that says why it is only a trend."""
+        """What some runs are evidence of, and in the paper profile a sentence that says why it is
+        only a trend."""
         paper, p = self.page.name.partition("_")[0], self.p
         if p.profile != "paper" or paper not in ("ap", "davpt", "ivpt", "spt"):
             return "trend", ""
-        given = {name for name in ("backbone", "tasks", "methods", "studies", "epochs") if getattr(p, name) is not None}
+        given = {
+            name
+            for name in ("backbone", "tasks", "methods", "studies", "epochs")
+            if getattr(p, name) is not None
+        }
         narrowed = f"its list of runs was narrowed ({', '.join(sorted(given))})" if given else ""
         narrowed = narrowed or ("a part of its runs is not possible here" if self.left_out else "")
         word, why = evidence.of_records(records, paper, narrowed)
         return word, f"Not the paper's own setting: {why}." if why else ""
 
     def end(self, artifact: str, why: str) -> None:
-        """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing was shown."""
+        """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing
+        was shown."""
         if self.p.profile == "quick" or not self.page.artifacts[artifact]["shows"]:
             self.page.not_run(artifact, why=why)
 
     def show_recipe(self, frame: pd.DataFrame, more: Sequence[tuple] = ()) -> None:
-        """What the runs of some rows used, by their records, beside the recipe of the page's paper and its sources.
+        """What the runs of some rows used, by their records, beside the recipe of the page's paper
+        and its sources.
 
         Args:
             more: rows (name, here, paper) of what is no field of a recipe.
@@ -183,18 +243,31 @@ class Chapter:
             return
         paper = self.page.name.partition("_")[0]
         rows = recipe_table.rows(used, paper)
-        rows.append(("what chose the rates", self.searched(frame), "on val; see the page on recipes"))
+        rows.append(
+            ("what chose the rates", self.searched(frame), "on val; see the page on recipes")
+        )
         table = pd.DataFrame([*rows, *more], columns=["", "here", "in the paper, or its code"])
-        how = f"Recipe {self.lab.bench.recipe}, read off the records of these runs, beside recipe {paper} and its sources."
+        how = (
+            f"Recipe {self.lab.bench.recipe}, read off the records of these runs, beside "
+            f"recipe {paper} and its sources."
+        )
         caption = "How the runs are made, here and in the paper."
-        self.page.present(table, evidence="trend", how=how, records=used, caption=caption, cell="recipe")
+        self.page.present(
+            table, evidence="trend", how=how, records=used, caption=caption, cell="recipe"
+        )
 
     def searched(self, frame: pd.DataFrame) -> str:
         """What chose the rates of some rows, and for how many of their cells all of it was run."""
-        cells = {repr(cell): cell for run in frame.run for cell in [replace(run, seed=0, rate=None, changes={})]}
+        cells = {
+            repr(cell): cell
+            for run in frame.run
+            for cell in [replace(run, seed=0, rate=None, changes={})]
+        }
         whole = 0
         for cell in cells.values():
-            look = lambda run: grids.looked_up(lambda: self.lab.do(run, compute=False), run, self.lab)[0]
+            look = lambda run: grids.looked_up(
+                lambda: self.lab.do(run, compute=False), run, self.lab
+            )[0]
             whole += all(look(run) is not None for run in self.lab.trials(cell))
         if not whole:
             return "none: the recipe's own rate"
@@ -206,7 +279,11 @@ class Chapter:
         """The learning rates of some runs, by backbone, variant and task."""
         if len(frame):
             rates = frame.groupby(["backbone", "variant", "task"]).rate.first().unstack()
-            rates = rates.map(lambda rate: "–" if rate != rate else f"{rate:g}").rename_axis(None, axis=1).reset_index()
+            rates = (
+                rates.map(lambda rate: "–" if rate != rate else f"{rate:g}")
+                .rename_axis(None, axis=1)
+                .reset_index()
+            )
             self.page.present(
                 rates,
                 evidence=self.evidence([*frame.record])[0],
@@ -216,21 +293,44 @@ class Chapter:
                 cell="rates",
             )
 
-    def show(self, artifact: str, thing, frame: pd.DataFrame, caption: str, alt: str | None = None, note: str = "") -> None:
+    def show(
+        self,
+        artifact: str,
+        thing,
+        frame: pd.DataFrame,
+        caption: str,
+        alt: str | None = None,
+        note: str = "",
+    ) -> None:
         """Show a figure or a table that is made of the rows of `frame`."""
         how = f"{self.how(frame)} {note}".strip()
         used = list({record.id: record for record in frame.record}.values())
         word, why = self.evidence(used)
-        self.page.show(artifact, thing, evidence=word, how=f"{how} {why}".strip(), records=used, caption=caption, alt=alt)
+        self.page.show(
+            artifact,
+            thing,
+            evidence=word,
+            how=f"{how} {why}".strip(),
+            records=used,
+            caption=caption,
+            alt=alt,
+        )
 
     def answers(
-        self, claim: str, frame: pd.DataFrame, variants: Sequence[str], on: str | Sequence[str], parts: Sequence[str] = ()
+        self,
+        claim: str,
+        frame: pd.DataFrame,
+        variants: Sequence[str],
+        on: str | Sequence[str],
+        parts: Sequence[str] = (),
     ) -> pd.DataFrame:
-        """The rows by which a claim may be judged; where there are none though all variants ran, the page says why.
+        """The rows by which a claim may be judged; where there are none though all variants ran,
+        the page says why.
 
         Args:
             variants: what the claim compares.
-            on: the data sets it speaks of, a list of studies.yaml such as "vtab" or names. Foreign tasks are none.
+            on: the data sets it speaks of, a list of studies.yaml such as "vtab" or names. Foreign
+                tasks are none.
             parts: the pre-trainings it is a mean over, such as "mae"; none: any.
         """
         tasks = self.cast.tasks[on] if isinstance(on, str) else list(on)
@@ -239,12 +339,19 @@ class Chapter:
         missing = [part for part in parts if part not in self.cast.backbones]
         if missing:
             named = [comparable.listed(names) for names in (parts, missing)]
-            self.page.not_judged(claim, f"it is about {named[0]}, and no backbone plays {named[1]} here")
+            self.page.not_judged(
+                claim, f"it is about {named[0]}, and no backbone plays {named[1]} here"
+            )
             return frame.iloc[:0]
-        rows, why = comparable.whole(frame, variants, tasks, [self.cast.backbones[part] for part in parts])
+        rows, why = comparable.whole(
+            frame, variants, tasks, [self.cast.backbones[part] for part in parts]
+        )
         if not why and variants[-1] == FULL and self.full_wins(rows):
             backbones = comparable.listed(dict.fromkeys(rows.backbone))
-            why = f"on {backbones} full fine-tuning is above every method on every task of it, so nothing can be above it"
+            why = (
+                f"on {backbones} full fine-tuning is above every method on every task of "
+                f"it, so nothing can be above it"
+            )
         if why:
             self.page.not_judged(claim, why)
             return frame.iloc[:0]
@@ -252,10 +359,18 @@ class Chapter:
         return rows
 
     def full_wins(self, rows: pd.DataFrame) -> bool:
-        """Whether full fine-tuning is above all that the page has on the backbones, tasks and sizes of some rows."""
-        cells, keys = {*zip(rows.backbone, rows.task, rows.train_size)}, ["backbone", "task", "train_size"]
-        every = pd.concat([frame[[*keys, "variant", "test"]] for frame in self.frames.values() if len(frame)])
-        return comparable.wins_everywhere(every[[cell in cells for cell in zip(*(every[key] for key in keys))]], FULL)
+        """Whether full fine-tuning is above all that the page has on the backbones, tasks and sizes
+        of some rows."""
+        cells, keys = (
+            {*zip(rows.backbone, rows.task, rows.train_size)},
+            ["backbone", "task", "train_size"],
+        )
+        every = pd.concat(
+            [frame[[*keys, "variant", "test"]] for frame in self.frames.values() if len(frame)]
+        )
+        return comparable.wins_everywhere(
+            every[[cell in cells for cell in zip(*(every[key] for key in keys))]], FULL
+        )
 
     def of_study(self, name: str) -> list[str]:
         """The tasks of a study in this profile, which are what a claim that it tests speaks of."""
@@ -276,14 +391,25 @@ class Chapter:
         on: str | Sequence[str],
         parts: Sequence[str] = (),
     ) -> None:
-        """Hold the paired difference of two variants, in points, against a claim that `answers` lets be judged."""
+        """Hold the paired difference of two variants, in points, against a claim that `answers`
+        lets be judged."""
         rows = self.answers(claim, frame, [better, worse], on, parts)
         if not len(rows):
             return
         found = statistics.gain(rows, better, worse)
-        tasks, seeds = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.tasks, "task"), (found.seeds, "seed")))
-        told = f"{better} − {worse}, paired by seed: {tasks}, {seeds}, better on {found.better_tasks} of {tasks}"
-        told += f", signed ranks over tasks p = {found.p_tasks:.2g}" if found.p_tasks == found.p_tasks else ""
+        tasks, seeds = (
+            f"{n} {word}{'s' * (n != 1)}"
+            for n, word in ((found.tasks, "task"), (found.seeds, "seed"))
+        )
+        told = (
+            f"{better} − {worse}, paired by seed: {tasks}, {seeds}, better on "
+            f"{found.better_tasks} of {tasks}"
+        )
+        told += (
+            f", signed ranks over tasks p = {found.p_tasks:.2g}"
+            if found.p_tasks == found.p_tasks
+            else ""
+        )
         told = f"{told}. {self.reach(claim, found)} {note}"
         self.page.judge(
             *(claim, found.mean, found.low, found.high),
@@ -297,27 +423,43 @@ class Chapter:
         if found.tasks == 1:
             return self.without(claim)
         _, low, high = found.here
-        here = f" On these {found.tasks} tasks alone, over seeds: [{low:.3g}, {high:.3g}]." if low > -np.inf else ""
+        here = (
+            f" On these {found.tasks} tasks alone, over seeds: [{low:.3g}, {high:.3g}]."
+            if low > -np.inf
+            else ""
+        )
         over = "The interval is over" if found.low > -np.inf else "There is no interval over so few"
         return f"{over} tasks and seeds.{here} {self.without(claim)}"
 
     def without(self, claim: str) -> str:
         """Which cells left the mean that a claim is judged by."""
-        return f"Near chance, so left out: {', '.join(self.guessed[claim])}." if self.guessed.get(claim) else ""
+        return (
+            f"Near chance, so left out: {', '.join(self.guessed[claim])}."
+            if self.guessed.get(claim)
+            else ""
+        )
 
     def judge_values(
-        self, claim: str, values: Sequence[float] | pd.DataFrame, used: Sequence[records.Record], note: str = ""
+        self,
+        claim: str,
+        values: Sequence[float] | pd.DataFrame,
+        used: Sequence[records.Record],
+        note: str = "",
     ) -> None:
-        """Hold values, one a seed or a table (seeds, tasks), against a claim; nothing where there are none.
+        """Hold values, one a seed or a table (seeds, tasks), against a claim; nothing where there
+        are none.
 
-        The interval of a table is over tasks and seeds (`statistics.over_tasks`), that of a list over seeds alone.
+        The interval of a table is over tasks and seeds (`statistics.over_tasks`), that of a list
+        over seeds alone.
         """
         if len(values):
             told = "one seed" if len(values) == 1 else f"{len(values)} seeds"
             tasks = len({record.settings.get("task") for record in used})
             if isinstance(values, pd.DataFrame):
                 found = statistics.over_tasks(values)
-                told += f", {tasks} tasks; the interval is over tasks and seeds" if tasks > 1 else ""
+                told += (
+                    f", {tasks} tasks; the interval is over tasks and seeds" if tasks > 1 else ""
+                )
             else:
                 found = statistics.interval(values)
                 told += f", on these {tasks} tasks alone" if tasks > 1 else ""
@@ -325,7 +467,12 @@ class Chapter:
             self.page.judge(claim, *found, evidence=self.evidence(used)[0], records=used, note=told)
 
     def judge_least(
-        self, claim: str, leads: dict[str, tuple], on: str | Sequence[str], parts: Sequence[str] = (), note: str = ""
+        self,
+        claim: str,
+        leads: dict[str, tuple],
+        on: str | Sequence[str],
+        parts: Sequence[str] = (),
+        note: str = "",
     ) -> None:
         """Hold the least certain of several leads against a claim; nothing where one has no answer.
 
@@ -348,16 +495,23 @@ class Chapter:
                 *(least.mean, least.low, least.high),
                 evidence=self.evidence(used)[0],
                 records=used,
-                note=" ".join(f"{told}; {least.seeds} seeds. {self.reach(claim, least)} {note}".split()),
+                note=" ".join(
+                    f"{told}; {least.seeds} seeds. {self.reach(claim, least)} {note}".split()
+                ),
             )
 
     def pooled(self, record: records.Record) -> int:
-        """Over how many test images a measurement is a mean: its pool, or all where the task has fewer."""
+        """Over how many test images a measurement is a mean: its pool, or all where the task has
+        fewer."""
         size = self.lab.backbone(record.settings["backbone"]).image_size
-        return min(record.settings["pool"], len(self.lab.task(record.settings["task"], size).test[1]))
+        return min(
+            record.settings["pool"], len(self.lab.task(record.settings["task"], size).test[1])
+        )
 
     def data(self, used: Sequence[records.Record]) -> str:
         """The data of some records, as far as these know them."""
         known = [record.settings for record in used]
-        told = [f"{s['task']} ({s['train_size']} training images, resize {s['resize']})" for s in known]
+        told = [
+            f"{s['task']} ({s['train_size']} training images, resize {s['resize']})" for s in known
+        ]
         return ", ".join(dict.fromkeys(told))

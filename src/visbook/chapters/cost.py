@@ -1,4 +1,5 @@
-"""What the page on costs shows: the bench, growth with the prompts, memory by method, time of one task."""
+"""What the page on costs shows: the bench, growth with the prompts, memory by method, time of one
+task."""
 
 import html
 import statistics
@@ -39,7 +40,8 @@ class CostPage(Page):
         """Say that a measurement is not there, and what would make it."""
         display(
             HTML(
-                f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> {html.escape(what)} has not been '
+                f'<div class="vp-notrun"><span class="vp-badge vp-not-run">not run</span> '
+                f"{html.escape(what)} has not been "
                 f"timed. This would do it:<pre>{html.escape(command)}</pre></div>"
             )
         )
@@ -55,31 +57,49 @@ class CostPage(Page):
         ]
 
     def best(self, name: str) -> Record | None:
-        """A record at the papers' ViT-Base/16, from a GPU where there is one; None where nothing was timed."""
-        found = [r for r in self.timed if r.settings["name"] == name and r.settings.get("backbone") == bench.BASE]
+        """A record at the papers' ViT-Base/16, from a GPU where there is one; None where nothing
+        was timed."""
+        found = [
+            r
+            for r in self.timed
+            if r.settings["name"] == name and r.settings.get("backbone") == bench.BASE
+        ]
         return max(found, key=lambda r: r.settings["device"] == "cuda", default=None)
 
     def folded(self, summary: str, table: pd.DataFrame, note: str = "") -> None:
         """A table behind its summary."""
         body = boxed(table.to_html(border=0, index=False)) + note
-        display(HTML(f'<div class="vp-printed"><details><summary>{summary}</summary>{body}</details></div>'))
+        display(
+            HTML(
+                f'<div class="vp-printed"><details><summary>{summary}</summary>'
+                f"{body}</details></div>"
+            )
+        )
 
     def show_bench(self, machine: str) -> None:
-        """The ratios that one machine measured, a table a model, and folded what they are made of."""
+        """The ratios that one machine measured, a table a model, and folded what they are made
+        of."""
         shown = [r for r in self.of(machine) if r.settings["what"] != "methods"]
         for model, part in bench_table.rows(shown).groupby("model", sort=False):
             records = [r for r in shown if bench_table.model_of(r) == model]
             rounds = sorted({r.settings["repeats"] for r in records})
-            compared = part[part["ratio"] != ""]  # what has no other side is in the folded table alone
+            # what has no other side is in the folded table alone
+            compared = part[part["ratio"] != ""]
             precisions = [name for name in part["precision"].unique() if name]
             columns = RATIOS if len(precisions) < 2 else [*RATIOS[:1], "precision", *RATIOS[1:]]
-            rest = ["pair", *(name for name in part.columns if name not in (*columns, "model", "precision"))]
+            rest = [
+                "pair",
+                *(name for name in part.columns if name not in (*columns, "model", "precision")),
+            ]
             self.present(
-                compared[[name for name in columns if name in part and (compared[name] != "").any()]],  # of a part of the bench
+                compared[
+                    [name for name in columns if name in part and (compared[name] != "").any()]
+                ],  # of a part of the bench
                 evidence="measured",
                 records=records,
                 caption=f"Bench of {model} on {machine}.",
-                how=f"Median and range of {' or '.join(map(str, rounds))} rounds, {' and '.join(precisions)}.",
+                how=f"Median and range of {' or '.join(map(str, rounds))} rounds, "
+                f"{' and '.join(precisions)}.",
             )
             part = part[rest].loc[:, (part[rest] != "").any()]
             if len(part.columns) > 1:
@@ -87,7 +107,8 @@ class CostPage(Page):
                 self.folded(f"Seconds, parameters, operations and memory of {model}", part, note)
 
     def show_growth(self, counted: dict[str, list[Record]]) -> None:
-        """VPT-Deep's two forms by the number of prompts: operations as counted, and step times as measured."""
+        """VPT-Deep's two forms by the number of prompts: operations as counted, and step times as
+        measured."""
         fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.4))
         draw_counted(left, counted)
         used = self.draw_measured(right)
@@ -100,35 +121,57 @@ class CostPage(Page):
             evidence="measured" if used else "derived",
             records=[bare, trimmed, *forms, *used],
             caption="VPT-Deep in its two forms, by the number of prompts.",
-            how=f"Left: counted at {bench.BASE}, batch {BATCH}; the fast form's last block computes the class token alone. "
+            how=f"Left: counted at {bench.BASE}, batch {BATCH}; the fast form's last block "
+            f"computes the class token alone. "
             f"Right: ratio of step times in turns, median and range over rounds{on}.",
-            alt="Left: operations of the concatenated form rise steeply with the prompts, those of keys and values hardly; at "
-            "64 images a batch they stay near the bare network. Right: the ratio of step times at 10 to 100 prompts, by "
+            alt="Left: operations of the concatenated form rise steeply with the prompts, "
+            "those of keys and values hardly; at "
+            "64 images a batch they stay near the bare network. Right: the ratio of step "
+            "times at 10 to 100 prompts, by "
             "model.",
         )
         if not used:
             self.not_timed("The step time by number of prompts", "OMP_NUM_THREADS=2 make bench")
 
     def draw_measured(self, ax: Axes) -> list[Record]:
-        """Step times of the fast form over the plain one, a line a machine and model; returns their records."""
+        """Step times of the fast form over the plain one, a line a machine and model; returns their
+        records."""
         used = []
-        pairs = [r for r in self.timed if r.settings["name"] in {f"vpt-deep-{count}" for count in bench.AIMS}]
+        pairs = [
+            r
+            for r in self.timed
+            if r.settings["name"] in {f"vpt-deep-{count}" for count in bench.AIMS}
+        ]
         groups = dict.fromkeys((r.settings["machine"], r.settings["backbone"]) for r in pairs)
         for number, (machine, model) in enumerate(groups):
-            records = [r for name in bench.AIMS for r in self.of(machine, f"vpt-deep-{name}", model)]
+            records = [
+                r for name in bench.AIMS for r in self.of(machine, f"vpt-deep-{name}", model)
+            ]
             x = [r.settings["first"]["settings"]["prompt_tokens"] for r in records]
             ratios = [bench_table.ratios(r) for r in records]
             y = [statistics.median(values) for values in ratios]
             low, high = ([abs(edge(v) - m) for v, m in zip(ratios, y)] for edge in (min, max))
-            size = {"small": "ViT-S", "base": "ViT-B", "large": "ViT-L"}.get(model.split("_")[1], model)
+            size = {"small": "ViT-S", "base": "ViT-B", "large": "ViT-L"}.get(
+                model.split("_")[1], model
+            )
             kind = "GPU" if records[0].settings["device"] == "cuda" else "CPU"
             look = {"fmt": "o-", "ms": 4, "lw": 1.2, "capsize": 2, "color": LINES[number % 4]}
             ax.errorbar(x, y, [low, high], label=f"{size}, {kind}", **look)
             used += records
-        ax.plot(list(bench.AIMS), list(bench.AIMS.values()), "x", color="black", label="aim at ViT-B")
+        ax.plot(
+            list(bench.AIMS), list(bench.AIMS.values()), "x", color="black", label="aim at ViT-B"
+        )
         ax.axhline(1, color=GREY, ls="--", lw=1.2)
-        ax.set(xlabel="prompts a block", ylabel="step time over the plain form", ylim=(0, 1.1), xlim=(0, None))
-        ax.set_title("measured: keys and values over concatenated" if used else "not measured yet", fontsize=10)
+        ax.set(
+            xlabel="prompts a block",
+            ylabel="step time over the plain form",
+            ylim=(0, 1.1),
+            xlim=(0, None),
+        )
+        ax.set_title(
+            "measured: keys and values over concatenated" if used else "not measured yet",
+            fontsize=10,
+        )
         ax.legend(loc="lower left")
         return used
 
@@ -138,15 +181,20 @@ class CostPage(Page):
         seconds = {slug: bench_table.task_seconds(slug, record) for slug in record.values}
         order = sorted(seconds, key=seconds.get, reverse=True)
         slow, quick = order[0], order[-1]
-        size = f"{bench_table.TASK_IMAGES} images and {bench_table.TASK_EPOCHS} epochs at {bench.BASE}"
+        size = (
+            f"{bench_table.TASK_IMAGES} images and {bench_table.TASK_EPOCHS} epochs at {bench.BASE}"
+        )
         self.present(
             draw_times(seconds, order),
             evidence="measured",
             records=[record],
             caption=f"Time for one task of {size}, on {machine}.",
-            how=f"Computed from measured steps (median of {chosen['repeats']} rounds, batch {chosen['batch_size']}); "
-            "activations below the first trained block are cached, except in the concatenated form.",
-            alt=f"Bars by method, from {NAMES[slow]} with {readable(seconds[slow])} down to {NAMES[quick]} with "
+            how=f"Computed from measured steps (median of {chosen['repeats']} rounds, "
+            f"batch {chosen['batch_size']}); "
+            "activations below the first trained block are cached, except in the concatenated "
+            "form.",
+            alt=f"Bars by method, from {NAMES[slow]} with {readable(seconds[slow])} down "
+            f"to {NAMES[quick]} with "
             f"{readable(seconds[quick])}.",
         )
 
@@ -167,7 +215,9 @@ def growth() -> dict[str, list[Record]]:
     bare, trimmed = macs(Side("linear-probe", trims=False)), macs(Side("linear-probe"))
     plain, fast = [], []
     for count in progress(COUNTS, "counting prompts"):
-        plain.append(macs(Side("vpt-deep", {"prompt_tokens": count, "form": "concatenate"}, trims=False)))
+        plain.append(
+            macs(Side("vpt-deep", {"prompt_tokens": count, "form": "concatenate"}, trims=False))
+        )
         fast.append(macs(Side("vpt-deep", {"prompt_tokens": count})))
     return {"concatenated": [bare, *plain], "keys and values": [trimmed, *fast]}
 
@@ -175,10 +225,19 @@ def growth() -> dict[str, list[Record]]:
 def draw_counted(ax: Axes, counted: dict[str, list[Record]]) -> None:
     """Operations by the number of prompts, a line a form."""
     for (label, records), color in zip(counted.items(), (ORANGE, BLUE), strict=True):
-        ax.plot([0, *COUNTS], [r.values["macs"] / 1e9 for r in records], "o-", color=color, label=label, ms=4)
+        ax.plot(
+            [0, *COUNTS],
+            [r.values["macs"] / 1e9 for r in records],
+            "o-",
+            color=color,
+            label=label,
+            ms=4,
+        )
     bare = counted["concatenated"][0]
     ax.axhline(bare.values["macs"] / 1e9, color=GREY, ls="--", lw=1.2, label="bare network")
-    ax.set(xlabel="prompts a block", ylabel="forward GMACs an image", ylim=(0, None), title="counted")
+    ax.set(
+        xlabel="prompts a block", ylabel="forward GMACs an image", ylim=(0, None), title="counted"
+    )
     ax.legend(loc="lower right")
 
 
@@ -191,7 +250,9 @@ def draw_memory(memory: dict[str, Record], order: list[str]) -> Figure:
         (["gradients", "optimizer"], ORANGE, "gradients, Adam"),
         (["activations"], BLUE, "activations"),
     ):
-        width = [sum(memory[slug].values["memory"][part] for part in parts) / 2**30 for slug in order]
+        width = [
+            sum(memory[slug].values["memory"][part] for part in parts) / 2**30 for slug in order
+        ]
         left.barh([NAMES[slug] for slug in order], width, left=edge, color=color, label=label)
         edge = [a + b for a, b in zip(edge, width)]
     left.set(xlabel="GiB, counted", xlim=(0, 1.12 * max(edge)))
@@ -199,9 +260,17 @@ def draw_memory(memory: dict[str, Record], order: list[str]) -> Figure:
         left.text(total, y, f" {total:.2f}", va="center", fontsize=8)
     left.legend(loc="upper right", fontsize=8)
     trained = [memory[slug].values["parameters"] / 1e6 for slug in order]
-    right.barh([NAMES[slug] for slug in order], [max(value, 1e-3) for value in trained], color=ORANGE)
+    right.barh(
+        [NAMES[slug] for slug in order], [max(value, 1e-3) for value in trained], color=ORANGE
+    )
     for y, value in enumerate(trained):
-        right.text(max(value, 1e-3), y, f" {value:.3f}" if value else " the head alone", va="center", fontsize=8)
+        right.text(
+            max(value, 1e-3),
+            y,
+            f" {value:.3f}" if value else " the head alone",
+            va="center",
+            fontsize=8,
+        )
     right.set(xscale="log", xlim=(1e-3, 3e3), xlabel="trained, millions (no head)")
     for ax in (left, right):
         ax.grid(axis="y", visible=False)

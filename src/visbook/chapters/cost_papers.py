@@ -1,4 +1,5 @@
-"""The papers' own costs beside ours: iVPT's Table 8, SPT's Table 1, AP's Table 2, DA-VPT's Table 4, printed counts."""
+"""The papers' own costs beside ours: iVPT's Table 8, SPT's Table 1, AP's Table 2, DA-VPT's Table 4,
+printed counts."""
 
 import statistics
 
@@ -16,12 +17,14 @@ from ..studies.statistics import interval
 from ..timing.side_by_side import speeds_in_turns
 from .cost import CostPage, where
 
-# claim of iVPT's Table 8 -> what it prints, the column, what was timed, and the page's word for that
+# claim of iVPT's Table 8 -> what it prints, the column, what was timed, and the page's word for
+# that
 TIMED = {
     "latency": ("latency, ms", "latency_ms", "infer_seconds", "inference"),
     "training-time": ("training, minutes", "training_time_min", "seconds", "training step"),
 }
-LARGE = {"ResNet-101": ("resnet101", 8), "ViT-Large/16": ("vit_large_patch16_224", 2)}  # of AP's Table 2, and a batch
+# of AP's Table 2, and a batch
+LARGE = {"ResNet-101": ("resnet101", 8), "ViT-Large/16": ("vit_large_patch16_224", 2)}
 SLUGS = {
     "FULL-FINETUNE": ("full-finetune", {}),
     "LINEAR-PROBE": ("linear-probe", {}),
@@ -29,7 +32,8 @@ SLUGS = {
     "VP": ("vp", {"padding": 48}),
     "AP": ("ap", {}),
 }
-COSTS = ["params_m", "workload_gflops", "latency_ms", "training_time_min", "memory_mb"]  # of iVPT's Table 8
+# of iVPT's Table 8
+COSTS = ["params_m", "workload_gflops", "latency_ms", "training_time_min", "memory_mb"]
 SPT_EPOCHS = 100  # of SPT's trainings, Section 4.1
 STARTS = {"mean": "mean pooling", "max": "max pooling", "one iteration": "k-means, one iteration"}
 
@@ -41,13 +45,21 @@ def table_8() -> pd.DataFrame:
 
 def printed_ratio(column: str) -> float:
     """iVPT over VPT in a column of Table 8."""
-    ours, theirs = (float(table_8().loc[method, column].replace(",", "")) for method in ("iVPT", "VPT"))
+    ours, theirs = (
+        float(table_8().loc[method, column].replace(",", "")) for method in ("iVPT", "VPT")
+    )
     return ours / theirs
 
 
 def aggregation_gmacs() -> dict[str, float]:
-    """Multiply-adds of DA for one image, billions: with ten prompts, and with those of Table 16, mean over VTAB-1K."""
-    printed = papers.published("ivpt.table-16").set_index("hyper_parameter").drop(columns="doubt").astype(int)
+    """Multiply-adds of DA for one image, billions: with ten prompts, and with those of Table 16,
+    mean over VTAB-1K."""
+    printed = (
+        papers.published("ivpt.table-16")
+        .set_index("hyper_parameter")
+        .drop(columns="doubt")
+        .astype(int)
+    )
     backbone = load_backbone(bench.BASE, device="meta")
     each = (backbone.depth - 1) * backbone.width / 1e9
     return {"N = 10": 100 * each, "Table 16's N": float((printed.loc["N"] ** 2).mean()) * each}
@@ -82,15 +94,30 @@ def timed_rows(record: Record) -> list[dict]:
 
     def printed(what, column, digits):
         over = {"iVPT over VPT, printed": f"{printed_ratio(column):.{digits}f}"}
-        return {"what": what, **{f"{name}, printed": table_8().loc[name, column] for name in ("VPT", "iVPT")}, **over}
+        return {
+            "what": what,
+            **{f"{name}, printed": table_8().loc[name, column] for name in ("VPT", "iVPT")},
+            **over,
+        }
 
     rows = []
     for what, column, timed, step in TIMED.values():
         ratios = bench_table.ratios(record, timed)
         here = f"{statistics.median(ratios):.3f}"
         spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
-        rows.append({**printed(what, column, 3), "iVPT over VPT, here": here, "range here": spread, "of": step})
-    share = {"iVPT over VPT, here": f"{memory_share(record):.4f}", "range here": "counted", "of": "training step"}
+        rows.append(
+            {
+                **printed(what, column, 3),
+                "iVPT over VPT, here": here,
+                "range here": spread,
+                "of": step,
+            }
+        )
+    share = {
+        "iVPT over VPT, here": f"{memory_share(record):.4f}",
+        "range here": "counted",
+        "of": "training step",
+    }
     return [*rows, {**printed("memory, MB", "memory_mb", 4), **share}]
 
 
@@ -119,29 +146,47 @@ def start_shares() -> list[dict]:
     seconds = cells.map(lambda text: float(text[:-1]) * (86400 if text.endswith("d") else 1))
     rows = []
     for strategy in seconds.index:
-        over = seconds.loc[strategy] / seconds.loc["Mean pooling"]
+        own = seconds.loc[strategy]
+        over = own / seconds.loc["Mean pooling"]
         rows.append(
             {
                 "strategy": strategy,
-                **{f"over mean pooling, {share}": f"{over[share]:,.2f}" for share in ("10%", "100%")},
-                "100 % of the images over 10 %": f"{seconds.loc[strategy, '100%'] / seconds.loc[strategy, '10%']:.1f}",
+                **{
+                    f"over mean pooling, {share}": f"{over[share]:,.2f}"
+                    for share in ("10%", "100%")
+                },
+                "100 % of the images over 10 %": f"{own['100%'] / own['10%']:.1f}",
             }
         )
     return rows
 
 
 def start_rows(record: Record) -> list[dict]:
-    """Seconds to start SPT-Deep's prompts; for the whole pool at the rate measured, where only a part was seen."""
+    """Seconds to start SPT-Deep's prompts; for the whole pool at the rate measured, where only a
+    part was seen."""
     median = {name: statistics.median(times) for name, times in record.values["seconds"].items()}
     pool, images = record.settings["pool"], record.settings["images"]
     grown, whole = record.values["growth_mb"] / 1024, record.values["pool_mb"] / 1024
     column = f"{pool:,} images, s"
     drawn = f"{median['random from all']:.2f}"
     memory = f"grows by {grown:.2f} GiB; all tokens are {whole:.1f} GiB"
-    rows = [{"start": "random sample", "images": f"drawn from {pool:,}", "seconds": drawn, column: drawn, "memory": memory}]
+    rows = [
+        {
+            "start": "random sample",
+            "images": f"drawn from {pool:,}",
+            "seconds": drawn,
+            column: drawn,
+            "memory": memory,
+        }
+    ]
     for name, label in STARTS.items():
         of_all = f"{median[name] / images * pool:,.0f}{'' if images == pool else ' (extrapolated)'}"
-        seen = {"start": label, "images": f"{images:,}", "seconds": f"{median[name]:.2f}", column: of_all}
+        seen = {
+            "start": label,
+            "images": f"{images:,}",
+            "seconds": f"{median[name]:.2f}",
+            column: of_all,
+        }
         rows.append({**seen, "memory": "one batch and the result"})
     return rows
 
@@ -149,13 +194,17 @@ def start_rows(record: Record) -> list[dict]:
 def judge_starts(page: CostPage, record: Record) -> None:
     """The claims of SPT's Table 1."""
     times, chosen = record.values["seconds"], record.settings
-    rounds = list(zip(times["one iteration"], times["mean"], times["max"], times["random"], strict=True))
+    rounds = list(
+        zip(times["one iteration"], times["mean"], times["max"], times["random"], strict=True)
+    )
     shown = f"{chosen['images']:,} images on {chosen['machine']}"
     clustered = statistics.median((50 * once + mean) / mean for once, mean, _, _ in rounds)
     page.not_judged(
         "spt.table-1.k-means-over-mean",
-        f"50 iterations of this package's k-means take {clustered:.0f} times mean pooling ({shown}), and the printed ones 55,330 "
-        "times: a ratio of one implementation, for images, iterations and hardware that are not stated",
+        f"50 iterations of this package's k-means take {clustered:.0f} times mean pooling "
+        f"({shown}), and the printed ones 55,330 "
+        "times: a ratio of one implementation, for images, iterations and hardware that "
+        "are not stated",
     )
     for claim, ratios, note in (
         (
@@ -166,10 +215,17 @@ def judge_starts(page: CostPage, record: Record) -> None:
         (
             "random-over-mean",
             [drawn / mean - 1 for _, mean, _, drawn in rounds],
-            f"{shown}; only images with a drawn token are run, which sets sampling apart more with more images.",
+            f"{shown}; only images with a drawn token are run, which sets sampling apart "
+            f"more with more images.",
         ),
     ):
-        page.judge(f"spt.table-1.{claim}", *interval(ratios), evidence="measured", records=[record], note=note)
+        page.judge(
+            f"spt.table-1.{claim}",
+            *interval(ratios),
+            evidence="measured",
+            records=[record],
+            note=note,
+        )
     steps = page.best("methods")
     if steps is not None and steps.settings["machine"] == chosen["machine"]:
         a_step = statistics.median(steps.values["vpt-deep"]["seconds"])
@@ -179,14 +235,19 @@ def judge_starts(page: CostPage, record: Record) -> None:
             *interval([drawn / training for _, _, _, drawn in rounds]),
             evidence="measured",
             records=[record, steps],
-            note=f"{shown}; {SPT_EPOCHS} epochs computed from measured steps of VPT-Deep, batch {steps.settings['batch_size']}.",
+            note=f"{shown}; {SPT_EPOCHS} epochs computed from measured steps of VPT-Deep, "
+            f"batch {steps.settings['batch_size']}.",
         )
 
 
 def of_full(architecture: str, turns: Record | None, bytes_of: dict[str, int]) -> list[dict]:
     """Time and memory over those of full fine-tuning, printed in AP's Table 2 and here."""
     cells, rows = papers.published("ap.table-2"), []
-    numbers = cells[cells.architecture == architecture].set_index("method")[["time_s_per_epoch", "memory_g"]].astype(float)
+    numbers = (
+        cells[cells.architecture == architecture]
+        .set_index("method")[["time_s_per_epoch", "memory_g"]]
+        .astype(float)
+    )
     for method, (slug, _) in list(SLUGS.items())[1:]:
         time_here, ratio = "not timed", numbers.loc[method] / numbers.loc["FULL-FINETUNE"]
         if turns is not None:
@@ -215,8 +276,13 @@ def ap_shares() -> tuple[list[dict], list[Record]]:
     rows, used = [], []
     for architecture, (name, batch) in progress(LARGE.items(), "counting AP's Table 2"):
         backbone = load_backbone(name, device="meta")
-        models = {method: build_method(slug, backbone, 10, **settings) for method, (slug, settings) in SLUGS.items()}
-        bytes_of = {method: training_memory(model, 128)["total"] for method, model in models.items()}
+        models = {
+            method: build_method(slug, backbone, 10, **settings)
+            for method, (slug, settings) in SLUGS.items()
+        }
+        bytes_of = {
+            method: training_memory(model, 128)["total"] for method, model in models.items()
+        }
         turns = speeds_in_turns(name, dict(SLUGS.values()), batch_size=batch, repeats=4, run=False)
         used += [turns] if turns is not None else []
         rows += of_full(architecture, turns, bytes_of)
@@ -224,10 +290,21 @@ def ap_shares() -> tuple[list[dict], list[Record]]:
 
 
 def davpt_shares(page: CostPage) -> tuple[list[dict], list[Record]]:
-    """DA-VPT's latency over VPT's as its text gives it, our steps over VPT-Deep's, and the records of these."""
-    prose = manifests.read_table(paths.MANIFESTS / "papers" / "davpt" / "prose.csv").set_index("id").value
+    """DA-VPT's latency over VPT's as its text gives it, our steps over VPT-Deep's, and the records
+    of these."""
+    prose = (
+        manifests.read_table(paths.MANIFESTS / "papers" / "davpt" / "prose.csv")
+        .set_index("id")
+        .value
+    )
     before, after = (float(prose[f"latency-{name}"].split()[0]) for name in ("before", "after"))
-    rows = [{"source": "DA-VPT, Section 4.3.1", "with": "all components", "over VPT": f"{after / before:.3f}"}]
+    rows = [
+        {
+            "source": "DA-VPT, Section 4.3.1",
+            "with": "all components",
+            "over VPT": f"{after / before:.3f}",
+        }
+    ]
     pair, methods = page.best("da-vpt"), page.best("methods")
     if pair is not None:
         ratio = statistics.median(bench_table.ratios(pair))
@@ -235,15 +312,24 @@ def davpt_shares(page: CostPage) -> tuple[list[dict], list[Record]]:
         rows.append({**here, "over VPT": f"{ratio:.3f}"})
     if methods is not None:
         ratio = median_ratio(methods, "da-vpt-plus", "vpt-deep", "seconds")
-        here = {"source": f"here, {methods.settings['machine']}", "with": "DA-VPT+, a training step"}
+        here = {
+            "source": f"here, {methods.settings['machine']}",
+            "with": "DA-VPT+, a training step",
+        }
         rows.append({**here, "over VPT": f"{ratio:.3f}"})
     return rows, [record for record in (pair, methods) if record is not None]
 
 
 def told_counts(counts: pd.DataFrame) -> pd.DataFrame:
     """The printed counts with their verdict and their paper's name."""
-    verdicts = counts.agrees.map(lambda agrees: {True: "agrees", False: "disagrees"}.get(agrees, "cannot be judged"))
-    paper = counts.artifact.str.split(".").str[0].map({slug: entry["short"] for slug, entry in papers.papers().items()})
+    verdicts = counts.agrees.map(
+        lambda agrees: {True: "agrees", False: "disagrees"}.get(agrees, "cannot be judged")
+    )
+    paper = (
+        counts.artifact.str.split(".")
+        .str[0]
+        .map({slug: entry["short"] for slug, entry in papers.papers().items()})
+    )
     return counts.assign(verdict=verdicts, paper=paper)
 
 
@@ -256,7 +342,11 @@ def wrong_counts(told: pd.DataFrame) -> pd.DataFrame:
     """The printed counts that disagree, those with the same numbers together."""
     wrong = told[told.verdict == "disagrees"]
     keys = ["paper", "method", "unit", "printed", "computed", "reading"]
-    rows = wrong.groupby(keys, sort=False)["where"].agg(lambda places: ", ".join(dict.fromkeys(places))).reset_index()
+    rows = (
+        wrong.groupby(keys, sort=False)["where"]
+        .agg(lambda places: ", ".join(dict.fromkeys(places)))
+        .reset_index()
+    )
     rows = rows[["paper", "where", "method", "unit", "printed", "computed", "reading"]]
     rows[["printed", "computed"]] = rows[["printed", "computed"]].map(shown_number)
     return rows
@@ -264,5 +354,7 @@ def wrong_counts(told: pd.DataFrame) -> pd.DataFrame:
 
 def every_count(told: pd.DataFrame) -> pd.DataFrame:
     """All printed counts, for reading."""
-    whole = told.assign(printed=told.printed.map(shown_number), computed=told.computed.map(shown_number))
+    whole = told.assign(
+        printed=told.printed.map(shown_number), computed=told.computed.map(shown_number)
+    )
     return whole[["paper", "where", "method", "unit", "printed", "computed", "verdict", "reading"]]

@@ -1,4 +1,5 @@
-"""What the pages on DA-VPT share: the methods it is compared with, differences by seed, and sums of printed numbers."""
+"""What the pages on DA-VPT share: the methods it is compared with, differences by seed, and sums of
+printed numbers."""
 
 from collections.abc import Sequence
 
@@ -45,17 +46,25 @@ def vtab(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def methods_on(chapter: Chapter, part: str) -> pd.DataFrame:
-    """The rows of the compared methods on one pre-training; without a fine-grained task in it, those of davpt-parts."""
-    rows = chapter.rows("benchmark" if part == "supervised" else "pretraining", variants=list(SHOWN), part=part)
+    """The rows of the compared methods on one pre-training; without a fine-grained task in it,
+    those of davpt-parts."""
+    rows = chapter.rows(
+        "benchmark" if part == "supervised" else "pretraining", variants=list(SHOWN), part=part
+    )
     if part == "supervised" and not len(fine(rows)):
         other = chapter.rows("davpt-parts")
-        other = fine(other.assign(variant=other.variant.replace({"both losses": "DA-VPT", "all": "DA-VPT+"})))
-        rows = pd.concat([frame for frame in (rows, other[other.variant.isin(SHOWN)]) if len(frame)] or [rows])
+        other = fine(
+            other.assign(variant=other.variant.replace({"both losses": "DA-VPT", "all": "DA-VPT+"}))
+        )
+        rows = pd.concat(
+            [frame for frame in (rows, other[other.variant.isin(SHOWN)]) if len(frame)] or [rows]
+        )
     return rows
 
 
 def over(frame: pd.DataFrame, one: str, others: str | Sequence[str]) -> pd.Series:
-    """Accuracy of one variant minus the mean of others, in points, by seed; empty where a run is missing."""
+    """Accuracy of one variant minus the mean of others, in points, by seed; empty where a run is
+    missing."""
     others = [others] if isinstance(others, str) else list(others)
     if not others or one in others or not {one, *others} <= set(frame.variant):
         return pd.Series(dtype=float)
@@ -64,11 +73,15 @@ def over(frame: pd.DataFrame, one: str, others: str | Sequence[str]) -> pd.Serie
     )
     wide = wide[[one, *others]].dropna()
     by_task = (wide[one] - wide[others].mean(axis=1)).unstack(["backbone", "task"])
-    return (by_task.dropna() if len(by_task.dropna()) else by_task).mean(axis=1)  # a seed counts only with all tasks
+    # a seed counts only with all tasks
+    return (by_task.dropna() if len(by_task.dropna()) else by_task).mean(axis=1)
 
 
-def judge_over_mean(chapter: Chapter, claim: str, frame: pd.DataFrame, one: str, others: Sequence[str], on, note="") -> None:
-    """Hold one variant's accuracy above the mean of others against a claim on the data sets that it speaks of."""
+def judge_over_mean(
+    chapter: Chapter, claim: str, frame: pd.DataFrame, one: str, others: Sequence[str], on, note=""
+) -> None:
+    """Hold one variant's accuracy above the mean of others against a claim on the data sets that it
+    speaks of."""
     used = chapter.answers(claim, frame, [one, *others], on)
     if len(used):
         tasks, values = used.task.nunique(), over(used, one, others)
@@ -76,7 +89,9 @@ def judge_over_mean(chapter: Chapter, claim: str, frame: pd.DataFrame, one: str,
         chapter.judge_values(claim, values, [*used.record], told.strip())
 
 
-def dots(ax, named: dict[str, pd.Series], color: str, shift: float = 0.0, label: str | None = None) -> None:
+def dots(
+    ax, named: dict[str, pd.Series], color: str, shift: float = 0.0, label: str | None = None
+) -> None:
     """A row for each series of differences: the mean, and its seeds as small dots."""
     for y, values in enumerate(named.values()):
         if len(values):
@@ -89,14 +104,26 @@ def dots(ax, named: dict[str, pd.Series], color: str, shift: float = 0.0, label:
 
 
 def added_up() -> pd.DataFrame:
-    """DA-VPT+'s means as the printed gains over three baselines make them, with the means that SPT prints for these."""
+    """DA-VPT+'s means as the printed gains over three baselines make them, with the means that SPT
+    prints for these."""
     cells, printed, rows = papers.published("spt.table-s4").set_index("method"), prose(), []
     for name, slug in {"Full": "full", "VPT-Deep": "vpt-deep", "E2VPT": "e2vpt"}.items():
-        ends = ("-least", "-most") if slug == "full" else ("", "")  # of FGVC the least, of VTAB the most is supervised
+        # of FGVC the least, of VTAB the most is supervised
+        ends = ("-least", "-most") if slug == "full" else ("", "")
         fgvc, gain = float(cells.fgvc_mean[name]), float(printed[f"fgvc-over-{slug}{ends[0]}"])
         groups = cells.loc[name, ["Natural", "Specialized", "Structured"]].astype(float).mean()
         more = float(printed[f"vtab-over-{slug}{ends[1]}"])
-        rows.append((name, f"{fgvc:.2f}", f"{gain:.2f}", fgvc + gain, f"{groups:.2f}", f"{more:.2f}", groups + more))
+        rows.append(
+            (
+                name,
+                f"{fgvc:.2f}",
+                f"{gain:.2f}",
+                fgvc + gain,
+                f"{groups:.2f}",
+                f"{more:.2f}",
+                groups + more,
+            )
+        )
     columns = ["baseline", "FGVC, SPT Table S4", "gain printed", "DA-VPT+, FGVC"]
     columns += ["VTAB-1k, SPT Table S4", "gain printed", "DA-VPT+, VTAB-1k"]
     return pd.DataFrame(rows, columns=columns)
@@ -104,7 +131,9 @@ def added_up() -> pd.DataFrame:
 
 def means_table(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Accuracy by pre-training, method and group; `found` is rows by part."""
-    table = pd.concat([statistics.group_table(rows).assign(on=PARTS[part]) for part, rows in found.items()]).fillna("–")
+    table = pd.concat(
+        [statistics.group_table(rows).assign(on=PARTS[part]) for part, rows in found.items()]
+    ).fillna("–")
     groups = [name for name in table if name not in ("on", "method", "mean", "seeds")]
     table = table[["on", "method", *groups, "mean", "seeds"]]
     return table.rename(columns={"on": "pre-training"}).reset_index(drop=True)
@@ -112,19 +141,35 @@ def means_table(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 def differences_figure(shown: dict[str, pd.DataFrame]):
     """DA-VPT+ minus three other methods, a panel a pre-training; `shown` is rows by part."""
-    fig, axes = plt.subplots(1, len(shown), figsize=(7, 3.2), sharex=True, sharey=True, squeeze=False)
+    fig, axes = plt.subplots(
+        1, len(shown), figsize=(7, 3.2), sharex=True, sharey=True, squeeze=False
+    )
     for ax, (part, rows) in zip(axes[0], shown.items(), strict=True):
-        for name, some, color, shift in (("fine-grained", fine, ORANGE, -0.12), ("VTAB's groups", vtab, BLUE, 0.12)):
+        for name, some, color, shift in (
+            ("fine-grained", fine, ORANGE, -0.12),
+            ("VTAB's groups", vtab, BLUE, 0.12),
+        ):
             against = ["VPT-Deep", "E2VPT", "Full fine-tuning"]
-            dots(ax, {other: over(some(rows), "DA-VPT+", other) for other in against}, color, shift, name)
+            dots(
+                ax,
+                {other: over(some(rows), "DA-VPT+", other) for other in against},
+                color,
+                shift,
+                name,
+            )
         ax.set(title=PARTS[part], xlabel="points")
-    handles = {label: handle for ax in axes[0] for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    handles = {
+        label: handle
+        for ax in axes[0]
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=2)
     return fig
 
 
 def printed_counts(source: str, prompts: Sequence[int] = ()) -> list[dict]:
-    """The counts of papers/counts.yaml for an artifact, then the same for other numbers of prompts."""
+    """The counts of papers/counts.yaml for an artifact, then the same for other numbers of
+    prompts."""
     for group in manifests.load_yaml(paths.MANIFESTS / "papers/counts.yaml"):
         if source in group["sources"]:
             found = group_counts(group, source)
@@ -136,37 +181,59 @@ def printed_counts(source: str, prompts: Sequence[int] = ()) -> list[dict]:
 
 
 def segmentation_shares() -> tuple[pd.DataFrame, list[float], str]:
-    """Table 2's trained share by prompts a block, the shares with 20 prompts first, and the reading behind them."""
+    """Table 2's trained share by prompts a block, the shares with 20 prompts first, and the reading
+    behind them."""
     numbers = (20, 5, 10, 50, 100)
     counted = printed_counts("davpt.table-2", numbers[1:])
     rows = sorted(zip(numbers, counted, strict=True), key=lambda pair: pair[0])
     columns = ["prompts a block", "trained, % of full fine-tuning", "printed"]
-    table = pd.DataFrame([(n, f"{row['computed']:.2f}", f"{row['printed']:g}") for n, row in rows], columns=columns)
+    table = pd.DataFrame(
+        [(n, f"{row['computed']:.2f}", f"{row['printed']:g}") for n, row in rows], columns=columns
+    )
     return table, [row["computed"] for row in counted], counted[0]["reading"]
 
 
 def fine_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy on fine-grained tasks, with each method's trained parameters here and on ViT-Base/16."""
+    """Accuracy on fine-grained tasks, with each method's trained parameters here and on
+    ViT-Base/16."""
     base = load_backbone(bench.BASE, device="meta")
-    own = {name: count_parameters(build_method(slug, base, 200))["method"] for name, slug in SHOWN.items()}
+    own = {
+        name: count_parameters(build_method(slug, base, 200))["method"]
+        for name, slug in SHOWN.items()
+    }
     table = statistics.group_table(rows, ["fine"]).drop(columns="mean")
     table = table.rename(columns={"fine": ", ".join(rows.task.unique())})
-    table["trained here"] = [f"{rows[rows.variant == name].parameters.iloc[0]:,}" for name in table.method]
+    table["trained here"] = [
+        f"{rows[rows.variant == name].parameters.iloc[0]:,}" for name in table.method
+    ]
     table["trained, ViT-Base/16"] = [f"{own[name] / 1e6:.3f}M" for name in table.method]
     return table
 
 
 def judge_even_more(chapter: Chapter, part: str, supervised: pd.DataFrame) -> None:
-    """Whether DA-VPT+ gains more over VPT-Deep on a self-supervised backbone than on the supervised one."""
+    """Whether DA-VPT+ gains more over VPT-Deep on a self-supervised backbone than on the supervised
+    one."""
     claim, pair = f"davpt.table-1.{part}-over-vpt-deep", ["DA-VPT+", "VPT-Deep"]
-    sides = [chapter.answers(claim, rows, pair, "pretraining") for rows in (methods_on(chapter, part), supervised)]
+    sides = [
+        chapter.answers(claim, rows, pair, "pretraining")
+        for rows in (methods_on(chapter, part), supervised)
+    ]
     if not all(map(len, sides)):
         return
     keys = ["seed", "task"]
     by_variant = [rows.set_index([*keys, "variant"]).test.unstack()[pair] for rows in sides]
     here, there = (table["DA-VPT+"] - table["VPT-Deep"] for table in by_variant)
     more = (here - there).dropna().unstack().dropna()
-    note = f"{here.mean():.1f} points here, {there.mean():.1f} supervised; {more.shape[1]} tasks, {len(more)} seeds."
+    note = (
+        f"{here.mean():.1f} points here, {there.mean():.1f} supervised; {more.shape[1]} "
+        f"tasks, {len(more)} seeds."
+    )
     found = statistics.over_tasks(more)
     used = [record for rows in sides for record in rows.record]
-    chapter.page.judge(claim, *found, evidence="trend", records=used, note=f"{note} {chapter.without(claim)}".strip())
+    chapter.page.judge(
+        claim,
+        *found,
+        evidence="trend",
+        records=used,
+        note=f"{note} {chapter.without(claim)}".strip(),
+    )

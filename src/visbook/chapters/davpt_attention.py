@@ -1,4 +1,5 @@
-"""Where DA-VPT's class token and prompts look, and which classes the prompts stand for (Figures 1, 3, 6)."""
+"""Where DA-VPT's class token and prompts look, and which classes the prompts stand for (Figures 1,
+3, 6)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +18,8 @@ METHODS = ("VPT-Deep", "DA-VPT")
 
 
 class Looks:
-    """Measurements on the benchmark's runs of VPT-Deep and DA-VPT on the fine-grained task, by method and seed."""
+    """Measurements on the benchmark's runs of VPT-Deep and DA-VPT on the fine-grained task, by
+    method and seed."""
 
     def __init__(self, chapter: Chapter):
         self.chapter, p, cast = chapter, chapter.p, chapter.cast
@@ -41,7 +43,9 @@ class Looks:
                 found |= {} if record is None else {seed: record}
         return found
 
-    def judge(self, claim: str, used: Sequence[records.Record], values: pd.Series, note: str = "") -> None:
+    def judge(
+        self, claim: str, used: Sequence[records.Record], values: pd.Series, note: str = ""
+    ) -> None:
         """Hold values by seed against a claim on the fine-grained task."""
         frame = pd.DataFrame({"variant": "", "task": self.task, "seed": [*values.index]})
         if len(self.chapter.answers(claim, frame, [""], self.chapter.cast.tasks["fine"][:1])):
@@ -50,12 +54,18 @@ class Looks:
     def picture(self, ax, image: int, title: str) -> None:
         """A test image of the task."""
         lab, backbone = self.chapter.lab, self.chapter.cast.backbones["supervised"]
-        ax.imshow(lab.task(self.task, lab.backbone(backbone).image_size).test[0][image].permute(1, 2, 0).numpy())
+        ax.imshow(
+            lab.task(self.task, lab.backbone(backbone).image_size)
+            .test[0][image]
+            .permute(1, 2, 0)
+            .numpy()
+        )
         ax.set_title(title, fontsize=9)
         ax.axis("off")
 
     def grid(self, image: int, blocks: Sequence[int]):
-        """A row for each method and block: picture, class token, three prompts, the assigned one first."""
+        """A row for each method and block: picture, class token, three prompts, the assigned one
+        first."""
         rows = [(name, block) for block in blocks for name in self.attention]
         fig, axes = plt.subplots(len(rows), 5, figsize=(7, 1.55 * len(rows)), squeeze=False)
         for line, (name, block) in zip(axes, rows, strict=True):
@@ -75,7 +85,8 @@ class Looks:
         return fig
 
     def numbers(self, shallow: int, deep: int) -> pd.DataFrame:
-        """Entropy, share of prompts and agreement of maps by method and seed, meaned over images."""
+        """Entropy, share of prompts and agreement of maps by method and seed, meaned over
+        images."""
         rows = []
         for name, by_seed in self.attention.items():
             for seed, record in by_seed.items():
@@ -84,7 +95,10 @@ class Looks:
                     match, star = agreement(record, image, deep), assigned(record, image)
                     others = match if star is None else np.delete(match, star)
                     row = {"method": name, "seed": seed}
-                    row |= {"entropy, shallow": values["entropy"][shallow], "entropy, deep": values["entropy"][deep]}
+                    row |= {
+                        "entropy, shallow": values["entropy"][shallow],
+                        "entropy, deep": values["entropy"][deep],
+                    }
                     row |= {"to prompts, %": 100 * values["to_prompts"][deep]}
                     row["agreement, assigned"] = np.nan if star is None else match[star]
                     row["agreement, others"] = others.mean() if len(others) else np.nan
@@ -92,9 +106,16 @@ class Looks:
         return pd.DataFrame(rows).groupby(["method", "seed"]).mean()
 
     def guidance(self) -> pd.DataFrame:
-        """What the prompts of the last block have to do with their classes, a row a method and seed."""
-        found = [(name, seed, r) for name in METHODS for seed, r in self.of(guidance.class_guidance, name).items()]
-        return pd.DataFrame([{"method": name, "seed": seed, "record": r, **r.values} for name, seed, r in found])
+        """What the prompts of the last block have to do with their classes, a row a method and
+        seed."""
+        found = [
+            (name, seed, r)
+            for name in METHODS
+            for seed, r in self.of(guidance.class_guidance, name).items()
+        ]
+        return pd.DataFrame(
+            [{"method": name, "seed": seed, "record": r, **r.values} for name, seed, r in found]
+        )
 
 
 def maps(record: records.Record, image: int, block: int) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +133,9 @@ def assigned(record: records.Record, image: int) -> int | None:
 def map_row(axes, record: records.Record, image: int, block: int, star: int | None) -> None:
     """The class token's map and those of three prompts, the assigned one (`star`) first."""
     own, prompts = maps(record, image, block)
-    order = list(dict.fromkeys([*([] if star is None else [star]), *range(len(prompts))]))[: len(axes) - 1]
+    order = list(dict.fromkeys([*([] if star is None else [star]), *range(len(prompts))]))[
+        : len(axes) - 1
+    ]
     plots.heat_map(axes[0], own, "class token")
     for ax, index in zip(axes[1:], order, strict=False):
         plots.heat_map(ax, prompts[index], f"{'*' if index == star else ''}p{index}")
@@ -123,20 +146,28 @@ def map_row(axes, record: records.Record, image: int, block: int, star: int | No
 def agreement(record: records.Record, image: int, block: int) -> np.ndarray:
     """Correlation over patches of each prompt's map with the class token's."""
     own, prompts = maps(record, image, block)
-    return np.array([np.corrcoef(own, prompt)[0, 1] if prompt.std() > 0 else 0.0 for prompt in prompts])
+    return np.array(
+        [np.corrcoef(own, prompt)[0, 1] if prompt.std() > 0 else 0.0 for prompt in prompts]
+    )
 
 
 def lift(record: records.Record) -> float:
-    """How often the assigned prompt's map is, of all, most like the class token's, times the prompts; 1 is chance."""
+    """How often the assigned prompt's map is, of all, most like the class token's, times the
+    prompts; 1 is chance."""
     last, images = len(record.values["entropy"]) - 1, range(len(record.values["labels"]))
     matches = [agreement(record, image, last) for image in images]
-    hits = [match.argmax() == assigned(record, image) for match, image in zip(matches, images, strict=True)]
+    hits = [
+        match.argmax() == assigned(record, image)
+        for match, image in zip(matches, images, strict=True)
+    ]
     return len(matches[0]) * np.mean(hits)
 
 
 def guidance_table(guided: pd.DataFrame) -> pd.DataFrame:
     """`Looks.guidance` meaned over seeds, as text."""
-    means = guided.groupby("method", sort=False)[["to_own", "to_other", "own_patches", "other_patches"]].mean()
+    means = guided.groupby("method", sort=False)[
+        ["to_own", "to_other", "own_patches", "other_patches"]
+    ].mean()
     table = {
         "attention to own prompt, %": (100 * means.to_own).map("{:.2f}".format),
         "to another, %": (100 * means.to_other).map("{:.2f}".format),

@@ -1,4 +1,5 @@
-"""What the page on DA-VPT's parts draws: components and their cost, guided blocks, biases, weights."""
+"""What the page on DA-VPT's parts draws: components and their cost, guided blocks, biases,
+weights."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,20 +37,27 @@ def of(frame: pd.DataFrame, variant: str) -> pd.Series:
 
 
 def printed_gains() -> dict[str, dict[str, float]]:
-    """The gains that the text prints for the losses, the biases and all, on CUB and on the Natural group."""
+    """The gains that the text prints for the losses, the biases and all, on CUB and on the Natural
+    group."""
     printed = prose()
     steps = ("losses", "bias", "all")
-    return {kind: {step: float(printed[f"{step}-{kind.lower()}"]) for step in steps} for kind in ("CUB", "Natural")}
+    return {
+        kind: {step: float(printed[f"{step}-{kind.lower()}"]) for step in steps}
+        for kind in ("CUB", "Natural")
+    }
 
 
 def components_table(parts: pd.DataFrame) -> pd.DataFrame:
-    """A row a component of Table 4, with its gain over VPT-Deep and the gains that the text prints."""
+    """A row a component of Table 4, with its gain over VPT-Deep and the gains that the text
+    prints."""
     gains, rows = printed_gains(), []
     for variant in dict.fromkeys(parts.variant):
         values, gain, step = of(parts, variant), over(parts, variant, "VPT-Deep"), STEPS[variant]
         row = {
             "components": variant,
-            ", ".join(parts.task.unique()): Cell(f"{values.mean():.1f}", parts.record[parts.variant == variant]),
+            ", ".join(parts.task.unique()): Cell(
+                f"{values.mean():.1f}", parts.record[parts.variant == variant]
+            ),
             "over VPT-Deep": f"{gain.mean():+.1f}" if len(gain) else "–",
             "least and most": f"{gain.min():+.1f} to {gain.max():+.1f}" if len(gain) > 1 else "–",
         }
@@ -66,11 +74,14 @@ def timed(name: str) -> records.Record | None:
 
 
 def step_ratios() -> dict[str, tuple[list[float], records.Record]]:
-    """Time of a training step over VPT-Deep's, round by round, with its record; of what the bench has timed."""
+    """Time of a training step over VPT-Deep's, round by round, with its record; of what the bench
+    has timed."""
     pair, every = timed("da-vpt"), timed("methods")
     found = {} if pair is None else {"da-vpt": (bench_table.ratios(pair), pair)}
     if every is not None:
-        both = zip(every.values["da-vpt-plus"]["seconds"], every.values["vpt-deep"]["seconds"], strict=True)
+        both = zip(
+            every.values["da-vpt-plus"]["seconds"], every.values["vpt-deep"]["seconds"], strict=True
+        )
         found["da-vpt-plus"] = [a / b for a, b in both], every
     return found
 
@@ -89,7 +100,9 @@ def cost_table(ratios: dict, memory: dict[str, records.Record]) -> pd.DataFrame:
     """Time, memory and parameters of a training step over VPT-Deep, the printed ones first."""
     before, after = (float(prose()[f"latency-{when}"].split()[0]) for when in ("before", "after"))
     bias, dash = printed_counts("davpt.table-4")[0], "–"
-    rows = [("all components, printed", f"{after / before:.3f}", dash, dash, f"{bias['printed']:g}")]
+    rows = [
+        ("all components, printed", f"{after / before:.3f}", dash, dash, f"{bias['printed']:g}")
+    ]
     for slug in ("da-vpt", "da-vpt-plus"):
         values = ratios.get(slug, ([], None))[0]
         added = memory[slug].values["parameters"] - memory["vpt-deep"].values["parameters"]
@@ -97,18 +110,32 @@ def cost_table(ratios: dict, memory: dict[str, records.Record]) -> pd.DataFrame:
         span = f"{min(values):.3f} to {max(values):.3f}" if values else dash
         more = f"{memory_ratio(memory, slug):.3f}"
         rows.append((f"{plots.NAMES[slug]}, here", time, span, more, f"{added / 1e6:.4f}"))
-    return pd.DataFrame(rows, columns=["method", "time over VPT-Deep", "range", "memory over VPT-Deep", "added parameters, M"])
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "method",
+            "time over VPT-Deep",
+            "range",
+            "memory over VPT-Deep",
+            "added parameters, M",
+        ],
+    )
 
 
 def layers_figure(rows: pd.DataFrame, depth: int):
     """Accuracy against the guided block, alone and to the last."""
     fig, ax = plt.subplots(figsize=(7, 3))
-    kinds = ("block {} alone", BLUE, "one block"), ("blocks {} to the last", ORANGE, "from it to the last")
+    kinds = (
+        ("block {} alone", BLUE, "one block"),
+        ("blocks {} to the last", ORANGE, "from it to the last"),
+    )
     for kind, color, label in kinds:
         block = {kind.format(at): at for at in range(depth)}
         mine = rows[rows.variant.isin(block)]
         if len(mine):
-            plots.seeds_line(ax, mine.assign(block=mine.variant.map(block)), "block", label, color=color)
+            plots.seeds_line(
+                ax, mine.assign(block=mine.variant.map(block)), "block", label, color=color
+            )
     ax.set(xlabel="guided block, counted from 0", ylabel=POINTS)
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
@@ -153,17 +180,27 @@ def weight_panels(middle: int) -> dict[str, dict[float, str]]:
 def weights_figure(chapter: Chapter, weighed: pd.DataFrame):
     """Accuracy over weights and numbers of prompts, a line a pre-training."""
     fig, axes = plt.subplots(2, 2, figsize=(7, 5.2), sharey=True)
-    for ax, (name, points) in zip(axes.flat, weight_panels(chapter.cast.prompts["deep"]).items(), strict=True):
+    for ax, (name, points) in zip(
+        axes.flat, weight_panels(chapter.cast.prompts["deep"]).items(), strict=True
+    ):
         at = {variant: x for x, variant in points.items()}
         for part, color in PART_COLORS.items():
-            rows = weighed[(weighed.backbone == chapter.cast.backbones.get(part)) & weighed.variant.isin(at)]
+            rows = weighed[
+                (weighed.backbone == chapter.cast.backbones.get(part)) & weighed.variant.isin(at)
+            ]
             if len(rows):
-                plots.seeds_line(ax, rows.assign(x=rows.variant.map(at)), "x", PARTS[part], color=color)
+                plots.seeds_line(
+                    ax, rows.assign(x=rows.variant.map(at)), "x", PARTS[part], color=color
+                )
         ax.set_xlabel(name)
         plots.plain_ticks(ax, points)
     for ax in axes[:, 0]:
         ax.set_ylabel(POINTS)
-    handles = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    handles = {
+        label: handle
+        for ax in axes.flat
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=3)
     return fig
 
@@ -177,6 +214,8 @@ def spans(chapter: Chapter) -> list[list[str]]:
 def range_differences(chapter: Chapter, rows: pd.DataFrame) -> pd.Series:
     """Range of accuracy over guided minus range over other prompt numbers, by seed."""
     index = ["seed", "backbone", "task"]
-    wide = rows.assign(test=rows.test.astype(float)).pivot_table(index=index, columns="variant", values="test")
+    wide = rows.assign(test=rows.test.astype(float)).pivot_table(
+        index=index, columns="variant", values="test"
+    )
     guided, other = (wide[names].max(axis=1) - wide[names].min(axis=1) for names in spans(chapter))
     return (guided - other).groupby("seed").mean()

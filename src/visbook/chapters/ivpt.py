@@ -1,4 +1,5 @@
-"""What the pages on iVPT share: tables of accuracies, gains over a variant, and audits of printed means."""
+"""What the pages on iVPT share: tables of accuracies, gains over a variant, and audits of printed
+means."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -16,7 +17,16 @@ from ..pages import plots
 from ..studies import statistics
 from .chapter import Chapter
 
-VARIANTS = ["VPT-Deep", "iVPT", "CDC", "EXPRESS", "Vanilla CDC", "ProVP", "CDC + DA", "iVPT, AR on all tokens"]
+VARIANTS = [
+    "VPT-Deep",
+    "iVPT",
+    "CDC",
+    "EXPRESS",
+    "Vanilla CDC",
+    "ProVP",
+    "CDC + DA",
+    "iVPT, AR on all tokens",
+]
 COLOURS = dict(
     zip(
         VARIANTS,
@@ -27,13 +37,23 @@ COLOURS = dict(
 PAIR = ["VPT-Deep", "iVPT"]
 STEPS = ["VPT-Deep", "CDC", "CDC + DA", "iVPT"]
 STRUCTURES = ["VPT-Deep", "ProVP", "EXPRESS", "Vanilla CDC", "CDC"]
-PLACES = {"CDC + DA": "none", "iVPT, AR on all tokens": "all", "iVPT": "top-k"}  # variant -> where AR acts
-SIZES = {"smaller": "smaller", "supervised": "as elsewhere", "larger": "larger", "huge": "ViT-H/14", "swin": "Swin"}
+# variant -> where AR acts
+PLACES = {"CDC + DA": "none", "iVPT, AR on all tokens": "all", "iVPT": "top-k"}
+SIZES = {
+    "smaller": "smaller",
+    "supervised": "as elsewhere",
+    "larger": "larger",
+    "huge": "ViT-H/14",
+    "swin": "Swin",
+}
 PRETRAININGS = {"supervised": "supervised", "mocov3": "MoCo-v3", "mae": "MAE"}
 WITHOUT_AR = "iVPT without AR"
 BY_GROUP = "Test accuracy in % by group, mean ± standard deviation over seeds."
 FROM_CELLS = "From the printed cells."
-SCALE = "VTAB-1k's 19 data sets with a ViT-B/16 pretrained on ImageNet-21k need the published weights and the data."
+SCALE = (
+    "VTAB-1k's 19 data sets with a ViT-B/16 pretrained on ImageNet-21k need the "
+    "published weights and the data."
+)
 SIZES_WHY = "ViT-L/16, ViT-H/14 and Swin-B on VTAB-1k need the published weights and the data."
 PRE_WHY = (
     "VTAB-1k with MoCo-v3's and MAE's ViT-B/16 needs the published weights and the data; "
@@ -43,26 +63,49 @@ BASE = "vit_base_patch16_224"
 
 
 def with_parameters(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table of methods with two columns more: trained parameters as the records count them, means over the tasks."""
+    """A table of methods with two columns more: trained parameters as the records count them, means
+    over the tasks."""
     for name, key in (("without head, k", "method"), ("with head, k", "total")):
-        found = frame.record.map(lambda record: record.values["parameters"][key] / 1e3).groupby(frame.variant).mean()
+        found = (
+            frame.record.map(lambda record: record.values["parameters"][key] / 1e3)
+            .groupby(frame.variant)
+            .mean()
+        )
         table[name] = table.method.map(found).map("{:.1f}".format)
     return table
 
 
 def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
-    """Gains over a variant: one mark a task, and the mean with its interval over seeds; None without any."""
+    """Gains over a variant: one mark a task, and the mean with its interval over seeds; None
+    without any."""
     cells = frame.pivot_table(index=["task", "seed"], columns="variant", values="test")
-    shown = [name for name in variants if {name, base} <= set(cells) and len(cells[[name, base]].dropna())]
+    shown = [
+        name
+        for name in variants
+        if {name, base} <= set(cells) and len(cells[[name, base]].dropna())
+    ]
     if not shown:
         return None
     fig, ax = plt.subplots(figsize=(7, 3.2))
     for i, name in enumerate(shown):
         by_task = (cells[name] - cells[base]).dropna().groupby("task").mean()
-        for marker, (task, value) in zip(itertools.cycle(plots.MARKERS), by_task.items(), strict=False):
-            ax.plot(i - 0.15, value, marker, color="#8a8a8a", ms=6, label=task if name == shown[0] else None)
+        for marker, (task, value) in zip(
+            itertools.cycle(plots.MARKERS), by_task.items(), strict=False
+        ):
+            ax.plot(
+                i - 0.15,
+                value,
+                marker,
+                color="#8a8a8a",
+                ms=6,
+                label=task if name == shown[0] else None,
+            )
         found = statistics.gain(frame, name, base)
-        error = [[found.mean - found.low], [found.high - found.mean]] if np.isfinite(found.low) else None
+        error = (
+            [[found.mean - found.low], [found.high - found.mean]]
+            if np.isfinite(found.low)
+            else None
+        )
         ax.errorbar(i + 0.1, found.mean, error, fmt="o", color=COLOURS[name], ms=8, capsize=4, lw=2)
     ax.axhline(0, color="#555555", lw=1)
     ax.set_xticks(range(len(shown)), shown)
@@ -71,12 +114,20 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
     return fig
 
 
-def show_gains(chapter: Chapter, artifact: str, frame: pd.DataFrame, variants: Sequence[str], how_many: str) -> None:
+def show_gains(
+    chapter: Chapter, artifact: str, frame: pd.DataFrame, variants: Sequence[str], how_many: str
+) -> None:
     """Gains over VPT-Deep with their caption."""
     figure = gain_figure(frame, "VPT-Deep", variants)
     if figure is not None:
-        caption = "Accuracy above VPT-Deep, in points: grey, each task; coloured, their mean, with a 95 % interval over seeds "
-        alt = f"For {how_many}, marks of the gain over VPT-Deep on each task and the mean gain with an error bar."
+        caption = (
+            "Accuracy above VPT-Deep, in points: grey, each task; coloured, their "
+            "mean, with a 95 % interval over seeds "
+        )
+        alt = (
+            f"For {how_many}, marks of the gain over VPT-Deep on each task and the mean "
+            f"gain with an error bar."
+        )
         chapter.show(artifact, figure, frame, f"{caption}where there are three.", alt)
 
 
@@ -88,29 +139,51 @@ def derive(chapter: Chapter, claim: str, value: float, note: str = FROM_CELLS) -
 def audit(chapter: Chapter, artifact: str) -> None:
     """Judge the printed means against the cells beside them, by the audit's own rule."""
     wrong = auditing.wrong_means(artifact)
-    note = "; ".join(f"{found.where}: {found.printed}, its parts give {found.computed}" for found in wrong)
-    twice = [found.printed for found in auditing.printed_means(artifact) if found.verdict == "disagrees" and found not in wrong]
-    note = f"{note}." if note else f"All{' others' * bool(twice)} follow from the cells beside them."
-    note += "".join(f" {mean} follows from Table 1's group means, which are rounded to one digit." for mean in twice)
+    note = "; ".join(
+        f"{found.where}: {found.printed}, its parts give {found.computed}" for found in wrong
+    )
+    twice = [
+        found.printed
+        for found in auditing.printed_means(artifact)
+        if found.verdict == "disagrees" and found not in wrong
+    ]
+    note = (
+        f"{note}." if note else f"All{' others' * bool(twice)} follow from the cells beside them."
+    )
+    note += "".join(
+        f" {mean} follows from Table 1's group means, which are rounded to one digit."
+        for mean in twice
+    )
     most = len(wrong) + len(twice)  # as wrong ones a stricter reader would count
-    chapter.page.judge(f"{artifact}.printed-means", len(wrong), len(wrong), most, evidence="derived", note=note)
+    chapter.page.judge(
+        f"{artifact}.printed-means", len(wrong), len(wrong), most, evidence="derived", note=note
+    )
 
 
 def of_vtab(chapter: Chapter, *variants: str) -> pd.DataFrame:
     """The runs of some variants on the tasks of the ablations."""
-    runs = chapter.rows("benchmark", "ivpt-structures", "ivpt-parts", tasks="vtab", part="supervised")
+    runs = chapter.rows(
+        "benchmark", "ivpt-structures", "ivpt-parts", tasks="vtab", part="supervised"
+    )
     return pd.concat([runs[runs.variant == name] for name in variants])
 
 
-def by_part(chapter: Chapter, parts: dict[str, str], variants, names: Sequence[str], tasks: str) -> dict[str, pd.DataFrame]:
+def by_part(
+    chapter: Chapter, parts: dict[str, str], variants, names: Sequence[str], tasks: str
+) -> dict[str, pd.DataFrame]:
     """The runs of each part on a list of tasks; {part as shown: rows}."""
-    found = {label: chapter.rows(*names, variants=variants, tasks=tasks, part=part) for part, label in parts.items()}
+    found = {
+        label: chapter.rows(*names, variants=variants, tasks=tasks, part=part)
+        for part, label in parts.items()
+    }
     return {label: rows for label, rows in found.items() if len(rows)}
 
 
 def of_sizes(chapter: Chapter) -> dict[str, pd.DataFrame]:
     """VPT-Deep and iVPT by size of the backbone; on a Swin without AR."""
-    return by_part(chapter, SIZES, [*PAIR, WITHOUT_AR], ["benchmark", "sizes", "sizes-swin"], "sizes")
+    return by_part(
+        chapter, SIZES, [*PAIR, WITHOUT_AR], ["benchmark", "sizes", "sizes-swin"], "sizes"
+    )
 
 
 def of_pretrainings(chapter: Chapter) -> dict[str, pd.DataFrame]:
@@ -135,18 +208,27 @@ def printed_gains_wrong() -> int:
     return sum(
         abs(float(value) - float(base) - {"↑": 1, "↓": -1}[sign] * float(gained)) > 1e-6
         for _, row in printed.iloc[1:].iterrows()
-        for (value, sign, gained), base in zip((cell.split() for cell in row), printed.iloc[0], strict=True)
+        for (value, sign, gained), base in zip(
+            (cell.split() for cell in row), printed.iloc[0], strict=True
+        )
     )
 
 
 def not_above_vpt() -> list[str]:
     """The pairs of Table 5 in which iVPT is not printed above VPT."""
-    printed = papers.published("ivpt.table-5").drop(columns="doubt").set_index(["method", "backbone"]).astype(float)
+    printed = (
+        papers.published("ivpt.table-5")
+        .drop(columns="doubt")
+        .set_index(["method", "backbone"])
+        .astype(float)
+    )
     gains = (printed.loc["iVPT"] - printed.loc["VPT"]).stack()
     return [" ".join(pair) for pair in gains.index[gains <= 0]]
 
 
-def per_task(chapter: Chapter, artifact: str, frame: pd.DataFrame, table: pd.DataFrame | None = None) -> None:
+def per_task(
+    chapter: Chapter, artifact: str, frame: pd.DataFrame, table: pd.DataFrame | None = None
+) -> None:
     """The per-task form of a table, and the audit of the printed one."""
     if len(frame):
         table = statistics.task_table(frame) if table is None else table
@@ -157,7 +239,9 @@ def per_task(chapter: Chapter, artifact: str, frame: pd.DataFrame, table: pd.Dat
 
 def prompt_parameters(chapter: Chapter, artifact: str, kind: str, printed_in: str) -> None:
     """N and k of each task with the parameters that follow; shows the table and judges its mean."""
-    table = papers.published(artifact).set_index("hyper_parameter").drop(columns="doubt").astype(int)
+    table = (
+        papers.published(artifact).set_index("hyper_parameter").drop(columns="doubt").astype(int)
+    )
     width, rows = counts.meta(BASE).width, []
     for task, classes in zip(table.columns, counts.class_counts(kind), strict=True):
         n, k = int(table.loc["N", task]), int(table.loc["k", task])
@@ -170,8 +254,14 @@ def prompt_parameters(chapter: Chapter, artifact: str, kind: str, printed_in: st
     shown = pd.DataFrame(rows, columns=["task", "N", "k", *parts])
     shown["all"] = shown[parts].sum(axis=1)
     mean = shown[[*parts, "all"]].mean()
-    texts = shown.assign(**{name: (shown[name] / 1e6).map("{:.3f}".format) for name in mean.index}).astype(object)
-    last = [f"{shown.N.mean():.1f}", f"{shown.k.mean():.1f}", *(f"{value / 1e6:.3f}" for value in mean)]
+    texts = shown.assign(
+        **{name: (shown[name] / 1e6).map("{:.3f}".format) for name in mean.index}
+    ).astype(object)
+    last = [
+        f"{shown.N.mean():.1f}",
+        f"{shown.k.mean():.1f}",
+        *(f"{value / 1e6:.3f}" for value in mean),
+    ]
     texts.loc[len(texts)] = ["mean", *last]
     how = "Counted on a ViT-B/16 with the printed N and k and the printed numbers of classes."
     caption = "N and k as printed, and the trained parameters that follow from them, millions."
@@ -183,11 +273,29 @@ def prompt_parameters(chapter: Chapter, artifact: str, kind: str, printed_in: st
 
 def backbone_rows(architectures: dict[str, str]) -> pd.DataFrame:
     """Parameters and width of timm's architectures, beside those that Table 18 prints."""
-    printed = papers.published("ivpt.table-18").query("strategy == 'Supervised'").set_index("backbone")
+    printed = (
+        papers.published("ivpt.table-18").query("strategy == 'Supervised'").set_index("backbone")
+    )
     rows = []
     for name, architecture in architectures.items():
         width = load_backbone(architecture, device="meta").shapes()[-1][-1]
         bare = counts.count(architecture, "full-finetune", (), False) / 1e6
-        rows.append((name, printed.params_m[name], bare, bare + (width + 1) * 1000 / 1e6, printed.token_dim[name], width))
-    columns = ["backbone", "printed, M", "without head, M", "with ImageNet's head, M", "printed D", "D"]
+        rows.append(
+            (
+                name,
+                printed.params_m[name],
+                bare,
+                bare + (width + 1) * 1000 / 1e6,
+                printed.token_dim[name],
+                width,
+            )
+        )
+    columns = [
+        "backbone",
+        "printed, M",
+        "without head, M",
+        "with ImageNet's head, M",
+        "printed D",
+        "D",
+    ]
     return pd.DataFrame(rows, columns=columns)

@@ -20,11 +20,18 @@ NOISE = {  # profile -> artifact -> tasks
         "ivpt.figure-6": ["patch_camelyon", "resisc45", "clevr_count", "dmlab"],
     },
 }
-LOOKED_AT = {"quick": ["texture", "position", "count"], "paper": ["pets", "resisc45", "clevr_count"]}  # of Figure 7
+# of Figure 7
+LOOKED_AT = {
+    "quick": ["texture", "position", "count"],
+    "paper": ["pets", "resisc45", "clevr_count"],
+}
 
 
-def insight(chapter: Chapter, function: Callable, study: str, variant: str, slug: str, wanted: Sequence[str]) -> pd.DataFrame:
-    """The records of a measurement on a study's runs of one variant: backbone, task, variant, seed, record."""
+def insight(
+    chapter: Chapter, function: Callable, study: str, variant: str, slug: str, wanted: Sequence[str]
+) -> pd.DataFrame:
+    """The records of a measurement on a study's runs of one variant: backbone, task, variant, seed,
+    record."""
     p, only = chapter.p, chapter.cast.only_tasks
     names = tuple(name for name in wanted if not only or name in only)
     found = []
@@ -33,12 +40,16 @@ def insight(chapter: Chapter, function: Callable, study: str, variant: str, slug
         compute = p.plan == "paper" if p.studies is None else study in p.studies
         cells = [
             run
-            for name, run in grids.with_rates(study, narrow, chapter.lab, False, left_out={} if chapter.lenient else None)
+            for name, run in grids.with_rates(
+                study, narrow, chapter.lab, False, left_out={} if chapter.lenient else None
+            )
             if name == variant
         ]
         for run in cells:
             for seed in dict.fromkeys([*p.seeds, *p.kept_seeds]):
-                record = chapter.look(function, replace(run, seed=seed), compute=compute and seed in p.seeds)
+                record = chapter.look(
+                    function, replace(run, seed=seed), compute=compute and seed in p.seeds
+                )
                 found += [] if record is None else [(run.backbone, run.task, variant, seed, record)]
     return pd.DataFrame(found, columns=["backbone", "task", "variant", "seed", "record"])
 
@@ -53,22 +64,33 @@ def noise_of(chapter: Chapter, artifact: str) -> pd.DataFrame:
     found = []
     for _, row in pd.concat(both).iterrows():
         levels, values = row.record.values["levels"], row.record.values["accuracy"]
-        found += [{**row, "level": level, "loss": values[0] - value} for level, value in zip(levels, values, strict=True)]
-    return pd.DataFrame(found, columns=["backbone", "task", "variant", "seed", "record", "level", "loss"])
+        found += [
+            {**row, "level": level, "loss": values[0] - value}
+            for level, value in zip(levels, values, strict=True)
+        ]
+    return pd.DataFrame(
+        found, columns=["backbone", "task", "variant", "seed", "record", "level", "loss"]
+    )
 
 
 def spared(chapter: Chapter, frame: pd.DataFrame, claim: str, artifact: str) -> pd.DataFrame:
-    """How much less CDC loses than EXPRESS (seeds, an artifact's data sets): mean over the levels above 0.
+    """How much less CDC loses than EXPRESS (seeds, an artifact's data sets): mean over the levels
+    above 0.
 
     Empty where a run that the claim speaks of is missing.
     """
     rows = chapter.answers(claim, frame, ["CDC", "EXPRESS"], NOISE[chapter.p.plan][artifact])
-    means = rows[rows.level > 0].pivot_table(index=["seed", "task"], columns="variant", values="loss")
-    return (means["EXPRESS"] - means["CDC"]).unstack("task").dropna() if len(rows) else pd.DataFrame()
+    means = rows[rows.level > 0].pivot_table(
+        index=["seed", "task"], columns="variant", values="loss"
+    )
+    return (
+        (means["EXPRESS"] - means["CDC"]).unstack("task").dropna() if len(rows) else pd.DataFrame()
+    )
 
 
 def show_noise(chapter: Chapter, artifact: str, frame: pd.DataFrame) -> None:
-    """Loss over noise level, one panel a task, and the claim that CDC loses less; nothing without runs."""
+    """Loss over noise level, one panel a task, and the claim that CDC loses less; nothing without
+    runs."""
     if not len(frame):
         return
     names = list(dict.fromkeys(frame.task))
@@ -81,7 +103,14 @@ def show_noise(chapter: Chapter, artifact: str, frame: pd.DataFrame) -> None:
     axes[0][0].legend(loc="upper left")
     alt = "Curves of the loss of accuracy over the strength of the noise, for CDC and for EXPRESS."
     note = "Mean and range over seeds, one draw of noise a seed."
-    chapter.show(artifact, fig, frame, "Loss of test accuracy against the same model without noise.", alt, note)
+    chapter.show(
+        artifact,
+        fig,
+        frame,
+        "Loss of test accuracy against the same model without noise.",
+        alt,
+        note,
+    )
     claim = f"{artifact}.cdc-loses-less"
     told = f"Paired by seed; tasks {', '.join(names)};"
     chapter.judge_values(claim, spared(chapter, frame, claim, artifact), [*frame.record], told)
@@ -100,7 +129,9 @@ def tokens_figure(frame: pd.DataFrame):
     for ax, name, other, fixed in zip(axes, "Nk", "kN", (0, 10), strict=True):
         line = frame[frame[other] == fixed].groupby([name, "seed"]).test.mean().reset_index()
         plots.seeds_band(ax, line, name, "test", color=COLOURS["iVPT"])
-        ax.set(xlabel=f"{name}, {'prompt' if name == 'N' else 'reinforced'} tokens ({other} = {fixed})")
+        ax.set(
+            xlabel=f"{name}, {'prompt' if name == 'N' else 'reinforced'} tokens ({other} = {fixed})"
+        )
     axes[0].set_ylabel("test accuracy, %")
     return fig
 
@@ -108,7 +139,11 @@ def tokens_figure(frame: pd.DataFrame):
 def judge_tokens(chapter: Chapter, frame: pd.DataFrame) -> None:
     """Figure 5's claims: some k over none, and the range over N."""
     of_k = frame[frame.N == 10].assign(variant=[f"k = {k}" for k in frame[frame.N == 10].k])
-    leads = {f"{name} over none": (of_k, name, "k = 0") for name in dict.fromkeys(of_k.variant) if name != "k = 0"}
+    leads = {
+        f"{name} over none": (of_k, name, "k = 0")
+        for name in dict.fromkeys(of_k.variant)
+        if name != "k = 0"
+    }
     if "k = 0" in set(of_k.variant):
         chapter.judge_least("ivpt.figure-5.k-over-none", leads, on=chapter.of_study("ivpt-tokens"))
     rows, claim = frame[frame.k == 0], "ivpt.figure-5.range-over-n"
@@ -122,14 +157,19 @@ def judge_tokens(chapter: Chapter, frame: pd.DataFrame) -> None:
 
 
 def maps_figure(chapter: Chapter, first: pd.DataFrame):
-    """One test image of each task and the class token's attention to it by block; a row of `first` a row."""
+    """One test image of each task and the class token's attention to it by block; a row of `first`
+    a row."""
     depth = len(first.record.iloc[0].values["class"][0])
     blocks = np.unique(np.linspace(0, depth - 1, min(8, depth)).round().astype(int))
-    fig, axes = plt.subplots(len(first), 1 + len(blocks), figsize=(7, 0.4 + 0.76 * len(first)), squeeze=False)
+    fig, axes = plt.subplots(
+        len(first), 1 + len(blocks), figsize=(7, 0.4 + 0.76 * len(first)), squeeze=False
+    )
     for line, (_, row) in zip(axes, first.iterrows(), strict=True):
         size = chapter.lab.backbone(row.record.settings["backbone"]).image_size
         line[0].imshow(chapter.lab.task(row.task, size).test[0][0].permute(1, 2, 0).cpu().numpy())
-        line[0].set_ylabel(f"{row.task}\n{row.variant}", fontsize=7, rotation=0, ha="right", va="center")
+        line[0].set_ylabel(
+            f"{row.task}\n{row.variant}", fontsize=7, rotation=0, ha="right", va="center"
+        )
         for ax, block in zip(line[1:], blocks, strict=True):
             weights_of = np.array(row.record.values["class"][0][block])
             side = round(len(weights_of) ** 0.5)
@@ -143,7 +183,12 @@ def maps_figure(chapter: Chapter, first: pd.DataFrame):
 
 def first_maps(maps: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
     """The record with the least seed of each task and variant, tasks in order."""
-    first = maps.sort_values("seed", kind="stable").groupby(["task", "variant"], sort=False).first().reset_index()
+    first = (
+        maps.sort_values("seed", kind="stable")
+        .groupby(["task", "variant"], sort=False)
+        .first()
+        .reset_index()
+    )
     return first.sort_values("task", key=lambda names: names.map(order.index), kind="stable")
 
 
@@ -170,7 +215,10 @@ def entropy_figure(maps: pd.DataFrame):
 
 def judge_entropy(chapter: Chapter, maps: pd.DataFrame, looked_at: Sequence[str]) -> None:
     """Figure 7's claim, on the tasks that the benchmark has."""
-    tasks, claim = [name for name in looked_at if name in chapter.cast.tasks["benchmark"]], "ivpt.figure-7.more-concentrated"
+    tasks, claim = (
+        [name for name in looked_at if name in chapter.cast.tasks["benchmark"]],
+        "ivpt.figure-7.more-concentrated",
+    )
     rows = chapter.answers(claim, maps, PAIR, tasks)
     if len(rows):
         means = entropies(rows)

@@ -1,4 +1,5 @@
-"""The sections on segmentation, DA-VPT's Table 2 and iVPT's Table 7: their runs, tables, pictures and claims."""
+"""The sections on segmentation, DA-VPT's Table 2 and iVPT's Table 7: their runs, tables, pictures
+and claims."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ PRINTED = {  # variant -> row of iVPT's Table 7
     "iVPT": "iVPT (N=10)",
     "iVPT, more prompts": "iVPT (N=100)",
 }
-COMPARED = ("Linear probe", "Full fine-tuning", "BIAS", "VPT-Deep", "DA-VPT", "DA-VPT+")  # in DA-VPT's running text
+# in DA-VPT's running text
+COMPARED = ("Linear probe", "Full fine-tuning", "BIAS", "VPT-Deep", "DA-VPT", "DA-VPT+")
 DAVPT_CLAIMS = (  # claim, what is better in it, and what is worse
     ("over-vpt-deep", "DA-VPT+", "VPT-Deep"),
     ("da-vpt-over-vpt-deep", "DA-VPT", "VPT-Deep"),
@@ -41,7 +43,17 @@ IVPT_CLAIMS = (
     ("ivpt-over-bias", "iVPT", "BIAS"),
     ("more-prompts", "iVPT, more prompts", "iVPT"),
 )
-COLOURS = ["#dddddd", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#f0e442", "#56b4e9", "#e69f00", "#000000"]
+COLOURS = [
+    "#dddddd",
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#f0e442",
+    "#56b4e9",
+    "#e69f00",
+    "#000000",
+]
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,11 @@ class Found:
 
     def of(self, variants: Sequence[str]) -> pd.DataFrame:
         """The rows of some variants, in their order."""
-        parts = [self.frame[self.frame.variant == variant] for variant in variants] if len(self.frame) else []
+        parts = (
+            [self.frame[self.frame.variant == variant] for variant in variants]
+            if len(self.frame)
+            else []
+        )
         return pd.concat(parts) if parts else self.frame
 
 
@@ -69,15 +85,23 @@ def found(chapter: Chapter) -> Found:
 
 def how(rows: pd.DataFrame) -> str:
     """How the numbers came about, in a sentence."""
-    seeds, guess = rows.groupby(["variant", "task"]).seed.nunique(), rows.groupby("task").constant.first()
+    seeds, guess = (
+        rows.groupby(["variant", "task"]).seed.nunique(),
+        rows.groupby("task").constant.first(),
+    )
     counted = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
-    own = "Drawn scenes and a small network of this project, a direction only. " if set(rows.backbone) <= {*networks()} else ""
+    own = (
+        "Drawn scenes and a small network of this project, a direction only. "
+        if set(rows.backbone) <= {*networks()}
+        else ""
+    )
     told = ", ".join(f"{value:.1f} on {task}" for task, value in guess.items())
     return f"{own}{counted} seeds a cell. One class for every pixel would have {told}."
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """mIoU by variant and task, single- and multi-scale, mean and standard deviation over seeds, as text."""
+    """mIoU by variant and task, single- and multi-scale, mean and standard deviation over seeds, as
+    text."""
     lines = []
     for variant in dict.fromkeys(rows.variant):
         mine = rows[rows.variant == variant]
@@ -85,7 +109,9 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
         for task in dict.fromkeys(rows.task):
             some = mine[mine.task == task]
             for column, name in (("test", "SS"), ("test_many", "MS")):
-                line[f"{task}, {name}"] = statistics.spread(some[column], some.record) if len(some) else "–"
+                line[f"{task}, {name}"] = (
+                    statistics.spread(some[column], some.record) if len(some) else "–"
+                )
         lines.append(line | {"trained": f"{mine.parameters.iloc[0]:,}", "rate": rates(mine)})
     return pd.DataFrame(lines)
 
@@ -99,28 +125,43 @@ def beside_printed(rows: pd.DataFrame) -> pd.DataFrame:
     """iVPT's Table 7 beside what was found here."""
     cells, here = papers.published("ivpt.table-7").set_index("method"), table(rows)
     for column, name in (("miou_ss", "printed, SS"), ("miou_ms", "printed, MS")):
-        here[name] = [cells.loc[PRINTED[variant], column] if variant in PRINTED else "–" for variant in here.method]
+        here[name] = [
+            cells.loc[PRINTED[variant], column] if variant in PRINTED else "–"
+            for variant in here.method
+        ]
     return here
 
 
 def parameters() -> pd.DataFrame:
-    """Trained parameters on ViT-L/16 with SETR-PUP, counted on shapes, beside iVPT's Table 7; and on ViT-B/16."""
-    cells, prompts = papers.published("ivpt.table-7").set_index("method"), content()["profiles"]["paper"]["prompts"]
+    """Trained parameters on ViT-L/16 with SETR-PUP, counted on shapes, beside iVPT's Table 7; and
+    on ViT-B/16."""
+    cells, prompts = (
+        papers.published("ivpt.table-7").set_index("method"),
+        content()["profiles"]["paper"]["prompts"],
+    )
     lines = []
     for variant, given in content()["variants"].items():
-        settings = {key: prompts.get(value, value) for key, value in given.items() if key != "method"}
+        settings = {
+            key: prompts.get(value, value) for key, value in given.items() if key != "method"
+        }
         line = {"method": variant}
         for name, backbone in (("ViT-L/16", LARGE), ("ViT-B/16", "vit_base_patch16_224")):
             counted = count_trained(
-                build_segmenter(given["method"], load_backbone(backbone, device="meta"), CLASSES, **settings)
+                build_segmenter(
+                    given["method"], load_backbone(backbone, device="meta"), CLASSES, **settings
+                )
             )
-            line |= {f"{name}, method": f"{counted['method']:,}", f"{name}, with SETR-PUP, M": f"{counted['total'] / 1e6:.2f}"}
+            line |= {
+                f"{name}, method": f"{counted['method']:,}",
+                f"{name}, with SETR-PUP, M": f"{counted['total'] / 1e6:.2f}",
+            }
         lines.append(line | {"printed, M": cells.params_m.get(PRINTED.get(variant), "–")})
     return pd.DataFrame(lines)
 
 
 def pictures(shown: Found, task: SegmentationTask, variants: Sequence[str]):
-    """Test pictures, their true masks and the predicted ones, a column a variant; white is ignored. Seed 0."""
+    """Test pictures, their true masks and the predicted ones, a column a variant; white is ignored.
+    Seed 0."""
     rows = shown.of(variants)
     rows = rows[(rows.task == task.name) & (rows.seed == 0)]
     size = task.test[0][1].shape
@@ -129,51 +170,87 @@ def pictures(shown: Found, task: SegmentationTask, variants: Sequence[str]):
     if not count:
         return None
     colours = ListedColormap(COLOURS[: task.classes])
-    fig, axes = plt.subplots(count, 2 + len(columns), figsize=(1.25 * (2 + len(columns)), 1.3 * count), squeeze=False)
+    fig, axes = plt.subplots(
+        count, 2 + len(columns), figsize=(1.25 * (2 + len(columns)), 1.3 * count), squeeze=False
+    )
     for i, line in enumerate(axes):
         picture, mask = task.test[i]
         line[0].imshow(picture.permute(1, 2, 0))
         masks = [np.ma.masked_equal(mask.numpy(), IGNORED)]
-        masks += [np.array([ord(letter) - ord("a") for letter in texts[i]]).reshape(size) for texts in columns.values()]
+        masks += [
+            np.array([ord(letter) - ord("a") for letter in texts[i]]).reshape(size)
+            for texts in columns.values()
+        ]
         for ax, labels in zip(line[1:], masks, strict=True):
-            ax.imshow(labels, cmap=colours, vmin=-0.5, vmax=task.classes - 0.5, interpolation="nearest")
+            ax.imshow(
+                labels, cmap=colours, vmin=-0.5, vmax=task.classes - 0.5, interpolation="nearest"
+            )
         for ax, title in zip(line, ["picture", "truth", *columns], strict=True):
             ax.set(xticks=[], yticks=[])
             ax.set_title(title if i == 0 else "", fontsize=8)
-    handles = [plt.Line2D([], [], marker="s", ls="", color=c, label=n) for c, n in zip(COLOURS, task.class_names)]
+    handles = [
+        plt.Line2D([], [], marker="s", ls="", color=c, label=n)
+        for c, n in zip(COLOURS, task.class_names)
+    ]
     fig.legend(handles=handles, loc="outside lower center", ncols=task.classes, fontsize=8)
     return fig
 
 
-def show(chapter: Chapter, artifact: str, shown: Found, variants: Sequence[str], printed: bool = False) -> None:
+def show(
+    chapter: Chapter, artifact: str, shown: Found, variants: Sequence[str], printed: bool = False
+) -> None:
     """The table of an artifact, and its pictures by task."""
     rows = shown.of(variants)
     if not len(rows):
         return
     used = [*rows.record]
-    caption = "mIoU in % on the test split, single-scale (SS) and multi-scale (MS), mean ± standard deviation over seeds; "
+    caption = (
+        "mIoU in % on the test split, single-scale (SS) and multi-scale (MS), mean "
+        "± standard deviation over seeds; "
+    )
     caption += "trained parameters with the decoder, and the rates that validation chose."
     body = beside_printed(rows) if printed else table(rows)
-    chapter.page.show(artifact, body, evidence="trend", how=how(rows), records=used, caption=caption)
+    chapter.page.show(
+        artifact, body, evidence="trend", how=how(rows), records=used, caption=caption
+    )
     for task in dict.fromkeys(rows.task):
         figure = pictures(shown, shown.study.task(task), variants)
         if figure is not None:
-            caption = f"{task}: the first test pictures, their masks, and what is predicted after training with seed 0."
-            alt = "A row a picture: the picture, its true mask, then the predicted mask of each method, a colour a class; "
+            caption = (
+                f"{task}: the first test pictures, their masks, and what is "
+                f"predicted after training with seed 0."
+            )
+            alt = (
+                "A row a picture: the picture, its true mask, then the predicted mask "
+                "of each method, a colour a class; "
+            )
             alt += "the objects' places are found and their classes often mixed up."
-            chapter.page.show(artifact, figure, evidence="trend", how=how(rows), records=used, caption=caption, alt=alt)
+            chapter.page.show(
+                artifact,
+                figure,
+                evidence="trend",
+                how=how(rows),
+                records=used,
+                caption=caption,
+                alt=alt,
+            )
 
 
 def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -> None:
     """Hold the least certain of a difference's signs against a claim: on each task, over seeds.
 
-    A task on which nothing tried has twice the mIoU of one class for every pixel says nothing and is left out.
+    A task on which nothing tried has twice the mIoU of one class for every pixel says nothing and
+    is left out.
     """
     rows = shown.of([better, worse])
     if not {better, worse} <= set(rows.variant if len(rows) else ()):
         return
     best = shown.frame.groupby(["task", "variant"]).test.mean().groupby("task").max()
-    able = [task for task in best.index if best[task] >= 2 * shown.frame.constant[shown.frame.task == task].iloc[0]]
+    able = [
+        task
+        for task in best.index
+        if best[task] >= 2 * shown.frame.constant[shown.frame.task == task].iloc[0]
+    ]
     gains = {
         task: statistics.gain(part, better, worse)
         for task, part in rows[rows.task.isin(able)].groupby("task", sort=False)
@@ -183,17 +260,23 @@ def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -
         chapter.page.not_judged(claim, "no task is learned well enough to tell methods apart")
         return
     task, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
-    told = ", ".join(f"{name} {gain.mean:+.2f} [{gain.low:.2f}, {gain.high:.2f}]" for name, gain in gains.items())
+    told = ", ".join(
+        f"{name} {gain.mean:+.2f} [{gain.low:.2f}, {gain.high:.2f}]" for name, gain in gains.items()
+    )
     note = f"{better} − {worse}, paired by seed, {least.seeds} seeds: {told}."
     note += f" The least certain, {task}, is judged." if len(gains) > 1 else ""
     records = [record for gain in gains.values() for record in gain.records]
-    chapter.page.judge(claim, least.mean, least.low, least.high, evidence="trend", records=records, note=note)
+    chapter.page.judge(
+        claim, least.mean, least.low, least.high, evidence="trend", records=records, note=note
+    )
 
 
 def end(chapter: Chapter, artifact: str, *tasks: str) -> None:
     """Say what of the paper's own size was not run, and what runs it."""
     missing = chapter.p.profile == "quick" or not chapter.page.artifacts[artifact]["shows"]
     if missing:
-        names = " and ".join(content()["profiles"]["paper"]["tasks"]) if len(tasks) > 1 else tasks[0]
+        names = (
+            " and ".join(content()["profiles"]["paper"]["tasks"]) if len(tasks) > 1 else tasks[0]
+        )
         why = f"The paper's mIoU needs {names} and the published weights of ViT-L/16."
         chapter.page.not_run(artifact, why=why)

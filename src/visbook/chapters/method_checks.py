@@ -1,4 +1,5 @@
-"""What the pages on the methods check in numbers, a record each: two forms of prompts, biases, re-weighting, a theorem."""
+"""What the pages on the methods check in numbers, a record each: two forms of prompts, biases,
+re-weighting, a theorem."""
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -38,16 +39,21 @@ def forms_costs(counts: tuple[int, ...]) -> tuple[list[dict], list[Record]]:
 
 def two_forms() -> Record:
     """Record of how far VPT-Deep's two forms differ."""
-    return recorded("check", {"what": "two forms of VPT-Deep", "backbone": SMALL, "seed": 0}, two_forms_differ)
+    return recorded(
+        "check", {"what": "two forms of VPT-Deep", "backbone": SMALL, "seed": 0}, two_forms_differ
+    )
 
 
 def two_forms_differ() -> dict:
     """Largest difference of two logits between both forms, on random weights, in float64."""
     frozen = load_backbone(SMALL).double()
-    images = torch.randn(2, 3, 224, 224, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    images = torch.randn(
+        2, 3, 224, 224, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
     with torch.no_grad():
         plain, fast = (
-            build_method("vpt-deep", frozen, CLASSES, form=form).double()(images) for form in ("concatenate", "keys and values")
+            build_method("vpt-deep", frozen, CLASSES, form=form).double()(images)
+            for form in ("concatenate", "keys and values")
         )
     return {"difference": (plain - fast).abs().max().item(), "largest": plain.abs().max().item()}
 
@@ -59,12 +65,22 @@ def biases() -> Record:
 
 def bias_changes() -> dict:
     """A row for each method and kind of bias."""
-    found = [(slug, category) for slug in ("bias", "da-vpt-plus") for category in ("query", "key", "value")]
-    return {"rows": [{"method": slug, "bias of": category, **shifted(slug, category)} for slug, category in found]}
+    found = [
+        (slug, category)
+        for slug in ("bias", "da-vpt-plus")
+        for category in ("query", "key", "value")
+    ]
+    return {
+        "rows": [
+            {"method": slug, "bias of": category, **shifted(slug, category)}
+            for slug, category in found
+        ]
+    }
 
 
 def shifted(slug: str, category: str) -> dict:
-    """Change of the logits when one kind of bias gets random values, and the gradient that it receives."""
+    """Change of the logits when one kind of bias gets random values, and the gradient that it
+    receives."""
     frozen = load_backbone(SMALL).double()
     settings = {"bias": {"categories": (category,)}, "da-vpt-plus": {"biases": (category,)}}[slug]
     model = build_method(slug, frozen, CLASSES, **settings).double()
@@ -72,12 +88,17 @@ def shifted(slug: str, category: str) -> dict:
     images = torch.randn(2, 3, 224, 224, dtype=torch.float64, generator=generator)
     before = model(images)
     shifts = list(model.method.shifts.parameters())
-    gradients = torch.autograd.grad(torch.nn.functional.cross_entropy(before, torch.tensor([0, 1])), shifts)
+    gradients = torch.autograd.grad(
+        torch.nn.functional.cross_entropy(before, torch.tensor([0, 1])), shifts
+    )
     with torch.no_grad():
         for shift in shifts:
             shift.copy_(torch.randn(shift.shape, generator=generator))
         change = (model(images) - before).abs().max().item()
-    return {"change": change, "gradient": max(gradient.abs().max().item() for gradient in gradients)}
+    return {
+        "change": change,
+        "gradient": max(gradient.abs().max().item() for gradient in gradients),
+    }
 
 
 def bias_rows(record: Record) -> list[dict]:
@@ -94,20 +115,35 @@ def bias_rows(record: Record) -> list[dict]:
 
 
 def both_sides(aggregated: bool, norm: bool) -> dict:
-    """Attention over joined prompts and VPT's attention times the factors, for 20 random cases of 10 prompts."""
+    """Attention over joined prompts and VPT's attention times the factors, for 20 random cases of
+    10 prompts."""
     pairs = [reweighting(draw(seed, aggregated=aggregated), norm) for seed in range(20)]
     direct, scaled = (torch.cat(side) for side in zip(*pairs, strict=True))
-    return {"direct": direct.tolist(), "scaled": scaled.tolist(), "gap": (direct - scaled).abs().max().item()}
+    return {
+        "direct": direct.tolist(),
+        "scaled": scaled.tolist(),
+        "gap": (direct - scaled).abs().max().item(),
+    }
 
 
 def all_sides() -> dict:
     """`both_sides` with and without DA's weights, with and without LayerNorm."""
-    return {f"{aggregated} {norm}": both_sides(aggregated, norm) for aggregated in (False, True) for norm in (False, True)}
+    return {
+        f"{aggregated} {norm}": both_sides(aggregated, norm)
+        for aggregated in (False, True)
+        for norm in (False, True)
+    }
 
 
 def reweighted() -> Record:
     """Record of both sides of iVPT's Eq. 10 and 13."""
-    chosen = {"what": "re-weighting of attention", "seeds": 20, "prompts": 10, "width": 768, "head": 64}
+    chosen = {
+        "what": "re-weighting of attention",
+        "seeds": 20,
+        "prompts": 10,
+        "width": 768,
+        "head": 64,
+    }
     return recorded("check", chosen, all_sides)
 
 
@@ -115,11 +151,17 @@ def draw_sides(record: Record) -> Figure:
     """Both sides against each other, without LayerNorm and with it."""
     fig, axes = plt.subplots(1, 2, figsize=(7, 3.5), sharex=True, sharey=True)
     for ax, norm in zip(axes, (False, True), strict=True):
-        for label, aggregated, color in (("CDC (Eq. 10)", False, "#0072b2"), ("CDC and DA (Eq. 13)", True, "#d55e00")):
+        for label, aggregated, color in (
+            ("CDC (Eq. 10)", False, "#0072b2"),
+            ("CDC and DA (Eq. 13)", True, "#d55e00"),
+        ):
             case = record.values[f"{aggregated} {norm}"]
             ax.loglog(case["scaled"], case["direct"], ".", ms=5, color=color, label=label)
         ax.plot([1e-5, 1], [1e-5, 1], color="black", lw=0.8, zorder=0)
-        ax.set(xlabel="VPT's attention × factors", title="with LayerNorm" if norm else "without LayerNorm")
+        ax.set(
+            xlabel="VPT's attention × factors",
+            title="with LayerNorm" if norm else "without LayerNorm",
+        )
         ax.set(xlim=(1e-4, 1.3), ylim=(1e-4, 1.3), aspect="equal")
     axes[0].set_ylabel("attention over joined prompts")
     axes[0].legend(loc="upper left")
@@ -167,13 +209,19 @@ def powers(record: Record, name: str) -> list[float]:
 
 
 def first_order_conditions() -> pd.DataFrame:
-    """What Theorem 1 of DA-VPT and its proof take for granted, and whether the cases tried have it."""
+    """What Theorem 1 of DA-VPT and its proof take for granted, and whether the cases tried have
+    it."""
     steps = f"steps of {STEPS[0]:.0e} to {STEPS[-1]:.0e}"
     rows = [
         ("a small change", "stated, no bound", steps, "yes"),
         ("the weights are a softmax of p v / sqrt(d)", "stated", "196 patches, d = 64", "yes"),
         ("the score of that patch alone changes", "taken in the proof", "one score moves", "yes"),
-        ("the score of that patch alone changes", "taken in the proof", "the prompt moves, and all scores with it", "no"),
+        (
+            "the score of that patch alone changes",
+            "taken in the proof",
+            "the prompt moves, and all scores with it",
+            "no",
+        ),
     ]
     return pd.DataFrame(rows, columns=["condition", "in the paper", "here", "met?"])
 
@@ -182,7 +230,8 @@ def draw_errors(record: Record) -> Figure:
     """Mean error against the step, a line a reading."""
     fig, ax = plt.subplots(figsize=(7, 3.6))
     for name, (label, color, line_style) in LOOKS.items():
-        size = {"ms": 9, "mfc": "none"} if name == "one score moves" else {"ms": 4}  # two lines nearly coincide
+        # two lines nearly coincide
+        size = {"ms": 9, "mfc": "none"} if name == "one score moves" else {"ms": 4}
         ax.loglog(STEPS, cases(record, name).mean(0), line_style, color=color, label=label, **size)
     ax.set(xlabel="length of the step", ylabel="mean error of the weight's change")
     ax.legend()
@@ -207,7 +256,9 @@ def davpt_clusters() -> Record:
     return recorded(
         "drawings",
         {"what": "clusters of DA-VPT", "backbone": tiny.name, "task": "flowers"},
-        lambda: figure_claims.clusters(tiny, load_task("flowers"), load_recipe("quick", "da-vpt", True)),
+        lambda: figure_claims.clusters(
+            tiny, load_task("flowers"), load_recipe("quick", "da-vpt", True)
+        ),
         weights=tiny.fingerprint,
         made=[tiny],
     )

@@ -1,4 +1,5 @@
-"""What every method costs at any number of prompts and classes: counted at three numbers, in between exact."""
+"""What every method costs at any number of prompts and classes: counted at three numbers, in
+between exact."""
 
 import html
 import json
@@ -14,9 +15,11 @@ from ..pages.page import Page
 from ..pages.plots import NAMES
 
 BACKBONES = {"vit_base_patch16_224": "ViT-B/16", "vit_large_patch16_224": "ViT-L/16"}
-TOKENS = (10, 20, 50)  # parameters, operations and memory are at most quadratic in the number of prompts
+# parameters, operations and memory are at most quadratic in the number of prompts
+TOKENS = (10, 20, 50)
 CLASSES, BATCH = 100, 64
-USUAL = ("vit_base_patch16_224", 10, 100)  # shown where scripts do not run: backbone, prompts, classes
+# shown where scripts do not run: backbone, prompts, classes
+USUAL = ("vit_base_patch16_224", 10, 100)
 
 
 def takes_prompts(slug: str) -> bool:
@@ -25,10 +28,12 @@ def takes_prompts(slug: str) -> bool:
 
 
 def counts(slug: str, backbone: str, run: bool = True) -> Record | None:
-    """Record of a method's counts, one entry a number of prompts of TOKENS, or one where it has none.
+    """Record of a method's counts, one entry a number of prompts of TOKENS, or one where it has
+    none.
 
-    Values: "method" (trained parameters without the head), "flops" (an image, inference) and "memory" (bytes that a training
-    step of BATCH images must hold, see `training_memory`), all with a head of CLASSES classes; "width" of its input.
+    Values: "method" (trained parameters without the head), "flops" (an image, inference) and
+    "memory" (bytes that a training step of BATCH images must hold, see `training_memory`), all with
+    a head of CLASSES classes; "width" of its input.
     """
     asked = [{"prompt_tokens": count} for count in TOKENS] if takes_prompts(slug) else [{}]
 
@@ -42,7 +47,12 @@ def counts(slug: str, backbone: str, run: bool = True) -> Record | None:
             "memory": [training_memory(model, BATCH)["total"] for model in models],
         }
 
-    chosen = {"what": "a method at several numbers of prompts", "backbone": backbone, "method": slug, "asked": asked}
+    chosen = {
+        "what": "a method at several numbers of prompts",
+        "backbone": backbone,
+        "method": slug,
+        "asked": asked,
+    }
     return recorded("count", chosen | {"classes": CLASSES, "batch_size": BATCH}, compute, run=run)
 
 
@@ -51,14 +61,18 @@ def all_counts() -> dict[str, dict[str, Record]]:
     found = {}
     for backbone in BACKBONES:
         run = backbone == USUAL[0]
-        rows = {slug: counts(slug, backbone, run) for slug in progress(METHODS, f"counting on {BACKBONES[backbone]}")}
+        rows = {
+            slug: counts(slug, backbone, run)
+            for slug in progress(METHODS, f"counting on {BACKBONES[backbone]}")
+        }
         if all(rows.values()):
             found[backbone] = rows
     return found
 
 
 def at(values: list[int], tokens: int) -> int:
-    """The parabola through the counts at TOKENS, at another number; one count is the same everywhere."""
+    """The parabola through the counts at TOKENS, at another number; one count is the same
+    everywhere."""
     if len(values) == 1:
         return values[0]
     total = 0.0
@@ -71,7 +85,8 @@ def at(values: list[int], tokens: int) -> int:
 
 
 def cost_at(record: Record, tokens: int, classes: int) -> dict[str, int]:
-    """Trained parameters of the method, with its head, and operations of an image, two for a multiply-add."""
+    """Trained parameters of the method, with its head, and operations of an image, two for a
+    multiply-add."""
     found, head = record.values, record.values["width"] + 1
     return {
         "method": at(found["method"], tokens),
@@ -82,12 +97,18 @@ def cost_at(record: Record, tokens: int, classes: int) -> dict[str, int]:
 
 
 def explorer(found: dict[str, dict[str, Record]]) -> str:
-    """Where a reader chooses, as HTML: a table of all methods, and what the script beside it needs to count anew."""
+    """Where a reader chooses, as HTML: a table of all methods, and what the script beside it needs
+    to count anew."""
     backbone, tokens, classes = USUAL
     rows = []
     for slug, record in found[backbone].items():
         cost = cost_at(record, tokens, classes)
-        cells = [f"{cost['method']:,}", f"{cost['total']:,}", f"{cost['flops'] / 1e9:.2f}", f"{cost['memory'] / 2**30:.2f}"]
+        cells = [
+            f"{cost['method']:,}",
+            f"{cost['total']:,}",
+            f"{cost['flops'] / 1e9:.2f}",
+            f"{cost['memory'] / 2**30:.2f}",
+        ]
         name = f'<th scope="row" data-slug="{slug}">{html.escape(NAMES[slug])}</th>'
         rows.append(f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     given = {
@@ -95,16 +116,26 @@ def explorer(found: dict[str, dict[str, Record]]) -> str:
         "tokens": TOKENS,
         "classes": CLASSES,
         "usual": USUAL,
-        "counts": {name: {slug: record.values for slug, record in rows.items()} for name, rows in found.items()},
+        "counts": {
+            name: {slug: record.values for slug, record in rows.items()}
+            for name, rows in found.items()
+        },
     }
     heads = "".join(
         f'<th scope="col">{head}</th>'
-        for head in ("Method", "Trained by it", "With the head", "GFLOPs, one image alone", f"GiB, a step of {BATCH}")
+        for head in (
+            "Method",
+            "Trained by it",
+            "With the head",
+            "GFLOPs, one image alone",
+            f"GiB, a step of {BATCH}",
+        )
     )
     said = f"{BACKBONES[backbone]}, {tokens} prompts where a method has them, {classes} classes"
     return (
         f'<div class="vp-explorer"><script type="application/json">{json.dumps(given)}</script>'
-        f'<div class="vp-table" tabindex="0"><table><caption>{said}</caption><thead><tr>{heads}</tr></thead>'
+        f'<div class="vp-table" '
+        f'tabindex="0"><table><caption>{said}</caption><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></div>"
     )
 
@@ -114,7 +145,8 @@ def show(page: Page, found: dict[str, dict[str, Record]]) -> None:
     page.present(
         explorer(found),
         evidence="derived",
-        how=f"Counted on shapes at {', '.join(map(str, TOKENS))} prompts and {CLASSES} classes, in between exact.",
+        how=f"Counted on shapes at {', '.join(map(str, TOKENS))} prompts and {CLASSES} "
+        f"classes, in between exact.",
         records=[record for rows in found.values() for record in rows.values()],
         caption="What every method costs.",
         cell="explorer",

@@ -1,4 +1,5 @@
-"""What the pages on the methods show: a picture each with its line of costs, the settings, the rates that were tried."""
+"""What the pages on the methods show: a picture each with its line of costs, the settings, the
+rates that were tried."""
 
 import ast
 import functools
@@ -31,7 +32,10 @@ PAGES = {
     "methods_baselines": ("baseline", ["linear-probe", "full-finetune", "bias", "norm-tune"]),
     "methods_adapters": ("adapter", ["lora", "adapter", "adaptformer", "ssf"]),
     "methods_added": ("added to image or activations", ["vp", "ap"]),
-    "methods_prompts": ("prompt tokens", ["vpt-shallow", "vpt-deep", "gate-vpt", "e2vpt", "provp", "express"]),
+    "methods_prompts": (
+        "prompt tokens",
+        ["vpt-shallow", "vpt-deep", "gate-vpt", "e2vpt", "provp", "express"],
+    ),
     "methods_ivpt": ("prompts connected across blocks", ["cdc", "ivpt"]),
     "methods_spt": ("prompts started from the task", ["spt-shallow", "spt-deep"]),
     "methods_davpt": ("prompts guided by classes", ["da-vpt", "da-vpt-plus"]),
@@ -41,14 +45,16 @@ COUNTED = f"Counted on the shapes of {BACKBONE} with {CLASSES} classes, a batch 
 
 
 def by_idea() -> list[tuple[str, str, str]]:
-    """(slug, idea, page) of every method, as the pages have them; one that is on none yet comes last, without both."""
+    """(slug, idea, page) of every method, as the pages have them; one that is on none yet comes
+    last, without both."""
     told = [(slug, idea, page) for page, (idea, slugs) in PAGES.items() for slug in slugs]
     return told + [(slug, "", "") for slug in METHODS if slug not in {slug for slug, _, _ in told}]
 
 
 @remember
 def shapes(trims: bool) -> Backbone:
-    """The backbone as shapes; without `trims` every token goes through its last block, as the papers run it."""
+    """The backbone as shapes; without `trims` every token goes through its last block, as the
+    papers run it."""
     found = load_backbone(BACKBONE, device="meta")
     if not trims:
         found.trims = False
@@ -56,7 +62,8 @@ def shapes(trims: bool) -> Backbone:
 
 
 def cost(slug: str, trims: bool = True, **settings) -> Record:
-    """Record of trained parameters and of multiply-adds for one image, on the shapes of ViT-B/16."""
+    """Record of trained parameters and of multiply-adds for one image, on the shapes of
+    ViT-B/16."""
     model = build_method(slug, shapes(trims), CLASSES, **settings)
     chosen = {
         "what": "a method's cost",
@@ -104,16 +111,37 @@ class MethodsPage(Page):
         plots.style()
         torch.set_num_threads(1)
 
-    def table(self, rows, caption: str, records: Sequence[Record] = (), how: str = COUNTED, evidence: str = "derived") -> None:
+    def table(
+        self,
+        rows,
+        caption: str,
+        records: Sequence[Record] = (),
+        how: str = COUNTED,
+        evidence: str = "derived",
+    ) -> None:
         """A table of what is no artifact of a paper; its cells may hold HTML."""
-        self.present(pd.DataFrame(rows), evidence=evidence, how=how, records=records, caption=caption, escape=False)
+        self.present(
+            pd.DataFrame(rows),
+            evidence=evidence,
+            how=how,
+            records=records,
+            caption=caption,
+            escape=False,
+        )
 
     def picture(self, name: str, caption: str) -> None:
         """A picture that is no artifact of a paper; the cell that draws it has its name."""
         more = {"caption": caption, "alt": diagrams.alt(name), "cell": name}
         self.present(diagrams.draw(name), evidence="derived", how=DRAWN, **more)
 
-    def counterpart(self, artifact: str, name: str, caption: str, records: Sequence[Record] = (), how: str = DRAWN) -> None:
+    def counterpart(
+        self,
+        artifact: str,
+        name: str,
+        caption: str,
+        records: Sequence[Record] = (),
+        how: str = DRAWN,
+    ) -> None:
         """A picture that is the counterpart of a drawing in a paper."""
         more = {"records": records, "caption": caption, "alt": diagrams.alt(name)}
         self.show(artifact, diagrams.draw(name), evidence="derived", how=how, **more)
@@ -125,7 +153,11 @@ class MethodsPage(Page):
             self.counterpart(artifact, slug, caption, [record])
         else:
             self.picture(slug, caption)
-        self.table([cost_line(slug, record)], f"Cost of {plots.NAMES[slug]} with its default settings.", [record])
+        self.table(
+            [cost_line(slug, record)],
+            f"Cost of {plots.NAMES[slug]} with its default settings.",
+            [record],
+        )
 
 
 def reference_row(trimmed: Record) -> dict:
@@ -144,14 +176,20 @@ def summary_row(slug: str, idea: str, page: str, record: Record) -> dict:
     """One method among all, with a link to where it is described."""
     name = plots.NAMES[slug]
     linked = f'<a href="{page}.html#method-{slug}">{name}</a>' if page else name
-    return {"method": linked, "slug": f"<code>{slug}</code>", "idea": idea, **cost_line(slug, record)}
+    return {
+        "method": linked,
+        "slug": f"<code>{slug}</code>",
+        "idea": idea,
+        **cost_line(slug, record),
+    }
 
 
 def settings_rows(slug: str) -> list[dict]:
-    """Name, default and reason of every setting of a method, read off its `Settings` and the comments in its source.
+    """Name, default and reason of every setting of a method, read off its `Settings` and the
+    comments in its source.
 
-    The reason is the comment behind a field; failing that, what the docstring of `Settings` says of it; failing that,
-    the comment of the field above, which then speaks of both.
+    The reason is the comment behind a field; failing that, what the docstring of `Settings` says of
+    it; failing that, the comment of the field above, which then speaks of both.
     """
     module = importlib.import_module(method_class(choose("method", slug, METHODS)).__module__)
     reasons = {}
@@ -162,10 +200,17 @@ def settings_rows(slug: str) -> list[dict]:
             if isinstance(node, ast.AnnAssign):
                 behind = re.search(r"#\s*(.+)$", lines[node.end_lineno - 1])
                 said = re.search(rf"`{node.target.id}`:? (.+?)(?:\.\s|\.$)", doc, re.DOTALL)
-                comment = behind[1].strip() if behind else " ".join(said[1].split()) if said else comment
+                comment = (
+                    behind[1].strip() if behind else " ".join(said[1].split()) if said else comment
+                )
                 reasons[node.target.id] = comment
     return [
-        {"method": slug, "setting": field.name, "default": repr(field.default), "reason": reasons[field.name]}
+        {
+            "method": slug,
+            "setting": field.name,
+            "default": repr(field.default),
+            "reason": reasons[field.name],
+        }
         for field in fields(module.Settings)
     ]
 
@@ -174,7 +219,10 @@ def all_settings() -> list[dict]:
     """The settings of all methods as rows of HTML; DA-VPT+'s without those that DA-VPT has."""
     inherited = {row["setting"] for row in settings_rows("da-vpt")}
     return [
-        {key: f"<code>{html.escape(value)}</code>" if key != "reason" else html.escape(value) for key, value in row.items()}
+        {
+            key: f"<code>{html.escape(value)}</code>" if key != "reason" else html.escape(value)
+            for key, value in row.items()
+        }
         for slug, _, _ in by_idea()
         for row in settings_rows(slug)
         if slug != "da-vpt-plus" or row["setting"] not in inherited
@@ -182,12 +230,23 @@ def all_settings() -> list[dict]:
 
 
 def tried_rates(found: dict[str, dict[float, Record]]) -> list[dict]:
-    """Validation accuracy by method and learning rate as rows of HTML, the recipe's rate in bold, and what it lacks."""
+    """Validation accuracy by method and learning rate as rows of HTML, the recipe's rate in bold,
+    and what it lacks."""
     rates, rows = sorted({rate for records in found.values() for rate in records}), []
     for slug, records in found.items():
         shown = {rate: f"{record.values['val']:.1f}" for rate, record in records.items()}
         chosen = recipe_at(slug, None).learning_rate
         cells = {rate: f"<b>{text}</b>" if rate == chosen else text for rate, text in shown.items()}
-        row = {"method": f"<code>{slug}</code>", **{f"{rate:g}": cells.get(rate, "") for rate in rates}}
-        rows.append({**row, "below the best": below({rate: record.values["val"] for rate, record in records.items()}, chosen)})
+        row = {
+            "method": f"<code>{slug}</code>",
+            **{f"{rate:g}": cells.get(rate, "") for rate in rates},
+        }
+        rows.append(
+            {
+                **row,
+                "below the best": below(
+                    {rate: record.values["val"] for rate, record in records.items()}, chosen
+                ),
+            }
+        )
     return rows

@@ -11,14 +11,19 @@ from ..studies import grids
 
 @dataclass(frozen=True)
 class ChapterParameters(FitParameters):
-    """What such a chapter takes. In the quick profile it runs its own methods on one task, and shows kept records."""
+    """What such a chapter takes. In the quick profile it runs its own methods on one task, and
+    shows kept records."""
 
-    backbone: str | None = None  # plays "supervised" in place of the profile's, and no other backbone is used
-    weights: str | list[str] | None = "pretrained"  # or a file for the one backbone, or [NAME=FILE, ...]
+    backbone: str | None = (
+        None  # plays "supervised" in place of the profile's, and no other backbone is used
+    )
+    weights: str | list[str] | None = (
+        "pretrained"  # or a file for the one backbone, or [NAME=FILE, ...]
+    )
     tasks: list[str] | None = None  # none but these
     methods: list[str] | None = None  # slugs; no variants but theirs
-    # Those that are run here. None: all of the chapter, but in the quick profile only where backbone, tasks, methods or
-    # search is given; else its own small part alone.
+    # Those that are run here. None: all of the chapter, but in the quick profile only where
+    # backbone, tasks, methods or search is given; else its own small part alone.
     studies: list[str] | None = None
     seeds: list[int] | None = None  # those that are run here
     kept_seeds: list[int] | None = None  # those that are shown where a record has them
@@ -28,7 +33,9 @@ class ChapterParameters(FitParameters):
     def __post_init__(self):
         super().__post_init__()
         quick, rehearsal = self.profile == "quick", self.profile == "rehearsal"
-        narrowed = self.search or any(given is not None for given in (self.backbone, self.tasks, self.methods))
+        narrowed = self.search or any(
+            given is not None for given in (self.backbone, self.tasks, self.methods)
+        )
         defaults = {
             "seeds": [0] if quick or rehearsal else [0, 1, 2, 3, 4],
             "epochs": 1 if rehearsal else None,
@@ -41,7 +48,9 @@ class ChapterParameters(FitParameters):
                 object.__setattr__(self, name, value)
         for name in ("tasks", "methods", "seeds"):
             if getattr(self, name) == []:
-                raise BadInput(f"parameter {name} is an empty list; leave it out to take the profile's.")
+                raise BadInput(
+                    f"parameter {name} is an empty list; leave it out to take the profile's."
+                )
         for method in self.methods or []:
             choose("method", method, METHODS)
         for name in self.studies or []:

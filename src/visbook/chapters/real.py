@@ -17,61 +17,91 @@ from ..studies.statistics import spread
 from .chapter import Chapter
 
 REAL = grids.cast(PROFILE).backbones["real"]  # a published ViT small enough for a processor
-PLACE = grids.cast(PROFILE).places["real"]  # AP's block in the study `real`; the others are of `real-layers`
+# AP's block in the study `real`; the others are of `real-layers`
+PLACE = grids.cast(PROFILE).places["real"]
 ABOUT = (
-    "A ViT-Tiny with published ImageNet weights on real photographs, where such runs are kept. The splits are not "
+    "A ViT-Tiny with published ImageNet weights on real photographs, where such runs are "
+    "kept. The splits are not "
     "known to be VTAB-1k's, so these numbers do not compare with published ones. "
     "A method took the best of the rates that were tried for it, on validation with seed 0."
 )
 
 
 def real_images(chapter: Chapter) -> None:
-    """Show the kept runs of REAL on real images, each method at its best rate on validation, and how to make more."""
+    """Show the kept runs of REAL on real images, each method at its best rate on validation, and
+    how to make more."""
     display(HTML(f"<p>{ABOUT}</p>"))
     best = [at_best_rate(part) for part in alike(of_variants(kept_rows("tune", backbone=REAL)))]
     if best:
         table = pd.DataFrame([row(*found) for found in best])
         cells = table.groupby(["task", "method"])
-        plain = [name for name in ("settings", "batch", "precision", "data", "weights") if cells[name].nunique().max() == 1]
-        same = [name for name in ("pixels", "epochs") if table[name].nunique() == 1]  # said below, for the table's width
+        plain = [
+            name
+            for name in ("settings", "batch", "precision", "data", "weights")
+            if cells[name].nunique().max() == 1
+        ]
+        # said below, for the table's width
+        same = [name for name in ("pixels", "epochs") if table[name].nunique() == 1]
         told = "".join(f", {table[name][0]} {name}" for name in same)
         used = [record for records_, _ in best for record in records_]
         norms = [record.settings["normalisation"] for record in used]
         pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
         known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
-        whose = f"of {comparable.listed(known)} they do not say whose split" if known else "not VTAB-1k's own splits"
+        whose = (
+            f"of {comparable.listed(known)} they do not say whose split"
+            if known
+            else "not VTAB-1k's own splits"
+        )
         chapter.page.present(
             table.drop(columns=[*plain, *same]),
             evidence="trend",
             records=used,
             cell="real",
-            how=f"{REAL}{told}; normalised with {'; '.join(pixels)}. Data by the records: {chapter.data(used)}; {whose}.",
+            how=f"{REAL}{told}; normalised with {'; '.join(pixels)}. Data by the records: "
+            f"{chapter.data(used)}; {whose}.",
             caption="Kept runs on real images: mean and standard deviation over seeds.",
         )
     command = (
-        f"visprompt study real real-layers --profile {PROFILE} --data-dir FOLDER --weights {REAL}=FILE --search --seeds 0 1 2"
+        f"visprompt study real real-layers --profile {PROFILE} --data-dir FOLDER "
+        f"--weights {REAL}=FILE --search --seeds 0 1 2"
     )
     more = "More of this" if best else "No such run is kept yet. This"
-    display(HTML(f'<div class="vp-notrun">{more} is run with<pre>{html.escape(command)}</pre></div>'))
+    display(
+        HTML(f'<div class="vp-notrun">{more} is run with<pre>{html.escape(command)}</pre></div>')
+    )
 
 
 def alike(kept: list[records.Record]) -> list[list[records.Record]]:
     """Runs that agree in everything but the searched rate and the seed, by task and method."""
     found, order = {}, {slug: place for place, slug in enumerate(METHODS)}
-    for record in sorted(kept, key=lambda r: (r.settings["task"], order[r.settings["method"]], r.settings["seed"])):
+    for record in sorted(
+        kept, key=lambda r: (r.settings["task"], order[r.settings["method"]], r.settings["seed"])
+    ):
         searched = {rate_name(record.settings["method"]): None}
-        same = {**record.settings, "recipe": {**record.settings["recipe"], **searched}, "seed": None}
-        found.setdefault(json.dumps([same, record.data, record.weights], sort_keys=True), []).append(record)
+        same = {
+            **record.settings,
+            "recipe": {**record.settings["recipe"], **searched},
+            "seed": None,
+        }
+        found.setdefault(
+            json.dumps([same, record.data, record.weights], sort_keys=True), []
+        ).append(record)
     return list(found.values())
 
 
 def of_variants(kept: list[records.Record]) -> list[records.Record]:
-    """Those of the study `real`: of AP at a single block none but its place. VPT-Deep's block, too, is none."""
-    return [record for record in kept if record.settings["method_settings"].get("block") in (None, PLACE)]
+    """Those of the study `real`: of AP at a single block none but its place. VPT-Deep's block, too,
+    is none."""
+    return [
+        record
+        for record in kept
+        if record.settings["method_settings"].get("block") in (None, PLACE)
+    ]
 
 
 def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], list[float]]:
-    """(those with the rate that did best on validation with the first seed, the rates that were tried, rising).
+    """(those with the rate that did best on validation with the first seed, the rates that were
+    tried, rising).
 
     Of rates that did equally well it is the one that the other seeds were run with.
     """
@@ -80,7 +110,12 @@ def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], list
     for record in part:
         with_rate.setdefault(record.settings["recipe"][field], []).append(record)
     first = part[0].settings["seed"]
-    val = {rate: r.values["val"] for rate, mine in with_rate.items() for r in mine if r.settings["seed"] == first}
+    val = {
+        rate: r.values["val"]
+        for rate, mine in with_rate.items()
+        for r in mine
+        if r.settings["seed"] == first
+    }
     best = max(val, key=lambda rate: (val[rate], len(with_rate[rate])))
     return with_rate[best], sorted(val)
 
@@ -107,18 +142,27 @@ def row(best: list[records.Record], tried: list[float]) -> dict:
 
 
 def kept_rows(kind: str, **settings) -> list[records.Record]:
-    """The records of a kind with these settings that the project keeps, also of data that is not on this machine."""
+    """The records of a kind with these settings that the project keeps, also of data that is not on
+    this machine."""
     kept = records.all_records(kind, of=records.stores()[1:])
-    return [record for record in kept if all(record.settings.get(key) == value for key, value in settings.items())]
+    return [
+        record
+        for record in kept
+        if all(record.settings.get(key) == value for key, value in settings.items())
+    ]
 
 
 def photographs(precision: str = "float32", every_block: bool = False) -> pd.DataFrame:
-    """A row of every kept run of the study `real`, each method at its best rate, as `studies.statistics.gain` takes them.
+    """A row of every kept run of the study `real`, each method at its best rate, as
+    `studies.statistics.gain` takes them.
 
     Args:
         every_block: AP's runs of the study `real-layers` too, as variants "ap, block 0" and so on.
     """
-    names = {settings["method"]: variant for variant, settings in grids.studies()["real"]["variants"].items()}
+    names = {
+        settings["method"]: variant
+        for variant, settings in grids.studies()["real"]["variants"].items()
+    }
     kept = [r for r in kept_rows("tune", backbone=REAL) if r.about.get("profile") == PROFILE]
     kept = [r for r in kept if r.settings["recipe"]["precision"] == precision]
     rows = []
@@ -126,11 +170,31 @@ def photographs(precision: str = "float32", every_block: bool = False) -> pd.Dat
         best, tried = at_best_rate(part)
         for record in best:
             same = {key: record.settings[key] for key in ("backbone", "task", "train_size", "seed")}
-            found = {"test": record.values["test"], "val": record.values["val"], "record": record, "tried": tried}
+            found = {
+                "test": record.values["test"],
+                "val": record.values["val"],
+                "record": record,
+                "tried": tried,
+            }
             if of_variants(part):
                 rows.append({**same, "variant": names[record.settings["method"]], **found})
-            if every_block and (block := record.settings["method_settings"].get("block")) is not None:
+            if (
+                every_block
+                and (block := record.settings["method_settings"].get("block")) is not None
+            ):
                 rows.append({**same, "variant": f"ap, block {block}", "block": block, **found})
     return pd.DataFrame(
-        rows, columns=["backbone", "task", "train_size", "seed", "variant", "block", "test", "val", "record", "tried"]
+        rows,
+        columns=[
+            "backbone",
+            "task",
+            "train_size",
+            "seed",
+            "variant",
+            "block",
+            "test",
+            "val",
+            "record",
+            "tried",
+        ],
     )

@@ -1,4 +1,5 @@
-"""What photographs alone say: every method beside VPT-Deep, AP at every block, bf16 beside float32."""
+"""What photographs alone say: every method beside VPT-Deep, AP at every block, bf16 beside
+float32."""
 
 import itertools
 from collections.abc import Iterable
@@ -24,15 +25,19 @@ BASE = "VPT-Deep"  # what the papers improve on; kept on every task
 
 
 def gains(frame: pd.DataFrame) -> dict[str, Gain | None]:
-    """Variant -> its gain over BASE on the tasks that both have, in the order of the study; None where there is none."""
+    """Variant -> its gain over BASE on the tasks that both have, in the order of the study; None
+    where there is none."""
     order = [name for name in grids.studies()["real"]["variants"] if (frame.variant == name).any()]
     return {name: None if name == BASE else two_legs.of(frame, name, BASE) for name in order}
 
 
 def chosen(frame: pd.DataFrame) -> str:
-    """On how many tasks validation chose the lowest, a middle and the highest rate of those tried, of one method's rows."""
+    """On how many tasks validation chose the lowest, a middle and the highest rate of those tried,
+    of one method's rows."""
     first = frame.drop_duplicates("task")
-    rates = [record.settings["recipe"][rate_name(record.settings["method"])] for record in first.record]
+    rates = [
+        record.settings["recipe"][rate_name(record.settings["method"])] for record in first.record
+    ]
     places = [
         "low" if rate == tried[0] else "high" if rate == tried[-1] else "mid"
         for rate, tried in zip(rates, first.tried, strict=True)
@@ -43,7 +48,9 @@ def chosen(frame: pd.DataFrame) -> str:
 def accuracies(frame: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
     """Test accuracy over seeds, a row of every one of the methods and a column of every task."""
     cells = frame.groupby(["variant", "task"]).test.agg(spread).unstack().fillna("–")
-    return named(cells[[task for task in grids.cast(PROFILE).tasks["real"] if task in cells]].loc[[*methods]])
+    return named(
+        cells[[task for task in grids.cast(PROFILE).tasks["real"] if task in cells]].loc[[*methods]]
+    )
 
 
 def lead_table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFrame:
@@ -69,13 +76,37 @@ def figure(frame: pd.DataFrame, found: dict[str, Gain | None]) -> Figure:
     found = {name: gain for name, gain in found.items() if gain}
     fig, ax = plt.subplots(figsize=(7, 1.2 + 0.32 * len(found)))
     marks = []
-    for marker, (task, part) in zip(itertools.cycle(plots.MARKERS), frame.groupby("task"), strict=False):
-        means = {row: one.mean for row, name in enumerate(found) if (one := two_legs.of(part, name, BASE))}
-        ax.plot([*means.values()], [row - 0.18 for row in means], marker, color="#8a8a8a", mfc="none", ms=5, label=task)
+    for marker, (task, part) in zip(
+        itertools.cycle(plots.MARKERS), frame.groupby("task"), strict=False
+    ):
+        means = {
+            row: one.mean
+            for row, name in enumerate(found)
+            if (one := two_legs.of(part, name, BASE))
+        }
+        ax.plot(
+            [*means.values()],
+            [row - 0.18 for row in means],
+            marker,
+            color="#8a8a8a",
+            mfc="none",
+            ms=5,
+            label=task,
+        )
         marks += means.values()
     for row, gain in enumerate(found.values()):
-        two_legs.draw_gain(ax, row + 0.12, gain, "mean of its tasks", **two_legs.LOOKS[two_legs.PHOTOGRAPHS])
-    two_legs.finish_rows(fig, ax, [*found], [*found.values()], f"points of test accuracy above {BASE}", columns=3, marks=marks)
+        two_legs.draw_gain(
+            ax, row + 0.12, gain, "mean of its tasks", **two_legs.LOOKS[two_legs.PHOTOGRAPHS]
+        )
+    two_legs.finish_rows(
+        fig,
+        ax,
+        [*found],
+        [*found.values()],
+        f"points of test accuracy above {BASE}",
+        columns=3,
+        marks=marks,
+    )
     return fig
 
 
@@ -83,7 +114,8 @@ def fallen(frame: pd.DataFrame) -> list[str]:
     """Runs below half of the best seed of their method on their task, in words."""
     best = frame.groupby(["variant", "task"]).test.transform("max")
     return [
-        f"{row.variant} on {row.task}, seed {row.seed}: {row.test:.1f} %" for row in frame[frame.test < best / 2].itertuples()
+        f"{row.variant} on {row.task}, seed {row.seed}: {row.test:.1f} %"
+        for row in frame[frame.test < best / 2].itertuples()
     ]
 
 
@@ -94,35 +126,62 @@ def show_methods(chapter: Chapter, cell: str) -> None:
         return
     found = gains(frame)
     ways = {name: two_legs.way(gain) for name, gain in found.items()}
-    above, below = ([name for name, way in ways.items() if way == side] for side in ("above", "below"))
+    above, below = (
+        [name for name, way in ways.items() if way == side] for side in ("above", "below")
+    )
     tried = " or ".join(sorted({str(len(rates)) for rates in frame.tried}))
-    how = f"{real.REAL}; of {tried} rates, validation chose with seed 0. Over {frame.seed.nunique()} seeds"
-    said = f"A gain is over the tasks that a method and {BASE} both have. With other seeds, on these tasks, "
+    how = (
+        f"{real.REAL}; of {tried} rates, validation chose with seed 0. Over "
+        f"{frame.seed.nunique()} seeds"
+    )
+    said = (
+        f"A gain is over the tasks that a method and {BASE} both have. With other "
+        f"seeds, on these tasks, "
+    )
     said += f"above {BASE}: {listed(above, 20)}; below: {listed(below, 20)}."
     same = {"evidence": "trend", "records": [*frame.record], "cell": cell}
     alt = "For every method, marks of its gain on each task, their mean and its intervals. " + said
     caption = f"Every method beside {BASE} on photographs."
-    chapter.page.present(figure(frame, found), how=f"{how}. {said}", caption=caption, alt=alt, **same)
     chapter.page.present(
-        accuracies(frame, found), how=f"{how}, mean ± standard deviation.", caption="Test accuracy in %.", **same
+        figure(frame, found), how=f"{how}. {said}", caption=caption, alt=alt, **same
     )
-    how = f"{said} The last column counts the tasks on which the lowest, a middle and the highest of the tried rates won."
-    chapter.page.present(lead_table(frame, found), how=how, caption=f"Points of test accuracy above {BASE}.", **same)
+    chapter.page.present(
+        accuracies(frame, found),
+        how=f"{how}, mean ± standard deviation.",
+        caption="Test accuracy in %.",
+        **same,
+    )
+    how = (
+        f"{said} The last column counts the tasks on which the lowest, a middle and the "
+        f"highest of the tried rates won."
+    )
+    chapter.page.present(
+        lead_table(frame, found), how=how, caption=f"Points of test accuracy above {BASE}.", **same
+    )
     if fell := fallen(frame):
-        why = "The search saw one seed. At the rate it chose, another fell below half of the best seed's accuracy"
+        why = (
+            "The search saw one seed. At the rate it chose, another fell below half of "
+            "the best seed's accuracy"
+        )
         display(Markdown(f"{why}: {'; '.join(fell)}. A mean and its interval take it in."))
 
 
 def show_blocks(chapter: Chapter, cell: str) -> None:
-    """AP at every block on photographs (study `real-layers`), where all blocks of a task are kept, and the other methods."""
+    """AP at every block on photographs (study `real-layers`), where all blocks of a task are kept,
+    and the other methods."""
     frame = real.photographs(every_block=True)
     asked = grids.tasks_of("real-layers", grids.cast(PROFILE))
     rows = frame[frame.task.isin(asked)]
-    whole = rows.groupby("task").block.transform("nunique") == grids.depth_of("real", grids.cast(PROFILE))
+    whole = rows.groupby("task").block.transform("nunique") == grids.depth_of(
+        "real", grids.cast(PROFILE)
+    )
     rows = rows[whole & (rows.block.notna() | rows.variant.isin(LINES))]
     if lacking := [task for task in asked if task not in set(rows.task)]:
         display(
-            Markdown(f"Runs at every block are not kept for {listed(lacking)}; the command at the end of the page does them.")
+            Markdown(
+                f"Runs at every block are not kept for {listed(lacking)}; the command at "
+                f"the end of the page does them."
+            )
         )
     if not len(rows):
         return
@@ -130,14 +189,19 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
     mean = by_block.groupby(["task", "seed", "block"]).test.mean().unstack()
     third = mean.shape[1] // 3
     lead = (mean.iloc[:, :third].mean(axis=1) - mean.iloc[:, -third:].mean(axis=1)).groupby("task")
-    told = "; ".join(f"{task}: {seeds.mean():+.1f} (seeds: {seeds.min():+.1f} to {seeds.max():+.1f})" for task, seeds in lead)
+    told = "; ".join(
+        f"{task}: {seeds.mean():+.1f} (seeds: {seeds.min():+.1f} to {seeds.max():+.1f})"
+        for task, seeds in lead
+    )
     chapter.page.present(
         block_grid(rows),
         evidence="trend",
         records=[*rows.record],
         cell=cell,
-        how=f"{real.REAL}; of three rates a block, validation chose with seed 0. Mean and range over "
-        f"{by_block.seed.nunique()} seeds; star: the block best on validation. The shallowest third of the blocks above the "
+        how=f"{real.REAL}; of three rates a block, validation chose with seed 0. Mean and "
+        f"range over "
+        f"{by_block.seed.nunique()} seeds; star: the block best on validation. The "
+        f"shallowest third of the blocks above the "
         f"deepest third, in points: {told}.",
         caption="AP at every block of a published ViT-Tiny, on photographs.",
         alt="Test accuracy over the block with the prompt, a panel for every data set. " + told,
@@ -145,10 +209,21 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
 
 
 def show_precisions(chapter: Chapter) -> None:
-    """bf16 above float32 in kept runs of photographs that differ in nothing else, paired by task and seed."""
-    frame = pd.concat([real.photographs(precision).assign(precision=precision) for precision in ("float32", "bf16")])
-    rates = frame.record.map(lambda record: record.settings["recipe"][rate_name(record.settings["method"])])
-    pairs = {key: two_legs.of(part, "bf16", "float32", by="precision") for key, part in frame.groupby([frame.variant, rates])}
+    """bf16 above float32 in kept runs of photographs that differ in nothing else, paired by task
+    and seed."""
+    frame = pd.concat(
+        [
+            real.photographs(precision).assign(precision=precision)
+            for precision in ("float32", "bf16")
+        ]
+    )
+    rates = frame.record.map(
+        lambda record: record.settings["recipe"][rate_name(record.settings["method"])]
+    )
+    pairs = {
+        key: two_legs.of(part, "bf16", "float32", by="precision")
+        for key, part in frame.groupby([frame.variant, rates])
+    }
     pairs = {key: found for key, found in pairs.items() if found}
     if not pairs:
         display(Markdown("No such pair is kept."))
@@ -156,7 +231,12 @@ def show_precisions(chapter: Chapter) -> None:
     chapter.page.present(
         pd.DataFrame(
             [
-                {"method": variant, "rate": rate, "bf16 − float32: points": two_legs.told(found), "seeds": found.seeds}
+                {
+                    "method": variant,
+                    "rate": rate,
+                    "bf16 − float32: points": two_legs.told(found),
+                    "seeds": found.seeds,
+                }
                 for (variant, rate), found in pairs.items()
             ]
         ),

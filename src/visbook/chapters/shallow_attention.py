@@ -13,7 +13,12 @@ from .shallow_model import PRINTED
 from .shallow_runs import BLUE, COUNTS, GREEN, ORANGE, RED, Job, Runs, TrialParameters, scan, size
 
 ROOT = {"start": "root", "step": 0.01}
-MAP = {"samples": 200, "run_on": True, "max_steps": 400, "keep": ["step", "attention", "from_relevant", "from_rest"]}
+MAP = {
+    "samples": 200,
+    "run_on": True,
+    "max_steps": 400,
+    "keep": ["step", "attention", "from_relevant", "from_rest"],
+}
 EXTENSIONS = {  # of Appendix G
     "two classes, one head": {},
     "four classes (G.1)": {"classes": 4},
@@ -37,9 +42,18 @@ def jobs() -> dict[str, Job]:
         **{f"map {m}": scan([size(m)], watch="by_query", **MAP) for m in COUNTS},
         "map shared": scan([{}], watch="by_query", output="shared", **MAP),
         "map printed": scan([{}], watch="by_query", **MAP, **PRINTED),
-        "steps": scan([{"step": e, "max_steps": round(200 / e)} for e in STEPS], samples=200, run_on=True, keep=["attention"]),
+        "steps": scan(
+            [{"step": e, "max_steps": round(200 / e)} for e in STEPS],
+            samples=200,
+            run_on=True,
+            keep=["attention"],
+        ),
         "kept": magnitude,
-        "extensions": scan([{"patterns": 7, "dim": 14, **x} for x in EXTENSIONS.values()], max_steps=2000, keep=["attention"]),
+        "extensions": scan(
+            [{"patterns": 7, "dim": 14, **x} for x in EXTENSIONS.values()],
+            max_steps=2000,
+            keep=["attention"],
+        ),
         "map root": scan([{}], watch="by_query", **MAP, **ROOT),
     }
 
@@ -61,7 +75,9 @@ def extensions_table(runs: Runs) -> pd.DataFrame:
     """Appendix G: successes, iterations and attention for each extension."""
     table = []
     for name, trials in zip(EXTENSIONS, runs.cells("extensions")):
-        begin, end = np.mean([(t["trace"]["attention"][0], t["trace"]["attention"][-1]) for t in trials], 0)
+        begin, end = np.mean(
+            [(t["trace"]["attention"][0], t["trace"]["attention"][-1]) for t in trials], 0
+        )
         found = shallow_measures.needed([t["steps"] for t in trials])
         table.append(
             {
@@ -75,26 +91,46 @@ def extensions_table(runs: Runs) -> pd.DataFrame:
 
 
 def extended(runs: Runs) -> tuple[list[float], list[np.ndarray]]:
-    """For each extension of Appendix G: percent of the trials that succeed, and the rise of the attention, one a trial."""
+    """For each extension of Appendix G: percent of the trials that succeed, and the rise of the
+    attention, one a trial."""
     cells = runs.cells("extensions")[1:]
     done = [100 * np.mean([trial["steps"] is not None for trial in trials]) for trials in cells]
-    rises = [np.array([t["trace"]["attention"][-1] - t["trace"]["attention"][0] for t in trials]) for trials in cells]
+    rises = [
+        np.array([t["trace"]["attention"][-1] - t["trace"]["attention"][0] for t in trials])
+        for trials in cells
+    ]
     return done, rises
 
 
 def kept_table(runs: Runs) -> pd.DataFrame:
-    """What is kept when half of the tokens go, by attention or at random, before and after training."""
+    """What is kept when half of the tokens go, by attention or at random, before and after
+    training."""
     rows = []
     for name, look in (("at the start", 0), ("after training", -1)):
-        found = {field: runs.traces("kept", field)[:, look].mean() for field in shallow_measures.KEPT}
+        found = {
+            field: runs.traces("kept", field)[:, look].mean() for field in shallow_measures.KEPT
+        }
         share = f"{100 * found['kept_relevant']:.0f} %"
-        rows.append((name, share, *(f"{found[field]:.3f}" for field in ("loss", "kept_loss", "random_loss"))))
-    names = ["", "label-relevant among the kept", "loss with all tokens", "with those of most attention", "with random ones"]
+        rows.append(
+            (
+                name,
+                share,
+                *(f"{found[field]:.3f}" for field in ("loss", "kept_loss", "random_loss")),
+            )
+        )
+    names = [
+        "",
+        "label-relevant among the kept",
+        "loss with all tokens",
+        "with those of most attention",
+        "with random ones",
+    ]
     return pd.DataFrame(rows, columns=names).set_index("")
 
 
 class Attention:
-    """Attention on label-relevant tokens in the setting of Figure 4: at the looks, and up to each trial's success."""
+    """Attention on label-relevant tokens in the setting of Figure 4: at the looks, and up to each
+    trial's success."""
 
     def __init__(self, runs: Runs):
         self.runs, self.looks = runs, runs.traces("map 5", "step")[0]
@@ -111,20 +147,31 @@ class Attention:
         return self.runs.traces(name, "attention")[:, -1]
 
     def lowest(self) -> np.ndarray:
-        """The smaller of what label-relevant and non-discriminative queries pay after training, one a trial."""
-        return np.minimum(*(self.runs.traces("map 5", name)[:, -1] for name in ("from_relevant", "from_rest")))
+        """The smaller of what label-relevant and non-discriminative queries pay after training, one
+        a trial."""
+        return np.minimum(
+            *(self.runs.traces("map 5", name)[:, -1] for name in ("from_relevant", "from_rest"))
+        )
 
     def random_over_kept(self) -> np.ndarray:
-        """Test loss with random tokens minus that with those of most attention, after training, one a trial."""
-        random, kept = (self.runs.traces("kept", f"{which}_loss")[:, -1] for which in ("random", "kept"))
+        """Test loss with random tokens minus that with those of most attention, after training, one
+        a trial."""
+        random, kept = (
+            self.runs.traces("kept", f"{which}_loss")[:, -1] for which in ("random", "kept")
+        )
         return random - kept
 
     def rising(self) -> list[float]:
-        """Share of the steps between looks, up to success, at which it does not fall, %; one a trial."""
-        return [100 * np.mean(np.diff(v[self.looks <= end]) >= 0) for v, end in zip(self.relevant, self.ends)]
+        """Share of the steps between looks, up to success, at which it does not fall, %; one a
+        trial."""
+        return [
+            100 * np.mean(np.diff(v[self.looks <= end]) >= 0)
+            for v, end in zip(self.relevant, self.ends)
+        ]
 
     def rates(self, factor: float = 2) -> list[float]:
-        """Slope of the logarithm of the distance from its last value against that of t, one a trial.
+        """Slope of the logarithm of the distance from its last value against that of t, one a
+        trial.
 
         Args:
             factor: t runs from the step of success over this to that step; 2 is the second half.
@@ -132,22 +179,33 @@ class Attention:
         found = []
         for values, end in zip(self.relevant, self.ends):
             left = values[-1] - values
-            late = (self.looks <= end) & (self.looks >= end / factor) & (self.looks > 0) & (left > 0)
+            late = (
+                (self.looks <= end) & (self.looks >= end / factor) & (self.looks > 0) & (left > 0)
+            )
             found.append(np.polyfit(np.log(self.looks[late]), np.log(left[late]), 1)[0])
         return found
 
     def left(self) -> list[float]:
         """Attention on other tokens after training for each of `STEPS`, mean over trials."""
         cells = self.runs.cells("steps")
-        return [1 - np.mean([trial["trace"]["attention"][-1] for trial in trials]) for trials in cells]
+        return [
+            1 - np.mean([trial["trace"]["attention"][-1] for trial in trials]) for trials in cells
+        ]
 
     def step_powers(self) -> list[float]:
-        """The C of eta^C: slope of the logarithm of what is left against that of eta, one a trial."""
-        last = 1 - np.array([[trial["trace"]["attention"][-1] for trial in trials] for trials in self.runs.cells("steps")])
+        """The C of eta^C: slope of the logarithm of what is left against that of eta, one a
+        trial."""
+        last = 1 - np.array(
+            [
+                [trial["trace"]["attention"][-1] for trial in trials]
+                for trials in self.runs.cells("steps")
+            ]
+        )
         return [np.polyfit(np.log(STEPS), np.log(values), 1)[0] for values in last.T]
 
     def by_query(self) -> Figure:
-        """Proposition 2: the sum by what the query token is, and what is left on the other tokens."""
+        """Proposition 2: the sum by what the query token is, and what is left on the other
+        tokens."""
         fig, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.7))
         looks = self.looks
         for field, colour, name in (
@@ -157,12 +215,23 @@ class Attention:
             values = self.runs.traces("map 5", field)
             left.plot(looks, values.mean(0), color=colour, lw=2, label=name)
             left.fill_between(looks, values.min(0), values.max(0), color=colour, alpha=0.2)
-        left.set(xlabel="iteration", ylabel="attention on relevant tokens", ylim=(0, 1.02), title="by query token")
+        left.set(
+            xlabel="iteration",
+            ylabel="attention on relevant tokens",
+            ylim=(0, 1.02),
+            title="by query token",
+        )
         left.legend(loc="lower right", title="query")
         mean = 1 - self.relevant.mean(0)
         right.plot(looks[1:], mean[1:], color=BLUE, lw=2, label="attention on the others")
         tail = looks >= np.median(self.ends)
-        right.plot(looks[tail], mean[tail][0] * looks[tail][0] / looks[tail], "--", color="0.3", label=r"$O(1/t)$")
+        right.plot(
+            looks[tail],
+            mean[tail][0] * looks[tail][0] / looks[tail],
+            "--",
+            color="0.3",
+            label=r"$O(1/t)$",
+        )
         log_axes(right, [1, 10, 100])
         right.set_yticks([0.1, 0.2, 0.3, 0.4, 0.5])
         right.set(xlabel="iteration", title="what is left", ylim=(0.05, 0.6))
@@ -178,7 +247,14 @@ class Attention:
             line = (0, (3, 3)) if name == "map printed" else "-"
             axis.plot(self.looks, values, ls=line, color=colour, lw=2, label=label)
             if name == "map 5":
-                axis.plot(self.looks, 1 - values, "--", color=colour, lw=2, label="judged: on the other tokens")
+                axis.plot(
+                    self.looks,
+                    1 - values,
+                    "--",
+                    color=colour,
+                    lw=2,
+                    label="judged: on the other tokens",
+                )
         axis.set(xlabel="iteration", ylabel="summed attention, mean over queries", ylim=(0, 1.02))
         axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8.5)
         return fig

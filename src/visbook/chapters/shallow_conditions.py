@@ -17,7 +17,8 @@ ROUNDING = 1e-5  # of single precision, in a norm of 1
 
 
 def tau(s: Settings) -> float:
-    """Distance from its pattern that no more than one token in a million exceeds; Section 3.2 asks for a bound."""
+    """Distance from its pattern that no more than one token in a million exceeds; Section 3.2 asks
+    for a bound."""
     return s.noise * math.sqrt(stats.chi2.ppf(1 - RARE, s.dim))
 
 
@@ -39,9 +40,14 @@ def least_batch(s: Settings) -> float:
 
 
 def norms(s: Settings, seeds: Sequence[int]) -> float:
-    """The largest spectral norm of W_Q, W_K and W_V at the start, over trials; 1 where Assumption 1's bound is met."""
+    """The largest spectral norm of W_Q, W_K and W_V at the start, over trials; 1 where Assumption
+    1's bound is met."""
     starts = [initial(s, torch.Generator().manual_seed(seed)) for seed in seeds]
-    return max(torch.linalg.matrix_norm(w[name], 2).max().item() for w in starts for name in ("query", "key", "value"))
+    return max(
+        torch.linalg.matrix_norm(w[name], 2).max().item()
+        for w in starts
+        for name in ("query", "key", "value")
+    )
 
 
 def least_eps(s: Settings, samples: float) -> float:
@@ -57,11 +63,18 @@ def span(values: Sequence[float]) -> str:
 
 def told(holds: Sequence[bool]) -> str:
     """Whether a condition is met in all settings of a record, or in some."""
-    return "yes" if all(holds) else "no" if not any(holds) else f"in {sum(holds)} of {len(holds)} settings"
+    return (
+        "yes"
+        if all(holds)
+        else "no"
+        if not any(holds)
+        else f"in {sum(holds)} of {len(holds)} settings"
+    )
 
 
 def conditions(record: Record, samples: float = 2000) -> pd.DataFrame:
-    """Assumption 1 and Theorem 1's conditions, which Proposition 1 and 2 take over: asked, there, met?
+    """Assumption 1 and Theorem 1's conditions, which Proposition 1 and 2 take over: asked, there,
+    met?
 
     Args:
         samples: N, for the condition on the number of neurons; only its logarithm matters.
@@ -73,17 +86,38 @@ def conditions(record: Record, samples: float = 2000) -> pd.DataFrame:
 
     largest = {s: norms(s, record.settings["seeds"]) for s in every}
     rows = [
-        row("norms of W_V, W_K, W_Q at the start", "at most 1", lambda s: largest[s], lambda s: largest[s] <= 1 + ROUNDING),
-        row("sigma, of order 1 / M", f"{span([1 / s.patterns for s in every])}", lambda s: s.sigma, near_one_over_m),
+        row(
+            "norms of W_V, W_K, W_Q at the start",
+            "at most 1",
+            lambda s: largest[s],
+            lambda s: largest[s] <= 1 + ROUNDING,
+        ),
+        row(
+            "sigma, of order 1 / M",
+            f"{span([1 / s.patterns for s in every])}",
+            lambda s: s.sigma,
+            near_one_over_m,
+        ),
         row("delta", "below 0.5", lambda s: s.delta, lambda s: s.delta < 0.5),
-        row("tau, as a bound", "at most sigma and delta", tau, lambda s: tau(s) <= min(s.sigma, s.delta)),
+        row(
+            "tau, as a bound",
+            "at most sigma and delta",
+            tau,
+            lambda s: tau(s) <= min(s.sigma, s.delta),
+        ),
         row(
             "eps of m >= eps^-2 M^2 log N, constant 1",
-            f"below {span([1 - (s.sigma + tau(s)) * s.patterns / math.pi for s in every])} (Eq. 11)",
+            f"below {span([1 - (s.sigma + tau(s)) * s.patterns / math.pi for s in every])}"
+            " (Eq. 11)",
             lambda s: least_eps(s, samples),
             lambda s: least_eps(s, samples) + (s.sigma + tau(s)) * s.patterns / math.pi < 1,
         ),
-        row("alpha*, Eq. 8", f"at least {span([*map(least_relevant, every)])}", lambda s: s.relevant, meets_eq_8),
+        row(
+            "alpha*, Eq. 8",
+            f"at least {span([*map(least_relevant, every)])}",
+            lambda s: s.relevant,
+            meets_eq_8,
+        ),
         row(
             "B, Eq. 9, constant 1",
             f"at least {span([*map(least_batch, every)])}",
@@ -92,7 +126,9 @@ def conditions(record: Record, samples: float = 2000) -> pd.DataFrame:
         ),
         ("N, Eq. 10 or 13", "a constant that is not given", "what was needed", "cannot be said"),
     ]
-    return pd.DataFrame(rows, columns=["condition", "the paper's", "here", "met?"]).set_index("condition")
+    return pd.DataFrame(rows, columns=["condition", "the paper's", "here", "met?"]).set_index(
+        "condition"
+    )
 
 
 def near_one_over_m(s: Settings) -> bool:

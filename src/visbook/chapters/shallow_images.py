@@ -21,22 +21,33 @@ GRIDS = {  # seeds, shares of the background removed, N, steps
     "large": (5, [0.0, 0.25, 0.5, 0.75, 1.0], [100, 200, 400, 800], 400),
     "printed": (10, [0.0, 0.25, 0.5, 0.75, 1.0], [5_000, 10_000, 20_000, 50_000], 10_000),
 }
-PRINTED_IMAGES = {"front": "cifar10", "back": "plants", "backbone": "vit_tiny_patch16_224", "side": 176, "batch": 128}
+PRINTED_IMAGES = {
+    "front": "cifar10",
+    "back": "plants",
+    "backbone": "vit_tiny_patch16_224",
+    "side": 176,
+    "batch": 128,
+}
 STARTS = ["pretrained", "random"]
 SMALL = "Digits on photographs"
 
 
 def examples(count: int = 6) -> Figure:
-    """Training images, with none, half and all of the background tokens removed, which are drawn white."""
+    """Training images, with none, half and all of the background tokens removed, which are drawn
+    white."""
     import torch
 
     s, g = pasted_images.Settings(), torch.Generator().manual_seed(0)
     front, back, _ = pasted_images.sources(s.front, s.back, s.backbone)
-    pieces = pasted_images.scene(s, tuple(part[:count] for part in front.train), back.train[0], True, g)
+    pieces = pasted_images.scene(
+        s, tuple(part[:count] for part in front.train), back.train[0], True, g
+    )
     images, relevant = pasted_images.paste(*pieces[:2], s.side, 4, g)
     fig, axes = plt.subplots(3, count, figsize=(6, 3.1))
     for row, share in zip(axes, (0.0, 0.5, 1.0)):
-        seen = torch.zeros(count, 36, dtype=torch.bool).scatter(1, pasted_images.staying(relevant, share, g), True)
+        seen = torch.zeros(count, 36, dtype=torch.bool).scatter(
+            1, pasted_images.staying(relevant, share, g), True
+        )
         seen = seen.view(count, 1, 6, 6).repeat_interleave(4, 2).repeat_interleave(4, 3)
         for axis, image in zip(row, torch.where(seen, images, 255)):
             axis.imshow(image.permute(1, 2, 0).numpy())
@@ -50,13 +61,24 @@ def pasted(p: ImageParameters, grid: str, run: bool = True, **more) -> Record | 
     seeds, removed, counts, steps = GRIDS[grid]
     first = pasted_images.Settings(steps=steps, **more)
     cells = [replace(first, removed=r, train_size=n) for n in counts for r in removed]
-    pair = {"backed": (2,), "clean": (0,)} if data_dir else {"backed": (0, 2, 4, 6, 8), "clean": (1, 3, 5, 7, 9)}
-    cells += [replace(first, removed=r, start=s, train_size=counts[-1], **pair) for s in STARTS for r in removed]
+    pair = (
+        {"backed": (2,), "clean": (0,)}
+        if data_dir
+        else {"backed": (0, 2, 4, 6, 8), "clean": (1, 3, 5, 7, 9)}
+    )
+    cells += [
+        replace(first, removed=r, start=s, train_size=counts[-1], **pair)
+        for s in STARTS
+        for r in removed
+    ]
     tasks = pasted_images.sources(first.front, first.back, first.backbone, data_dir)
 
     def compute():
         found = [
-            [pasted_images.accuracy(s, seed, device=p.device, data_dir=data_dir) for seed in range(seeds)]
+            [
+                pasted_images.accuracy(s, seed, device=p.device, data_dir=data_dir)
+                for seed in range(seeds)
+            ]
             for s in progress(cells, "pasted images")
         ]
         return {"accuracy": found}
@@ -72,10 +94,13 @@ def pasted(p: ImageParameters, grid: str, run: bool = True, **more) -> Record | 
 
 
 def at_hand(p: ImageParameters) -> tuple[Record | None, str]:
-    """The record of Figure 6 and what it is about: as printed where its images are there, else in small; None: not run."""
+    """The record of Figure 6 and what it is about: as printed where its images are there, else in
+    small; None: not run."""
     if p.data_dir and all((Path(p.data_dir) / name).is_dir() for name in ("cifar10", "plants")):
         return pasted(p, "printed", **PRINTED_IMAGES), "CIFAR-10 on plants"
-    return pasted(p, "small") if p.profile == "rehearsal" else pasted(p, "large", run=p.larger), SMALL
+    return pasted(p, "small") if p.profile == "rehearsal" else pasted(
+        p, "large", run=p.larger
+    ), SMALL
 
 
 class Images:
@@ -93,24 +118,34 @@ class Images:
             (s.start, bool(s.backed), s.train_size, s.removed): np.array(values)
             for s, values in zip(cells, record.values["accuracy"])
         }
-        self.removed, self.counts = sorted({s.removed for s in cells}), sorted({s.train_size for s in cells})
+        self.removed, self.counts = (
+            sorted({s.removed for s in cells}),
+            sorted({s.train_size for s in cells}),
+        )
         backbone = load_backbone(self.first.backbone)
-        self.stars = [pasted_images.alpha(replace(self.first, removed=r), backbone) for r in self.removed]
+        self.stars = [
+            pasted_images.alpha(replace(self.first, removed=r), backbone) for r in self.removed
+        ]
         self.goal = self.right["pretrained", False, self.counts[-1], 0.0]
         self.need = [self.needed(r) for r in self.removed]
 
     def needed(self, removed: float) -> np.ndarray:
-        """For each seed the N, interpolated in logarithms, at which the accuracy reaches its goal; at most the largest."""
+        """For each seed the N, interpolated in logarithms, at which the accuracy reaches its goal;
+        at most the largest."""
         found = []
         for seed, wanted in enumerate(self.goal):
-            rising = np.maximum.accumulate([self.right["pretrained", False, n, removed][seed] for n in self.counts])
+            rising = np.maximum.accumulate(
+                [self.right["pretrained", False, n, removed][seed] for n in self.counts]
+            )
             found.append(np.exp(np.interp(wanted, rising, np.log(self.counts))))
         return np.array(found)
 
     def gains(self) -> list[np.ndarray]:
         """Accuracy with all of the background removed minus with none, for each N."""
         return [
-            self.right["pretrained", False, n, self.removed[-1]] - self.right["pretrained", False, n, 0.0] for n in self.counts
+            self.right["pretrained", False, n, self.removed[-1]]
+            - self.right["pretrained", False, n, 0.0]
+            for n in self.counts
         ]
 
     def spurious(self, start: str) -> np.ndarray:
@@ -130,10 +165,15 @@ class Images:
             values = [self.right["pretrained", False, n, r] for r in self.removed]
             self.band(left, values, color=colour, label=f"N = {n}")
         self.band(middle, self.need, color=BLUE)
-        for start, colour, name in (("pretrained", BLUE, "better start"), ("random", RED, "worse start")):
+        for start, colour, name in (
+            ("pretrained", BLUE, "better start"),
+            ("random", RED, "worse start"),
+        ):
             self.band(last, self.spurious(start), color=colour, label=name)
         left.set(ylabel="test accuracy, %", title="(a) ten classes", ylim=(0, 100))
-        middle.set(ylabel=f"N for {self.goal.mean():.0f} %", title="(b) samples needed", ylim=(0, None))
+        middle.set(
+            ylabel=f"N for {self.goal.mean():.0f} %", title="(b) samples needed", ylim=(0, None)
+        )
         last.set(title="(c) spurious background")
         for axis in (left, middle, last):
             axis.set_xlabel(r"$\alpha_*$")
@@ -149,14 +189,16 @@ class Images:
             interval(np.mean(gains, 0)),
             self.record,
             evidence="trend",
-            note=f"Mean over N; at N = {', '.join(map(str, self.counts))}: {', '.join(f'{g.mean():.1f}' for g in gains)}.",
+            note=f"Mean over N; at N = {', '.join(map(str, self.counts))}: "
+            f"{', '.join(f'{g.mean():.1f}' for g in gains)}.",
         )
         runs.judge(
             "shallowvit.figure-6.fewer-samples",
             interval(np.log(need[0] / need[-1])),
             self.record,
             evidence="trend",
-            note=f"{need[0].mean():.0f} and {need[-1].mean():.0f} images, interpolated, {self.counts[0]} at the least.",
+            note=f"{need[0].mean():.0f} and {need[-1].mean():.0f} images, interpolated, "
+            f"{self.counts[0]} at the least.",
         )
         spurious = {start: self.spurious(start) for start in STARTS}
         runs.judge(
@@ -165,13 +207,16 @@ class Images:
             self.record,
             evidence="trend",
             note="; ".join(
-                f"{start}: {100 - v[0].mean():.0f} % wrong with the background, {100 - v[-1].mean():.0f} % without"
+                f"{start}: {100 - v[0].mean():.0f} % wrong with the background, "
+                f"{100 - v[-1].mean():.0f} % without"
                 for start, v in spurious.items()
             )
             + ".",
         )
         runs.page.not_judged(
             "shallowvit.figure-6.better-start",
-            "the paper compares two initial models trained on photographs, more of them and fewer; here the worse start is "
-            f"random weights, {(spurious['pretrained'] - spurious['random']).mean():.0f} points below",
+            "the paper compares two initial models trained on photographs, more of them "
+            "and fewer; here the worse start is "
+            f"random weights, {(spurious['pretrained'] - spurious['random']).mean():.0f} "
+            f"points below",
         )

@@ -11,13 +11,39 @@ from ..theory import shallow_measures, shallow_vit
 from .shallow_conditions import least_eps, tau
 from .shallow_runs import BLUE, COUNTS, GREEN, GREY, ORANGE, RED, SKY, Job, Runs, scan, size
 
-KEEP = ["step", "loss", "lucky_own", "lucky_rest", "lucky_grown", "others_grown", "lucky_rest_99", "kept", "kept_sign"]
-KEEP += ["in_cone", "value_cosine", "query_1", "query_rest", "key_1", "key_rest", "value_1", "value_rest"]
+KEEP = [
+    "step",
+    "loss",
+    "lucky_own",
+    "lucky_rest",
+    "lucky_grown",
+    "others_grown",
+    "lucky_rest_99",
+    "kept",
+    "kept_sign",
+]
+KEEP += [
+    "in_cone",
+    "value_cosine",
+    "query_1",
+    "query_rest",
+    "key_1",
+    "key_rest",
+    "value_1",
+    "value_rest",
+]
 
 
 def jobs() -> dict[str, Job]:
     """The runs of the page, by name."""
-    long = {"output": "shared", "neurons": 1000, "max_steps": 60, "run_on": True, "watch": "growth", "keep": KEEP}
+    long = {
+        "output": "shared",
+        "neurons": 1000,
+        "max_steps": 60,
+        "run_on": True,
+        "watch": "growth",
+        "keep": KEEP,
+    }
     return {
         "tails": lambda p, run=True: tails(),
         "lucky": lambda p, run=True: recorded("shallow-lucky", {"counts": COUNTS}, lucky_cells),
@@ -27,12 +53,18 @@ def jobs() -> dict[str, Job]:
 
 def tails() -> Record:
     """The constants of Lemma 1 that sampled tails allow."""
-    return recorded("shallow-hoeffding", {"count": 50, "seed": 0}, lambda: {"c": shallow_measures.hoeffding(50, 0)})
+    return recorded(
+        "shallow-hoeffding",
+        {"count": 50, "seed": 0},
+        lambda: {"c": shallow_measures.hoeffding(50, 0)},
+    )
 
 
 def constants_table(runs: Runs) -> pd.DataFrame:
     """Lemma 1: the largest constant by variable and weights."""
-    return pd.DataFrame({"largest c": {n: f"{c:.2f}" for n, c in runs["tails"].values["c"].items()}})
+    return pd.DataFrame(
+        {"largest c": {n: f"{c:.2f}" for n, c in runs["tails"].values["c"].items()}}
+    )
 
 
 def growth(runs: Runs) -> Figure:
@@ -44,13 +76,17 @@ def growth(runs: Runs) -> Figure:
         ("others_grown", ORANGE, "--", "others, own direction"),
         ("lucky_rest", GREY, ":", "lucky, $p_3 ... p_M$"),
     ):
-        left.plot(moments, runs.traces("lemma", field).mean(0), line, color=colour, lw=2, label=name)
+        left.plot(
+            moments, runs.traces("lemma", field).mean(0), line, color=colour, lw=2, label=name
+        )
     left.set(xlabel="iteration", ylabel="component of $W_{O(i,\\cdot)}$", title="hidden neurons")
     left.legend(loc="center right", bbox_to_anchor=(1, 0.75))
     for kind, colour, width in (("query", SKY, 5), ("key", RED, 2), ("value", GREEN, 2)):
         for part, line in (("1", "-"), ("rest", "--")):
             values = runs.traces("lemma", f"{kind}_{part}").mean(0)
-            right.plot(moments, values, line, color=colour, lw=width, label=kind if part == "1" else None)
+            right.plot(
+                moments, values, line, color=colour, lw=width, label=kind if part == "1" else None
+            )
     right.plot([], [], "--", color="0.3", label="other patterns")
     right.set(xlabel="iteration", ylabel="norm", title=r"$W_Q\mu$, $W_K\mu$, $W_V\mu$")
     right.legend(loc="center right", bbox_to_anchor=(1, 0.6))
@@ -68,7 +104,9 @@ def lucky_cells():
     for m in COUNTS:
         s = shallow_vit.Settings(**size(m))
         slack = s.sigma + tau(s)
-        cells.append({"M": m, **shallow_measures.lucky_shares(m, s.dim, slack, 1_000_000 // s.dim, seed=m)})
+        cells.append(
+            {"M": m, **shallow_measures.lucky_shares(m, s.dim, slack, 1_000_000 // s.dim, seed=m)}
+        )
     return {"cells": cells}
 
 
@@ -76,7 +114,12 @@ def lucky_table(runs: Runs) -> pd.DataFrame:
     """Lemma 3: the shares of lucky neurons for each M."""
     cells = pd.DataFrame(runs.cells("lucky")).set_index("M")
     shown = cells[["bound", "definition", "proof", "nearest"]].map(lambda v: f"{100 * v:.2f} %")
-    shown.columns = ["bound", "angle at most sigma + tau", "smallest angle by 2 (sigma + tau)", "smallest angle"]
+    shown.columns = [
+        "bound",
+        "angle at most sigma + tau",
+        "smallest angle by 2 (sigma + tau)",
+        "smallest angle",
+    ]
     return shown
 
 
@@ -91,13 +134,16 @@ def lucky_conditions() -> pd.DataFrame:
         "met?": ["yes" if there <= limit else "no" for there, limit in zip(slack, most)],
         "least eps_m": [f"{value:.2f}" for value in eps],
         "bound with it, % of m": [
-            f"{100 * max(0, 1 / m * (1 - e - s * m / np.pi)):.1f}" for m, e, s in zip(COUNTS, eps, slack)
+            f"{100 * max(0, 1 / m * (1 - e - s * m / np.pi)):.1f}"
+            for m, e, s in zip(COUNTS, eps, slack)
         ],
     }
     return pd.DataFrame(rows, index=pd.Index(COUNTS, name="M"))
 
 
-def share_interval(value: float, minus: float = 0.0, count: int = 100_000) -> tuple[float, float, float]:
+def share_interval(
+    value: float, minus: float = 0.0, count: int = 100_000
+) -> tuple[float, float, float]:
     """A share of `count`, less a bound, with its binomial interval."""
     half = 1.96 * np.sqrt(value * (1 - value) / count)
     return value - minus, value - half - minus, value + half - minus

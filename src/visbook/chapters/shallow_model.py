@@ -1,4 +1,5 @@
-"""Tables 1 and 2 of the shallow ViT, and its Figure 1: who succeeds at which N, by alpha* and by sigma."""
+"""Tables 1 and 2 of the shallow ViT, and its Figure 1: who succeeds at which N, by alpha* and by
+sigma."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +21,8 @@ SHARES = {  # alpha*
 INSIDE = [0.47, 0.5]  # beyond the figure, where Eq. 8 holds
 FIGURE_1B = {"relevant": 0.3, "confusion": 0.2, "tokens": 50}
 SIGMAS = [0.1, 0.3, 0.8]
-PRINTED = {"start": "printed", "step": 1e-4}  # values are 100 times larger and F grows with their square
+# values are 100 times larger and F grows with their square
+PRINTED = {"start": "printed", "step": 1e-4}
 base = shallow_vit.Settings()
 
 
@@ -51,8 +53,16 @@ def notation(neurons: int) -> pd.DataFrame:
     """Table 1: the symbols, with the values of Section 4.1."""
     rows = [
         ("L, |S|", "tokens of a sample, before and after some are dropped", "50 or 100"),
-        ("M", "patterns, orthonormal; 1 and 2 are discriminative", f"{base.patterns}; 10, 15, 20 in Appendix B"),
-        ("d, m_a, m_b", "dimension of tokens, values, and queries and keys", f"{base.dim}; 20 in Appendix B"),
+        (
+            "M",
+            "patterns, orthonormal; 1 and 2 are discriminative",
+            f"{base.patterns}; 10, 15, 20 in Appendix B",
+        ),
+        (
+            "d, m_a, m_b",
+            "dimension of tokens, values, and queries and keys",
+            f"{base.dim}; 20 in Appendix B",
+        ),
         ("m", "neurons of the hidden layer W_O", f"{base.neurons} (here {neurons})"),
         ("alpha*, alpha#", "share of label-relevant and of confusion tokens", "by figure"),
         (
@@ -60,9 +70,17 @@ def notation(neurons: int) -> pd.DataFrame:
             "noise of a token's entries; a token's distance from its pattern",
             f"{base.noise}; about {shallow_measures.token_noise(base):.3f}",
         ),
-        ("sigma, delta", "error of the first W_V, and of the first W_K and W_Q", f"{base.sigma}, {base.delta}"),
+        (
+            "sigma, delta",
+            "error of the first W_V, and of the first W_K and W_Q",
+            f"{base.sigma}, {base.delta}",
+        ),
         ("xi", "standard deviation of the first W_O", f"{base.xi}"),
-        ("eta, B, N, T", "step size, batch, samples, iterations", f"not printed (here {base.step}, {base.batch}, N = B T)"),
+        (
+            "eta, B, N, T",
+            "step size, batch, samples, iterations",
+            f"not printed (here {base.step}, {base.batch}, N = B T)",
+        ),
     ]
     return pd.DataFrame(rows, columns=["symbol", "means", "value"]).set_index("symbol")
 
@@ -71,12 +89,19 @@ def notation_cells():
     import torch
 
     off = []
-    for s in (base, shallow_vit.Settings(fractions="drawn"), shallow_vit.Settings(classes=4, patterns=7)):
+    for s in (
+        base,
+        shallow_vit.Settings(fractions="drawn"),
+        shallow_vit.Settings(classes=4, patterns=7),
+    ):
         x, y, relevant = shallow_vit.draw(s, torch.Generator().manual_seed(0), 500)
         disc = x.argmax(-1) < s.classes
         parts = [relevant, disc & ~relevant, ~disc & ~relevant]
         off.append(abs(sum(part.double().mean().item() for part in parts) - 1))
-    inside = {str(d): shallow_measures.attention_bounds(shallow_vit.Settings(delta=d), range(20)) for d in (0.0, 0.2)}
+    inside = {
+        str(d): shallow_measures.attention_bounds(shallow_vit.Settings(delta=d), range(20))
+        for d in (0.0, 0.2)
+    }
     return {"off": max(off), "inside": inside}
 
 
@@ -88,13 +113,22 @@ def checked_notation() -> Record:
 def inside_table(inside: dict[str, float]) -> pd.DataFrame:
     """Table 2: how often the bounds of Definition 1 hold, by delta."""
     return pd.DataFrame(
-        {"share of weights between phi_n and nu_n": {f"delta = {d}": f"{100 * v:.1f} %" for d, v in inside.items()}}
+        {
+            "share of weights between phi_n and nu_n": {
+                f"delta = {d}": f"{100 * v:.1f} %" for d, v in inside.items()
+            }
+        }
     )
 
 
 def success(values: Mapping[float, Sequence], grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Success rates `(len(grid), keys)` and, for each seed and key, the mean over the grid."""
-    hit = np.array([[[n is not None and n <= limit for n in trials] for trials in values.values()] for limit in grid])
+    hit = np.array(
+        [
+            [[n is not None and n <= limit for n in trials] for trials in values.values()]
+            for limit in grid
+        ]
+    )
     return hit.mean(2), hit.mean(0).T
 
 
@@ -103,7 +137,9 @@ def fine(grid: np.ndarray) -> np.ndarray:
     return np.geomspace(grid[0], grid[-1], 1000)
 
 
-def heat(axis: plt.Axes, values: Mapping[float, Sequence], grid: np.ndarray, labels: Sequence[str]) -> None:
+def heat(
+    axis: plt.Axes, values: Mapping[float, Sequence], grid: np.ndarray, labels: Sequence[str]
+) -> None:
     """Success rates as a heat map, N upwards."""
     rate, _ = success(values, grid)
     axis.imshow(rate, origin="lower", cmap="gray", vmin=0, vmax=1, aspect="auto")
@@ -122,9 +158,16 @@ class Success:
     """Samples needed by 1 / alpha* (a) and by sigma (b), with the N at which each is looked at."""
 
     def __init__(self, runs: Runs):
-        parts = {name: [s["relevant"] for s in runs[name].settings["cells"]] for name in ("1a", "1a inside")}
+        parts = {
+            name: [s["relevant"] for s in runs[name].settings["cells"]]
+            for name in ("1a", "1a inside")
+        }
         self.shares = [a for part in parts.values() for a in part]
-        self.one = {key: n for name, part in parts.items() for key, n in runs.curve(name, inverse(part)).items()}
+        self.one = {
+            key: n
+            for name, part in parts.items()
+            for key, n in runs.curve(name, inverse(part)).items()
+        }
         self.least = boundary(0.5, shallow_vit.Settings(**runs["1a"].settings["cells"][0]))
         self.fit = fitted(self.one)
         self.fit_inside = fitted({key: n for key, n in self.one.items() if 1 / key >= self.least})
@@ -135,12 +178,16 @@ class Success:
         self.grid_b = np.geomspace(min(finite) / 3, max(finite) * 3, 16)
 
     def more_relevant(self) -> np.ndarray:
-        """Success at the largest alpha* minus that at the smallest, mean over N, points; one a seed."""
+        """Success at the largest alpha* minus that at the smallest, mean over N, points; one a
+        seed."""
         _, by_trial = success(self.one, fine(self.grid))
-        return 100 * (by_trial[:, int(np.argmax(self.shares))] - by_trial[:, int(np.argmin(self.shares))])
+        return 100 * (
+            by_trial[:, int(np.argmax(self.shares))] - by_trial[:, int(np.argmin(self.shares))]
+        )
 
     def less_error(self) -> np.ndarray:
-        """Success at the smallest sigma minus that at the largest, mean over N, points; one a seed."""
+        """Success at the smallest sigma minus that at the largest, mean over N, points; one a
+        seed."""
         _, by_trial = success(self.sigma, fine(self.grid_b))
         return 100 * (by_trial[:, 0] - by_trial[:, -1])
 
@@ -151,7 +198,10 @@ class Success:
         columns = range(len(self.shares))
         middle = [where(m, self.grid) for m in self.middle]
         left.plot(columns, middle, "o", color=BLUE, ms=5, label="half of the trials")
-        law = [where(np.median(self.middle) * (np.median(self.shares) / a) ** 2, self.grid) for a in self.shares]
+        law = [
+            where(np.median(self.middle) * (np.median(self.shares) / a) ** 2, self.grid)
+            for a in self.shares
+        ]
         left.plot(columns, law, "--", color=RED, lw=1.8, label=r"$\alpha_*^{-2}$")
         outside = sum(a < self.least for a in self.shares)
         left.axvline(outside - 0.5, color=ORANGE, lw=1.8, label="Eq. 8 holds to the right")

@@ -23,14 +23,16 @@ def jobs() -> dict[str, Job]:
 
 
 def losses(runs: Runs, m: int) -> tuple[list, list, list]:
-    """Test losses (trials,) of the cells of one M: label-irrelevant, noisy and any tokens dropped."""
+    """Test losses (trials,) of the cells of one M: label-irrelevant, noisy and any tokens
+    dropped."""
     cells = [np.array([t["loss"] for t in cell]) for cell in runs.cells(f"prune {m}")]
     noisy, anything = cells[len(DROPS) :][: len(LOUD)], cells[len(DROPS) + len(LOUD) :]
     return cells[: len(DROPS)], noisy, [noisy[0], *anything]
 
 
 def pruning(left: plt.Axes, right: plt.Axes, runs: Runs, m: int) -> None:
-    """Test loss of one M against the share removed: irrelevant tokens on the left, noisy or any on the right."""
+    """Test loss of one M against the share removed: irrelevant tokens on the left, noisy or any on
+    the right."""
     irrelevant, noisy, anything = losses(runs, m)
     for axis, xs, cells, colour, name in (
         (left, DROPS, irrelevant, BLUE, "label-irrelevant"),
@@ -63,17 +65,23 @@ def more_patterns(runs: Runs) -> Figure:
         column[1].set_xlabel("share removed")
     for row in axes:
         row[0].set_ylabel("test hinge loss")
-        row[0].legend(title="removed", fontsize=8, title_fontsize=8, loc="upper right", borderpad=0.2)
+        row[0].legend(
+            title="removed", fontsize=8, title_fontsize=8, loc="upper right", borderpad=0.2
+        )
     return fig
 
 
 def judge_pruning(runs: Runs, artifact: str, counts: Sequence[int]) -> None:
-    """The gain from removing everything irrelevant, and the noisy half beyond as many of any; the smallest over M."""
+    """The gain from removing everything irrelevant, and the noisy half beyond as many of any; the
+    smallest over M."""
     records, found = [f"prune {m}" for m in counts], [losses(runs, m) for m in counts]
     gains = [interval(irrelevant[0] - irrelevant[-1]) for irrelevant, _, _ in found]
     note = f"Loss without pruning {found[0][0][0].mean():.2f}."
     runs.judge(f"{artifact}.irrelevant-removed", min(gains), *records, note=note)
     beyond = [interval(anything[-1] - noisy[-1]) for _, noisy, anything in found]
     least = min(interval(noisy[0] - noisy[-1]) for _, noisy, _ in found)
-    note = "Against no pruning at all, on which dropping any tokens improves, it is {:.2f} [{:.2f}, {:.2f}].".format(*least)
+    note = (
+        "Against no pruning at all, on which dropping any tokens improves, it is "
+        "{:.2f} [{:.2f}, {:.2f}]."
+    ).format(*least)
     runs.judge(f"{artifact}.noisy-removed", min(beyond), *records, note=note)

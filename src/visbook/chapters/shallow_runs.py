@@ -1,4 +1,5 @@
-"""What the pages on the shallow ViT share: their parameters, one record a curve, and what is read off it."""
+"""What the pages on the shallow ViT share: their parameters, one record a curve, and what is read
+off it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,8 @@ PROFILE = {
     "paper": dict(seeds=list(range(20)), neurons=1000),
 }
 BLUE, SKY, RED, ORANGE, GREEN, GREY = "#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "0.45"
-PAPER_NEURONS, PAPER_TRIALS = 1000, {"shallowvit.figure-1": 20}  # Section 4.1; the other figures print no number
+# Section 4.1; the other figures print no number
+PAPER_NEURONS, PAPER_TRIALS = (1000, {"shallowvit.figure-1": 20})
 COUNTS = [5, 10, 15, 20]  # M
 WATCHES = {"": None, "growth": shallow_measures.growth, "by_query": shallow_measures.by_query}
 
@@ -32,7 +34,8 @@ class TrialParameters(Parameters):
 
     seeds: list[int] | None = None
     neurons: int | None = None
-    larger: bool = False  # runs that take minutes; in the paper profile its trials and neurons, which take hours
+    # runs that take minutes; in the paper profile its trials and neurons, which take hours
+    larger: bool = False
 
     @property
     def scale(self) -> str:
@@ -45,7 +48,10 @@ class TrialParameters(Parameters):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         if len(self.seeds) < 3 or len(set(self.seeds)) < len(self.seeds):
-            raise BadInput("parameter seeds must be a list of three different integers or more, e.g. [0, 1, 2].")
+            raise BadInput(
+                "parameter seeds must be a list of three different integers or more, e.g. "
+                "[0, 1, 2]."
+            )
         shallow_vit.Settings(neurons=self.neurons)
 
 
@@ -63,7 +69,8 @@ def opened(name: str, parameters: type, namespace: dict):
     """Open a page: (parameters, `Page`, `Runs`). Nothing is trained before `Runs.compute`.
 
     Raises:
-        BadInput: an unknown parameter or an impossible value among `namespace`, the notebook's `globals()`.
+        BadInput: an unknown parameter or an impossible value among `namespace`, the notebook's
+            `globals()`.
     """
     p = read_parameters(parameters, namespace)
     plots.style()
@@ -72,10 +79,14 @@ def opened(name: str, parameters: type, namespace: dict):
 
 
 def scan(vary, *, keep=(), watch="", **base) -> Job:
-    """The job of a curve: for each change in `vary`, one result a seed. `keep` names what to keep over time."""
+    """The job of a curve: for each change in `vary`, one result a seed. `keep` names what to keep
+    over time."""
 
     def job(p: TrialParameters, run: bool = True) -> Record | None:
-        chosen = [shallow_vit.Settings(**{"output": "own", "neurons": p.neurons, **base, **change}) for change in vary]
+        chosen = [
+            shallow_vit.Settings(**{"output": "own", "neurons": p.neurons, **base, **change})
+            for change in vary
+        ]
 
         def compute():
             groups, cells = {}, [[] for _ in chosen]
@@ -84,7 +95,9 @@ def scan(vary, *, keep=(), watch="", **base) -> Job:
                 groups.setdefault(shared, []).extend((i, s, seed) for seed in p.seeds)
             for group in groups.values():
                 trials = [part[1:] for part in group]
-                found = shallow_training.run_trials(trials, device=p.device, watch=WATCHES[watch], keep=keep)
+                found = shallow_training.run_trials(
+                    trials, device=p.device, watch=WATCHES[watch], keep=keep
+                )
                 for (i, _, _), result in zip(group, found):
                     cells[i].append(result)
             return {"cells": cells}
@@ -106,7 +119,8 @@ class Runs:
         self.page, self.made = page, {}
 
     def compute(self, jobs: Mapping[str, Job]) -> None:
-        """Take the records of some jobs at the paper's size where all of them are there; else run those of this size."""
+        """Take the records of some jobs at the paper's size where all of them are there; else run
+        those of this size."""
         p = self.page.settings
         if all(getattr(p, name) == value for name, value in PROFILE["quick"].items()):
             profile = "paper" if p.profile == "quick" else p.profile
@@ -121,19 +135,28 @@ class Runs:
 
     def say_small(self) -> None:
         """Say of every artifact of the page that what is shown is below the paper's size."""
-        why = "The paper's 1000 neurons and 20 trials: not all records of them are kept, so what is shown is smaller."
+        why = (
+            "The paper's 1000 neurons and 20 trials: not all records of them are kept, "
+            "so what is shown is smaller."
+        )
         for artifact in self.page.artifacts:
             self.page.not_run(artifact, why=why, command=plan.command(artifact))
 
     @property
     def trials(self) -> int:
         """Trials of a curve."""
-        return max(len(record.settings["seeds"]) for record in self.made.values() if "seeds" in record.settings)
+        return max(
+            len(record.settings["seeds"])
+            for record in self.made.values()
+            if "seeds" in record.settings
+        )
 
     @property
     def neurons(self) -> int:
         """Hidden neurons of the models; some curves may have other numbers."""
-        return min(c["neurons"] for record in self.made.values() for c in record.settings.get("cells", []))
+        return min(
+            c["neurons"] for record in self.made.values() for c in record.settings.get("cells", [])
+        )
 
     def __getitem__(self, name: str) -> Record:
         return self.made[name]
@@ -170,21 +193,32 @@ class Runs:
         """
         wanted = next((n for artifact, n in PAPER_TRIALS.items() if id.startswith(artifact)), 0)
         trained = [record for record in records if record.kind in ("shallow-vit", "shallow-kept")]
-        small = [min(cell["neurons"] for cell in record.settings["cells"]) < PAPER_NEURONS for record in trained]
+        small = [
+            min(cell["neurons"] for cell in record.settings["cells"]) < PAPER_NEURONS
+            for record in trained
+        ]
         few = [len(record.settings["seeds"]) < wanted for record in trained]
         return "trend" if any(small + few) else "derived"
 
     def show(self, artifact: str, thing, *which: str | Record, evidence: str = "", **more) -> None:
         """`Page.show` with records by name."""
         records = self.records(which)
-        self.page.show(artifact, thing, evidence=evidence or self.evidence(artifact, records), records=records, **more)
+        self.page.show(
+            artifact,
+            thing,
+            evidence=evidence or self.evidence(artifact, records),
+            records=records,
+            **more,
+        )
 
     def present(self, thing, *which: str | Record, **more) -> None:
         """`Page.present` with records by name."""
         records = self.records(which)
         self.page.present(thing, evidence=self.evidence("", records), records=records, **more)
 
-    def judge(self, claim: str, found, *which: str | Record, evidence: str = "", note: str = "") -> None:
+    def judge(
+        self, claim: str, found, *which: str | Record, evidence: str = "", note: str = ""
+    ) -> None:
         """Judge a claim by a number or (estimate, low, high)."""
         values, records = found if isinstance(found, tuple) else (found,), self.records(which)
         evidence = evidence or self.evidence(claim, records)

@@ -1,4 +1,5 @@
-"""What a paper says of its method, on two legs: the small drawn world, and real photographs through a published ViT."""
+"""What a paper says of its method, on two legs: the small drawn world, and real photographs through
+a published ViT."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +22,18 @@ from .chapter import Chapter
 # A paper's study of the drawn world, and which method it prints above which.
 COMPARED = {
     "ap": ("ap-layers", [("AP", "VP"), ("AP", "Linear probe"), ("Full fine-tuning", "AP")]),
-    "davpt": ("benchmark", [("DA-VPT", "VPT-Deep"), ("DA-VPT", "Full fine-tuning"), ("DA-VPT+", "DA-VPT")]),
+    "davpt": (
+        "benchmark",
+        [("DA-VPT", "VPT-Deep"), ("DA-VPT", "Full fine-tuning"), ("DA-VPT+", "DA-VPT")],
+    ),
     "ivpt": ("benchmark", [("iVPT", "VPT-Deep"), ("iVPT", "Full fine-tuning"), ("iVPT", "E2VPT")]),
     "spt": ("benchmark", [("SPT-Deep", "VPT-Deep"), ("SPT-Deep", "Full fine-tuning")]),
 }
 DRAWN, PHOTOGRAPHS = "drawn world", "photographs"
-LOOKS = {DRAWN: {"color": "#7f7f7f", "marker": "o"}, PHOTOGRAPHS: {"color": "#0072b2", "marker": "D"}}
+LOOKS = {
+    DRAWN: {"color": "#7f7f7f", "marker": "o"},
+    PHOTOGRAPHS: {"color": "#0072b2", "marker": "D"},
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,13 @@ class Legs:
             return "one leg alone"
         if "open" in ways:
             return "open"
-        return "both agree with the paper" if ways == ["above"] * 2 else "both differ" if ways[0] == ways[1] else "legs differ"
+        return (
+            "both agree with the paper"
+            if ways == ["above"] * 2
+            else "both differ"
+            if ways[0] == ways[1]
+            else "legs differ"
+        )
 
 
 def way(found: Gain | None) -> str:
@@ -110,20 +123,36 @@ def figure(found: Sequence[Legs]) -> Figure:
             if one is not None:
                 draw_gain(ax, row + shift, one, name, **LOOKS[name])
     drawn = [one for leg in found for one in (leg.drawn, leg.photographs) if one]
-    finish_rows(fig, ax, [f"{leg.better} over {leg.worse}" for leg in found], drawn, "points of test accuracy")
+    finish_rows(
+        fig,
+        ax,
+        [f"{leg.better} over {leg.worse}" for leg in found],
+        drawn,
+        "points of test accuracy",
+    )
     return fig
 
 
 def draw_gain(ax, y: float, found: Gain, label: str, color: str, marker: str) -> None:
-    """A gain at a height: its mean, thick for other seeds on its tasks, thin for other tasks too (of two it is everything)."""
+    """A gain at a height: its mean, thick for other seeds on its tasks, thin for other tasks too
+    (of two it is everything)."""
     if found.tasks > 1 and np.isfinite(found.low):
         ax.plot([found.low, found.high], [y] * 2, lw=0.9, color=color)
     ax.plot(found.here[1:], [y] * 2, lw=3, color=color, alpha=0.6)
     ax.plot(found.mean, y, ls="none", ms=6, label=label, color=color, marker=marker)
 
 
-def finish_rows(fig: Figure, ax, names: Sequence[str], drawn: Sequence[Gain], xlabel: str, columns: int = 2, marks=()) -> None:
-    """Names of the rows, top down; a line at 0; a legend; as wide as means, intervals for other seeds and other marks."""
+def finish_rows(
+    fig: Figure,
+    ax,
+    names: Sequence[str],
+    drawn: Sequence[Gain],
+    xlabel: str,
+    columns: int = 2,
+    marks=(),
+) -> None:
+    """Names of the rows, top down; a line at 0; a legend; as wide as means, intervals for other
+    seeds and other marks."""
     ends = np.array([*marks, *(end for one in drawn for end in (one.mean, *one.here))])
     ends = ends[np.isfinite(ends)]  # one seed has no interval
     ax.set(xlim=(min(*ends, 0) - 4, max(*ends, 0) + 4), xlabel=xlabel)
@@ -134,7 +163,8 @@ def finish_rows(fig: Figure, ax, names: Sequence[str], drawn: Sequence[Gain], xl
 
 
 def show(chapter: Chapter, *names: str) -> None:
-    """A chapter's table of its two legs, or the line that says that no photographs are kept for it."""
+    """A chapter's table of its two legs, or the line that says that no photographs are kept for
+    it."""
     found = legs(chapter, names)
     if found:
         present(chapter, found, table(found), "real")
@@ -142,14 +172,28 @@ def show(chapter: Chapter, *names: str) -> None:
         display(Markdown("No run of photographs is kept for this chapter."))
 
 
-def present(chapter: Chapter, found: Sequence[Legs], thing: pd.DataFrame | Figure, cell: str) -> None:
+def present(
+    chapter: Chapter, found: Sequence[Legs], thing: pd.DataFrame | Figure, cell: str
+) -> None:
     """Show a table or figure of some comparisons with the runs behind it."""
     both = [one for leg in found for one in (leg.drawn, leg.photographs) if one]
     used = list({record.id: record for one in both for record in one.records}.values())
-    caption = "What a paper prints above what, in points of test accuracy, on drawn pictures and on photographs."
-    how = f"{real.REAL} on {listed(tasks(found), 20)}, beside the quick profile's runs; intervals of 95 % are for other seeds on these tasks."
-    alt = None if isinstance(thing, pd.DataFrame) else "; ".join(f"{leg.better} over {leg.worse}: {leg.said}" for leg in found)
-    chapter.page.present(thing, evidence="trend", records=used, cell=cell, how=how, caption=caption, alt=alt)
+    caption = (
+        "What a paper prints above what, in points of test accuracy, on drawn "
+        "pictures and on photographs."
+    )
+    how = (
+        f"{real.REAL} on {listed(tasks(found), 20)}, beside the quick profile's runs; "
+        f"intervals of 95 % are for other seeds on these tasks."
+    )
+    alt = (
+        None
+        if isinstance(thing, pd.DataFrame)
+        else "; ".join(f"{leg.better} over {leg.worse}: {leg.said}" for leg in found)
+    )
+    chapter.page.present(
+        thing, evidence="trend", records=used, cell=cell, how=how, caption=caption, alt=alt
+    )
 
 
 def tasks(found: Sequence[Legs]) -> list[str]:

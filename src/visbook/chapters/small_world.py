@@ -1,4 +1,5 @@
-"""What the page on the small world draws: how its backbones were trained, and what its tasks ask."""
+"""What the page on the small world draws: how its backbones were trained, and what its tasks
+ask."""
 
 import json
 
@@ -13,25 +14,43 @@ from visprompt.models.embedded import networks, weights_file
 from ..studies import grids, statistics
 from ..studies.comparable import listed
 
-STAGES = {"masked": "masked autoencoding", "contrastive": "MoCo-v3", "captions": "captions (CLIP)", "supervised": "supervised"}
-PROBE_BAR = 5 / SOURCE_CLASSES  # five times chance: what a network without labels should know, fixed beforehand
+STAGES = {
+    "masked": "masked autoencoding",
+    "contrastive": "MoCo-v3",
+    "captions": "captions (CLIP)",
+    "supervised": "supervised",
+}
+# five times chance: what a network without labels should know, fixed beforehand
+PROBE_BAR = 5 / SOURCE_CLASSES
 START_BAR = 0.10  # and what it should be worth above a random start, with few labels
-MARKS = {"From scratch": ("x", "#7f7f7f"), "Linear probe": ("o", "#0072b2"), "Full fine-tuning": ("s", "#222222")}
+MARKS = {
+    "From scratch": ("x", "#7f7f7f"),
+    "Linear probe": ("o", "#0072b2"),
+    "Full fine-tuning": ("s", "#222222"),
+}
 
 
 def logs() -> dict[str, dict]:
     """The log of each embedded backbone's training, as it lies beside the weights."""
-    return {name: json.loads(weights_file(name).with_suffix(".json").read_text()) for name in networks()}
+    return {
+        name: json.loads(weights_file(name).with_suffix(".json").read_text()) for name in networks()
+    }
 
 
 def losses_figure(found: dict[str, dict]):
-    """Training losses by stage; painted plain pixels, whose loss is on another scale, are left out."""
+    """Training losses by stage; painted plain pixels, whose loss is on another scale, are left
+    out."""
     fig, axes = plt.subplots(2, 2, figsize=(7.4, 5.6))
     for ax, (stage, title) in zip(axes.flat, STAGES.items(), strict=True):
         for name, log in found.items():
             curve = [row for row in log["curve"] if row["stage"] == stage]
             if curve and not (stage == "masked" and not log["recipe"].get("mae_normalised", False)):
-                ax.plot([row["step"] for row in curve], [row["loss"] for row in curve], label=name, lw=1.2)
+                ax.plot(
+                    [row["step"] for row in curve],
+                    [row["loss"] for row in curve],
+                    label=name,
+                    lw=1.2,
+                )
         ax.set(title=title, xlabel="step", ylabel="training loss", xscale="log")
         ax.legend(fontsize=5.5, loc="upper right")
     return fig
@@ -47,11 +66,14 @@ def backbones_table(found: dict[str, dict]) -> pd.DataFrame:
         {
             "backbone": name,
             "epochs: painting / MoCo / captions / labels": " / ".join(
-                str(log["recipe"].get(key, 0)) for key in ("mae_epochs", "moco_epochs", "caption_epochs", "epochs")
+                str(log["recipe"].get(key, 0))
+                for key in ("mae_epochs", "moco_epochs", "caption_epochs", "epochs")
             ),
             "own head, %": percent(log["source_accuracy"]),
             "linear probe, %": percent(log.get("probe_accuracy")),
-            "1,000 labels / scratch, %": " / ".join(percent(log.get(f"{key}_accuracy")) for key in ("few_labels", "scratch")),
+            "1,000 labels / scratch, %": " / ".join(
+                percent(log.get(f"{key}_accuracy")) for key in ("few_labels", "scratch")
+            ),
             "minutes": round(log["seconds"] / 60),
         }
         for name, log in found.items()
@@ -60,9 +82,11 @@ def backbones_table(found: dict[str, dict]) -> pd.DataFrame:
 
 
 def bars(found: dict[str, dict]) -> str:
-    """Which of the networks that saw no labels are over both bars, over one, or over none, in a sentence."""
+    """Which of the networks that saw no labels are over both bars, over one, or over none, in a
+    sentence."""
     over = {
-        name: (log["probe_accuracy"] >= PROBE_BAR) + (log["few_labels_accuracy"] - log["scratch_accuracy"] >= START_BAR)
+        name: (log["probe_accuracy"] >= PROBE_BAR)
+        + (log["few_labels_accuracy"] - log["scratch_accuracy"] >= START_BAR)
         for name, log in found.items()
         if "few_labels_accuracy" in log
     }
@@ -75,7 +99,8 @@ def bars(found: dict[str, dict]) -> str:
 
 
 def in_order(frame: pd.DataFrame) -> dict[str, int | None]:
-    """The tasks of some runs, embedded ones first, each with its number of classes where that is known."""
+    """The tasks of some runs, embedded ones first, each with its number of classes where that is
+    known."""
     known = embedded_tasks()
     names = [name for name in known if (frame.task == name).any()]
     names += [name for name in dict.fromkeys(frame.task) if name not in names]
@@ -117,7 +142,12 @@ def separation_table(tuned: pd.DataFrame) -> pd.DataFrame:
         means = part.groupby("variant").test.mean()
         deviations = part.groupby("variant").test.std(ddof=1).dropna()
         row = {"task": task, "group": grids.group_of(task)}
-        row |= {"lowest": f"{means.min():.1f} ({means.idxmin()})", "highest": f"{means.max():.1f} ({means.idxmax()})"}
+        row |= {
+            "lowest": f"{means.min():.1f} ({means.idxmin()})",
+            "highest": f"{means.max():.1f} ({means.idxmax()})",
+        }
         row["range"] = f"{means.max() - means.min():.1f}"
-        rows.append({**row, "deviation of seeds": f"{deviations.mean():.1f}" if len(deviations) else "–"})
+        rows.append(
+            {**row, "deviation of seeds": f"{deviations.mean():.1f}" if len(deviations) else "–"}
+        )
     return pd.DataFrame(rows)

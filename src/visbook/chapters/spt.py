@@ -1,4 +1,5 @@
-"""What the page on SPT draws: what prompts and patches have in common, and the printed means again."""
+"""What the page on SPT draws: what prompts and patches have in common, and the printed means
+again."""
 
 from dataclasses import replace
 
@@ -14,7 +15,11 @@ from ..studies import grids, insights, statistics
 from .chapter import PARTS, Chapter
 
 PAIR = ["VPT-Deep", "SPT-Deep"]
-COLOURS = {"Full fine-tuning": plots.PALETTE["full-finetune"], "VPT-Deep": "#0173b2", "SPT-Deep": "#de8f05"}
+COLOURS = {
+    "Full fine-tuning": plots.PALETTE["full-finetune"],
+    "VPT-Deep": "#0173b2",
+    "SPT-Deep": "#de8f05",
+}
 GROUPS = ["Natural", "Specialized", "Structured"]
 FGVC = ["CUB-200-2011", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford Cars"]
 
@@ -25,10 +30,19 @@ def watched(chapter: Chapter) -> list[str]:
 
 
 def prompt_records(chapter: Chapter, study: str, part: str) -> pd.DataFrame:
-    """Records of prompts and patches of a study's VPT-Deep and SPT-Deep: variant, task, seed, backbone and record."""
+    """Records of prompts and patches of a study's VPT-Deep and SPT-Deep: variant, task, seed,
+    backbone and record."""
     cast, p = chapter.cast, chapter.p
-    tasks = [name for name in [*watched(chapter), *cast.foreign] if not cast.only_tasks or name in cast.only_tasks]
-    slugs = [slug for slug in ("vpt-deep", "spt-deep") if not cast.only_methods or slug in cast.only_methods]
+    tasks = [
+        name
+        for name in [*watched(chapter), *cast.foreign]
+        if not cast.only_tasks or name in cast.only_tasks
+    ]
+    slugs = [
+        slug
+        for slug in ("vpt-deep", "spt-deep")
+        if not cast.only_methods or slug in cast.only_methods
+    ]
     found = []
     if tasks and slugs and part in cast.backbones:
         narrow = replace(cast, only_tasks=tuple(tasks), only_methods=tuple(slugs))
@@ -37,16 +51,27 @@ def prompt_records(chapter: Chapter, study: str, part: str) -> pd.DataFrame:
         for variant, run in [cell for cell in cells if cell[1].backbone == cast.backbones[part]]:
             for seed in sorted({*p.seeds, *p.kept_seeds}):
                 ready = replace(run, seed=seed)
-                record = chapter.look(insights.prompts_and_patches, ready, compute=here and seed in p.seeds)
-                found += [(variant, run.task, seed, run.backbone, record)] if record is not None else []
+                record = chapter.look(
+                    insights.prompts_and_patches, ready, compute=here and seed in p.seeds
+                )
+                found += (
+                    [(variant, run.task, seed, run.backbone, record)] if record is not None else []
+                )
     return pd.DataFrame(found, columns=["variant", "task", "seed", "backbone", "record"])
 
 
 def nmi(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row an epoch of each record: variant, task, seed, epoch and the NMI, meaned over blocks."""
+    """One row an epoch of each record: variant, task, seed, epoch and the NMI, meaned over
+    blocks."""
     return pd.DataFrame(
         [
-            {"variant": row.variant, "task": row.task, "seed": row.seed, "epoch": epoch, "nmi": float(np.mean(blocks))}
+            {
+                "variant": row.variant,
+                "task": row.task,
+                "seed": row.seed,
+                "epoch": epoch,
+                "nmi": float(np.mean(blocks)),
+            }
             for row in frame.itertuples()
             for epoch, blocks in enumerate(row.record.values["nmi"])
         ]
@@ -77,16 +102,25 @@ def judge_nmi(chapter: Chapter, frame: pd.DataFrame) -> None:
     rows = chapter.answers(claim, frame, ["VPT-Deep"], watched(chapter), ["mae"])
     if len(rows):
         ends = nmi(rows).groupby(["seed", "task", "epoch"]).nmi.mean().unstack("epoch")
-        chapter.judge_values(claim, (ends.iloc[:, -1] - ends[0]).unstack("task").dropna(), [*rows.record])
+        chapter.judge_values(
+            claim, (ends.iloc[:, -1] - ends[0]).unstack("task").dropna(), [*rows.record]
+        )
     claim = "spt.figure-2.spt-starts-above-vpt"
     rows = chapter.answers(claim, frame, PAIR, watched(chapter), ["mae"])
     if len(rows):
-        starts = nmi(rows).query("epoch == 0").groupby(["seed", "task", "variant"]).nmi.mean().unstack()
-        chapter.judge_values(claim, (starts["SPT-Deep"] - starts["VPT-Deep"]).unstack("task").dropna(), [*rows.record])
+        starts = (
+            nmi(rows).query("epoch == 0").groupby(["seed", "task", "variant"]).nmi.mean().unstack()
+        )
+        chapter.judge_values(
+            claim,
+            (starts["SPT-Deep"] - starts["VPT-Deep"]).unstack("task").dropna(),
+            [*rows.record],
+        )
 
 
 def own_layer(frame: pd.DataFrame, *more: str) -> pd.Series:
-    """Share of layers whose most similar patches are of their own layer, by variant, backbone and seed, and `more`."""
+    """Share of layers whose most similar patches are of their own layer, by variant, backbone and
+    seed, and `more`."""
     found = [np.asarray(record.values["cka"]) for record in frame.record]
     shares = [(matrix.argmax(1) == np.arange(len(matrix))).mean() for matrix in found]
     return frame.assign(share=shares).groupby(["variant", "backbone", "seed", *more]).share.mean()
@@ -96,17 +130,30 @@ def own_layer_table(frame: pd.DataFrame) -> pd.DataFrame:
     """`own_layer` meaned over seeds, as text."""
     table = own_layer(frame).groupby(["variant", "backbone"]).agg(["mean", "count"]).reset_index()
     table["mean"] = (100 * table["mean"]).map("{:.0f} %".format)
-    return table.set_axis(["method", "backbone", "layers most similar to their own", "seeds"], axis=1)
+    return table.set_axis(
+        ["method", "backbone", "layers most similar to their own", "seeds"], axis=1
+    )
 
 
 def cka_figure(chapter: Chapter, frame: pd.DataFrame):
-    """One matrix a method and pre-training; a dot is on the layer whose patches are most similar."""
-    parts = [part for part in ("supervised", "mae") if chapter.cast.backbones.get(part) in set(frame.backbone)]
+    """One matrix a method and pre-training; a dot is on the layer whose patches are most
+    similar."""
+    parts = [
+        part
+        for part in ("supervised", "mae")
+        if chapter.cast.backbones.get(part) in set(frame.backbone)
+    ]
     fig, axes = plt.subplots(len(parts), 2, figsize=(7, 3.1 * len(parts)), squeeze=False)
     for row, part in zip(axes, parts, strict=True):
         for ax, variant in zip(row, PAIR, strict=True):
-            mine = frame[(frame.variant == variant) & (frame.backbone == chapter.cast.backbones[part])]
-            ax.set(title=f"{variant}, {PARTS[part]}", xlabel="patches that enter block", ylabel="prompts of block")
+            mine = frame[
+                (frame.variant == variant) & (frame.backbone == chapter.cast.backbones[part])
+            ]
+            ax.set(
+                title=f"{variant}, {PARTS[part]}",
+                xlabel="patches that enter block",
+                ylabel="prompts of block",
+            )
             ax.grid(False)
             if not len(mine):
                 ax.set_title(f"{variant}, {PARTS[part]}: not run")
@@ -128,38 +175,59 @@ def judge_cka(chapter: Chapter, frame: pd.DataFrame) -> None:
     claim = "spt.figure-s4.own-layer-over-vpt"
     rows = chapter.answers(claim, frame, PAIR, watched(chapter), ["mae"])
     if len(rows):
-        share = own_layer(rows, "task").groupby(["seed", "task", "variant"]).mean().unstack("variant")
-        chapter.judge_values(claim, (share["SPT-Deep"] - share["VPT-Deep"]).unstack("task").dropna(), [*rows.record])
+        share = (
+            own_layer(rows, "task").groupby(["seed", "task", "variant"]).mean().unstack("variant")
+        )
+        chapter.judge_values(
+            claim, (share["SPT-Deep"] - share["VPT-Deep"]).unstack("task").dropna(), [*rows.record]
+        )
 
 
 def vtab_names() -> list[str]:
     """VTAB-1k's tasks as Table S3 prints them, Natural first, then Specialized and Structured."""
-    return [name for name in papers.published("spt.table-s3") if name not in ("pretraining", "method", "bold", "doubt")]
+    return [
+        name
+        for name in papers.published("spt.table-s3")
+        if name not in ("pretraining", "method", "bold", "doubt")
+    ]
 
 
 def judge_convergence(chapter: Chapter) -> None:
-    """Whether SPT-Deep's training loss is below VPT-Deep's in the first half of the epochs, under MAE."""
-    claim, frame = "spt.figure-2.converges-faster", chapter.rows("pretraining", variants=PAIR, part="mae")
+    """Whether SPT-Deep's training loss is below VPT-Deep's in the first half of the epochs, under
+    MAE."""
+    claim, frame = (
+        "spt.figure-2.converges-faster",
+        chapter.rows("pretraining", variants=PAIR, part="mae"),
+    )
     rows = chapter.answers(claim, frame, PAIR, "pretraining", ["mae"])
     if len(rows):
         losses = [record.values["loss"] for record in rows.record]
         speed = [-float(np.mean(np.log(loss[: max(1, len(loss) // 2)]))) for loss in losses]
         found = statistics.gain(rows.assign(test=speed), "SPT-Deep", "VPT-Deep")
-        note = f"Each at its own rate; {found.tasks} tasks, {found.seeds} seeds, lower on {found.better_tasks} of the tasks."
+        note = (
+            f"Each at its own rate; {found.tasks} tasks, {found.seeds} seeds, lower on "
+            f"{found.better_tasks} of the tasks."
+        )
         told = dict(evidence="trend", records=found.records, note=note)
         chapter.page.judge(claim, found.mean, found.low, found.high, **told)
 
 
 def mocov3_over_mae() -> pd.DataFrame:
     """Table 2's means under MoCo-v3 minus those under MAE, by method."""
-    two = papers.published("spt.table-2").set_index(["pretraining", "method"])[["Mean Acc", *GROUPS]].astype(float)
+    two = (
+        papers.published("spt.table-2")
+        .set_index(["pretraining", "method"])[["Mean Acc", *GROUPS]]
+        .astype(float)
+    )
     return two.loc["MoCo-v3"] - two.loc["MAE"]
 
 
 def wins_over_full() -> int:
-    """On how many of the 24 tasks SPT-Deep is printed above full fine-tuning under MAE (Tables 2 and S3)."""
+    """On how many of the 24 tasks SPT-Deep is printed above full fine-tuning under MAE (Tables 2
+    and S3)."""
     two, s3 = (
-        papers.published(name).set_index(["pretraining", "method"]).loc["MAE"] for name in ("spt.table-2", "spt.table-s3")
+        papers.published(name).set_index(["pretraining", "method"]).loc["MAE"]
+        for name in ("spt.table-2", "spt.table-s3")
     )
     ahead = [
         t.loc["SPT-Deep", names].astype(float) > t.loc["Full", names].astype(float)
@@ -170,9 +238,14 @@ def wins_over_full() -> int:
 
 def group_means_off() -> pd.DataFrame:
     """Means of the groups from Table S3's cells, minus those that Tables 2 and S4 print."""
-    printed, vtab = papers.published("spt.table-s3").set_index(["pretraining", "method"]), vtab_names()
+    printed, vtab = (
+        papers.published("spt.table-s3").set_index(["pretraining", "method"]),
+        vtab_names(),
+    )
     spans = dict(zip(GROUPS, (vtab[:7], vtab[7:11], vtab[11:]), strict=True))
-    means = pd.DataFrame({group: printed[names].astype(float).mean(axis=1) for group, names in spans.items()})
+    means = pd.DataFrame(
+        {group: printed[names].astype(float).mean(axis=1) for group, names in spans.items()}
+    )
     two = papers.published("spt.table-2").set_index(["pretraining", "method"])[GROUPS].astype(float)
     four = papers.published("spt.table-s4").set_index("method")[GROUPS].astype(float)
     four.index = pd.MultiIndex.from_product([["supervised"], four.index])
@@ -180,8 +253,11 @@ def group_means_off() -> pd.DataFrame:
 
 
 def val_shares_off() -> tuple[float, str]:
-    """How far Table S1's starred validation sets are from a tenth of the training images, and which they are."""
+    """How far Table S1's starred validation sets are from a tenth of the training images, and which
+    they are."""
     starred = papers.published("spt.table-s1")
     starred = starred[starred.val.str.endswith("*")]
-    train, val = (starred[name].str.strip("*").str.replace(",", "").astype(int) for name in ("train", "val"))
+    train, val = (
+        starred[name].str.strip("*").str.replace(",", "").astype(int) for name in ("train", "val")
+    )
     return (100 * val / (train + val) - 10).abs().max(), ", ".join(starred.dataset)

@@ -1,4 +1,5 @@
-"""What the page on SPT's ablations draws: starts, share and amount of data, other tasks, lengths, sizes."""
+"""What the page on SPT's ablations draws: starts, share and amount of data, other tasks, lengths,
+sizes."""
 
 from collections.abc import Sequence
 
@@ -43,22 +44,36 @@ def starts_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
         row = {"start": STARTS.get(name, "no prompts (linear probe)")}
         for part in ("supervised", "mae"):
             mine = frame[frame.backbone == chapter.cast.backbones.get(part)]
-            row[f"{PARTS[part]}, frozen"] = spread(mine[mine.variant == (PROBE if name is None else f"{name}, frozen")])
-            row[f"{PARTS[part]}, learned"] = "" if name is None else spread(mine[mine.variant == name])
+            row[f"{PARTS[part]}, frozen"] = spread(
+                mine[mine.variant == (PROBE if name is None else f"{name}, frozen")]
+            )
+            row[f"{PARTS[part]}, learned"] = (
+                "" if name is None else spread(mine[mine.variant == name])
+            )
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
-    """The claims of Table 4: every sampled start over the uniform one, k-means over the other sampled ones."""
+    """The claims of Table 4: every sampled start over the uniform one, k-means over the other
+    sampled ones."""
     about = (chapter.of_study("spt-starts"), ["supervised", "mae"])
     for claim, tail in (("frozen", ", frozen"), ("learned", "")):
         leads = {STARTS[name]: (frame, name + tail, "uniform (VPT)" + tail) for name in SAMPLED}
         chapter.judge_least(f"spt.table-4.{claim}-over-uniform", leads, *about)
-    leads = {PARTS[part]: (frame[frame.backbone == chapter.cast.backbones.get(part)], "random", "k-means") for part in about[1]}
+    leads = {
+        PARTS[part]: (
+            frame[frame.backbone == chapter.cast.backbones.get(part)],
+            "random",
+            "k-means",
+        )
+        for part in about[1]
+    }
     chapter.judge_least("spt.table-4.learned-random-near-k-means", leads, about[0])
     others = [name for name in SAMPLED if name != "k-means"]
-    leads = {f"over {STARTS[name]}": (frame, "k-means, frozen", f"{name}, frozen") for name in others}
+    leads = {
+        f"over {STARTS[name]}": (frame, "k-means, frozen", f"{name}, frozen") for name in others
+    }
     chapter.judge_least("spt.table-4.frozen-k-means-best", leads, *about)
 
 
@@ -91,8 +106,16 @@ def share_plot(chapter: Chapter, artifact: str) -> None:
     ax.set(xlabel="training images used by k-means, %", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])
     used = pd.concat([frame, plain])
-    chapter.show(artifact, fig, used, "(a) Mean and range of the seeds.", "Accuracy by share of the images that k-means saw.")
-    chapter.judge("spt.figure-3.more-images-better", frame, "100 %", "10 %", on="ablation", parts=["mae"])
+    chapter.show(
+        artifact,
+        fig,
+        used,
+        "(a) Mean and range of the seeds.",
+        "Accuracy by share of the images that k-means saw.",
+    )
+    chapter.judge(
+        "spt.figure-3.more-images-better", frame, "100 %", "10 %", on="ablation", parts=["mae"]
+    )
 
 
 def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None:
@@ -101,15 +124,27 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     frame = frame.assign(other=[run.prepared_on for run in frame.run] if len(frame) else [])
     if frame.other.nunique() < 2:
         return
-    tasks = [name for name in grids.tasks_of("spt-other-task", chapter.cast) if name in set(frame.task) | set(frame.other)]
-    means = frame.groupby(["other", "task"]).test.mean().unstack().reindex(index=tasks, columns=tasks)
+    tasks = [
+        name
+        for name in grids.tasks_of("spt-other-task", chapter.cast)
+        if name in set(frame.task) | set(frame.other)
+    ]
+    means = (
+        frame.groupby(["other", "task"]).test.mean().unstack().reindex(index=tasks, columns=tasks)
+    )
     fig, ax = plt.subplots(figsize=(7, 3.2))
     shown = {"annot": True, "fmt": ".1f", "cmap": "viridis", "cbar_kws": {"label": "% of the best"}}
     sns.heatmap(100 * means / means.max(), ax=ax, **shown)
     ax.set(xlabel="task that is learned", ylabel="task of the prompts")
     ax.tick_params(axis="y", rotation=0)
     caption = f"({letter}) Prompts frozen as they started; each column is divided by its best."
-    chapter.show(artifact, fig, frame, caption, "A matrix of relative accuracies, task of the prompts by task that is learned.")
+    chapter.show(
+        artifact,
+        fig,
+        frame,
+        caption,
+        "A matrix of relative accuracies, task of the prompts by task that is learned.",
+    )
     four, claim = chapter.of_study("spt-other-task"), f"{artifact}.own-task-best"
     rows = chapter.answers(claim, frame.assign(variant=frame.other), four, four, [part])
     if len(rows):
@@ -125,7 +160,9 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     if not len(frame):
         return
     split = frame.variant.str.split(", ", expand=True)
-    frame = comparable.comparable(frame.assign(family=split[0], length=split[1].astype(int)), ["variant"])
+    frame = comparable.comparable(
+        frame.assign(family=split[0], length=split[1].astype(int)), ["variant"]
+    )
     lengths = frame.length.unique()
     if len(lengths) < 2:
         return
@@ -136,47 +173,84 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     ax.set(xlabel="prompts a block", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])
     caption = f"({letter}) Prompt length: mean and range of the seeds."
-    chapter.show(artifact, fig, frame, caption, "Accuracy over the number of prompts for VPT-Deep and SPT-Deep.")
+    chapter.show(
+        artifact,
+        fig,
+        frame,
+        caption,
+        "Accuracy over the number of prompts for VPT-Deep and SPT-Deep.",
+    )
     if len(lengths) > 2 and set(PAIR) <= set(frame.family):
-        claim, every = f"{artifact}.length-matters-less", [f"{family}, {length}" for family in PAIR for length in lengths]
+        claim, every = (
+            f"{artifact}.length-matters-less",
+            [f"{family}, {length}" for family in PAIR for length in lengths],
+        )
         rows = chapter.answers(claim, frame, every, "ablation", [part])
         if len(rows):
             by_length = rows.groupby(["seed", "family", "length"]).test.mean().unstack()
             ranges = (by_length.max(axis=1) - by_length.min(axis=1)).unstack("family")
             note = f"Range over {len(lengths)} lengths in each of"
-            chapter.judge_values(claim, ranges["SPT-Deep"] - ranges["VPT-Deep"], [*rows.record], note)
+            chapter.judge_values(
+                claim, ranges["SPT-Deep"] - ranges["VPT-Deep"], [*rows.record], note
+            )
             if part == "mae":
                 ours = by_length.xs("SPT-Deep", level="family")
-                slopes = [np.polyfit(np.log2(ours.columns.astype(float)), values, 1)[0] for values in ours.to_numpy()]
+                slopes = [
+                    np.polyfit(np.log2(ours.columns.astype(float)), values, 1)[0]
+                    for values in ours.to_numpy()
+                ]
                 ends = f"From {min(lengths)} to {max(lengths)} prompts in each of"
-                chapter.judge_values(f"{artifact}.slight-gains-with-length", slopes, [*rows.record], ends)
+                chapter.judge_values(
+                    f"{artifact}.slight-gains-with-length", slopes, [*rows.record], ends
+                )
 
 
-def size_plot(chapter: Chapter, artifact: str, frame: pd.DataFrame, parts: Sequence[str], letter: str, on) -> None:
-    """Accuracy of VPT-Deep and SPT-Deep by the size of the backbone, and the claim on a list of tasks."""
+def size_plot(
+    chapter: Chapter, artifact: str, frame: pd.DataFrame, parts: Sequence[str], letter: str, on
+) -> None:
+    """Accuracy of VPT-Deep and SPT-Deep by the size of the backbone, and the claim on a list of
+    tasks."""
     names = [chapter.cast.backbones[part] for part in parts if part in chapter.cast.backbones]
-    frame = comparable.comparable(frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)], ["backbone", "variant"])
+    frame = comparable.comparable(
+        frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)], ["backbone", "variant"]
+    )
     if frame.backbone.nunique() < 2:
         return
-    frame = frame.assign(place=frame.backbone.map(names.index) + 0.05 * (frame.variant == "SPT-Deep"))
+    frame = frame.assign(
+        place=frame.backbone.map(names.index) + 0.05 * (frame.variant == "SPT-Deep")
+    )
     fig, ax = plt.subplots(figsize=(7, 3))
     for variant, rows in frame.groupby("variant", sort=False):
         plots.seeds_line(ax, rows, "place", variant, color=COLOURS[variant])
-    ax.set_xticks(range(len(names)), [name.split("_")[1] if "_" in name else name for name in names])
+    ax.set_xticks(
+        range(len(names)), [name.split("_")[1] if "_" in name else name for name in names]
+    )
     ax.set(xlabel="size of the ViT", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])
-    caption = f"({letter}) Size of the backbone, {', '.join(dict.fromkeys(frame.task))}: mean and range of the seeds."
-    chapter.show(artifact, fig, frame, caption, "Accuracy by backbone size for VPT-Deep and SPT-Deep.")
+    caption = (
+        f"({letter}) Size of the backbone, {', '.join(dict.fromkeys(frame.task))}: "
+        f"mean and range of the seeds."
+    )
+    chapter.show(
+        artifact, fig, frame, caption, "Accuracy by backbone size for VPT-Deep and SPT-Deep."
+    )
     if set(names) == set(frame.backbone):
         leads = {name: (frame[frame.backbone == name], "SPT-Deep", "VPT-Deep") for name in names}
         chapter.judge_least(f"{artifact}.over-vpt-at-every-size", leads, on)
 
 
-def amount_plot(chapter: Chapter, artifact: str, task: str, prompts: Sequence[str], on: Sequence[str]) -> None:
-    """Accuracy by training images and pre-training, and the claims at both ends, which speak of the tasks `on`."""
+def amount_plot(
+    chapter: Chapter, artifact: str, task: str, prompts: Sequence[str], on: Sequence[str]
+) -> None:
+    """Accuracy by training images and pre-training, and the claims at both ends, which speak of the
+    tasks `on`."""
     whole = chapter.rows("spt-amount", variants=["Full fine-tuning", *PAIR])
     whole = whole[whole.task == task]
-    parts = [part for part in ("mae", "supervised") if chapter.cast.backbones.get(part) in set(whole.backbone)]
+    parts = [
+        part
+        for part in ("mae", "supervised")
+        if chapter.cast.backbones.get(part) in set(whole.backbone)
+    ]
     if whole.train_size.nunique() < 2:
         return
     fig, axes = plt.subplots(1, len(parts), figsize=(7, 3.3), sharey=True, squeeze=False)
@@ -188,13 +262,25 @@ def amount_plot(chapter: Chapter, artifact: str, task: str, prompts: Sequence[st
         ax.set(title=PARTS[part], xlabel="training images", ylabel="test accuracy, %")
     plots.legend_below(fig, axes[0], columns=3)
     caption = f"Task {task} by number of training images: mean and range of the seeds."
-    alt = "Accuracy over training images for full fine-tuning, VPT-Deep and SPT-Deep, one panel a pre-training."
+    alt = (
+        "Accuracy over training images for full fine-tuning, VPT-Deep and SPT-Deep, one "
+        "panel a pre-training."
+    )
     chapter.show(artifact, fig, whole, caption, alt)
     for part in parts:
-        judge_ends(chapter, artifact, whole[whole.backbone == chapter.cast.backbones[part]], part, prompts, on)
+        judge_ends(
+            chapter,
+            artifact,
+            whole[whole.backbone == chapter.cast.backbones[part]],
+            part,
+            prompts,
+            on,
+        )
 
 
-def judge_ends(chapter: Chapter, artifact: str, frame: pd.DataFrame, part: str, prompts: Sequence[str], on) -> None:
+def judge_ends(
+    chapter: Chapter, artifact: str, frame: pd.DataFrame, part: str, prompts: Sequence[str], on
+) -> None:
     """With the fewest images prompts are claimed above full fine-tuning, with the most below."""
     sizes, full = frame.train_size, "Full fine-tuning"
     if sizes.nunique() > 1:
@@ -203,7 +289,10 @@ def judge_ends(chapter: Chapter, artifact: str, frame: pd.DataFrame, part: str, 
         behind = {f"{full} over {name}": (many, full, name) for name in prompts}
         first = few.groupby("variant").test.mean()
         if {full, *prompts} <= set(first.index) and (first[full] >= first[[*prompts]]).all():
-            why = f"full fine-tuning is ahead with {few.train_size.iloc[0]} images already, so that nothing can reverse"
+            why = (
+                f"full fine-tuning is ahead with {few.train_size.iloc[0]} images "
+                f"already, so that nothing can reverse"
+            )
             chapter.page.not_judged(f"{artifact}.{part}-many-images", why)
             behind = {}
         for word, leads, rows in (("few", ahead, few), ("many", behind, many)):

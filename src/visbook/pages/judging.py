@@ -1,4 +1,5 @@
-"""How a claim is judged: which words its evidence may use, what was found, and how a page says so."""
+"""How a claim is judged: which words its evidence may use, what was found, and how a page says
+so."""
 
 import html
 import math
@@ -15,13 +16,16 @@ from visprompt.words import NOT_JUDGED, REHEARSED, answers
 
 RED = "background: #b00020; color: #fff"  # also where no style sheet is
 
-RESULTS_MIME = "application/vnd.visprompt.results+json"  # as what a page leaves its results in its last cell
+RESULTS_MIME = (
+    "application/vnd.visprompt.results+json"  # as what a page leaves its results in its last cell
+)
 THEORIES = ("shallow-", "ap-")  # how the kinds of record of the two theories begin
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
 
 
 def verdict(claim: papers.Claim, low: float, high: float, evidence: str) -> str:
-    """Hold an interval against a claim: yes, no or neither, in the words of the evidence (`words.answers`)."""
+    """Hold an interval against a claim: yes, no or neither, in the words of the evidence
+    (`words.answers`)."""
     yes, no, neither = answers(evidence)
     if claim.direction == "equal":
         bottom, top = claim.published - claim.tolerance, claim.published + claim.tolerance
@@ -37,10 +41,13 @@ def verdict(claim: papers.Claim, low: float, high: float, evidence: str) -> str:
     return no if high < margin else neither
 
 
-def judged(claim: papers.Claim, estimate, low, high, evidence: str, records: Sequence, note: str) -> dict:
+def judged(
+    claim: papers.Claim, estimate, low, high, evidence: str, records: Sequence, note: str
+) -> dict:
     """What a page remembers of a claim: the verdict with all that decided it.
 
-    Bounds of None are an exact value, but never of a trend, which has an interval or can decide nothing.
+    Bounds of None are an exact value, but never of a trend, which has an interval or can decide
+    nothing.
 
     Raises:
         BadInput: a trend whose records do not say on which data it was seen.
@@ -49,16 +56,26 @@ def judged(claim: papers.Claim, estimate, low, high, evidence: str, records: Seq
     if evidence == "trend":
         tasks, images = scene(records)
         if not tasks:
-            raise BadInput(f"{claim.id}: a trend says on which data it was seen; give records=, the runs behind it.")
+            raise BadInput(
+                f"{claim.id}: a trend says on which data it was seen; give records=, the "
+                f"runs behind it."
+            )
         if len(tasks) == 1 < claim.data_sets:
-            why = f"It speaks of {claim.data_sets} data sets; one task ({tasks[0]}) cannot stand for them."
+            why = (
+                f"It speaks of {claim.data_sets} data sets; one task ({tasks[0]}) cannot "
+                f"stand for them."
+            )
             return unjudged(why, records)
     if low is None and evidence in ("trend", "replicated"):
         low, high = -math.inf, math.inf
     elif low is None:
         low = high = estimate
     elif low == high and evidence != "derived":
-        low, high, note = -math.inf, math.inf, f"{note} Every repetition gave this value, so there is no interval.".strip()
+        low, high, note = (
+            -math.inf,
+            math.inf,
+            f"{note} Every repetition gave this value, so there is no interval.".strip(),
+        )
     low, high = possible(claim, low, high)
     return {
         "evidence": evidence,
@@ -75,21 +92,34 @@ def judged(claim: papers.Claim, estimate, low, high, evidence: str, records: Seq
 def unjudged(why: str, records: Sequence = ()) -> dict:
     """What a page remembers of a claim that the setting at hand cannot test."""
     nothing = dict.fromkeys(("evidence", "estimate", "low", "high"))
-    return {**nothing, "verdict": NOT_JUDGED, "images": "", "records": [record.id for record in records], "note": why}
+    return {
+        **nothing,
+        "verdict": NOT_JUDGED,
+        "images": "",
+        "records": [record.id for record in records],
+        "note": why,
+    }
 
 
 def possible(claim: papers.Claim, low: float, high: float) -> tuple[float, float]:
-    """An interval without what the estimate cannot be, such as a share above 100 %; no interval stays none."""
+    """An interval without what the estimate cannot be, such as a share above 100 %; no interval
+    stays none."""
     least = -math.inf if claim.least is None else claim.least
     most = math.inf if claim.most is None else claim.most
-    return (max(low, least) if math.isfinite(low) else low), (min(high, most) if math.isfinite(high) else high)
+    return (max(low, least) if math.isfinite(low) else low), (
+        min(high, most) if math.isfinite(high) else high
+    )
 
 
 def same_measurement(one: papers.Claim, found: dict, other: papers.Claim, again: dict) -> bool:
     """Whether two claims ask the same of the same measurement, which then is judged once."""
     if one.id == other.id or None in (found["low"], found["high"]) or found["low"] == found["high"]:
         return False
-    asks = ("direction", "published", "tolerance") if one.direction == "equal" else ("direction", "margin")
+    asks = (
+        ("direction", "published", "tolerance")
+        if one.direction == "equal"
+        else ("direction", "margin")
+    )
     return (
         all(getattr(one, name) == getattr(other, name) for name in asks)
         and all(found[key] == again[key] for key in ("evidence", "estimate", "low", "high"))
@@ -98,21 +128,34 @@ def same_measurement(one: papers.Claim, found: dict, other: papers.Claim, again:
 
 
 def repeated(earlier: str, found: dict) -> dict:
-    """What is remembered in place of `found` where the claim `earlier` had that measurement already."""
-    return {**unjudged(f"The same measurement is judged as {earlier}."), "records": found["records"]}
+    """What is remembered in place of `found` where the claim `earlier` had that measurement
+    already."""
+    return {
+        **unjudged(f"The same measurement is judged as {earlier}."),
+        "records": found["records"],
+    }
 
 
 def scene(records: Sequence[run_records.Record]) -> tuple[list[str], str]:
-    """(the tasks behind some records, "on drawn images (letters) by small networks of this project")."""
+    """(the tasks behind some records, "on drawn images (letters) by small networks of this
+    project")."""
     named = {text for record in records for text in texts(record.settings)}
     known = embedded_tasks() | drawn_tasks()
-    others = {record.settings["task"] for record in records if isinstance(record.settings.get("task"), str)} - {*known}
+    others = {
+        record.settings["task"]
+        for record in records
+        if isinstance(record.settings.get("task"), str)
+    } - {*known}
     tasks = sorted({*known} & named) + sorted(others)
     if records and not tasks and all(record.kind.startswith(THEORIES) for record in records):
         return ["synthetic"], "on the theory's own synthetic data, below the paper's size"
     drawn = [name in known and known[name]["nature"].startswith("drawn") for name in tasks]
     kind = "drawn" if all(drawn) else "drawn and real" if any(drawn) else "real"
-    backbones = {record.settings["backbone"] for record in records if isinstance(record.settings.get("backbone"), str)}
+    backbones = {
+        record.settings["backbone"]
+        for record in records
+        if isinstance(record.settings.get("backbone"), str)
+    }
     large = sorted(backbones - {*networks()})
     by = f"by {', '.join(large)}" if large else "by small networks of this project"
     return tasks, f"on {kind} images ({', '.join(tasks)}) {by}"
@@ -133,10 +176,13 @@ def warning() -> str:
 
 
 def badge(word: str) -> str:
-    """A word of evidence or of an answer as HTML; on the stage of a rehearsal a red one follows it."""
+    """A word of evidence or of an answer as HTML; on the stage of a rehearsal a red one follows
+    it."""
     told = f'<span class="vp-badge vp-{word.replace(" ", "-")}">{word}</span>'
     return (
-        f'{told} <span class="vp-badge vp-rehearsal" style="{RED}">rehearsed, means nothing</span>' if paths.REHEARSAL else told
+        f'{told} <span class="vp-badge vp-rehearsal" style="{RED}">rehearsed, means nothing</span>'
+        if paths.REHEARSAL
+        else told
     )
 
 
@@ -144,12 +190,16 @@ def rich(text: str) -> str:
     """A text as HTML; what stands between dollars is mathematics, as Sphinx hands it to MathJax."""
     parts = MATHEMATICS.split(text)
     parts[::2] = map(html.escape, parts[::2])
-    parts[1::2] = [f'<span class="math notranslate nohighlight">\\({html.escape(part)}\\)</span>' for part in parts[1::2]]
+    parts[1::2] = [
+        f'<span class="math notranslate nohighlight">\\({html.escape(part)}\\)</span>'
+        for part in parts[1::2]
+    ]
     return "".join(parts)
 
 
 def sentence(text: str) -> str:
-    """A text with one full stop at its end, and a capital at its start unless that is a formula or a name."""
+    """A text with one full stop at its end, and a capital at its start unless that is a formula or
+    a name."""
     text = text.strip()
     text = text if text.endswith((".", "?", "!")) or not text else f"{text}."
     return text[:1].upper() + text[1:] if text[1:2].islower() or text[:2] == "a " else text
@@ -163,7 +213,8 @@ def printed(claim: papers.Claim) -> str:
 
 
 def number(value: float, step: float = 0) -> str:
-    """Three significant digits, or as many as show a difference of `step`; a whole number is whole."""
+    """Three significant digits, or as many as show a difference of `step`; a whole number is
+    whole."""
     if float(value).is_integer() and abs(value) < 1e9:
         return f"{value:,.0f}"
     places = 2 - math.floor(math.log10(abs(value)))
@@ -197,7 +248,8 @@ def found_text(claim: papers.Claim, found: dict) -> str:
 
 
 def claim_html(claim: papers.Claim, found: dict, above: str = "../") -> str:
-    """A claim on a page: the paper's sentence, what was found, and how; `above` leads to the page of all claims."""
+    """A claim on a page: the paper's sentence, what was found, and how; `above` leads to the page
+    of all claims."""
     badges = " ".join(map(badge, filter(None, (found["verdict"], found["evidence"]))))
     lead = f"<b>{html.escape(claim.where)}:</b> {rich(printed(claim))}"
     told = rich(sentence(claim.metric.strip().rstrip(".")).rstrip("."))
@@ -205,7 +257,10 @@ def claim_html(claim: papers.Claim, found: dict, above: str = "../") -> str:
         rest = f"{told}: {rich(found['note'])}"
     else:
         seen = f", {html.escape(found['images'])}" if found["images"] else ""
-        rest = f"{told}{seen}: <b>{found_text(claim, found)}</b>; the claim asks for {condition(claim)}. {rich(found['note'])}"
+        rest = (
+            f"{told}{seen}: <b>{found_text(claim, found)}</b>; the claim asks for "
+            f"{condition(claim)}. {rich(found['note'])}"
+        )
     address = f'<a href="{above}claims.html#{claim.id}"><code>{claim.id}</code></a>'
     return f'<p class="vp-claim">{badges} {lead} <br>{rest.strip()} {address}</p>'
 

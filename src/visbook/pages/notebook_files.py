@@ -15,13 +15,20 @@ def notebooks_schema() -> dict:
 
 
 def notebooks_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """A notebook exists, comes after notebooks above it, and shows artifacts that no other shows."""
-    there = [path.stem for path in (file.parents[1] / "notebooks").glob("*.py")] or [*content]  # an installed package has none
+    """A notebook exists, comes after notebooks above it, and shows artifacts that no other
+    shows."""
+    # an installed package has none
+    there = [path.stem for path in (file.parents[1] / "notebooks").glob("*.py")] or [*content]
     artifacts, shown = set(papers.artifacts().index), {}
     for name, entry in content.items():
         yield from known((), "notebook", name, there, name)
         for place, other in enumerate(entry.get("after", ())):
-            yield from known((name, "after", place), "notebook above it", other, list(content)[: list(content).index(name)])
+            yield from known(
+                (name, "after", place),
+                "notebook above it",
+                other,
+                list(content)[: list(content).index(name)],
+            )
         for place, id in enumerate(entry["artifacts"]):
             path = (name, "artifacts", place)
             yield from known(path, "artifact", id, artifacts)

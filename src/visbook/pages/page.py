@@ -28,7 +28,9 @@ class Page:
         self.name, self.settings, self.profile = name, settings, settings.profile
         self.notebooks = manifests.load_yaml(paths.MANIFESTS / "notebooks.yaml")
         choose("notebook", name, self.notebooks)
-        self.artifacts = {id: {"shows": [], "not_run": None} for id in self.notebooks[name]["artifacts"]}
+        self.artifacts = {
+            id: {"shows": [], "not_run": None} for id in self.notebooks[name]["artifacts"]
+        }
         self.claims = {}
         self.studies: list[str] = []  # those whose runs it shows; a chapter says which
 
@@ -37,28 +39,43 @@ class Page:
 
         Args:
             artifact: id such as "ap.table-1", one of this notebook's.
-            thing: a matplotlib `Figure` (closed afterwards); {label: `Figure`}, a slider with a picture for every
-                label; or a `pandas.DataFrame` formatted for reading.
+            thing: a matplotlib `Figure` (closed afterwards); {label: `Figure`}, a slider with a
+                picture for every label; or a `pandas.DataFrame` formatted for reading.
             evidence: one of `EVIDENCE`.
             how: one sentence: how the numbers came about.
             records: the `Record`s behind it.
             alt: for figures: what there is to see, in a sentence.
 
         Raises:
-            BadInput: unknown artifact or evidence, a figure without `alt`, or a table's mean over runs that `records` lacks.
+            BadInput: unknown artifact or evidence, a figure without `alt`, or a table's mean over
+                runs that `records` lacks.
         """
         choose("artifact of this notebook", artifact, self.artifacts)
         how = with_age(how, records)
-        leads = isinstance(thing, pd.DataFrame) and any(isinstance(cell, Cell) for cell in thing.to_numpy().flat)
+        leads = isinstance(thing, pd.DataFrame) and any(
+            isinstance(cell, Cell) for cell in thing.to_numpy().flat
+        )
         thing = linked(thing, artifact, records) if leads else thing
-        links = f'<a href="../records/{artifact}.html">record</a> · <a href="#cell-{artifact}">source cell</a>'
+        links = (
+            f'<a href="../records/{artifact}.html">record</a> · <a '
+            f'href="#cell-{artifact}">source cell</a>'
+        )
         display(HTML(figure_html(thing, caption, evidence, how, links, alt, escape=not leads)))
         self.artifacts[artifact]["shows"].append(
-            {"evidence": evidence, "how": how, "caption": caption, "cell": artifact, "records": ids(records)}
+            {
+                "evidence": evidence,
+                "how": how,
+                "caption": caption,
+                "cell": artifact,
+                "records": ids(records),
+            }
         )
 
-    def present(self, thing, *, evidence, how, records=(), caption, alt=None, cell="", escape=True) -> None:
-        """Display what belongs to no artifact of a paper, with its evidence; the arguments are those of `show`.
+    def present(
+        self, thing, *, evidence, how, records=(), caption, alt=None, cell="", escape=True
+    ) -> None:
+        """Display what belongs to no artifact of a paper, with its evidence; the arguments are
+        those of `show`.
 
         Args:
             thing: or ready HTML, which is shown as it is.
@@ -69,7 +86,9 @@ class Page:
         if records:
             named = ", ".join(f"<code>{html.escape(id)}</code>" for id in ids(records))
             links += f" <details><summary>records</summary>{named}</details>"
-        display(HTML(figure_html(thing, caption, evidence, with_age(how, records), links, alt, escape)))
+        display(
+            HTML(figure_html(thing, caption, evidence, with_age(how, records), links, alt, escape))
+        )
 
     def printed(self, artifact: str, caption: str) -> None:
         """Display a table as the paper prints it, for comparison; it is nobody's evidence."""
@@ -86,7 +105,8 @@ class Page:
         )
 
     def not_run(self, artifact: str, *, why: str, command: str = "") -> None:
-        """Say that an artifact, or the part of it named in `why`, has not been run, and what would run it.
+        """Say that an artifact, or the part of it named in `why`, has not been run, and what would
+        run it.
 
         Args:
             command: for a part that the plan does not know; else it is the plan's.
@@ -101,20 +121,26 @@ class Page:
             )
         )
 
-    def judge(self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note="") -> None:
+    def judge(
+        self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note=""
+    ) -> None:
         """Hold a measured interval against a claim, display what follows and remember it.
 
-        A trend says `seen here` or `not seen here`, and of which images; other evidence `agrees` or `disagrees`.
-        Not judged is what one task would have to say of several data sets, what another claim was judged by, and what only
-        the paper's own runs could settle where these are fewer.
+        A trend says `seen here` or `not seen here`, and of which images; other evidence `agrees` or
+        `disagrees`. Not judged is what one task would have to say of several data sets, what
+        another claim was judged by, and what only the paper's own runs could settle where these are
+        fewer.
 
         Raises:
-            BadInput: unknown claim or evidence, evidence that the claim does not accept, or a trend without records.
+            BadInput: unknown claim or evidence, evidence that the claim does not accept, or a trend
+                without records.
         """
         claim = papers.claim(claim_id)
         choose("evidence", evidence, EVIDENCE)
         if evidence == "trend" and "replicated" in claim.settles and "trend" not in claim.settles:
-            return self.not_judged(claim_id, "only the paper's whole list of runs can settle it, and these are a part")
+            return self.not_judged(
+                claim_id, "only the paper's whole list of runs can settle it, and these are a part"
+            )
         choose(f"evidence for {claim_id}", evidence, claim.settles)
         found = judging.judged(claim, estimate, low, high, evidence, records, note)
         for earlier, other in self.claims.items():
@@ -124,11 +150,21 @@ class Page:
         display(HTML(judging.claim_html(claim, found)))
 
     def judge_count(self, claim_id: str, count, *, records=(), note: str = "") -> None:
-        """Hold a row of `measure.counts.printed_counts` against a claim; not judged where its settings had to be fitted."""
+        """Hold a row of `measure.counts.printed_counts` against a claim; not judged where its
+        settings had to be fitted."""
         if pd.isna(count.agrees):
-            self.not_judged(claim_id, f"the paper does not state this setting, so it was fitted: {count.reading}")
+            self.not_judged(
+                claim_id,
+                f"the paper does not state this setting, so it was fitted: {count.reading}",
+            )
         else:
-            self.judge(claim_id, count.computed, evidence="derived", records=records, note=note or f"Built as {count.reading}.")
+            self.judge(
+                claim_id,
+                count.computed,
+                evidence="derived",
+                records=records,
+                note=note or f"Built as {count.reading}.",
+            )
 
     def not_judged(self, claim_id: str, why: str) -> None:
         """Say that what was run cannot test a claim, and why."""
@@ -137,24 +173,40 @@ class Page:
         display(HTML(judging.claim_html(claim, self.claims[claim_id])))
 
     def checked(self, what: str, value: float, at_most: float = 0) -> None:
-        """Say that the code does what a drawing of the paper shows; that is no verdict on the paper.
+        """Say that the code does what a drawing of the paper shows; that is no verdict on the
+        paper.
 
         Raises:
             BadInput: it does not.
         """
         if not value <= at_most:
-            raise BadInput(f"{what}: {value:g}; at most {at_most:g} is right, so the code does not do what the page says.")
-        display(HTML(f'<p class="vp-checked">Checked in the code: {html.escape(what)}: {value:.2g}.</p>'))
+            raise BadInput(
+                f"{what}: {value:g}; at most {at_most:g} is right, so the code does not do "
+                f"what the page says."
+            )
+        display(
+            HTML(
+                f'<p class="vp-checked">Checked in the code: {html.escape(what)}: {value:.2g}.</p>'
+            )
+        )
 
     def close(self) -> None:
-        """End the page: every artifact must have been shown or be `not run`; keep the results in the notebook.
+        """End the page: every artifact must have been shown or be `not run`; keep the results in
+        the notebook.
 
         Raises:
             BadInput: an artifact of this notebook was forgotten.
         """
-        forgotten = [id for id, entry in self.artifacts.items() if not entry["shows"] and not entry["not_run"]]
+        forgotten = [
+            id
+            for id, entry in self.artifacts.items()
+            if not entry["shows"] and not entry["not_run"]
+        ]
         if forgotten:
-            raise BadInput(f"no figure, table or not_run for {', '.join(forgotten)}. Add one in notebooks/{self.name}.py.")
+            raise BadInput(
+                f"no figure, table or not_run for {', '.join(forgotten)}. Add one in "
+                f"notebooks/{self.name}.py."
+            )
         results = {
             "notebook": self.name,
             "profile": self.profile,
@@ -167,7 +219,8 @@ class Page:
 
 
 def with_age(how: str, records: Sequence[run_records.Record]) -> str:
-    """How numbers came about; how many of their records are of older code or of other versions of torch, torchvision or timm.
+    """How numbers came about; how many of their records are of older code or of other versions of
+    torch, torchvision or timm.
 
     The page on rerunning says what older code means.
     """
@@ -177,15 +230,22 @@ def with_age(how: str, records: Sequence[run_records.Record]) -> str:
         how = f"{how} {old} of {len(records)} records {'is' if old == 1 else 'are'} of older code."
     carried = [record.carried for record in records if record.carried]
     if carried:
-        samples = " and ".join(sorted({f"{part['sample']} at commit {part['commit']}" for part in carried}))
-        how = f"{how} {len(carried)} of {len(records)} records were carried to newer code (sample run again: {samples})."
+        samples = " and ".join(
+            sorted({f"{part['sample']} at commit {part['commit']}" for part in carried})
+        )
+        how = (
+            f"{how} {len(carried)} of {len(records)} records were carried to newer code "
+            f"(sample run again: {samples})."
+        )
     others, made = [], set()
     for name in [name for name in COMPARED if name in run_records.versions()]:
         installed = public(run_records.versions()[name])
         found = {record.id: public(record.versions.get(name, installed)) for record in records}
         found = {id: version for id, version in found.items() if version != installed}
         if found:
-            others.append(f"{name} {' or '.join(sorted({*found.values()}))} (installed is {installed})")
+            others.append(
+                f"{name} {' or '.join(sorted({*found.values()}))} (installed is {installed})"
+            )
             made |= found.keys()
     if others:
         how = f"{how} {len(made)} of {len(records)} records were made with {' and '.join(others)}."
@@ -211,7 +271,9 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
     choose("evidence", evidence, EVIDENCE)
     if isinstance(thing, (Figure, dict)):
         if not alt:
-            raise BadInput(f"{caption!r}: a figure needs alt=, one sentence that says what is to be seen.")
+            raise BadInput(
+                f"{caption!r}: a figure needs alt=, one sentence that says what is to be seen."
+            )
         if isinstance(thing, dict):
             body = slider_html(thing, caption, alt)
         else:
@@ -228,7 +290,9 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
     )
 
 
-def linked(table: pd.DataFrame, artifact: str, records: Sequence[run_records.Record]) -> pd.DataFrame:
+def linked(
+    table: pd.DataFrame, artifact: str, records: Sequence[run_records.Record]
+) -> pd.DataFrame:
     """A table as HTML, in which every mean leads to its runs on the page of the artifact's records.
 
     Raises:
@@ -239,12 +303,20 @@ def linked(table: pd.DataFrame, artifact: str, records: Sequence[run_records.Rec
     def shown(cell):
         runs = ids(getattr(cell, "records", ()))
         if not known.issuperset(runs):
-            raise BadInput(f"{artifact}: a table's {cell!r} is over runs that records= lacks; give it all that are shown.")
+            raise BadInput(
+                f"{artifact}: a table's {cell!r} is over runs that records= lacks; give it "
+                f"all that are shown."
+            )
         text = escaped(cell)
-        return f'<a href="../records/{artifact}.html?runs={",".join(runs)}">{text}</a>' if runs else text
+        return (
+            f'<a href="../records/{artifact}.html?runs={",".join(runs)}">{text}</a>'
+            if runs
+            else text
+        )
 
     table = table.map(shown).rename(columns=escaped)
-    return table if isinstance(table.index, pd.RangeIndex) else table.rename(index=escaped)  # numbers are not shown
+    # numbers are not shown
+    return table if isinstance(table.index, pd.RangeIndex) else table.rename(index=escaped)
 
 
 def escaped(thing):
@@ -253,22 +325,29 @@ def escaped(thing):
 
 
 def slider_html(pictures: dict[str, Figure], caption: str, alt: str) -> str:
-    """One picture for every stop of a slider; without a script the middle one stands alone. See site.js.
+    """One picture for every stop of a slider; without a script the middle one stands alone. See
+    site.js.
 
     Raises:
         BadInput: fewer than two pictures.
     """
     if len(pictures) < 2:
-        raise BadInput(f"{caption!r}: a slider needs two pictures or more, as {{label: Figure}}; show one as it is.")
+        raise BadInput(
+            f"{caption!r}: a slider needs two pictures or more, as {{label: Figure}}; show "
+            f"one as it is."
+        )
     middle = (len(pictures) - 1) // 2
     images = "".join(
-        f'<img src="{png(picture)}" alt="{html.escape(f"{label}: {alt}")}" data-label="{html.escape(label)}"'
+        f'<img src="{png(picture)}" alt="{html.escape(f"{label}: {alt}")}" '
+        f'data-label="{html.escape(label)}"'
         f"{'' if number == middle else ' hidden'}>"
         for number, (label, picture) in enumerate(pictures.items())
     )
     return (
-        f'<div class="vp-slices"><label hidden><input type="range" min="0" max="{len(pictures) - 1}" step="1" '
-        f'value="{middle}" autocomplete="off" aria-label="Slider: {html.escape(caption)}"> <output></output></label>'
+        f'<div class="vp-slices"><label hidden><input type="range" min="0" '
+        f'max="{len(pictures) - 1}" step="1" '
+        f'value="{middle}" autocomplete="off" aria-label="Slider: {html.escape(caption)}"> '
+        f"<output></output></label>"
         f"{images}</div>"
     )
 

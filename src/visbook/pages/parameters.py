@@ -29,14 +29,18 @@ class Parameters:
         if (self.profile == "rehearsal") != paths.REHEARSAL:
             there = "in this folder, where numbers mean nothing, only the profile rehearsal runs"
             raise BadInput(
-                f"{there}." if paths.REHEARSAL else "the profile rehearsal runs on a stage of its own: make rehearsal."
+                f"{there}."
+                if paths.REHEARSAL
+                else "the profile rehearsal runs on a stage of its own: make rehearsal."
             )
         choose("device", self.device.split(":")[0], ["cpu", "cuda", "mps"])
         if self.device != "cpu":
             try:
                 torch.empty(0, device=self.device)
             except (RuntimeError, AssertionError):  # torch asserts that it was built for the device
-                raise BadInput(f"torch finds no device {self.device!r} on this machine; give -p device cpu.") from None
+                raise BadInput(
+                    f"torch finds no device {self.device!r} on this machine; give -p device cpu."
+                ) from None
 
     @property
     def plan(self) -> str:
@@ -62,8 +66,8 @@ class FitParameters(Parameters):
 def read_parameters(settings: type, namespace: dict, cells: Sequence[str] | None = None):
     """Turn the parameters among a notebook's variables into `settings`, a frozen dataclass.
 
-    Only the names of `settings` are read, so that the cell that calls this can run again. Papermill just logs a
-    parameter that the notebook does not know; here it is an error.
+    Only the names of `settings` are read, so that the cell that calls this can run again. Papermill
+    just logs a parameter that the notebook does not know; here it is an error.
 
     Args:
         namespace: the notebook's `globals()`.
@@ -93,7 +97,8 @@ def cells_run() -> list[str]:
 def given_names(cells: Sequence[str]) -> list[str]:
     """The names that the newest parameters cell and papermill's newest injected cell assign.
 
-    The variables themselves do not tell: what papermill was given as `np` is a module after the next cell.
+    The variables themselves do not tell: what papermill was given as `np` is a module after the
+    next cell.
     """
     injected, own = [], []
     for source in cells:
@@ -113,8 +118,14 @@ def assigned(source: str) -> list[str]:
         return []
     if not all(isinstance(node, (ast.Assign, ast.AnnAssign)) for node in body):
         return []
-    targets = [target for node in body for target in getattr(node, "targets", None) or [node.target]]
-    return [target.id for target in targets] if all(isinstance(target, ast.Name) for target in targets) else []
+    targets = [
+        target for node in body for target in getattr(node, "targets", None) or [node.target]
+    ]
+    return (
+        [target.id for target in targets]
+        if all(isinstance(target, ast.Name) for target in targets)
+        else []
+    )
 
 
 def parse(text: str):

@@ -18,7 +18,8 @@ PALETTE = {
     "ap": "#d55e00",
 }
 NAMES = names()
-MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]  # of tasks; a figure with more takes them again
+# of tasks; a figure with more takes them again
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
 
 
 def style() -> None:
@@ -43,12 +44,21 @@ def style() -> None:
 
 def with_interval(fit: Mapping | None) -> str:
     """A slope with its interval as text; None stands for one that too few finished trials allow."""
-    return "too many censored" if fit is None else f"{fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
+    return (
+        "too many censored"
+        if fit is None
+        else f"{fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
+    )
 
 
 def seeds_line(ax, frame, by: str, label: str | None = None, value: str = "test", **style) -> None:
     """Mean over seeds along a column, with the range of the seeds as bars."""
-    by_seed = frame.assign(**{value: frame[value].astype(float)}).groupby([by, "seed"])[value].mean().unstack()
+    by_seed = (
+        frame.assign(**{value: frame[value].astype(float)})
+        .groupby([by, "seed"])[value]
+        .mean()
+        .unstack()
+    )
     mean = by_seed.mean(axis=1)
     error = [mean - by_seed.min(axis=1), by_seed.max(axis=1) - mean]
     ax.errorbar(mean.index, mean, yerr=error, label=label, marker="o", ms=4, capsize=3, **style)
@@ -63,7 +73,11 @@ def seeds_band(ax, frame, by: str, value: str, label: str | None = None, **style
 
 def legend_below(fig, axes, columns: int = 2) -> None:
     """One legend for several panels, each label once."""
-    handles = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    handles = {
+        label: handle
+        for ax in axes
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
     fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
 
 
@@ -75,7 +89,8 @@ def plain_ticks(ax, values: Sequence[float]) -> None:
 
 
 def log_axes(ax, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
-    """Both axes in logarithms, with plain numbers such as 8, 16 and 1,000 instead of powers of ten."""
+    """Both axes in logarithms, with plain numbers such as 8, 16 and 1,000 instead of powers of
+    ten."""
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xticks(ticks, labels or [f"{tick:g}" for tick in ticks])
@@ -85,7 +100,8 @@ def log_axes(ax, ticks: Sequence[float], labels: Sequence[str] | None = None) ->
 
 
 def heat_map(ax, values, title: str) -> None:
-    """Attention to patches (N,), as the square of the image, from 0 (dark) to its own maximum; no axes."""
+    """Attention to patches (N,), as the square of the image, from 0 (dark) to its own maximum; no
+    axes."""
     side = round(len(values) ** 0.5)
     ax.imshow(np.asarray(values)[: side * side].reshape(side, side), cmap="magma", vmin=0)
     ax.set_title(title, fontsize=9)

@@ -6,11 +6,15 @@ from dataclasses import fields
 from visprompt.training.protocol import GROUPS, Protocol
 from visprompt.training.recipe import Recipe
 
-DEFAULTS = {field.name: field.default for field in fields(Recipe)} | {"resize": "direct", "trained_on": "train"}
+DEFAULTS = {field.name: field.default for field in fields(Recipe)} | {
+    "resize": "direct",
+    "trained_on": "train",
+}
 
 
 def values(field: str, entry: Mapping, own: Protocol) -> list[str]:
-    """A field of a recipe: its value for all, and where it is another for a group of tasks or for a method.
+    """A field of a recipe: its value for all, and where it is another for a group of tasks or for a
+    method.
 
     Args:
         entry: the recipe as `recipes.yaml` has it.
@@ -28,7 +32,9 @@ def values(field: str, entry: Mapping, own: Protocol) -> list[str]:
     for kind in ("vit", "resnet"):
         for slug, given in entry.get(kind, {}).items():
             if field in given:
-                where = {"other": "other methods"}.get(slug, slug) + " on a ResNet" * (kind == "resnet")
+                where = {"other": "other methods"}.get(slug, slug) + " on a ResNet" * (
+                    kind == "resnet"
+                )
                 found.setdefault(word(given[field]), []).append(where)
     common = entry["common"].get(field, DEFAULTS.get(field))
     lines = [] if (common is None and found) or field == "seeds" else [word(common)]
@@ -36,5 +42,6 @@ def values(field: str, entry: Mapping, own: Protocol) -> list[str]:
 
 
 def word(value) -> str:
-    """A value as a reader takes it; nothing stands for the method's rate, or for the decay of the rest."""
+    """A value as a reader takes it; nothing stands for the method's rate, or for the decay of the
+    rest."""
     return {"None": "as the rest", "True": "yes", "False": "no"}.get(str(value), str(value))

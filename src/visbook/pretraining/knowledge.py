@@ -1,4 +1,5 @@
-"""How much of the source a network knows: by its own head, by a linear probe, and by a start for few labels."""
+"""How much of the source a network knows: by its own head, by a linear probe, and by a start for
+few labels."""
 
 import copy
 from dataclasses import replace
@@ -11,7 +12,8 @@ from visprompt.data.tasks import Split, normalise
 from .objectives import Student, pooled
 from .steps import fit
 
-RATES = (5e-4, 2e-3)  # of fine-tuning with few labels: the usual ones of AdamW on networks of this size
+# of fine-tuning with few labels: the usual ones of AdamW on networks of this size
+RATES = (5e-4, 2e-3)
 
 
 def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, recipe) -> float:
@@ -25,8 +27,11 @@ def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor, recip
     return hits / len(labels)
 
 
-def probe_accuracy(model: nn.Module, train: Split, held_out: Split, recipe, images: int = 6000) -> float:
-    """Held-out accuracy of a logistic regression on the pooled features of the first `images` training pictures."""
+def probe_accuracy(
+    model: nn.Module, train: Split, held_out: Split, recipe, images: int = 6000
+) -> float:
+    """Held-out accuracy of a logistic regression on the pooled features of the first `images`
+    training pictures."""
     from sklearn.linear_model import LogisticRegression  # slow to import
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -44,16 +49,31 @@ def probe_accuracy(model: nn.Module, train: Split, held_out: Split, recipe, imag
 
 
 def few_labels_accuracy(model: nn.Module, train: Split, held_out: Split, recipe) -> float:
-    """Held-out accuracy after fine-tuning a copy of the whole network with the labels of a few training pictures.
+    """Held-out accuracy after fine-tuning a copy of the whole network with the labels of a few
+    training pictures.
 
     The rate, of two, is the better one on as many pictures behind those.
     """
-    few, recipe = min(recipe.few_labels, recipe.images // 2), replace(recipe, batch=recipe.few_batch)
+    few, recipe = (
+        min(recipe.few_labels, recipe.images // 2),
+        replace(recipe, batch=recipe.few_batch),
+    )
     first, second = (tuple(part[at : at + few] for part in train) for at in (0, few))
     found = []
     for rate in RATES:
         torch.manual_seed(recipe.seed)
         student = Student(copy.deepcopy(model).requires_grad_(True), side_loss=0.0)
-        fit(student, student.model.parameters(), first, recipe, recipe.few_epochs, rate, lambda row: None, "few labels")
-        found.append((accuracy(student.model, *second, recipe), accuracy(student.model, *held_out, recipe)))
+        fit(
+            student,
+            student.model.parameters(),
+            first,
+            recipe,
+            recipe.few_epochs,
+            rate,
+            lambda row: None,
+            "few labels",
+        )
+        found.append(
+            (accuracy(student.model, *second, recipe), accuracy(student.model, *held_out, recipe))
+        )
     return max(found)[1]

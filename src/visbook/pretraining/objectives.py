@@ -1,4 +1,5 @@
-"""What the embedded backbones learn from: painting hidden patches, telling pictures apart, naming classes."""
+"""What the embedded backbones learn from: painting hidden patches, telling pictures apart, naming
+classes."""
 
 import copy
 
@@ -19,11 +20,13 @@ def pooled(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
 class Painter(nn.Module):
     """A masked autoencoder around a timm ViT: hides patches, and paints them from what is left.
 
-    With `normalised` each patch is wanted with mean 0 and variance 1 ("normalised pixels", He et al., Sec. 4), less where
-    its variance is not far above `floor`.
+    With `normalised` each patch is wanted with mean 0 and variance 1 ("normalised pixels", He et
+    al., Sec. 4), less where its variance is not far above `floor`.
     """
 
-    def __init__(self, vit: nn.Module, hidden: float, normalised: bool = False, floor: float = 1e-6):
+    def __init__(
+        self, vit: nn.Module, hidden: float, normalised: bool = False, floor: float = 1e-6
+    ):
         super().__init__()
         from timm.models.vision_transformer import Block
 
@@ -56,26 +59,36 @@ class Painter(nn.Module):
         pixels = F.unfold(images, side, stride=side).transpose(1, 2)
         if not self.normalised:
             return pixels
-        return (pixels - pixels.mean(-1, keepdim=True)) / (pixels.var(-1, keepdim=True) + self.floor).sqrt()
+        return (pixels - pixels.mean(-1, keepdim=True)) / (
+            pixels.var(-1, keepdim=True) + self.floor
+        ).sqrt()
 
 
 class WindowPainter(nn.Module):
-    """Masked painting around a timm Swin (as SimMIM, Xie et al. 2022): hidden patches are tokens that say nothing.
+    """Masked painting around a timm Swin (as SimMIM, Xie et al. 2022): hidden patches are tokens
+    that say nothing.
 
-    They are hidden in squares of two by two, since single ones are painted from what touches them. What leaves every stage
-    is brought to the size of the first, summed, and painted from: the last stage alone has one token of these pictures.
+    They are hidden in squares of two by two, since single ones are painted from what touches them.
+    What leaves every stage is brought to the size of the first, summed, and painted from: the last
+    stage alone has one token of these pictures.
     """
 
     def __init__(self, swin: nn.Module, hidden: float):
         super().__init__()
         from timm.models.vision_transformer import Block
 
-        self.swin, self.patch, self.side = swin, swin.patch_embed.patch_size[0], swin.patch_embed.grid_size[0]
+        self.swin, self.patch, self.side = (
+            swin,
+            swin.patch_embed.patch_size[0],
+            swin.patch_embed.grid_size[0],
+        )
         self.squares = self.side // 2
         self.hide, width = round(self.squares**2 * hidden), 64
         self.mask_token = nn.Parameter(torch.randn(swin.embed_dim) * 0.02)
         self.places = nn.Parameter(torch.randn(self.side**2, width) * 0.02)
-        self.lateral = nn.ModuleList(nn.Linear(swin.embed_dim * 2**stage, width) for stage in range(len(swin.layers)))
+        self.lateral = nn.ModuleList(
+            nn.Linear(swin.embed_dim * 2**stage, width) for stage in range(len(swin.layers))
+        )
         self.decoder = nn.Sequential(Block(width, 4), Block(width, 4), nn.LayerNorm(width))
         self.paint = nn.Linear(width, 3 * self.patch**2)
 
@@ -83,13 +96,22 @@ class WindowPainter(nn.Module):
         """Mean squared error on the hidden patches of images (B, 3, H, W)."""
         count, squares = len(images), self.squares
         order = torch.rand(count, squares**2).argsort(1)
-        hidden = torch.zeros(count, squares**2, dtype=torch.bool).scatter_(1, order[:, : self.hide], True)
-        hidden = hidden.view(count, squares, squares).repeat_interleave(2, 1).repeat_interleave(2, 2)
-        x, canvas = torch.where(hidden[..., None], self.mask_token, self.swin.patch_embed(images)), 0
+        hidden = torch.zeros(count, squares**2, dtype=torch.bool).scatter_(
+            1, order[:, : self.hide], True
+        )
+        hidden = (
+            hidden.view(count, squares, squares).repeat_interleave(2, 1).repeat_interleave(2, 2)
+        )
+        x, canvas = (
+            torch.where(hidden[..., None], self.mask_token, self.swin.patch_embed(images)),
+            0,
+        )
         for stage, lateral in zip(self.swin.layers, self.lateral, strict=True):
             x = stage(x)
             seen = self.swin.norm(x) if stage is self.swin.layers[-1] else x
-            canvas = canvas + F.interpolate(lateral(seen).permute(0, 3, 1, 2), size=(self.side, self.side))
+            canvas = canvas + F.interpolate(
+                lateral(seen).permute(0, 3, 1, 2), size=(self.side, self.side)
+            )
         painted = self.paint(self.decoder(canvas.flatten(2).transpose(1, 2) + self.places))
         wanted = F.unfold(images, self.patch, stride=self.patch).transpose(1, 2)
         return F.mse_loss(painted[hidden.flatten(1)], wanted[hidden.flatten(1)])
@@ -108,12 +130,17 @@ class Student(nn.Module):
         """Loss of images (B, 3, H, W) with source labels (B,)."""
         features = pooled(self.model, images)
         shape, fill = (torch.from_numpy(np.asarray(p)) for p in source_parts(labels.numpy()))
-        side = F.cross_entropy(self.shape_head(features), shape) + F.cross_entropy(self.fill_head(features), fill)
-        return F.cross_entropy(self.model.get_classifier()(features), labels) + self.side_loss * side
+        side = F.cross_entropy(self.shape_head(features), shape) + F.cross_entropy(
+            self.fill_head(features), fill
+        )
+        return (
+            F.cross_entropy(self.model.get_classifier()(features), labels) + self.side_loss * side
+        )
 
 
 def mlp(*widths: int) -> nn.Sequential:
-    """Linear layers with BatchNorm between and behind, ReLU between (MoCo-v3's projection and prediction)."""
+    """Linear layers with BatchNorm between and behind, ReLU between (MoCo-v3's projection and
+    prediction)."""
     layers = []
     for before, after in zip(widths, widths[1:]):
         layers += [nn.Linear(before, after, bias=False), nn.BatchNorm1d(after), nn.ReLU()]
@@ -121,7 +148,8 @@ def mlp(*widths: int) -> nn.Sequential:
 
 
 class Contrast(nn.Module):
-    """MoCo-v3 (Chen et al., ICCV 2021) around a timm ViT: two views of a picture, told from those of others.
+    """MoCo-v3 (Chen et al., ICCV 2021) around a timm ViT: two views of a picture, told from those
+    of others.
 
     The patch embedding stays as it starts, which keeps training steady (their Sec. 4).
     """
@@ -141,7 +169,9 @@ class Contrast(nn.Module):
         """Symmetrised InfoNCE loss of images (B, 3, H, W)."""
         both = torch.cat([view(images), view(images)])
         with torch.no_grad():
-            for slow, fast in zip(self.slow.parameters(), [*self.vit.parameters(), *self.project.parameters()]):
+            for slow, fast in zip(
+                self.slow.parameters(), [*self.vit.parameters(), *self.project.parameters()]
+            ):
                 slow.lerp_(fast, 1 - self.momentum)
             keys = F.normalize(self.embed(*self.slow, both), dim=1)
         queries = F.normalize(self.predict(self.embed(self.vit, self.project, both)), dim=1)
@@ -152,10 +182,12 @@ class Contrast(nn.Module):
 
 
 def view(images: torch.Tensor) -> torch.Tensor:
-    """A random view of normalised images (B, 3, S, S): a crop, resized, its colours mixed, some turned to grey.
+    """A random view of normalised images (B, 3, S, S): a crop, resized, its colours mixed, some
+    turned to grey.
 
-    The crop keeps 60 to 100 % of the area: a smaller one often misses what was drawn. Colours are what the pictures of
-    a class do not share; without their change they would be all that is learned.
+    The crop keeps 60 to 100 % of the area: a smaller one often misses what was drawn. Colours are
+    what the pictures of a class do not share; without their change they would be all that is
+    learned.
     """
     count, device = len(images), images.device
     side = torch.rand(count, device=device).mul(0.4).add(0.6).sqrt()
@@ -170,4 +202,6 @@ def view(images: torch.Tensor) -> torch.Tensor:
     grey = torch.rand(count, device=device) < 0.2
     mix[grey] = mix[grey][:, :1].expand(-1, 3, -1)
     flat = torch.einsum("bij,bjhw->bihw", mix, images)
-    return flat * (0.6 + 0.8 * torch.rand(count, 1, 1, 1, device=device)) + 0.2 * torch.randn(count, 1, 1, 1, device=device)
+    return flat * (0.6 + 0.8 * torch.rand(count, 1, 1, 1, device=device)) + 0.2 * torch.randn(
+        count, 1, 1, 1, device=device
+    )

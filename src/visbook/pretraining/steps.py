@@ -1,4 +1,5 @@
-"""The steps of a pretraining: shuffled batches that are moved a little, AdamW, a warm-up and a cosine."""
+"""The steps of a pretraining: shuffled batches that are moved a little, AdamW, a warm-up and a
+cosine."""
 
 import contextlib
 import ctypes
@@ -12,7 +13,8 @@ from visprompt.data.tasks import normalise
 
 
 def augment(images: torch.Tensor, shift: int, swap: bool = True) -> torch.Tensor:
-    """Bytes (B, 3, S, S) moved by up to `shift` pixels, with `swap` the colours swapped, alike in groups of eight."""
+    """Bytes (B, 3, S, S) moved by up to `shift` pixels, with `swap` the colours swapped, alike in
+    groups of eight."""
     size = images.shape[-1]
     padded = F.pad(images.float(), (shift,) * 4, mode="replicate")
     moved = []
@@ -24,7 +26,8 @@ def augment(images: torch.Tensor, shift: int, swap: bool = True) -> torch.Tensor
 
 
 def fit(loss_of, parameters, data, recipe, epochs: int, rate: float, log, stage: str) -> None:
-    """Minimise `loss_of(images, labels)` as a `Pretraining` says; `log(row)` is told every 100 steps."""
+    """Minimise `loss_of(images, labels)` as a `Pretraining` says; `log(row)` is told every 100
+    steps."""
     images, labels = data
     parameters = list(parameters)
     groups = [
@@ -35,13 +38,19 @@ def fit(loss_of, parameters, data, recipe, epochs: int, rate: float, log, stage:
     steps = epochs * (len(images) // recipe.batch)
     rising = max(1, round(recipe.warmup * steps))
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda s: min((s + 1) / rising, 0.5 + 0.5 * np.cos(np.pi * max(0, s - rising) / max(1, steps - rising)))
+        optimiser,
+        lambda s: min(
+            (s + 1) / rising,
+            0.5 + 0.5 * np.cos(np.pi * max(0, s - rising) / max(1, steps - rising)),
+        ),
     )
     step, recent = 0, []
     for _ in range(epochs):
         order = torch.randperm(len(images))
         for index in order[: len(order) // recipe.batch * recipe.batch].split(recipe.batch):
-            batch = normalise(augment(images[index], recipe.shift, stage != "captions"), recipe.mean, recipe.std)
+            batch = normalise(
+                augment(images[index], recipe.shift, stage != "captions"), recipe.mean, recipe.std
+            )
             loss = loss_of(batch, labels[index])
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
@@ -50,12 +59,20 @@ def fit(loss_of, parameters, data, recipe, epochs: int, rate: float, log, stage:
             schedule.step()
             step, recent = step + 1, [*recent, loss.item()]
             if step % 100 == 0 or step == steps:
-                log({"stage": stage, "step": step, "of": steps, "loss": round(sum(recent) / len(recent), 4)})
+                log(
+                    {
+                        "stage": stage,
+                        "step": step,
+                        "of": steps,
+                        "loss": round(sum(recent) / len(recent), 4),
+                    }
+                )
                 recent = []
 
 
 def keep_memory() -> None:
-    """Let glibc reuse freed memory; handing every activation back to the system cost a third of the time."""
+    """Let glibc reuse freed memory; handing every activation back to the system cost a third of the
+    time."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         libc = ctypes.CDLL(None)
         libc.mallopt(-3, 1 << 30)  # M_MMAP_THRESHOLD

@@ -39,14 +39,28 @@ from . import (
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
-START = "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main import main; main()"
-MADE_BY = (tables, manifest_pages, api_pages, number_pages, recipe_pages, claims, front, command_builder, compare)
+START = (
+    "from sphinx.util.console import nocolor; nocolor(); from jupyter_book.cli.main "
+    "import main; main()"
+)
+MADE_BY = (
+    tables,
+    manifest_pages,
+    api_pages,
+    number_pages,
+    recipe_pages,
+    claims,
+    front,
+    command_builder,
+    compare,
+)
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
 def assemble(profile: str, root: Path | None = None) -> Path:
-    """Lay out build/pages afresh: prose, generated parts, notebooks, records and downloads; return it.
+    """Lay out build/pages afresh: prose, generated parts, notebooks, records and downloads; return
+    it.
 
     Raises:
         BadInput: as `read_results`, or a record that a page names is nowhere.
@@ -67,7 +81,9 @@ def assemble(profile: str, root: Path | None = None) -> Path:
         (pages / folder).mkdir(parents=True)
     for room, text in api_pages.api_pages(root):
         (pages / "api" / f"{room}.md").write_text(text, encoding="utf-8")
-    (pages / "static" / "places.js").write_text(spelled(places.script(results, root)), encoding="utf-8")
+    (pages / "static" / "places.js").write_text(
+        spelled(places.script(results, root)), encoding="utf-8"
+    )
     for name in notebooks(root):
         add_notebook(name, results, root, pages)
     for id, bundle in record_pages.bundles(results):
@@ -78,7 +94,8 @@ def assemble(profile: str, root: Path | None = None) -> Path:
 
 
 def spelled(text: str) -> str:
-    """A text for readers: a method's name as its authors write it, which no file or column name could hold."""
+    """A text for readers: a method's name as its authors write it, which no file or column name
+    could hold."""
     return text.replace("E2VPT", "E²VPT")
 
 
@@ -95,10 +112,14 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
     notebook, results = read_notebook(executed, profile)
     downloads = pages / "extra" / "downloads"
     whole = json.loads(pictures.smaller(executed.read_text(encoding="utf-8")))
-    (downloads / f"{name}.ipynb").write_text(json.dumps(whole, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+    (downloads / f"{name}.ipynb").write_text(
+        json.dumps(whole, ensure_ascii=False, separators=(",", ":")), encoding="utf-8"
+    )
     shutil.copy(root / "notebooks" / f"{name}.py", downloads / f"{name}.py")
     for cell in notebook.cells:
-        if cell.cell_type == "code":  # the results are for this program; a page has no way to show them
+        if (
+            cell.cell_type == "code"
+        ):  # the results are for this program; a page has no way to show them
             cell.outputs = [out for out in cell.outputs if RESULTS_MIME not in out.get("data", {})]
     title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if title is None:
@@ -110,9 +131,11 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
         for output in cell.get("outputs", []):
             if "text/html" in output.get("data", {}):
                 shown = pictures.smaller("".join(output["data"]["text/html"]))
-                output["data"]["text/html"] = spelled(shown).replace("<th></th>", "<td></td>")  # the head of an index
+                # the head of an index
+                output["data"]["text/html"] = spelled(shown).replace("<th></th>", "<td></td>")
     line = (
-        f'<p class="vp-source">Profile <strong>{profile}</strong>, commit {tables.code(str(results["commit"]))}. '
+        f'<p class="vp-source">Profile <strong>{profile}</strong>, commit '
+        f"{tables.code(str(results['commit']))}. "
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
         f'<a href="../downloads/{name}.ipynb" download>executed notebook ({name}.ipynb)</a>.</p>'
     )
@@ -125,15 +148,18 @@ def warned(text: str, profile: str) -> str:
     """The text of a page; of a rehearsal with a red line below its title."""
     if profile != "rehearsal":
         return text
-    return re.sub(r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{judging.warning()}\n", text, count=1)
+    return re.sub(
+        r"(?m)^(# .*)$", lambda match: f"{match[1]}\n\n{judging.warning()}\n", text, count=1
+    )
 
 
 def build(profile: str, root: Path | None = None) -> Path:
-    """Build the website of a profile into build/site and return that folder; until then the old site stands.
+    """Build the website of a profile into build/site and return that folder; until then the old
+    site stands.
 
     Raises:
-        BadInput: as `assemble`; Sphinx gave a warning or an error, and its message stands above; or a file cannot
-            be read or written.
+        BadInput: as `assemble`; Sphinx gave a warning or an error, and its message stands above; or
+            a file cannot be read or written.
     """
     root = root or paths.ROOT
     site, work = root / "build" / "site", root / "build" / "jupyter-book"
@@ -148,24 +174,32 @@ def build(profile: str, root: Path | None = None) -> Path:
         command += ["--config", str(root / "_config.yml"), "--toc", str(root / "_toc.yml")]
         done = subprocess.run([*command, "-W", "-n", "--keep-going"])
         if done.returncode:
-            raise BadInput("the website was not built: mend the warnings above, which count as errors.")
+            raise BadInput(
+                "the website was not built: mend the warnings above, which count as errors."
+            )
         lighten(out / "_build" / "html")
         replace(site, out / "_build" / "html")
     except OSError as error:
-        raise BadInput(f"the website was not built: {told(error)}. Free space or mend that, and run again.") from error
+        raise BadInput(
+            f"the website was not built: {told(error)}. Free space or mend that, and run again."
+        ) from error
     shutil.rmtree(work, ignore_errors=True)
     return site
 
 
 def check_room(pages: Path) -> None:
-    """Raise OSError where a website of these pages may not fit on their disk: Sphinx would go on, a warning a file."""
+    """Raise OSError where a website of these pages may not fit on their disk: Sphinx would go on, a
+    warning a file."""
     taken = sum(path.stat().st_size for path in pages.rglob("*") if path.is_file())
-    if shutil.disk_usage(pages).free < 2 * taken + 2**25:  # what Sphinx knows of each page too; the theme's own files
+    if (
+        shutil.disk_usage(pages).free < 2 * taken + 2**25
+    ):  # what Sphinx knows of each page too; the theme's own files
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(pages.parent))
 
 
 def lighten(site: Path) -> None:
-    """Remove what no browser asks for: source maps, words in other languages, font files that have a smaller twin."""
+    """Remove what no browser asks for: source maps, words in other languages, font files that have
+    a smaller twin."""
     shutil.rmtree(site / "_static" / "locales", ignore_errors=True)
     for path in [*site.rglob("_static/**/*.map"), *site.rglob("_static/**/*.ttf")]:
         if path.suffix == ".map" or path.with_suffix(".woff2").exists():
@@ -183,7 +217,8 @@ def told(error: OSError) -> str:
 def replace(site: Path, new: Path) -> None:
     """Put a finished site in the place of the old one, which may go on being read.
 
-    In one step where the system has one; else in two, and `mend` undoes the first where a kill comes between.
+    In one step where the system has one; else in two, and `mend` undoes the first where a kill
+    comes between.
     """
     if site.exists() and not exchange(new, site):
         os.rename(site, site.with_name("site.old"))
@@ -193,7 +228,8 @@ def replace(site: Path, new: Path) -> None:
 
 
 def mend(site: Path) -> None:
-    """Put the old site back where a kill left none, and remove what is left of one that was replaced."""
+    """Put the old site back where a kill left none, and remove what is left of one that was
+    replaced."""
     old = site.with_name("site.old")
     if old.exists() and not site.exists():
         os.rename(old, site)

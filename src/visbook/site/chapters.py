@@ -1,4 +1,5 @@
-"""An executed notebook as a page of the site: "In short" first, printed tables open and marked, claims in one table each."""
+"""An executed notebook as a page of the site: "In short" first, printed tables open and marked,
+claims in one table each."""
 
 import html
 import re
@@ -23,7 +24,8 @@ ROWS = 8  # of its table
 
 
 def arrange(notebook: nbformat.NotebookNode, name: str, results: dict, root: Path) -> None:
-    """Rearrange what a notebook shows for readers of the site; the notebook itself is offered as it ran."""
+    """Rearrange what a notebook shows for readers of the site; the notebook itself is offered as it
+    ran."""
     gather_claims(notebook, results)
     open_printed(notebook, results)
     runs_last(notebook)
@@ -38,13 +40,16 @@ def shown_html(output) -> str:
 
 
 def gather_claims(notebook: nbformat.NotebookNode, results: dict) -> None:
-    """Put the claims of a section, which stand one by one where they were judged, into one table at its end."""
+    """Put the claims of a section, which stand one by one where they were judged, into one table at
+    its end."""
     found, last = [], None
     for cell in [*notebook.cells, None]:
         if cell is None or (cell.cell_type == "markdown" and HEAD.search(cell.source)):
             if found:
                 shown = claims.compact(found, results)
-                last.outputs.append(nbformat.v4.new_output("display_data", data={"text/html": shown}))
+                last.outputs.append(
+                    nbformat.v4.new_output("display_data", data={"text/html": shown})
+                )
             found, last = [], None
         if cell is None or cell.cell_type != "code":
             continue
@@ -60,7 +65,8 @@ def gather_claims(notebook: nbformat.NotebookNode, results: dict) -> None:
 
 
 def open_printed(notebook: nbformat.NotebookNode, results: dict) -> None:
-    """Show printed tables open, with the marks of the audit, and a way to the page of numbers and back."""
+    """Show printed tables open, with the marks of the audit, and a way to the page of numbers and
+    back."""
     marks = number_pages.marks(results)
     here = None
     for cell in notebook.cells:
@@ -75,13 +81,15 @@ def open_printed(notebook: nbformat.NotebookNode, results: dict) -> None:
             caption = html.escape(named[0])
             numbers = f'<a href="../numbers-{here}.html#n-{id}">its cells, recomputed</a>'
             output["data"]["text/html"] = (
-                f'<div class="vp-printed"><p class="vp-printed-head"><b>{caption}</b> · {numbers}</p>'
+                f'<div class="vp-printed"><p class="vp-printed-head"><b>{caption}</b> · '
+                f"{numbers}</p>"
                 f"{number_pages.marked(id, papers.published(id), marks, '../')}</div>"
             )
 
 
 def runs_last(notebook: nbformat.NotebookNode) -> None:
-    """Put the section on how the runs were made, with recipe and rates, behind what the page is about."""
+    """Put the section on how the runs were made, with recipe and rates, behind what the page is
+    about."""
     kept, moved, moving = [], [], False
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and HEAD.search(cell.source):
@@ -91,7 +99,8 @@ def runs_last(notebook: nbformat.NotebookNode) -> None:
 
 
 def in_short(name: str, results: dict, root: Path) -> str:
-    """The first screen of a page: whose paper, what it says and whether that holds, and its core claims as a table."""
+    """The first screen of a page: whose paper, what it says and whether that holds, and its core
+    claims as a table."""
     slug = paper_of(name, results)
     told = front.told(root)
     if slug not in told:
@@ -108,7 +117,9 @@ def in_short(name: str, results: dict, root: Path) -> str:
         ]
         parts.append(f"<p>{' '.join(texts)}</p>")
     elif whole := results["titles"].get(paper.chapters[0]):
-        parts.append(f'<p>A part of <a href="{paper.chapters[0]}.html">{html.escape(whole)}</a>.</p>')
+        parts.append(
+            f'<p>A part of <a href="{paper.chapters[0]}.html">{html.escape(whole)}</a>.</p>'
+        )
     asked = of_page(name, slug, paper, results)
     if asked:
         parts.append(first_table(asked, results))
@@ -116,38 +127,59 @@ def in_short(name: str, results: dict, root: Path) -> str:
 
 
 def paper_of(name: str, results: dict) -> str:
-    """The paper whose artifacts a notebook shows; "" where it shows those of none, or of several."""
-    slugs = {id.split(".")[0] for id, entry in results["artifacts"].items() if entry["notebook"] == name}
+    """The paper whose artifacts a notebook shows; "" where it shows those of none, or of
+    several."""
+    slugs = {
+        id.split(".")[0] for id, entry in results["artifacts"].items() if entry["notebook"] == name
+    }
     return slugs.pop() if len(slugs) == 1 else ""
 
 
 def of_page(name: str, slug: str, paper: front.Paper, results: dict) -> list[papers.Claim]:
-    """The claims that a page begins with: of a paper's first page its core ones, of others those judged there."""
+    """The claims that a page begins with: of a paper's first page its core ones, of others those
+    judged there."""
     if name == paper.chapters[0]:
         return [claim for claim in papers.claims(slug) if claim.weight == WEIGHTS[0]][:ROWS]
-    here = [claim for claim in papers.claims(slug) if results["claims"][claim.id]["notebook"] == name]
+    here = [
+        claim for claim in papers.claims(slug) if results["claims"][claim.id]["notebook"] == name
+    ]
     here = [claim for claim in here if results["claims"][claim.id]["estimate"] is not None]
     here.sort(key=lambda claim: WEIGHTS.index(claim.weight))
     return here[:ROWS]
 
 
 def first_table(asked: list[papers.Claim], results: dict) -> str:
-    """Claims in four columns, a line or two each; the statement leads to all that is known of the claim."""
+    """Claims in four columns, a line or two each; the statement leads to all that is known of the
+    claim."""
     rows = []
     for claim in asked:
         found = results["claims"][claim.id]
         said = claims.statement(claim) + apart(
             claim, [one for one in asked if claims.statement(one) == claims.statement(claim)]
         )
-        where = f'<a href="../claims.html#{html.escape(claim.id)}"><span class="vp-clamp">{said}</span></a>'
-        rows.append([where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])])
-    return table(["What the paper says", "Printed, or asked", "Ours", "Verdict"], rows, kind="vp-core-claims vp-cards")
+        where = (
+            f'<a href="../claims.html#{html.escape(claim.id)}"><span '
+            f'class="vp-clamp">{said}</span></a>'
+        )
+        rows.append(
+            [where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])]
+        )
+    return table(
+        ["What the paper says", "Printed, or asked", "Ours", "Verdict"],
+        rows,
+        kind="vp-core-claims vp-cards",
+    )
 
 
 def apart(claim: papers.Claim, alike: list[papers.Claim]) -> str:
-    """What tells a claim from others in the same words: the end of its id, with its artifact where several ids end so."""
+    """What tells a claim from others in the same words: the end of its id, with its artifact where
+    several ids end so."""
     if len(alike) == 1:
         return ""
     ends = {one.id.rpartition(".")[2] for one in alike}
     own = claim.id.rpartition(".")[2].replace("-", " ")
-    return f" ({own})" if len(ends) == len(alike) else f" ({printed_name(papers.artifacts().loc[claim.artifact])}, {own})"
+    return (
+        f" ({own})"
+        if len(ends) == len(alike)
+        else f" ({printed_name(papers.artifacts().loc[claim.artifact])}, {own})"
+    )

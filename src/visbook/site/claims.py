@@ -1,4 +1,5 @@
-"""Claims on pages: all of them with filters, those of an artifact in a compact table, the core ones of a chapter."""
+"""Claims on pages: all of them with filters, those of an artifact in a compact table, the core ones
+of a chapter."""
 
 import html
 import re
@@ -12,8 +13,18 @@ from visprompt.words import NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 from ..pages.judging import condition, found_text, rich, sentence
 from .tables import badge, code, css, link, printed_name, table
 
-# What stands side by side in a bar: first what can judge a paper, worst in the middle, then what a trend saw, then the rest.
-IN_A_BAR = (VERDICTS[0], VERDICTS[2], VERDICTS[1], SIGHTINGS[0], SIGHTINGS[2], SIGHTINGS[1], NOT_JUDGED, NOT_RUN)
+# What stands side by side in a bar: first what can judge a paper, worst in the middle, then what a
+# trend saw, then the rest.
+IN_A_BAR = (
+    VERDICTS[0],
+    VERDICTS[2],
+    VERDICTS[1],
+    SIGHTINGS[0],
+    SIGHTINGS[2],
+    SIGHTINGS[1],
+    NOT_JUDGED,
+    NOT_RUN,
+)
 WORD = re.compile(r"[A-Za-z]{3,}")
 
 OPEN = 5  # claims of an artifact that stand open, the weightiest
@@ -30,24 +41,31 @@ def statement(claim: papers.Claim) -> str:
 
 
 def printed(claim: papers.Claim) -> str:
-    """The printed value as HTML; where the paper prints a sentence, what was asked of the estimate."""
+    """The printed value as HTML; where the paper prints a sentence, what was asked of the
+    estimate."""
     return rich(claim.printed) if is_value(claim) else f"asked: {condition(claim)}"
 
 
 def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
-    """What folds out below a claim: where it stands, what was asked of which estimate, why, and how it was found."""
+    """What folds out below a claim: where it stands, what was asked of which estimate, why, and how
+    it was found."""
     where = link(claim.artifact, printed_name(papers.artifact(claim.artifact)), results, above)
     if found["notebook"]:
         source = f'<a href="{above}records/{html.escape(claim.artifact)}.html">runs</a>'
     else:
-        source = f'<a href="{above}numbers-{claim.artifact.split(".")[0]}.html">audit</a>' if found["records"] else ""
+        source = (
+            f'<a href="{above}numbers-{claim.artifact.split(".")[0]}.html">audit</a>'
+            if found["records"]
+            else ""
+        )
     asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {rich(claim.why)}"
     on = f" Seen {html.escape(found['images'])}." if found["images"] else ""
     lines = [
         f"Printed in {html.escape(claim.where)}; {where}.",
         f"Asked: {asked}",
         f"Found: {found_text(claim, found) or 'no estimate'}.{on} {rich(found['note'])}".strip(),
-        f'<a class="vp-address" href="{above}claims.html#{html.escape(claim.id)}">{code(claim.id)}</a> {source}',
+        f'<a class="vp-address" '
+        f'href="{above}claims.html#{html.escape(claim.id)}">{code(claim.id)}</a> {source}',
     ]
     return "".join(f"<p>{line}</p>" for line in lines)
 
@@ -59,19 +77,32 @@ def folded(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
 
 
 def compact(ids: Iterable[str], results: dict, above: str = "../") -> str:
-    """Some claims as a table of four columns, details folded; beyond OPEN of them, and on printed digits, all is folded."""
+    """Some claims as a table of four columns, details folded; beyond OPEN of them, and on printed
+    digits, all is folded."""
     rows, digits = [], []
     for claim in sorted(map(papers.claim, ids), key=lambda claim: WEIGHTS.index(claim.weight)):
         found = results["claims"][claim.id]
         value = f'<span class="vp-clamp">{printed(claim)}</span>'
-        row = [folded(claim, found, results, above), value, found_text(claim, found), badge(found["verdict"])]
+        row = [
+            folded(claim, found, results, above),
+            value,
+            found_text(claim, found),
+            badge(found["verdict"]),
+        ]
         (digits if claim.weight == WEIGHTS[-1] else rows).append(row)
-    head, kind = ["What the paper says", "Printed, or asked", "Ours", "Verdict"], "vp-claims vp-cards"
+    head, kind = (
+        ["What the paper says", "Printed, or asked", "Ours", "Verdict"],
+        "vp-claims vp-cards",
+    )
     shown = table(head, rows[:OPEN], kind=kind) if rows else ""
     for more, what in ((rows[OPEN:], ""), (digits, "on printed digits")):
         if more:
-            summary = ", ".join(filter(None, [f"{len(more)} more" if rows else f"{len(more)}", what]))
-            shown += f"<details><summary>{summary}</summary>{table(head, more, kind=kind)}</details>"
+            summary = ", ".join(
+                filter(None, [f"{len(more)} more" if rows else f"{len(more)}", what])
+            )
+            shown += (
+                f"<details><summary>{summary}</summary>{table(head, more, kind=kind)}</details>"
+            )
     return shown
 
 
@@ -93,7 +124,11 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
             ]
         )
     head = ["Paper", "Claim", "Printed, or asked", "Found", "Verdict", "Evidence", "Weight"]
-    choices = ("Paper", "Verdict", "Evidence", "Weight") if paper is None else ("Verdict", "Evidence", "Weight")
+    choices = (
+        ("Paper", "Verdict", "Evidence", "Weight")
+        if paper is None
+        else ("Verdict", "Evidence", "Weight")
+    )
     return table(
         head,
         rows,
@@ -106,7 +141,8 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
 
 
 def list_address(above: str = "", **wanted: str) -> str:
-    """The address of the claims explorer with some filters set: paper (its short name), verdict, evidence, weight."""
+    """The address of the claims explorer with some filters set: paper (its short name), verdict,
+    evidence, weight."""
     return f"{above}claims.html?{urlencode(wanted)}"
 
 
@@ -120,15 +156,26 @@ def bar(paper: str, results: dict, above: str = "") -> str:
     order = sorted(count, key=lambda key: (IN_A_BAR.index(key[0]), key[1]))
     parts, told = [], []
     for verdict, evidence in order:
-        n, words = count[verdict, evidence], {"Paper": short, "Verdict": verdict} | ({"Evidence": evidence} if evidence else {})
-        target = html.escape(list_address(above, **{name.lower(): word for name, word in words.items()}))
-        name = html.escape(f"{n} {verdict}" + (f", {evidence}" if evidence and verdict in VERDICTS else ""))
+        n, words = (
+            count[verdict, evidence],
+            {"Paper": short, "Verdict": verdict} | ({"Evidence": evidence} if evidence else {}),
+        )
+        target = html.escape(
+            list_address(above, **{name.lower(): word for name, word in words.items()})
+        )
+        name = html.escape(
+            f"{n} {verdict}" + (f", {evidence}" if evidence and verdict in VERDICTS else "")
+        )
         parts.append(
             f'<a class="vp-part {css(verdict)}" style="flex: {n}" href="{target}" title="{name}">'
-            f'<span class="vp-count">{n if n > 2 else ""}</span><span class="visually-hidden">{name}</span></a>'
+            f'<span class="vp-count">{n if n > 2 else ""}</span><span '
+            f'class="visually-hidden">{name}</span></a>'
         )
         told.append(f'<a href="{target}">{name}</a>')
-    return f'<div class="vp-bar vp-large">{"".join(parts)}</div><p class="vp-legend">{" · ".join(told)}</p>'
+    return (
+        f'<div class="vp-bar vp-large">{"".join(parts)}</div><p '
+        f'class="vp-legend">{" · ".join(told)}</p>'
+    )
 
 
 MAKERS = {"claims": explorer, "claims-of": explorer}

@@ -1,4 +1,5 @@
-"""The command builder: what there is to choose from, as data for the script that writes the lines."""
+"""The command builder: what there is to choose from, as data for the script that writes the
+lines."""
 
 import html
 import json
@@ -13,16 +14,22 @@ CHAPTERS = ("davpt", "ivpt", "spt")  # papers whose chapters take tasks, methods
 
 
 def choices(results: dict) -> dict:
-    """Study -> {"title", "pages": {notebook that shows it: title}, "runs": {profile: {"tasks", "methods"}}}."""
+    """Study -> {"title", "pages": {notebook that shows it: title}, "runs": {profile: {"tasks",
+    "methods"}}}."""
     found = {}
     for name in studies():
         runs = {}
         for profile in PLANS:
             if there := [run for _, run, _ in cells(name, cast_for(profile, profile), 1)]:
                 runs[profile] = {
-                    key: list(dict.fromkeys(getattr(run, key[:-1]) for run in there)) for key in ("tasks", "methods")
+                    key: list(dict.fromkeys(getattr(run, key[:-1]) for run in there))
+                    for key in ("tasks", "methods")
                 }
-        shown = (page for page, own in results["studies"].items() if name in own and page.partition("_")[0] in CHAPTERS)
+        shown = (
+            page
+            for page, own in results["studies"].items()
+            if name in own and page.partition("_")[0] in CHAPTERS
+        )
         pages = {page: results["titles"][page] for page in shown}
         if runs:
             found[name] = {"title": form(name, "quick")["title"], "pages": pages, "runs": runs}
@@ -33,7 +40,10 @@ def builder(results: dict, root: Path) -> str:
     """Where a reader chooses, as HTML; without scripts it is the line that does all of a study."""
     usual = html.escape("visprompt study benchmark --profile quick --seeds 0 --search")
     given = json.dumps(choices(results))
-    return f'<div class="vp-builder"><script type="application/json">{given}</script><pre>$ {usual}</pre></div>'
+    return (
+        f'<div class="vp-builder"><script '
+        f'type="application/json">{given}</script><pre>$ {usual}</pre></div>'
+    )
 
 
 MAKERS = {"command-builder": builder}

@@ -1,4 +1,5 @@
-"""A reader's own accuracy beside what the papers print and what this project ran: the data for the script."""
+"""A reader's own accuracy beside what the papers print and what this project ran: the data for the
+script."""
 
 import html
 import json
@@ -17,10 +18,13 @@ from ..studies.lab import Lab, LabSettings
 from ..studies.roles import cast_for
 from .tables import link, printed_name
 
-STUDIES, SEEDS = ("tasks", "benchmark", "pretraining"), range(5)  # in which a method has its usual settings
-SENSITIVITY = "SPT (sensitivity-aware tuning)"  # another method of the same letters, of which iVPT prints numbers
+# in which a method has its usual settings
+STUDIES, SEEDS = (("tasks", "benchmark", "pretraining"), range(5))
+# another method of the same letters, of which iVPT prints numbers
+SENSITIVITY = "SPT (sensitivity-aware tuning)"
 PERCENT = 3  # the place of the number in a line
-OTHERWISE = {"linearprobing": "linear-probe", "fullfinetuning": "full-finetune"}  # printed word -> slug
+# printed word -> slug
+OTHERWISE = {"linearprobing": "linear-probe", "fullfinetuning": "full-finetune"}
 PRINTED = {  # task -> the papers' name, where letters and digits do not tell
     "kitti": "KITTI/distance",
     "dsprites_label_x_position": "dSprites/location",
@@ -29,12 +33,14 @@ PRINTED = {  # task -> the papers' name, where letters and digits do not tell
 
 
 def key(text: str) -> str:
-    """Letters and digits of a name, by which a task or method is known under its several spellings."""
+    """Letters and digits of a name, by which a task or method is known under its several
+    spellings."""
     return re.sub("[^a-z0-9]", "", text.lower())
 
 
 def printed(results: dict) -> list[list]:
-    """[data set, method, network, percent, spread, where] of the papers' accuracies; tables that agree share a line."""
+    """[data set, method, network, percent, spread, where] of the papers' accuracies; tables that
+    agree share a line."""
     slugs = OTHERWISE | {key(slug): slug for slug in NAMES}
     short = {name: paper["short"] for name, paper in papers.papers().items()}
     tables, where = papers.artifacts(), defaultdict(list)
@@ -46,7 +52,9 @@ def printed(results: dict) -> list[list]:
         network = f"{row.backbone}, {row.pretraining}{', ' + row.setting if row.setting else ''}"
         there = where[
             row.data,
-            NAMES.get(slugs.get(key(row.method)), SENSITIVITY if row.method == "SPT" else row.method),
+            NAMES.get(
+                slugs.get(key(row.method)), SENSITIVITY if row.method == "SPT" else row.method
+            ),
             network,
             row.cell.amount.value,
         ]
@@ -55,29 +63,46 @@ def printed(results: dict) -> list[list]:
 
 
 def ours() -> list[list]:
-    """The same of the kept runs, at the rates that their searches chose: the mean over seeds and its standard deviation."""
+    """The same of the kept runs, at the rates that their searches chose: the mean over seeds and
+    its standard deviation."""
     rows, lab = [], Lab(LabSettings())
     for study in STUDIES:
         frame = grids.study(study, cast_for("quick", "quick"), lab, kept_seeds=SEEDS)
         if len(frame):
-            for (task, variant, backbone), group in frame.groupby(["task", "variant", "backbone"], sort=False):
+            for (task, variant, backbone), group in frame.groupby(
+                ["task", "variant", "backbone"], sort=False
+            ):
                 spread = f"{group.test.std():.1f}" if len(group) > 1 else ""
                 how = f"Kept runs, {len(group)} seed{'s' * (len(group) > 1)}."
                 where = f"{badge('trend')} {html.escape(with_age(how, [*group.record]))}"
-                rows.append([task, variant, backbone, round(float(group.test.mean()), 1), spread, where])
+                rows.append(
+                    [task, variant, backbone, round(float(group.test.mean()), 1), spread, where]
+                )
     return [list(row) for row in dict.fromkeys(map(tuple, rows))]
 
 
 def compare(results: dict, root: Path) -> str:
-    """Where a reader pastes a record or types a number, as HTML; without scripts it says where the numbers are."""
-    rows = printed(results) + (ours() if results["profile"] == "quick" else [])  # other profiles make no kept runs
-    words = [*dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, str))]  # each once: a third of the bytes
+    """Where a reader pastes a record or types a number, as HTML; without scripts it says where the
+    numbers are."""
+    # other profiles make no kept runs
+    rows = printed(results) + (ours() if results["profile"] == "quick" else [])
+    # each once: a third of the bytes
+    words = [*dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, str))]
     number = {word: place for place, word in enumerate(words)}
-    short = [[cell if place == PERCENT else number[cell] for place, cell in enumerate(row)] for row in rows]
+    short = [
+        [cell if place == PERCENT else number[cell] for place, cell in enumerate(row)]
+        for row in rows
+    ]
     given = {"rows": short, "words": words, "methods": NAMES, "tasks": PRINTED}
     given = json.dumps(given, separators=(",", ":")).replace("<", r"\u003c")
-    told = "Without scripts, the same numbers are in the tables of each paper's numbers, and ours in its chapter."
-    return f'<div class="vp-compare"><script type="application/json">{given}</script><p>{html.escape(told)}</p></div>'
+    told = (
+        "Without scripts, the same numbers are in the tables of each paper's numbers, "
+        "and ours in its chapter."
+    )
+    return (
+        f'<div class="vp-compare"><script '
+        f'type="application/json">{given}</script><p>{html.escape(told)}</p></div>'
+    )
 
 
 MAKERS = {"compare": compare}

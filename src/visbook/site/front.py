@@ -1,4 +1,5 @@
-"""What is said by hand of each paper, in book/summaries.yaml, on the front page and on the first screen of a chapter."""
+"""What is said by hand of each paper, in book/summaries.yaml, on the front page and on the first
+screen of a chapter."""
 
 import html
 import json
@@ -39,7 +40,8 @@ def told(root: Path) -> dict[str, Paper]:
     """Slug -> what book/summaries.yaml says of a paper; {} where there is no such file.
 
     Raises:
-        BadInput: an unknown paper, a field too many or too few, a sentence without `says` and `rests`, or too many words.
+        BadInput: an unknown paper, a field too many or too few, a sentence without `says` and
+            `rests`, or too many words.
     """
     path = root / "book" / "summaries.yaml"
     if not path.exists():
@@ -54,23 +56,48 @@ def told(root: Path) -> dict[str, Paper]:
         sentences = [*entry["holds"], *entry["fails"], *entry["small"]]
         for sentence in sentences:
             if not isinstance(sentence, dict) or set(sentence) != {"says", "rests"}:
-                raise BadInput(f"{path}: a sentence of {slug} is no mapping of `says` and `rests`; write both.")
-            if loose := {id for id, _ in FOUND.findall(sentence["says"])} - sentence["rests"].keys():
-                raise BadInput(f"{path}: {slug} shows {', '.join(sorted(loose))}; write under `rests` what it must come to.")
-        by_hand = " ".join([entry["proposes"], entry["easy"], entry["hard"], *(sentence["says"] for sentence in sentences)])
+                raise BadInput(
+                    f"{path}: a sentence of {slug} is no mapping of `says` and `rests`; write both."
+                )
+            if (
+                loose := {id for id, _ in FOUND.findall(sentence["says"])}
+                - sentence["rests"].keys()
+            ):
+                raise BadInput(
+                    f"{path}: {slug} shows {', '.join(sorted(loose))}; write under `rests` "
+                    f"what it must come to."
+                )
+        by_hand = " ".join(
+            [
+                entry["proposes"],
+                entry["easy"],
+                entry["hard"],
+                *(sentence["says"] for sentence in sentences),
+            ]
+        )
         if (words := len(by_hand.split())) > WORDS:
-            raise BadInput(f"{path}: what is said of {slug} has {words} words; a first screen holds {WORDS}, so say less.")
+            raise BadInput(
+                f"{path}: what is said of {slug} has {words} words; a first screen holds "
+                f"{WORDS}, so say less."
+            )
     return {slug: Paper(**entry) for slug, entry in given.items()}
 
 
 def say(sentences: list[dict], results: dict, above: str = "") -> str:
-    """Sentences with their numbers filled in, as HTML; in the place of one that no longer holds, which claim changed."""
+    """Sentences with their numbers filled in, as HTML; in the place of one that no longer holds,
+    which claim changed."""
     parts = []
     for sentence in sentences:
         changed = [id for id, word in sentence["rests"].items() if verdict(id, results) != word]
         if changed:
-            list = " and ".join(f'<a href="{above}claims.html#{html.escape(id)}">{html.escape(id)}</a>' for id in changed)
-            parts.append(f'<span class="vp-stale">What stood here waits for new words, since {list} came out otherwise.</span>')
+            list = " and ".join(
+                f'<a href="{above}claims.html#{html.escape(id)}">{html.escape(id)}</a>'
+                for id in changed
+            )
+            parts.append(
+                f'<span class="vp-stale">What stood here waits for new words, since {list} '
+                f"came out otherwise.</span>"
+            )
         else:
             parts.append(fill(sentence["says"], results, above))
     return " ".join(parts)
@@ -92,9 +119,14 @@ def fill(text: str, results: dict, above: str) -> str:
         id = match[1]
         value = results["claims"].get(id, {}).get("estimate")
         if value is None:
-            raise BadInput(f"book/summaries.yaml: {match[0]} has no estimate; name a claim that was judged, or drop it.")
+            raise BadInput(
+                f"book/summaries.yaml: {match[0]} has no estimate; name a claim that was "
+                f"judged, or drop it."
+            )
         shown = (
-            number(value * 100, 0.1) if match[2] else number(value, 0 if abs(value) < 1 else 10.0 ** -max(0, 2 - digits(value)))
+            number(value * 100, 0.1)
+            if match[2]
+            else number(value, 0 if abs(value) < 1 else 10.0 ** -max(0, 2 - digits(value)))
         )
         return f'<a class="vp-found" href="{above}claims.html#{id}">{shown}</a>'
 
@@ -110,7 +142,8 @@ def about(paper: Paper) -> str:
     """Authors, year, venue and the version at hand, as HTML."""
     where = html.escape(paper.venue)
     return (
-        f'{html.escape(paper.authors)} ({paper.year}). <a href="{html.escape(paper.link)}">{where}</a>. '
+        f"{html.escape(paper.authors)} ({paper.year}). <a "
+        f'href="{html.escape(paper.link)}">{where}</a>. '
         f"Audited here: {html.escape(paper.audited)}."
     )
 
@@ -122,17 +155,25 @@ def version(results: dict, root: Path, paper: str) -> str:
 
 
 def cards(results: dict, root: Path) -> str:
-    """A card a paper: what it proposes, what holds, what does not, what was only seen in small, and its claims as a bar."""
+    """A card a paper: what it proposes, what holds, what does not, what was only seen in small, and
+    its claims as a bar."""
     parts = []
     for slug, paper in told(root).items():
         entry, name = papers.papers()[slug], paper.chapters[0]
         chapter = f"notebooks/{name}.html" if name in results["titles"] else "status.html"
-        lines = [("Holds", paper.holds), ("Does not", paper.fails), ("Only seen at small scale", paper.small)]
-        said = "".join(f"<dt>{name}</dt><dd>{say(sentences, results)}</dd>" for name, sentences in lines)
+        lines = [
+            ("Holds", paper.holds),
+            ("Does not", paper.fails),
+            ("Only seen at small scale", paper.small),
+        ]
+        said = "".join(
+            f"<dt>{name}</dt><dd>{say(sentences, results)}</dd>" for name, sentences in lines
+        )
         parts.append(
             f'<section class="vp-card" aria-labelledby="card-{slug}">{pictograms.draw(slug)}'
             f'<h3 id="card-{slug}"><a href="{chapter}">{html.escape(entry["title"])}</a></h3>'
-            f'<p class="vp-how">{about(paper)}</p><p>{html.escape(paper.proposes)}</p><dl>{said}</dl>'
+            f'<p class="vp-how">{about(paper)}</p><p>{html.escape(paper.proposes)}</p>'
+            f"<dl>{said}</dl>"
             f"{claims.bar(slug, results)}"
             f'<p class="vp-ways"><a href="{chapter}">Chapter</a> · '
             f'<a href="{claims.list_address(paper=entry["short"])}">All its claims</a> · '
@@ -142,10 +183,16 @@ def cards(results: dict, root: Path) -> str:
 
 
 def minutes(results: dict, root: Path) -> str:
-    """How long the notebooks of this site took: their processor time on two cores, from what papermill wrote."""
+    """How long the notebooks of this site took: their processor time on two cores, from what
+    papermill wrote."""
     seconds = 0.0
     for path in (root / "build" / "executed" / results["profile"]).rglob("*.ipynb"):
-        seconds += json.loads(path.read_text(encoding="utf-8"))["metadata"].get("papermill", {}).get("duration") or 0
+        seconds += (
+            json.loads(path.read_text(encoding="utf-8"))["metadata"]
+            .get("papermill", {})
+            .get("duration")
+            or 0
+        )
     whole = max(1, math.ceil(seconds / 2 / 60))
     return f"{whole} minute{'s' if whole > 1 else ''}"
 
@@ -159,7 +206,8 @@ def citation(results: dict, root: Path) -> str:
     names = " and ".join(f"{{{author['name']}}}" for author in given["authors"])
     return (
         "```bibtex\n@software{visprompt,\n"
-        f"  title = {{{given['title']}}},\n  author = {{{names}}},\n  version = {{{given['version']}}},\n"
+        f"  title = {{{given['title']}}},\n  author = {{{names}}},\n  version = "
+        f"{{{given['version']}}},\n"
         f"  note = {{{given['license']} licence}}\n}}\n```"
     )
 

@@ -30,48 +30,86 @@ def data(results: dict, root: Path) -> str:
             return ""
         task = load_task(name)
         labels = [task.class_names[label] for label in task.train[1][:10]]
-        return strip(task.train[0][:10], f"Ten images of {name}, of the classes {', '.join(labels)}.")
+        return strip(
+            task.train[0][:10], f"Ten images of {name}, of the classes {', '.join(labels)}."
+        )
 
     return manifest(root / "data_manifests" / "tasks.yaml", examples)
 
 
 def datasets(results: dict, root: Path) -> str:
-    """The papers' data sets: what of them is for whom, how to get them, how large, in which splits."""
+    """The papers' data sets: what of them is for whom, how to get them, how large, in which
+    splits."""
     rows = []
     for name, found in catalogue.datasets().items():
         known = [file.size for file in found.files if file.size]
         size = f"{sum(known) / 1e9:.2f} GB" if known else ""
-        size += " and more" if known and len(known) < len(found.files) else "" if known else "not published"
+        size += (
+            " and more"
+            if known and len(known) < len(found.files)
+            else ""
+            if known
+            else "not published"
+        )
         pinned = sum(bool(file.checksum) for file in found.files)
         rows.append(
             [
-                f'<a id="data-{name}" href="{html.escape(found.home)}">{html.escape(found.title)}</a><br>{code(name)} '
+                f'<a id="data-{name}" '
+                f'href="{html.escape(found.home)}">{html.escape(found.title)}</a><br>{code(name)} '
                 + " ".join(map(code, found.aliases)),
-                "<br>".join(filter(None, (task_row(task, about) for task, about in found.tasks.items()))),
+                "<br>".join(
+                    filter(None, (task_row(task, about) for task, about in found.tasks.items()))
+                ),
                 found.access,
                 html.escape(found.licence),
                 f"{size}, {pinned} of {len(found.files)} checksums" if found.files else size,
-                html.escape(", ".join(what for what in found.unverified if what not in ("home", "licence"))),
+                html.escape(
+                    ", ".join(what for what in found.unverified if what not in ("home", "licence"))
+                ),
             ]
         )
-    head = ["Data set, and its names", "Tasks: classes, train/val/test", "Access", "Licence", "To fetch", "Unverified"]
+    head = [
+        "Data set, and its names",
+        "Tasks: classes, train/val/test",
+        "Access",
+        "Licence",
+        "To fetch",
+        "Unverified",
+    ]
     return table(head, rows, filterable=True, choices=("Access",), widths=(24, 30, 10, 14, 12, 10))
 
 
 def task_row(task: str, about: dict) -> str:
     """A task of a data set in a line."""
     numbers = about.get("splits", {})
-    splits = "/".join(f"{numbers[part]:,}" if part in numbers else "-" for part in SPLITS) if numbers else "no counts printed"
+    splits = (
+        "/".join(f"{numbers[part]:,}" if part in numbers else "-" for part in SPLITS)
+        if numbers
+        else "no counts printed"
+    )
     more = [html.escape(about[key]) for key in ("source", "label") if key in about]
-    kind = about["benchmark"] if about["group"] == "other" else f"{about['benchmark']}, {about['group']}"
+    kind = (
+        about["benchmark"]
+        if about["group"] == "other"
+        else f"{about['benchmark']}, {about['group']}"
+    )
     return f"{code(task)} ({html.escape(kind)}): {about['classes']:,}; {'; '.join([splits, *more])}"
 
 
 def layouts_page(results: dict, root: Path) -> str:
     """The layouts of data sets, each with what a folder needs to have it."""
-    rows = [["the field's lists", f"{code('train800.txt')}, {code('val200.txt')}, {code('test.txt')}, the pictures they name"]]
+    rows = [
+        [
+            "the field's lists",
+            f"{code('train800.txt')}, {code('val200.txt')}, {code('test.txt')}, the "
+            f"pictures they name",
+        ]
+    ]
     rows += [[html.escape(layout.name), code(layout.wants)] for layout in LAYOUTS.values()]
-    tasks = {name: [found.name for found in catalogue.datasets().values() if found.layout == name] for name in LAYOUTS}
+    tasks = {
+        name: [found.name for found in catalogue.datasets().values() if found.layout == name]
+        for name in LAYOUTS
+    }
     for row, name in zip(rows[1:], LAYOUTS):
         row.append(", ".join(map(code, tasks[name])) or "any")
     rows[0].append("any")
@@ -82,45 +120,72 @@ def preprocessing(results: dict, root: Path) -> str:
     """How each paper prepares the pictures of a benchmark."""
     said = manifests.load_yaml(root / "data_manifests" / "preprocessing.yaml")
     short = {slug: paper["short"] for slug, paper in papers.papers().items()}
-    rows = [[kind, html.escape(short[slug]), html.escape(text)] for kind, by in said.items() for slug, text in by.items()]
+    rows = [
+        [kind, html.escape(short[slug]), html.escape(text)]
+        for kind, by in said.items()
+        for slug, text in by.items()
+    ]
     return table(["Benchmark", "Paper", "Pictures"], rows)
 
 
 def backbones(results: dict, root: Path) -> str:
     """The backbones of data_manifests/backbones.yaml, and what they were trained on."""
     sources = (partial(draw, "source"), draw_leaves)
-    images, leaves = (torch.from_numpy(drawn(10, seed=0)[0]).permute(0, 3, 1, 2) for drawn in sources)
-    source = strip(images, "Ten drawn images of the source task: outlines with four fills, and strokes, on many grounds.")
+    images, leaves = (
+        torch.from_numpy(drawn(10, seed=0)[0]).permute(0, 3, 1, 2) for drawn in sources
+    )
+    source = strip(
+        images,
+        "Ten drawn images of the source task: outlines with four fills, and strokes, on "
+        "many grounds.",
+    )
     behind = strip(
-        leaves, "Ten drawn images of the source of leaves: the same in front of up to two other things, on soft grounds."
+        leaves,
+        "Ten drawn images of the source of leaves: the same in front of up to two other "
+        "things, on soft grounds.",
     )
     return (
-        f"The source task looks like this:\n\n{source}\n\nNetworks whose names end in `leaves` learned from things before "
-        "things. Edges, smooth parts and occlusions are what photographs are made of, and what a hidden patch holds is then "
-        f"decided by outlines:\n\n{behind}\n\n" + manifest(root / "data_manifests" / "backbones.yaml", timm_facts)
+        f"The source task looks like this:\n\n{source}\n\nNetworks whose names end in "
+        f"`leaves` learned from things before "
+        "things. Edges, smooth parts and occlusions are what photographs are made of, and "
+        "what a hidden patch holds is then "
+        f"decided by outlines:\n\n{behind}\n\n"
+        + manifest(root / "data_manifests" / "backbones.yaml", timm_facts)
     )
 
 
 def timm_facts(group: str, name: str) -> str:
-    """What timm says of a published checkpoint: parameters without the head, input, normalisation, where, licence."""
+    """What timm says of a published checkpoint: parameters without the head, input, normalisation,
+    where, licence."""
     if group != "published":
         return ""
     said, network = timm.get_pretrained_cfg(name), load_backbone(name, device="meta")
-    heads = [part.numel() for key, part in network.model.named_parameters() if key.startswith(("head.", "fc."))]
+    heads = [
+        part.numel()
+        for key, part in network.model.named_parameters()
+        if key.startswith(("head.", "fc."))
+    ]
     count = sum(part.numel() for part in network.model.parameters()) - sum(heads)
     facts = {
         "parameters without the classifier": f"{count:,}",
         "size": f"{checkpoint_bytes(name) / 1e6:,.1f} MB, four bytes a parameter",
-        "input": f"{network.image_size} x {network.image_size}, mean {network.mean}, std {network.std}",
-        "pooling": getattr(network.model, "global_pool", "avg") if network.is_vit else "mean of all places",
+        "input": f"{network.image_size} x {network.image_size}, mean {network.mean}, std "
+        f"{network.std}",
+        "pooling": getattr(network.model, "global_pool", "avg")
+        if network.is_vit
+        else "mean of all places",
         "from": said.hf_hub_id or said.url,
         "licence, as timm has it": said.license or "none stated",
     }
-    return table(["Fact", "Value"], [[html.escape(key), html.escape(str(fact))] for key, fact in facts.items()])
+    return table(
+        ["Fact", "Value"],
+        [[html.escape(key), html.escape(str(fact))] for key, fact in facts.items()],
+    )
 
 
 def strip(images: torch.Tensor, alt: str, scale: int = 4) -> str:
-    """Images (n, 3, S, S) uint8 side by side, enlarged without smoothing, as one picture in the page itself."""
+    """Images (n, 3, S, S) uint8 side by side, enlarged without smoothing, as one picture in the
+    page itself."""
     row = torch.nn.functional.pad(images, [0, 1], value=255).permute(2, 0, 3, 1).flatten(1, 2)
     big = row.repeat_interleave(scale, 0).repeat_interleave(scale, 1)
     buffer = io.BytesIO()
@@ -130,13 +195,20 @@ def strip(images: torch.Tensor, alt: str, scale: int = 4) -> str:
 
 
 def manifest(path: Path, extra=lambda group, name: "") -> str:
-    """A manifest, group -> name -> fields: a heading a group, a small table a name, and what `extra` adds to it."""
+    """A manifest, group -> name -> fields: a heading a group, a small table a name, and what
+    `extra` adds to it."""
     parts = []
     for group, entries in manifests.load_yaml(path).items():
         parts.append(f"## {html.escape(group.replace('_', ' ').capitalize())}\n")
         for name, fields in entries.items():
-            rows = [[html.escape(field.replace("_", " ")), value(content)] for field, content in fields.items()]
-            parts.append(f"### {html.escape(str(name))}\n\n{extra(group, name)}\n\n{table(['Field', 'Value'], rows)}\n")
+            rows = [
+                [html.escape(field.replace("_", " ")), value(content)]
+                for field, content in fields.items()
+            ]
+            parts.append(
+                f"### {html.escape(str(name))}\n\n{extra(group, name)}\n\n"
+                f"{table(['Field', 'Value'], rows)}\n"
+            )
     return "\n".join(parts)
 
 

@@ -1,4 +1,5 @@
-"""The pages on the papers' own numbers: findings of the audit, marked tables, quotations, and everything as files."""
+"""The pages on the papers' own numbers: findings of the audit, marked tables, quotations, and
+everything as files."""
 
 import html
 import re
@@ -28,7 +29,8 @@ UNITS = {
     "_min": "min",
     "_mb": "MB",
 }
-# What weighs most first: what the text says of results, then the tables' arithmetic, then what only describes.
+# What weighs most first: what the text says of results, then the tables' arithmetic, then what only
+# describes.
 RESULTS = ("statement", "bound", "magnitude", "direction", "definition", "mean", "quoted")
 WEIGHT = (*RESULTS, *(kind for kind in KINDS if kind not in RESULTS))
 
@@ -51,12 +53,15 @@ def findings(results: dict, root: Path, paper: str) -> str:
         if count:
             rows.append([kind, str(count.total()), *(str(count[word]) for word in WORST_FIRST)])
     total = Counter(finding["verdict"] for finding in found)
-    rows.append(["<strong>all</strong>", str(len(found)), *(str(total[word]) for word in WORST_FIRST)])
+    rows.append(
+        ["<strong>all</strong>", str(len(found)), *(str(total[word]) for word in WORST_FIRST)]
+    )
     return table(["Kind", "Findings", *map(badge, WORST_FIRST)], rows)
 
 
 def distance(finding: dict) -> float:
-    """How far the printed number is from the recomputed one, relative to the larger of both; 0 for texts."""
+    """How far the printed number is from the recomputed one, relative to the larger of both; 0 for
+    texts."""
     shown, again = numbers(finding["printed"]), numbers(finding["computed"])
     if not shown or not again:
         return 0.0
@@ -85,9 +90,15 @@ def finding_table(found: list[dict], results: dict) -> str:
     rows = []
     for finding in found:
         artifact = finding["artifact"]
-        where = link(artifact, finding["where"], results) if artifact in results["artifacts"] else html.escape(finding["where"])
+        where = (
+            link(artifact, finding["where"], results)
+            if artifact in results["artifacts"]
+            else html.escape(finding["where"])
+        )
         notes = (finding["quote"], finding["reading"])
-        reading = "".join(f'<br><span class="vp-how">{html.escape(note)}</span>' for note in notes if note)
+        reading = "".join(
+            f'<br><span class="vp-how">{html.escape(note)}</span>' for note in notes if note
+        )
         rows.append(
             [
                 f'<span id="{anchor(finding["id"])}">{where}</span><br>{code(finding["id"])}',
@@ -100,11 +111,14 @@ def finding_table(found: list[dict], results: dict) -> str:
         )
     head = ["Where", "Kind", "What, and the likely reading", "Printed", "Recomputed", "Verdict"]
     widths = (22, 10, 32, 13, 13, 10)
-    return table(head, rows, filterable=True, choices=("Kind", "Verdict"), kind="vp-sortable", widths=widths)
+    return table(
+        head, rows, filterable=True, choices=("Kind", "Verdict"), kind="vp-sortable", widths=widths
+    )
 
 
 def tables(results: dict, root: Path, paper: str) -> str:
-    """The tables of a paper as it prints them, cells that were audited marked; lost ones with the reason."""
+    """The tables of a paper as it prints them, cells that were audited marked; lost ones with the
+    reason."""
     marked_cells, parts = marks(results), []
     for id, row in papers.artifacts(paper).iterrows():
         if row["kind"] != "table":
@@ -129,7 +143,8 @@ def marks(results: dict) -> dict[tuple, list[dict]]:
 
 
 def marked(id: str, frame: pd.DataFrame, marks: dict, above: str = "") -> str:
-    """One table; a cell that was audited says on hovering what was found, and one that is off leads there."""
+    """One table; a cell that was audited says on hovering what was found, and one that is off leads
+    there."""
     names = [column for column in frame.columns if column not in ("doubt", "bold")]
     doubts = defaultdict(list)
     for number, text in enumerate(frame["doubt"]):
@@ -138,13 +153,21 @@ def marked(id: str, frame: pd.DataFrame, marks: dict, above: str = "") -> str:
     rows = []
     for number in range(len(frame)):
         bold = frame.iloc[number].get("bold", "").split("; ")
-        cells = [(frame.iloc[number][name], marks.get((id, number, name), []), name in bold) for name in names]
+        cells = [
+            (frame.iloc[number][name], marks.get((id, number, name), []), name in bold)
+            for name in names
+        ]
         rows.append([marked_cell(*cell, above) for cell in cells])
     told = "".join(
-        f"<li>{html.escape('all rows' if len(where) == len(frame) else ', '.join(where))}: {html.escape(text)}</li>"
+        f"<li>{html.escape('all rows' if len(where) == len(frame) else ', '.join(where))}: "
+        f"{html.escape(text)}</li>"
         for text, where in doubts.items()
     )
-    note = f'<p class="vp-how">Doubtful in the text:</p><ul class="vp-how">{told}</ul>' if doubts else ""
+    note = (
+        f'<p class="vp-how">Doubtful in the text:</p><ul class="vp-how">{told}</ul>'
+        if doubts
+        else ""
+    )
     return table([head(name) for name in names], rows, kind="vp-sortable") + "\n" + note
 
 
@@ -162,10 +185,15 @@ def marked_cell(text: str, found: list[dict], bold: bool, above: str = "") -> st
     if not found:
         return body
     worst = min(found, key=lambda finding: WORST_FIRST.index(finding["verdict"]))
-    told = html.escape("; ".join(f"{f['verdict']}: {f['what']}: {f['computed']}" for f in found[:4]))
-    pair = worst["verdict"] == "disagrees" and len(worst["marks"]) > 1  # nothing decides which of them is wrong
+    told = html.escape(
+        "; ".join(f"{f['verdict']}: {f['what']}: {f['computed']}" for f in found[:4])
+    )
+    # nothing decides which of them is wrong
+    pair = worst["verdict"] == "disagrees" and len(worst["marks"]) > 1
     sign = "≠" if pair else SIGNS[worst["verdict"]]
-    body = f'<span class="vp-audited vp-audit-{worst["verdict"]}" title="{told}">{body}{sign}</span>'
+    body = (
+        f'<span class="vp-audited vp-audit-{worst["verdict"]}" title="{told}">{body}{sign}</span>'
+    )
     if worst["verdict"] == "agrees":
         return body
     return f'<a href="{above}numbers-{worst["paper"]}.html#{anchor(worst["id"])}">{body}</a>'
@@ -174,11 +202,15 @@ def marked_cell(text: str, found: list[dict], bold: bool, above: str = "") -> st
 def quotations(results: dict, root: Path) -> str:
     """Numbers that two papers print for the same thing, side by side."""
     found = [
-        f for f in results["findings"] if f["kind"] == "quoted" and len({cell[0].split(".")[0] for cell in f["cells"]}) > 1
+        f
+        for f in results["findings"]
+        if f["kind"] == "quoted" and len({cell[0].split(".")[0] for cell in f["cells"]}) > 1
     ]
     short = {slug: html.escape(paper["short"]) for slug, paper in papers.papers().items()}
     rows = []
-    for finding in sorted(found, key=lambda finding: (WORST_FIRST.index(finding["verdict"]), finding["what"])):
+    for finding in sorted(
+        found, key=lambda finding: (WORST_FIRST.index(finding["verdict"]), finding["what"])
+    ):
         (here, *_), (there, row, column) = finding["cells"]
         rows.append(
             [
@@ -192,7 +224,9 @@ def quotations(results: dict, root: Path) -> str:
             ]
         )
     head = ["What", "One paper", "prints", "Another", "prints", "Verdict", "Likely reading"]
-    return table(head, rows, filterable=True, choices=("One paper", "Another", "Verdict"), kind="vp-sortable")
+    return table(
+        head, rows, filterable=True, choices=("One paper", "Another", "Verdict"), kind="vp-sortable"
+    )
 
 
 def quotation_counts(results: dict, root: Path) -> str:
@@ -204,12 +238,16 @@ def quotation_counts(results: dict, root: Path) -> str:
         pair = tuple(short[cell[0].split(".")[0]] for cell in reversed(finding["cells"]))
         count[pair] += 1
         off[pair] += finding["verdict"] == "disagrees"
-    rows = [[first, second, str(n), str(off[first, second])] for (first, second), n in count.most_common()]
+    rows = [
+        [first, second, str(n), str(off[first, second])]
+        for (first, second), n in count.most_common()
+    ]
     return table(["One table of", "another of", "Numbers in both", "not the same"], rows)
 
 
 def downloads(results: dict, folder: Path) -> None:
-    """Everything as files: artifacts.csv, claims.csv, findings.csv, cells.csv, and all four in everything.zip."""
+    """Everything as files: artifacts.csv, claims.csv, findings.csv, cells.csv, and all four in
+    everything.zip."""
     cells = []
     for id, row in papers.artifacts().iterrows():
         try:
@@ -237,8 +275,16 @@ def downloads(results: dict, folder: Path) -> None:
         }
         for id, row in papers.artifacts().iterrows()
     ]
-    findings = [{name: value for name, value in found.items() if name != "marks"} for found in results["findings"]]
-    everything = {"artifacts": of_artifacts, "claims": of_claims, "findings": findings, "cells": cells}
+    findings = [
+        {name: value for name, value in found.items() if name != "marks"}
+        for found in results["findings"]
+    ]
+    everything = {
+        "artifacts": of_artifacts,
+        "claims": of_claims,
+        "findings": findings,
+        "cells": cells,
+    }
     with zipfile.ZipFile(folder / "everything.zip", "w", zipfile.ZIP_DEFLATED) as whole:
         for name, rows in everything.items():
             pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)

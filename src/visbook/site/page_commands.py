@@ -1,4 +1,5 @@
-"""What the pages say, on the command line: claims, the audit, printed tables, the list of artifacts."""
+"""What the pages say, on the command line: claims, the audit, printed tables, the list of
+artifacts."""
 
 import sys
 
@@ -6,7 +7,8 @@ from visprompt.errors import choose
 
 
 def claims(args) -> None:
-    """One claim a line: id, artifact, evidence, answer, weight; a trend's answers are words of their own."""
+    """One claim a line: id, artifact, evidence, answer, weight; a trend's answers are words of
+    their own."""
     from visprompt.words import SIGHTINGS, VERDICTS
 
     from .results import claims
@@ -23,7 +25,8 @@ def claims(args) -> None:
 
 
 def audit(args) -> None:
-    """The papers held against themselves, one finding a line: id, where printed, printed, recomputed, verdict."""
+    """The papers held against themselves, one finding a line: id, where printed, printed,
+    recomputed, verdict."""
     from visprompt.words import VERDICTS
 
     from ..auditing import ARITHMETIC, WORDING, audit
@@ -31,13 +34,20 @@ def audit(args) -> None:
     if args.verdict:
         choose("verdict", args.verdict, VERDICTS)
     found = audit(args.paper)
-    for row in found[found.verdict == args.verdict].itertuples() if args.verdict else found.itertuples():
+    for row in (
+        found[found.verdict == args.verdict].itertuples() if args.verdict else found.itertuples()
+    ):
         print("\t".join((row.id, row.where, row.printed, row.computed or "-", row.verdict)))
     for name, kinds in {"arithmetic": ARITHMETIC, "wording": WORDING}.items():
         mine = found[found.kind.isin(kinds)]
-        verdicts = ", ".join(f"{count} {word}" for word, count in mine.verdict.value_counts().items())
+        verdicts = ", ".join(
+            f"{count} {word}" for word, count in mine.verdict.value_counts().items()
+        )
         each = ", ".join(f"{count} {kind}" for kind, count in mine.kind.value_counts().items())
-        print(f"{name}: {len(mine)} findings ({each}): {verdicts}" if len(mine) else f"{name}: none", file=sys.stderr)
+        print(
+            f"{name}: {len(mine)} findings ({each}): {verdicts}" if len(mine) else f"{name}: none",
+            file=sys.stderr,
+        )
 
 
 def published(args) -> None:

@@ -1,9 +1,13 @@
-"""The small picture beside each paper on the front page: four frozen blocks, and what the paper adds to them."""
+"""The small picture beside each paper on the front page: four frozen blocks, and what the paper
+adds to them."""
 
 ALT = {
-    "ap": "Tokens pass four frozen blocks; before the second, something learned is added to all of them.",
-    "davpt": "Prompts of three colours beside tokens of the same colours: each prompt is drawn to its own class.",
-    "shallowvit": "One attention layer: of eight tokens that the class token looks at, two get nearly all attention.",
+    "ap": "Tokens pass four frozen blocks; before the second, something learned is added "
+    "to all of them.",
+    "davpt": "Prompts of three colours beside tokens of the same colours: each prompt is "
+    "drawn to its own class.",
+    "shallowvit": "One attention layer: of eight tokens that the class token looks at, "
+    "two get nearly all attention.",
     "ivpt": "Four blocks, each with prompts that are linked to those of the block before.",
     "spt": "Two patch tokens of an image are copied to where the prompts start.",
 }
@@ -12,9 +16,19 @@ GROUPS = ("#0072b2", "#009e73", "#cc79a7")
 
 
 def draw(paper: str) -> str:
-    """A paper's picture as SVG; frozen parts take the colour of the text around them, learned ones are orange."""
-    parts = {"ap": activation, "davpt": classes, "shallowvit": attention, "ivpt": linked, "spt": started}[paper]()
-    return f'<svg class="vp-pictogram" viewBox="0 0 240 72" role="img" aria-label="{ALT[paper]}">{"".join(parts)}</svg>'
+    """A paper's picture as SVG; frozen parts take the colour of the text around them, learned ones
+    are orange."""
+    parts = {
+        "ap": activation,
+        "davpt": classes,
+        "shallowvit": attention,
+        "ivpt": linked,
+        "spt": started,
+    }[paper]()
+    return (
+        f'<svg class="vp-pictogram" viewBox="0 0 240 72" role="img" '
+        f'aria-label="{ALT[paper]}">{"".join(parts)}</svg>'
+    )
 
 
 def block(x: int) -> str:
@@ -33,7 +47,9 @@ def learned(x: float, y: float) -> str:
     return f'<rect x="{x - 5}" y="{y - 5}" width="10" height="10" rx="2" class="vp-learned"/>'
 
 
-def line(x1: float, y1: float, x2: float, y2: float, width: float = 1.5, kind: str = "vp-line") -> str:
+def line(
+    x1: float, y1: float, x2: float, y2: float, width: float = 1.5, kind: str = "vp-line"
+) -> str:
     """A line, or an arrow of the kind `vp-grow`."""
     return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke-width="{width}" class="{kind}"/>'
 
@@ -50,19 +66,31 @@ def activation() -> list[str]:
 
 def classes() -> list[str]:
     """DA-VPT: prompts near the tokens of their classes."""
-    tokens = [(70, 16, 0), (84, 28, 0), (66, 34, 0), (128, 44, 1), (142, 54, 1), (150, 38, 1), (190, 16, 2), (206, 26, 2)]
+    tokens = [
+        (70, 16, 0),
+        (84, 28, 0),
+        (66, 34, 0),
+        (128, 44, 1),
+        (142, 54, 1),
+        (150, 38, 1),
+        (190, 16, 2),
+        (206, 26, 2),
+    ]
     pulls = [(98, 18, 78, 22, 0), (112, 56, 136, 48, 1), (176, 34, 196, 22, 2)]
     drawn = [dot(x, y, GROUPS[group]) for x, y, group in tokens]
     for x1, y1, x2, y2, group in pulls:
-        drawn += [line(x1, y1, x2, y2), learned(x1, y1), f'<rect x="{x1 - 5}" y="{y1 - 5}" width="10" height="10" rx="2" '
-                  f'fill="none" stroke="{GROUPS[group]}" stroke-width="2.5"/>']  # fmt: skip
+        drawn += [line(x1, y1, x2, y2), learned(x1, y1)]
+        place = f'x="{x1 - 5}" y="{y1 - 5}" width="10" height="10" rx="2"'
+        drawn.append(f'<rect {place} fill="none" stroke="{GROUPS[group]}" stroke-width="2.5"/>')
     return drawn
 
 
 def attention() -> list[str]:
     """The shallow ViT: attention on few tokens."""
     places = [(40 + 22 * number, 56) for number in range(8)]
-    lines = [line(118, 16, x, y, 3 if number in (2, 5) else 0.7) for number, (x, y) in enumerate(places)]
+    lines = [
+        line(118, 16, x, y, 3 if number in (2, 5) else 0.7) for number, (x, y) in enumerate(places)
+    ]
     return [
         *lines,
         *(dot(x, y, "#0072b2" if number in (2, 5) else "") for number, (x, y) in enumerate(places)),

@@ -1,4 +1,5 @@
-"""Everything on the site that has a name, for the jump box and the search: what it is called, and where it is."""
+"""Everything on the site that has a name, for the jump box and the search: what it is called, and
+where it is."""
 
 import ast
 import inspect
@@ -25,7 +26,8 @@ HEADING = re.compile(r"(?m)^#{1,3} (.+)$")
 
 
 def places(results: dict, root: Path) -> list[list[str]]:
-    """[kind, name, id, address from the front page, a few words] of every artifact, claim, method, ..."""
+    """[kind, name, id, address from the front page, a few words] of every artifact, claim, method,
+    ..."""
     makers = (artifacts, methods, pages, lists, datasets, names, commands, claims)
     return [list(place) for maker in makers for place in maker(results, root)]
 
@@ -42,8 +44,17 @@ def artifacts(results: dict, root: Path) -> Iterator[tuple]:
 def claims(results: dict, root: Path) -> Iterator[tuple]:
     """Every claim, at its row."""
     for claim in papers.claims():
-        said = MATHEMATICS.sub(lambda match: match[1], claim.metric if is_value(claim) else claim.printed or claim.metric)
-        yield "claim", said[:120], claim.id, f"claims.html#{claim.id}", results["claims"][claim.id]["verdict"]
+        said = MATHEMATICS.sub(
+            lambda match: match[1],
+            claim.metric if is_value(claim) else claim.printed or claim.metric,
+        )
+        yield (
+            "claim",
+            said[:120],
+            claim.id,
+            f"claims.html#{claim.id}",
+            results["claims"][claim.id]["verdict"],
+        )
 
 
 def lists(results: dict, root: Path) -> Iterator[tuple]:
@@ -52,7 +63,13 @@ def lists(results: dict, root: Path) -> Iterator[tuple]:
         found = {results["claims"][claim.id]["verdict"] for claim in papers.claims(slug)}
         for verdict in (verdict for verdict in IN_A_BAR if verdict in found):
             also = "contradicted" if verdict == "disagrees" else ""
-            yield "page", f"{paper['short']}, claims: {verdict}", "", list_address(paper=paper["short"], verdict=verdict), also
+            yield (
+                "page",
+                f"{paper['short']}, claims: {verdict}",
+                "",
+                list_address(paper=paper["short"], verdict=verdict),
+                also,
+            )
 
 
 def methods(results: dict, root: Path) -> Iterator[tuple]:
@@ -60,7 +77,9 @@ def methods(results: dict, root: Path) -> Iterator[tuple]:
     for slug, _, page in by_idea():
         if page:
             source = Path(inspect.getsourcefile(method_class(slug))).read_text(encoding="utf-8")
-            name, _, rest = (ast.get_docstring(ast.parse(source)) or slug).partition("\n")[0].partition(":")
+            name, _, rest = (
+                (ast.get_docstring(ast.parse(source)) or slug).partition("\n")[0].partition(":")
+            )
             yield "method", name, slug, f"notebooks/{page}.html#method-{slug}", rest.strip()
 
 
@@ -79,7 +98,13 @@ def pages(results: dict, root: Path) -> Iterator[tuple]:
 def datasets(results: dict, root: Path) -> Iterator[tuple]:
     """Every data set of the papers, at its row."""
     for name, found in catalogue.datasets().items():
-        yield "data set", found.title, name, f"data.html#data-{name}", ", ".join([*found.aliases, *found.tasks])
+        yield (
+            "data set",
+            found.title,
+            name,
+            f"data.html#data-{name}",
+            ", ".join([*found.aliases, *found.tasks]),
+        )
 
 
 def names(results: dict, root: Path) -> Iterator[tuple]:
@@ -100,6 +125,7 @@ def commands(results: dict, root: Path) -> Iterator[tuple]:
 
 
 def script(results: dict, root: Path) -> str:
-    """The places as a script, since a page that was opened from a folder may not read any other file."""
+    """The places as a script, since a page that was opened from a folder may not read any other
+    file."""
     rows = ",\n".join(json.dumps(place, ensure_ascii=False) for place in places(results, root))
     return f"window.vpPlaces = [\n{rows}\n];\n"

@@ -24,7 +24,8 @@ UNNAMED = "this project's default"
 
 
 def recipes(results: dict, root: Path) -> str:
-    """Every recipe: its fields with their sources, what is searched, what a task has of its own, what is lacking."""
+    """Every recipe: its fields with their sources, what is searched, what a task has of its own,
+    what is lacking."""
     parts = []
     for name, entry in manifests.load_yaml(root / "data_manifests" / "recipes.yaml").items():
         own = protocol(name)
@@ -36,14 +37,28 @@ def recipes(results: dict, root: Path) -> str:
             ]
             for field in SAID
         ]
-        parts.append(f"## {html.escape(TITLES.get(name, name))}\n\n{table(['Field', 'Value', 'Where it is said'], rows)}\n")
-        parts.append(f"\n{table(['Search', 'Values', 'Tries a cell, for every method'], searched(own))}\n")
+        parts.append(
+            f"## {html.escape(TITLES.get(name, name))}\n\n"
+            f"{table(['Field', 'Value', 'Where it is said'], rows)}\n"
+        )
+        parts.append(
+            f"\n{table(['Search', 'Values', 'Tries a cell, for every method'], searched(own))}\n"
+        )
         for slug, tasks in own.per_task.items():
             settings = list(next(iter(tasks.values())))
-            every = [[code(task), *(str(given[name]) for name in settings)] for task, given in tasks.items()]
-            parts.append(f"\nOf {html.escape(names()[slug])}, by task:\n\n{table(['Task', *map(code, settings)], every)}\n")
+            every = [
+                [code(task), *(str(given[name]) for name in settings)]
+                for task, given in tasks.items()
+            ]
+            parts.append(
+                f"\nOf {html.escape(names()[slug])}, by "
+                f"task:\n\n{table(['Task', *map(code, settings)], every)}\n"
+            )
         if own.lacking:
-            lines = [f"- **{html.escape(what)}**: {html.escape(why)}" for what, why in own.lacking.items()]
+            lines = [
+                f"- **{html.escape(what)}**: {html.escape(why)}"
+                for what, why in own.lacking.items()
+            ]
             parts.append("\nWhat is done there and not here:\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
@@ -53,14 +68,17 @@ def searched(own: Protocol) -> list[list[str]]:
     rows = []
     for name, grid in own.searches.items():
         lists = [
-            f"{code(field)}: {', '.join(f'{v:g}' if isinstance(v, float) else str(v) for v in grid[field])}" for field in grid
+            f"{code(field)}: "
+            f"{', '.join(f'{v:g}' if isinstance(v, float) else str(v) for v in grid[field])}"
+            for field in grid
         ]
         rows.append([code(name), "<br>".join(lists), str(own.budget[name])])
     return rows
 
 
 def differences(results: dict, root: Path) -> str:
-    """Where released code does something else than its paper, and the option that does what the code does."""
+    """Where released code does something else than its paper, and the option that does what the
+    code does."""
     rows = []
     for slug, entries in manifests.load_yaml(root / "data_manifests" / "differences.yaml").items():
         for entry in entries:
@@ -69,8 +87,14 @@ def differences(results: dict, root: Path) -> str:
             told = [code(f"{name}={value!r}") for name, value in option.items()]
             told += [f"recipe {code(f'{name}={value!r}')}" for name, value in fields.items()]
             cells = [html.escape(entry[name]) for name in ("what", "paper", "code")]
-            rest = f'<span class="vp-how">{html.escape(entry["none"])}</span>' if "none" in entry else ""
-            rows.append([html.escape(names()[slug]), *cells, "<br>".join([*told, *filter(None, [rest])])])
+            rest = (
+                f'<span class="vp-how">{html.escape(entry["none"])}</span>'
+                if "none" in entry
+                else ""
+            )
+            rows.append(
+                [html.escape(names()[slug]), *cells, "<br>".join([*told, *filter(None, [rest])])]
+            )
     head = ["Method", "What", "The paper", "Its released code", "Option here"]
     return table(head, rows, filterable=True, choices=("Method",), widths=(11, 15, 24, 24, 26))
 

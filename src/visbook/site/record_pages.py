@@ -1,4 +1,5 @@
-"""The page of an artifact's records: its runs as a table that `records.js` draws from what the page holds."""
+"""The page of an artifact's records: its runs as a table that `records.js` draws from what the page
+holds."""
 
 import html
 import json
@@ -29,8 +30,9 @@ PAGE = Template(
 <body>
 <main>
 <h1>Records of $name</h1>
-$warning<p>$count behind the tables, figures and claims of <a href="$section">$title</a>, made by profile $profile at commit
-$commit.$others <noscript>Scripts are off, so they are here only in the source of this page, as JSON.</noscript></p>
+$warning<p>$count behind the tables, figures and claims of <a href="$section">$title</a>, made by
+profile $profile at commit $commit.$others <noscript>Scripts are off, so they are here only in the
+source of this page, as JSON.</noscript></p>
 </main>
 <script type="application/json" id="bundle">$bundle</script>
 </body>
@@ -45,7 +47,11 @@ def record_page(artifact: str, bundle: dict) -> str:
     return PAGE.substitute(
         name=html.escape(f"{papers.papers()[row['paper']]['short']}, {printed_name(row)}"),
         title=html.escape(row["title"]),
-        count=f"The {count} records" if count > 1 else "The one record" if count else "No record is",
+        count=f"The {count} records"
+        if count > 1
+        else "The one record"
+        if count
+        else "No record is",
         section=html.escape(f"../notebooks/{bundle['notebook']}.html#{artifact}"),
         profile=html.escape(bundle["profile"]),
         commit=code(str(bundle["commit"])),
@@ -62,7 +68,9 @@ def bundles(results: dict) -> Iterator[tuple[str, dict]]:
         BadInput: as `records.find_records`, which goes through the records once for all artifacts.
     """
     shown = {id: entry for id, entry in results["artifacts"].items() if entry["notebook"]}
-    parts = [show for entry in shown.values() for show in entry["shows"]] + [*results["claims"].values()]
+    parts = [show for entry in shown.values() for show in entry["shows"]] + [
+        *results["claims"].values()
+    ]
     found = records.find_records(id for part in parts for id in part["records"])
     held = {}  # a record stands in full in one file, and is named with that file in the others
     for artifact in shown:
@@ -94,20 +102,33 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
         "claims": judged,
         "notebook": entry["notebook"],
         "records": told,
-        "other_versions": Counter(record["other_versions"] for record in told if record["other_versions"]),
+        "other_versions": Counter(
+            record["other_versions"] for record in told if record["other_versions"]
+        ),
     }
 
 
 def told_of(record: records.Record) -> dict:
-    """All that a record says but for its longest lists, whether it is by today's code, and of which other versions."""
-    values = {name: counted(value) for name, value in record.values.items() if name != test_images.NAME}
+    """All that a record says but for its longest lists, whether it is by today's code, and of which
+    other versions."""
+    values = {
+        name: counted(value) for name, value in record.values.items() if name != test_images.NAME
+    }
     others, carried = other_versions(record.versions), record.carried
-    told = {**asdict(record), "values": values, "current": records.is_current(record), "other_versions": others}
-    return told | {"carried": f"after {carried['sample']} at {carried['commit']}" if carried else ""}
+    told = {
+        **asdict(record),
+        "values": values,
+        "current": records.is_current(record),
+        "other_versions": others,
+    }
+    return told | {
+        "carried": f"after {carried['sample']} at {carried['commit']}" if carried else ""
+    }
 
 
 def told_versions(found: dict[str, int], count: int) -> str:
-    """How many of the records were made with other versions of torch, torchvision or timm than this site; "" where none.
+    """How many of the records were made with other versions of torch, torchvision or timm than this
+    site; "" where none.
 
     Args:
         found: the versions -> number of records.
@@ -118,9 +139,12 @@ def told_versions(found: dict[str, int], count: int) -> str:
 
 
 def counted(value):
-    """A value, or how many numbers it holds where that is more than MOST: maps of attention weigh more than all else."""
+    """A value, or how many numbers it holds where that is more than MOST: maps of attention weigh
+    more than all else."""
     many = numbers(value)
-    return f"{many:,} numbers, which the record's file in book/records has" if many > MOST else value
+    return (
+        f"{many:,} numbers, which the record's file in book/records has" if many > MOST else value
+    )
 
 
 def numbers(value) -> int:

@@ -3,8 +3,9 @@
     python -m visbook.site.rehearsal prepare FOLDER
     python -m visbook.site.rehearsal report FOLDER
 
-`prepare` lays out a folder that looks like the repository (links to it), with made-up data sets and narrow networks; what
-runs there with VISPROMPT_ROOT=FOLDER leaves its records, pages and site there. `make rehearsal` does all of it.
+`prepare` lays out a folder that looks like the repository (links to it), with made-up data sets and
+narrow networks; what runs there with VISPROMPT_ROOT=FOLDER leaves its records, pages and site
+there. `make rehearsal` does all of it.
 """
 
 import shutil
@@ -26,12 +27,23 @@ from ..studies.roles import cast_for
 from ..studies.stand_ins import write_checkpoint
 from .results import notebooks, read_notebook
 
-LINKED = ("src", "notebooks", "book", "data_manifests", "Snakefile", "_config.yml", "_toc.yml", ".venv")
-RUNS = ("tune", "noise", "prompts", "attention", "dissection")  # kinds of record of what the stand-ins played in
+LINKED = (
+    "src",
+    "notebooks",
+    "book",
+    "data_manifests",
+    "Snakefile",
+    "_config.yml",
+    "_toc.yml",
+    ".venv",
+)
+# kinds of record of what the stand-ins played in
+RUNS = ("tune", "noise", "prompts", "attention", "dissection")
 
 
 def prepare(stage: Path) -> None:
-    """Lay out a stage, in place of what an earlier one left; the data and weights of an earlier one stay.
+    """Lay out a stage, in place of what an earlier one left; the data and weights of an earlier one
+    stay.
 
     Raises:
         BadInput: the folder is there and no stage.
@@ -78,18 +90,23 @@ def planned() -> int:
 
 
 def report(stage: Path) -> tuple[pd.DataFrame, list[str]]:
-    """(a row a kind of run: planned, where the plan says so, done and failed; what is open: artifacts and notebooks, each with the reason).
+    """(a row a kind of run: planned, where the plan says so, done and failed; what is open:
+    artifacts and notebooks, each with the reason).
 
     Only what ran on this stage counts as run; an artifact is filled where its page shows something.
     """
     here = stage / "build" / "records"
     done = {kind: len(list((here / kind).rglob("*.json"))) for kind in RUNS}
     failed = {kind: len(list((here / "failed" / kind).rglob("*.json"))) for kind in RUNS}
-    table = pd.DataFrame({"planned": {"tune": planned()}, "done": done, "failed": failed}, index=RUNS).fillna(0)
+    table = pd.DataFrame(
+        {"planned": {"tune": planned()}, "done": done, "failed": failed}, index=RUNS
+    ).fillna(0)
     open_, filled = [], 0
     for name in notebooks(paths.ROOT):
         try:
-            _, found = read_notebook(stage / "build" / "executed" / "rehearsal" / f"{name}.ipynb", "rehearsal")
+            _, found = read_notebook(
+                stage / "build" / "executed" / "rehearsal" / f"{name}.ipynb", "rehearsal"
+            )
         except BadInput as error:
             open_.append(f"{name}: {error}")
             continue
@@ -97,14 +114,22 @@ def report(stage: Path) -> tuple[pd.DataFrame, list[str]]:
             filled += bool(entry["shows"])
             if not entry["shows"]:
                 open_.append(f"{id}: {entry['not_run']['why']}")
-    table.loc["artifacts", ["planned", "done", "failed"]] = len(papers.artifacts()), filled, len(papers.artifacts()) - filled
+    table.loc["artifacts", ["planned", "done", "failed"]] = (
+        len(papers.artifacts()),
+        filled,
+        len(papers.artifacts()) - filled,
+    )
     return table.astype(int), open_
 
 
 def main(words: list[str]) -> None:
     """`prepare`, `weights` or `report`, and the folder of the stage."""
     try:
-        choose("step of a rehearsal", words[0] if words else "nothing", ["prepare", "weights", "report"])
+        choose(
+            "step of a rehearsal",
+            words[0] if words else "nothing",
+            ["prepare", "weights", "report"],
+        )
         stage = Path(words[1] if len(words) > 1 else "build/rehearsal").absolute()
         if words[0] == "prepare":
             prepare(stage)
@@ -112,7 +137,9 @@ def main(words: list[str]) -> None:
             print(*weights(stage))
         else:
             table, missing = report(stage)
-            print(table.rename(columns={"done": "done, filled", "failed": "failed, open"}).to_string())
+            print(
+                table.rename(columns={"done": "done, filled", "failed": "failed, open"}).to_string()
+            )
             print(f"{REHEARSED}. Site: {stage / 'build' / 'site' / 'index.html'}")
             if missing:
                 sys.exit("\n".join(["not filled:", *missing]))

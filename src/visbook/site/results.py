@@ -8,7 +8,16 @@ import pandas as pd
 
 from visprompt import manifests, papers, paths
 from visprompt.errors import BadInput, choose
-from visprompt.words import NOT_JUDGED, NOT_RUN, PROFILES, SIGHTINGS, VERDICTS, WEAKEST_FIRST, WEIGHTS, answers
+from visprompt.words import (
+    NOT_JUDGED,
+    NOT_RUN,
+    PROFILES,
+    SIGHTINGS,
+    VERDICTS,
+    WEAKEST_FIRST,
+    WEIGHTS,
+    answers,
+)
 
 from ..auditing import Finding, audit_records, opposed
 from ..pages import judging
@@ -38,7 +47,9 @@ def read_notebook(path: Path, profile: str) -> tuple[dict, dict]:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadInput(f"{path} is no notebook ({why[:200]}). Delete it. {again}") from error
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}. Mend or delete it. {again}") from error
+        raise BadInput(
+            f"{path} cannot be read: {error.strerror}. Mend or delete it. {again}"
+        ) from error
     results = None
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     for number, cell in enumerate(code, start=1):
@@ -48,14 +59,26 @@ def read_notebook(path: Path, profile: str) -> tuple[dict, dict]:
             raise BadInput(f"{name} did not run. {again}")
         for output in cell.outputs:
             if output.output_type == "error":
-                raise BadInput(f"{name} failed with {output.ename}: {output.evalue}. Mend it. {again}")
+                raise BadInput(
+                    f"{name} failed with {output.ename}: {output.evalue}. Mend it. {again}"
+                )
             results = output.get("data", {}).get(RESULTS_MIME, results)
     if results is None:
-        raise BadInput(f"notebook {path.stem} left no results; its last cell must be page.close(). {again}")
-    if not isinstance(results, dict) or not {"profile", "commit", "artifacts", "claims", "studies"} <= set(results):
+        raise BadInput(
+            f"notebook {path.stem} left no results; its last cell must be page.close(). {again}"
+        )
+    if not isinstance(results, dict) or not {
+        "profile",
+        "commit",
+        "artifacts",
+        "claims",
+        "studies",
+    } <= set(results):
         raise BadInput(f"{path} holds results that page.close() did not write. Delete it. {again}")
     if results["profile"] != profile:
-        raise BadInput(f"notebook {path.stem} ran with profile {results['profile']}, not {profile}. {again}")
+        raise BadInput(
+            f"notebook {path.stem} ran with profile {results['profile']}, not {profile}. {again}"
+        )
     return notebook, results
 
 
@@ -67,10 +90,11 @@ def first_line(source: str) -> str:
 def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     """Return what the executed notebooks of a profile found, for every artifact and every claim.
 
-    The result holds "profile", "notebooks" (name -> commit), "studies" (name -> those whose runs it shows), "artifacts"
-    (id -> "evidence", "shows", "not_run", "notebook") and "claims" (id -> "verdict", "evidence", "estimate", "low",
-    "high", "images", "records", "note", "notebook") and "findings" (of the audit). What no notebook speaks of is there too, as
-    `not run`. A measurement that two claims ask the same of is judged once, by the one that weighs more.
+    The result holds "profile", "notebooks" (name -> commit), "studies" (name -> those whose runs it
+    shows), "artifacts" (id -> "evidence", "shows", "not_run", "notebook") and "claims" (id ->
+    "verdict", "evidence", "estimate", "low", "high", "images", "records", "note", "notebook") and
+    "findings" (of the audit). What no notebook speaks of is there too, as `not run`. A measurement
+    that two claims ask the same of is judged once, by the one that weighs more.
 
     Raises:
         BadInput: a notebook has not run, ran only in part, or ran with another profile.
@@ -101,7 +125,10 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
         for id, entry in results["claims"].items():
             choose(f"claim in notebook {name}:", id, found["claims"])
             if entry["verdict"] not in (NOT_JUDGED, *answers(entry["evidence"])):
-                raise BadInput(f"notebook {name} says {entry['verdict']!r} of {id}, which is no word of a {entry['evidence']}.")
+                raise BadInput(
+                    f"notebook {name} says {entry['verdict']!r} of {id}, which is no word "
+                    f"of a {entry['evidence']}."
+                )
             found["claims"][id] = {**entry, "notebook": name}
     judge_once(found["claims"])
     for finding in found["findings"]:
@@ -113,27 +140,45 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
 
 
 def refuse_opposed(found: dict) -> None:
-    """Raise BadInput where a claim that printed cells or the architecture decide and a finding of the audit contradict."""
-    exact = {id: entry["verdict"] for id, entry in found["claims"].items() if entry["evidence"] == "derived"}
-    findings = [Finding(**{name: entry[name] for name in Finding.__dataclass_fields__}) for entry in found["findings"]]
+    """Raise BadInput where a claim that printed cells or the architecture decide and a finding of
+    the audit contradict."""
+    exact = {
+        id: entry["verdict"]
+        for id, entry in found["claims"].items()
+        if entry["evidence"] == "derived"
+    }
+    findings = [
+        Finding(**{name: entry[name] for name in Finding.__dataclass_fields__})
+        for entry in found["findings"]
+    ]
     for claim, finding in opposed(findings, exact):
-        raise BadInput(f"{claim} {exact[claim]} and finding {finding} says the opposite of the same cells; judge both alike.")
+        raise BadInput(
+            f"{claim} {exact[claim]} and finding {finding} says the opposite of the same "
+            f"cells; judge both alike."
+        )
 
 
 def judge_once(found: dict[str, dict]) -> None:
-    """Leave a measurement that several claims ask the same of to the one that weighs most, else to the first."""
+    """Leave a measurement that several claims ask the same of to the one that weighs most, else to
+    the first."""
     order = sorted(papers.claims(), key=lambda claim: WEIGHTS.index(claim.weight))
     order = [claim for claim in order if found[claim.id]["estimate"] is not None]
     for place, claim in enumerate(order):
         for earlier in order[:place]:
             if judging.same_measurement(claim, found[claim.id], earlier, found[earlier.id]):
                 notebook = found[claim.id]["notebook"]
-                found[claim.id] = {**judging.repeated(earlier.id, found[claim.id]), "notebook": notebook}
+                found[claim.id] = {
+                    **judging.repeated(earlier.id, found[claim.id]),
+                    "notebook": notebook,
+                }
 
 
 def audited() -> list[dict]:
-    """The findings of the audit for all papers, from their records, each with the id of its record."""
-    return [{**finding, "record": r.id} for r in audit_records() for finding in r.values["findings"]]
+    """The findings of the audit for all papers, from their records, each with the id of its
+    record."""
+    return [
+        {**finding, "record": r.id} for r in audit_records() for finding in r.values["findings"]
+    ]
 
 
 def by_audit(finding: dict) -> dict:
@@ -141,9 +186,14 @@ def by_audit(finding: dict) -> dict:
     estimate = finding["estimate"]
     claim = papers.claim(finding["claim"])
     choose(f"evidence for {claim.id}", "derived", claim.settles)
-    yes_no_neither, open_ = answers("derived"), estimate is None or finding["verdict"] == "inconclusive"
+    yes_no_neither, open_ = (
+        answers("derived"),
+        estimate is None or finding["verdict"] == "inconclusive",
+    )
     return {
-        "verdict": yes_no_neither[2] if open_ else judging.verdict(claim, estimate, estimate, "derived"),
+        "verdict": yes_no_neither[2]
+        if open_
+        else judging.verdict(claim, estimate, estimate, "derived"),
         "evidence": "derived",
         "estimate": estimate,
         "low": estimate,
@@ -154,15 +204,19 @@ def by_audit(finding: dict) -> dict:
     }
 
 
-def claims(paper: str | None = None, wanted: str | None = None, profile: str = "quick") -> pd.DataFrame:
-    """The claims of one paper, or of all, with what the executed notebooks and the audit say of them.
+def claims(
+    paper: str | None = None, wanted: str | None = None, profile: str = "quick"
+) -> pd.DataFrame:
+    """The claims of one paper, or of all, with what the executed notebooks and the audit say of
+    them.
 
     Args:
         wanted: only claims with this verdict.
 
     Returns:
-        The fields of `papers.Claim`, then "verdict", "evidence", "estimate", "low", "high", "images", "note" and
-        "notebook". Before any notebook has run, no verdict but the audit's is known.
+        The fields of `papers.Claim`, then "verdict", "evidence", "estimate", "low", "high",
+        "images", "note" and "notebook". Before any notebook has run, no verdict but the audit's is
+        known.
 
     Raises:
         BadInput: unknown paper, verdict or profile.
@@ -186,6 +240,9 @@ def claims(paper: str | None = None, wanted: str | None = None, profile: str = "
         "note": "",
         "notebook": None,
     }
-    rows = [{**asdict(claim), **{key: answers.get(claim.id, nothing)[key] for key in nothing}} for claim in given]
+    rows = [
+        {**asdict(claim), **{key: answers.get(claim.id, nothing)[key] for key in nothing}}
+        for claim in given
+    ]
     frame = pd.DataFrame(rows, columns=[f.name for f in fields(papers.Claim)] + list(nothing))
     return frame if wanted is None else frame[frame.verdict == wanted]

@@ -1,4 +1,5 @@
-"""What the website asks of Sphinx: anchors spelled as in artifacts.csv, and docstrings in plain prose."""
+"""What the website asks of Sphinx: anchors spelled as in artifacts.csv, and docstrings in plain
+prose."""
 
 import re
 
@@ -7,14 +8,17 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 CODE = re.compile(r"(``.+?``|`[^`\n]+`)")
-# What reStructuredText would read as markup; a star and a blank at the start of a line begin a list item.
+# What reStructuredText would read as markup; a star and a blank at the start of a line begin a list
+# item.
 MARKUP = re.compile(r"(?!^\s*\* )[*|]|(?<=\w)_(?!\w)")
 
 
 class ExactAnchors(SphinxTransform):
-    """Give a section labelled `(ap.table-1)=` that very id, and the cell of that name `cell-ap.table-1`.
+    """Give a section labelled `(ap.table-1)=` that very id, and the cell of that name
+    `cell-ap.table-1`.
 
-    Docutils would write `ap-table-1`, which is not the name that the paper's list of artifacts uses.
+    Docutils would write `ap-table-1`, which is not the name that the paper's list of artifacts
+    uses.
     """
 
     default_priority = 700  # after docutils has handed the labels on to the sections (260)
@@ -38,14 +42,17 @@ def plain_docstring(app, what, name, obj, options, lines) -> None:
         parts = CODE.split(line)
         for index, part in enumerate(parts):
             if index % 2:  # an escaped blank lets a letter follow, as in `Record`s
-                parts[index] = f"``{part.strip('`')}``" + ("\\ " if parts[index + 1][:1].isalnum() else "")
+                parts[index] = f"``{part.strip('`')}``" + (
+                    "\\ " if parts[index + 1][:1].isalnum() else ""
+                )
             else:
                 parts[index] = MARKUP.sub(r"\\\g<0>", part)
         lines[position] = "".join(parts)
 
 
 def load_mathjax(app, pagename, templatename, context, doctree) -> None:
-    """Have MathJax on a page whose only mathematics stands in HTML of ours; Sphinx sees none there."""
+    """Have MathJax on a page whose only mathematics stands in HTML of ours; Sphinx sees none
+    there."""
     if 'class="math ' in context.get("body", ""):
         app.env.get_domain("math").data["has_equations"][pagename] = True
 
@@ -54,5 +61,6 @@ def setup(app: Sphinx) -> dict:
     """Register all of it with Sphinx."""
     app.connect("html-page-context", load_mathjax, priority=100)  # before MathJax looks
     app.add_transform(ExactAnchors)
-    app.connect("autodoc-process-docstring", plain_docstring, priority=100)  # before napoleon adds its markup
+    # before napoleon adds its markup
+    app.connect("autodoc-process-docstring", plain_docstring, priority=100)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

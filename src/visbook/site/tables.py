@@ -1,4 +1,5 @@
-"""Tables as plain HTML, no script, and those of artifacts and notebooks that are made from results."""
+"""Tables as plain HTML, no script, and those of artifacts and notebooks that are made from
+results."""
 
 import html
 import re
@@ -47,22 +48,30 @@ def table(
         choices: heads of the columns whose words can be picked from lists beside that field.
         kind: further CSS classes.
         widths: of the columns, percent: the table is then as wide as the page, and its texts wrap.
-        address: what is picked and typed stands in the page's address, and what stands there is picked.
+        address: what is picked and typed stands in the page's address, and what stands there is
+            picked.
     """
-    kind = " ".join(filter(None, ["vp-table", "vp-filterable" * filterable, "vp-fixed" * bool(widths), kind]))
-    picks = f' data-choices="{",".join(str(head.index(name)) for name in choices)}"' if choices else ""
+    kind = " ".join(
+        filter(None, ["vp-table", "vp-filterable" * filterable, "vp-fixed" * bool(widths), kind])
+    )
+    picks = (
+        f' data-choices="{",".join(str(head.index(name)) for name in choices)}"' if choices else ""
+    )
     picks += " data-address" * address
     columns = "".join(f'<col style="width: {width}%">' for width in widths)
     lines = [f'<div class="{kind}" tabindex="0"{picks}><table>{columns}', "<thead><tr>"]
     lines += [f'<th scope="col">{cell}</th>' for cell in head] + ["</tr></thead>", "<tbody>"]
-    heads = [re.sub("<[^>]*>", "", name) for name in head] if "vp-cards" in kind else [""] * len(head)
+    heads = (
+        [re.sub("<[^>]*>", "", name) for name in head] if "vp-cards" in kind else [""] * len(head)
+    )
     for row in rows:
         lines.append(f"<tr>{''.join(map(table_cell, row, heads))}</tr>")
     return re.sub(r"\n\s*\n", "\n", "\n".join([*lines, "</tbody></table></div>"]))
 
 
 def table_cell(content: str, head: str = "") -> str:
-    """One cell; a long text gets a wide column and a short one stays on a line; `head` is shown on narrow screens."""
+    """One cell; a long text gets a wide column and a short one stays on a line; `head` is shown on
+    narrow screens."""
     length = len(re.sub("<[^>]*>", "", content))
     kind = ' class="vp-wide"' if length > 60 else ' class="vp-short"' if length < 24 else ""
     head = f' data-head="{html.escape(head)}"' if head else ""
@@ -75,7 +84,8 @@ def printed_name(row) -> str:
 
 
 def link(artifact: str, text: str, results: dict, above: str = "") -> str:
-    """A link to an artifact's section, or the plain text where no notebook has it yet; `above` leads to the front page."""
+    """A link to an artifact's section, or the plain text where no notebook has it yet; `above`
+    leads to the front page."""
     notebook = results["artifacts"][artifact]["notebook"]
     text, target = html.escape(text), html.escape(f"{above}notebooks/{notebook}.html#{artifact}")
     return f'<a href="{target}">{text}</a>' if notebook else text
@@ -101,7 +111,8 @@ def counts(what: str, words: tuple[str, ...], found: dict[str, str]) -> str:
 
 
 def artifacts(results: dict, root: Path) -> str:
-    """Every table, figure and theorem of the papers, with its evidence, its claims and what would run the rest."""
+    """Every table, figure and theorem of the papers, with its evidence, its claims and what would
+    run the rest."""
     rows, judged = [], {}
     for claim in papers.claims():
         judged.setdefault(claim.artifact, Counter())[results["claims"][claim.id]["verdict"]] += 1
@@ -111,17 +122,31 @@ def artifacts(results: dict, root: Path) -> str:
         words = " ".join(map(badge, shown)) if shown else badge(NOT_RUN)
         how = "<br>".join(dict.fromkeys(html.escape(show["how"]) for show in entry["shows"]))
         if entry["not_run"]:
-            how += f"{'<br>' if how else ''}<em>Not run:</em> {html.escape(entry['not_run']['why'])} "
+            how += (
+                f"{'<br>' if how else ''}<em>Not run:</em> {html.escape(entry['not_run']['why'])} "
+            )
             how += code(" ".join(entry["not_run"]["command"].split()))
         if not entry["notebook"]:
             how = "No page shows it."
-        record = f' (<a href="records/{html.escape(id)}.html">record</a>)' if entry["notebook"] else ""
+        record = (
+            f' (<a href="records/{html.escape(id)}.html">record</a>)' if entry["notebook"] else ""
+        )
         short = html.escape(papers.papers()[row["paper"]]["short"])
         name = link(id, printed_name(row), results)
-        counted = " ".join(f"{badge(word)}&nbsp;{n}" for word in EVERY if (n := judged.get(id, {}).get(word)))
-        rows.append([short, f"{name}{record}<br>{code(id)}", html.escape(row["title"]), words, counted, how])
+        counted = " ".join(
+            f"{badge(word)}&nbsp;{n}" for word in EVERY if (n := judged.get(id, {}).get(word))
+        )
+        rows.append(
+            [short, f"{name}{record}<br>{code(id)}", html.escape(row["title"]), words, counted, how]
+        )
     head = ["Paper", "Artifact", "Title", "Evidence", "Claims", "How"]
-    return table(head, rows, filterable=True, choices=("Paper", "Evidence", "Claims"), widths=(8, 16, 17, 10, 12, 37))
+    return table(
+        head,
+        rows,
+        filterable=True,
+        choices=("Paper", "Evidence", "Claims"),
+        widths=(8, 16, 17, 10, 12, 37),
+    )
 
 
 def notebooks(results: dict, root: Path) -> str:

@@ -1,1 +1,2 @@
-"""Many runs: grids, sweeps, statistics, renewal, the bench, and what fitted methods show beyond their accuracy."""
+"""Many runs: grids, sweeps, statistics, renewal, the bench, and what fitted methods show beyond
+their accuracy."""

@@ -1,4 +1,5 @@
-"""AP's learning rates by block and by variant, where a recipe has them: each is compared at its own best."""
+"""AP's learning rates by block and by variant, where a recipe has them: each is compared at its own
+best."""
 
 from visprompt import paths
 from visprompt.manifests import load_yaml
@@ -10,7 +11,8 @@ def ap_rates(recipe: str, part: str) -> dict:
 
 
 def block_rates(recipe: str, is_vit: bool, depth: int) -> list[float | None]:
-    """AP's learning rate at each block; None, the method's own rate, where none was chosen for this depth."""
+    """AP's learning rate at each block; None, the method's own rate, where none was chosen for this
+    depth."""
     rates = ap_rates(recipe, "by_block").get("vit" if is_vit else "resnet", [])
     return rates if len(rates) == depth else [None] * depth
 
@@ -24,6 +26,7 @@ def ap_rate(recipe: str, settings: dict, is_vit: bool, depth: int) -> float | No
 
 
 def variant(settings: dict) -> str:
-    """Name of an AP variant, as in recipes.yaml: "product", "concatenate", "3 blocks" or plain "add"."""
+    """Name of an AP variant, as in recipes.yaml: "product", "concatenate", "3 blocks" or plain
+    "add"."""
     blocks = settings.get("block")
     return f"{len(blocks)} blocks" if isinstance(blocks, list) else settings.get("kind", "add")

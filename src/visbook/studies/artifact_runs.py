@@ -14,7 +14,8 @@ from .sweeps import at_best_rates, sweep
 
 
 def ready(run: Planned, lab: Lab) -> Run:
-    """A planned run as `Lab.do` takes it, at the rate that its search gave; the recipe's where the search is not whole."""
+    """A planned run as `Lab.do` takes it, at the rate that its search gave; the recipe's where the
+    search is not whole."""
     return at_rate_of(run.run, run.like, lab)
 
 
@@ -24,7 +25,8 @@ def at_rate_of(run: Run, like: Run | None, lab: Lab) -> Run:
 
 
 def do(found: Sequence[Cell], lab: Lab, label: str) -> pd.DataFrame:
-    """Do the runs of cells that have no record yet, searches first, and return a row for every cell and seed.
+    """Do the runs of cells that have no record yet, searches first, and return a row for every cell
+    and seed.
 
     Returns:
         The columns of `sweeps.sweep`, "variant" and "group".
@@ -34,13 +36,18 @@ def do(found: Sequence[Cell], lab: Lab, label: str) -> pd.DataFrame:
     """
     searched = {repr(cell.like or cell.run): cell.like or cell.run for cell in found if cell.grid}
     at_best_rates(list(searched.values()), lab, True, f"search of {label}")
-    rated = [(cell, at_rate_of(cell.run, (cell.like or cell.run) if cell.grid else None, lab)) for cell in found]
+    rated = [
+        (cell, at_rate_of(cell.run, (cell.like or cell.run) if cell.grid else None, lab))
+        for cell in found
+    ]
     wanted = [(cell.variant, replace(run, seed=seed)) for cell, run in rated for seed in cell.seeds]
     frame = sweep([run for _, run in wanted], lab, label)
     return frame.assign(variant=[variant for variant, _ in wanted], group=frame.task.map(groups()))
 
 
-def of_artifact(id: str, actors: Cast, lab: Callable[[str], Lab], *, seeds: Sequence[int] | None, part: str) -> pd.DataFrame:
+def of_artifact(
+    id: str, actors: Cast, lab: Callable[[str], Lab], *, seeds: Sequence[int] | None, part: str
+) -> pd.DataFrame:
     """Do the runs of an artifact; see `do`.
 
     Args:
@@ -54,7 +61,14 @@ def of_artifact(id: str, actors: Cast, lab: Callable[[str], Lab], *, seeds: Sequ
     number, parts = share(part)
     found = cells_of(id, actors=actors)
     if not found:
-        why = f"{actors.profile} has none of it" if artifact(id).studies else f"it is made by {told(artifact(id))}"
+        why = (
+            f"{actors.profile} has none of it"
+            if artifact(id).studies
+            else f"it is made by {told(artifact(id))}"
+        )
         raise BadInput(f"nothing to run of {id}: {why}; give {command(id, actors.profile)}.")
-    mine = [cell if seeds is None else replace(cell, seeds=tuple(seeds)) for cell in found[number - 1 :: parts]]
+    mine = [
+        cell if seeds is None else replace(cell, seeds=tuple(seeds))
+        for cell in found[number - 1 :: parts]
+    ]
     return do(mine, lab(mine[0].recipe), id) if mine else pd.DataFrame()

@@ -1,7 +1,9 @@
-"""The runs of a plan as jobs for many machines: cut to a useful length, a search before what takes its rate.
+"""The runs of a plan as jobs for many machines: cut to a useful length, a search before what takes
+its rate.
 
-A job is a papermill run of notebooks/batch.py. `visprompt batches` writes the list that the Snakefile's rule `sweep` goes
-through; the notebooks of the book then find the records that the jobs left.
+A job is a papermill run of notebooks/batch.py. `visprompt batches` writes the list that the
+Snakefile's rule `sweep` goes through; the notebooks of the book then find the records that the jobs
+left.
 """
 
 import json
@@ -25,13 +27,15 @@ from .lab import Lab, LabSettings, Run
 from .plan import Planned, artifacts, cells_of, runs_of
 from .sweeps import row_of
 
-SETUP_MINUTES = 0.25  # interpreter, imports, one checkpoint and one data set: what a job costs before its first run
+# interpreter, imports, one checkpoint and one data set: what a job costs before its first run
+SETUP_MINUTES = 0.25
 NOTEBOOK = "batch"
 
 
 @dataclass(frozen=True)
 class Job:
-    """Some runs, done one after the other on one machine. Its name follows from them, so a job that is done stays done."""
+    """Some runs, done one after the other on one machine. Its name follows from them, so a job that
+    is done stays done."""
 
     runs: tuple[Planned, ...]
     minutes: float
@@ -52,11 +56,16 @@ def run_id(run: Planned) -> str:
 
 def cell_of(run: Planned) -> tuple[str, str]:
     """The recipe and cell whose search a run belongs to, or waits for."""
-    return run.recipe, repr(run.like or replace(run.run, seed=0, rate=None, changes={}, trial=False))
+    return run.recipe, repr(
+        run.like or replace(run.run, seed=0, rate=None, changes={}, trial=False)
+    )
 
 
-def batches(runs: Iterable[Planned], minutes: Callable[[Planned], float], bound: float = 30.0) -> list[Job]:
-    """Jobs of at most `bound` minutes each, but for a run that is longer by itself; the longest first.
+def batches(
+    runs: Iterable[Planned], minutes: Callable[[Planned], float], bound: float = 30.0
+) -> list[Job]:
+    """Jobs of at most `bound` minutes each, but for a run that is longer by itself; the longest
+    first.
 
     Runs on one backbone and task stay together, so that both are loaded once.
 
@@ -67,7 +76,9 @@ def batches(runs: Iterable[Planned], minutes: Callable[[Planned], float], bound:
         BadInput: a bound that is no positive number.
     """
     if not 0 < bound < math.inf:
-        raise BadInput(f"the bound of a job is in minutes, above 0, not {bound}; write such as --minutes 30.")
+        raise BadInput(
+            f"the bound of a job is in minutes, above 0, not {bound}; write such as --minutes 30."
+        )
     cells = defaultdict(list)
     for run in runs:
         cells[cell_of(run)].append(run)
@@ -85,12 +96,16 @@ def batches(runs: Iterable[Planned], minutes: Callable[[Planned], float], bound:
     return sorted(jobs, key=lambda job: (-job.minutes, job.name))
 
 
-def job(runs: Sequence[Planned], minutes: Callable[[Planned], float], after: tuple[str, ...] = ()) -> Job:
+def job(
+    runs: Sequence[Planned], minutes: Callable[[Planned], float], after: tuple[str, ...] = ()
+) -> Job:
     """A job of some runs."""
     return Job(tuple(runs), round(SETUP_MINUTES + sum(map(minutes, runs)), 2), after)
 
 
-def cut(runs: Sequence[Planned], minutes: Callable[[Planned], float], bound: float) -> list[list[Planned]]:
+def cut(
+    runs: Sequence[Planned], minutes: Callable[[Planned], float], bound: float
+) -> list[list[Planned]]:
     """Runs of one cell in pieces of at most `bound` minutes, its whole search in the first."""
     pieces, used = [[]], SETUP_MINUTES
     for run in runs:
@@ -103,8 +118,11 @@ def cut(runs: Sequence[Planned], minutes: Callable[[Planned], float], bound: flo
     return pieces
 
 
-def packed(pieces: Sequence[list[Planned]], minutes: Callable[[Planned], float], bound: float) -> list[list[Planned]]:
-    """Small pieces put together up to `bound` minutes, neighbours in backbone and task first; one recipe a job."""
+def packed(
+    pieces: Sequence[list[Planned]], minutes: Callable[[Planned], float], bound: float
+) -> list[list[Planned]]:
+    """Small pieces put together up to `bound` minutes, neighbours in backbone and task first; one
+    recipe a job."""
 
     def place(piece):
         first = piece[0]
@@ -125,7 +143,8 @@ def write_jobs(jobs: Sequence[Job], path: str | Path, **parameters) -> None:
     """Write the list that the rule `sweep` reads, whole or not at all.
 
     Args:
-        parameters: of notebooks/batch.py, the same for every job, such as `profile` and `artifacts`.
+        parameters: of notebooks/batch.py, the same for every job, such as `profile` and
+            `artifacts`.
     """
     listed = [
         {
@@ -141,7 +160,9 @@ def write_jobs(jobs: Sequence[Job], path: str | Path, **parameters) -> None:
     write_whole(Path(path), json.dumps({"jobs": listed}, indent=1))
 
 
-def planned_runs(ids: Sequence[str] | None, profile: str, data_dir: str | Path | None = None) -> list[Planned]:
+def planned_runs(
+    ids: Sequence[str] | None, profile: str, data_dir: str | Path | None = None
+) -> list[Planned]:
     """The runs of some artifacts, or of all, each once.
 
     Args:
@@ -162,7 +183,9 @@ def chosen(runs: Sequence[Planned], ids: Sequence[str] | None) -> list[Planned]:
         BadInput: a name that none of them has.
     """
     known = {run_id(run): run for run in runs}
-    return list(runs) if ids is None else [known[choose("run of the plan", id, known)] for id in ids]
+    return (
+        list(runs) if ids is None else [known[choose("run of the plan", id, known)] for id in ids]
+    )
 
 
 def do(runs: Sequence[Planned], **bench) -> pd.DataFrame:
@@ -178,9 +201,17 @@ def do(runs: Sequence[Planned], **bench) -> pd.DataFrame:
         BadInput: after the last run, when any failed.
     """
     labs = {recipe: Lab(LabSettings(recipe, **bench)) for recipe in {run.recipe for run in runs}}
-    named = [(run.run.label, lambda run=run: labs[run.recipe].do(at_rate(run, labs[run.recipe]))) for run in runs]
+    named = [
+        (run.run.label, lambda run=run: labs[run.recipe].do(at_rate(run, labs[run.recipe])))
+        for run in runs
+    ]
     records = run_all(named, "batch")
-    return pd.DataFrame([{**row_of(run.run, record), "id": run_id(run)} for run, record in zip(runs, records, strict=True)])
+    return pd.DataFrame(
+        [
+            {**row_of(run.run, record), "id": run_id(run)}
+            for run, record in zip(runs, records, strict=True)
+        ]
+    )
 
 
 def at_rate(run: Planned, lab: Lab) -> Run:
@@ -191,5 +222,8 @@ def at_rate(run: Planned, lab: Lab) -> Run:
     """
     found = ready(run, lab)
     if run.like is not None and found.rate is None:
-        raise BadInput(f"{run.run.label}: the search for its rate is not whole; run that of {run.like.label} first.")
+        raise BadInput(
+            f"{run.run.label}: the search for its rate is not whole; run that of "
+            f"{run.like.label} first."
+        )
     return found

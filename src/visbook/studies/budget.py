@@ -1,4 +1,5 @@
-"""`visprompt plan`: what each artifact still takes, and all of them together, shared runs counted once."""
+"""`visprompt plan`: what each artifact still takes, and all of them together, shared runs counted
+once."""
 
 import contextlib
 import io
@@ -53,16 +54,30 @@ class Budget:
     def frame(self) -> pd.DataFrame:
         """As a table, the row of all last where there are several."""
         rows = [*self.rows, self.all] if len(self.rows) > 1 else self.rows
-        return pd.DataFrame([{**asdict(row), "unknown_sizes": len(row.unknown_sizes)} for row in rows])
+        return pd.DataFrame(
+            [{**asdict(row), "unknown_sizes": len(row.unknown_sizes)} for row in rows]
+        )
 
     def as_json(self) -> str:
         """As JSON, with the names of the files of unknown size."""
-        content = {"profile": self.profile, "hours": self.how, "artifacts": [*map(asdict, self.rows)], "all": asdict(self.all)}
+        content = {
+            "profile": self.profile,
+            "hours": self.how,
+            "artifacts": [*map(asdict, self.rows)],
+            "all": asdict(self.all),
+        }
         return json.dumps(content, indent=1)
 
 
-def plan(*ids: str, profile: str = "paper", data_dir=None, device: str | None = None, precision: str | None = None) -> Budget:
-    """What artifacts take: runs, those recorded, bytes to fetch, hours of a device, and the command.
+def plan(
+    *ids: str,
+    profile: str = "paper",
+    data_dir=None,
+    device: str | None = None,
+    precision: str | None = None,
+) -> Budget:
+    """What artifacts take: runs, those recorded, bytes to fetch, hours of a device, and the
+    command.
 
     Args:
         ids: such as "spt.table-3"; none: all.
@@ -79,23 +94,40 @@ def plan(*ids: str, profile: str = "paper", data_dir=None, device: str | None = 
     together = {run.key: run for found in runs.values() for run in found}
     done = recorded(together.values())
     masks = {id: mask_runs(id, profile) for id in runs}
-    hours = {key: speed.hours_of(mask_operations(key, profile)) for found in masks.values() for key in found}
-    hours = Hours(done, hours | {key: speed.hours(run) for key, run in together.items() if key not in done})
+    hours = {
+        key: speed.hours_of(mask_operations(key, profile))
+        for found in masks.values()
+        for key in found
+    }
+    hours = Hours(
+        done, hours | {key: speed.hours(run) for key, run in together.items() if key not in done}
+    )
     files = {id: to_fetch(id, runs[id], actors, folder) for id in runs}
     keys = {id: [run.key for run in runs[id]] + masks[id] for id in runs}
     rows = [row(id, line(id, keys[id], hours, files[id]), profile) for id in runs]
     every = {file.name: file for found in files.values() for file in found}
-    return Budget(tuple(rows), line(ALL, set().union(*keys.values()), hours, every.values()), profile, speed.how)
+    return Budget(
+        tuple(rows),
+        line(ALL, set().union(*keys.values()), hours, every.values()),
+        profile,
+        speed.how,
+    )
 
 
 def there(actors: Cast, data_dir: str | Path | None) -> Cast:
-    """The cast with those tasks alone whose folder is in data_dir, by their own name or their data set's."""
+    """The cast with those tasks alone whose folder is in data_dir, by their own name or their data
+    set's."""
     if data_dir is None:
         return actors
     folder = Path(data_dir)
     if not folder.is_dir():
-        raise BadInput(f"{folder} is no folder; give the one that holds the data sets, or leave --data out.")
-    present = {part: [task for task in tasks if not data_files([task], folder)] for part, tasks in actors.tasks.items()}
+        raise BadInput(
+            f"{folder} is no folder; give the one that holds the data sets, or leave --data out."
+        )
+    present = {
+        part: [task for task in tasks if not data_files([task], folder)]
+        for part, tasks in actors.tasks.items()
+    }
     return replace(actors, tasks=present)
 
 
@@ -110,7 +142,9 @@ class Hours:
 def row(id: str, found: Row, profile: str) -> Row:
     """The line of an artifact, with what makes it."""
     entry = artifact(id)
-    return replace(found, made=" + ".join(entry.made), command=command(id, profile), note=entry.note)
+    return replace(
+        found, made=" + ".join(entry.made), command=command(id, profile), note=entry.note
+    )
 
 
 def line(name: str, keys: Collection[tuple], known: Hours, files: Iterable[Fetch]) -> Row:
@@ -120,13 +154,26 @@ def line(name: str, keys: Collection[tuple], known: Hours, files: Iterable[Fetch
     unknown = tuple(file.name for file in files if file.bytes is None)
     here = sum(key in known.done for key in keys)
     total = sum(filter(None, hours))
-    return Row(name, "", len(keys), here, sum(f.bytes or 0 for f in files), unknown, total, hours.count(None), "", "")
+    return Row(
+        name,
+        "",
+        len(keys),
+        here,
+        sum(f.bytes or 0 for f in files),
+        unknown,
+        total,
+        hours.count(None),
+        "",
+        "",
+    )
 
 
 def to_fetch(id: str, runs: list[Planned], actors: Cast, folder: Path | None) -> list[Fetch]:
     """The files that an artifact needs beside this project's own."""
     entry, quick = artifact(id), actors.profile == "quick"
-    tasks = [run.run.task for run in runs] + [run.run.prepared_on for run in runs if run.run.prepared_on]
+    tasks = [run.run.task for run in runs] + [
+        run.run.prepared_on for run in runs if run.run.prepared_on
+    ]
     networks = [run.run.backbone for run in runs if not run.run.scratch]
     if not quick:
         tasks += entry.data
@@ -139,18 +186,23 @@ def data_sets_of(id: str) -> tuple[list[str], list[str]]:
     """The data sets and the checkpoints that the paper's runs of an artifact need."""
     actors = cast("paper")
     files = to_fetch(id, runs_of(cells_of(id, actors=actors)), actors, None)
-    return list(dict.fromkeys(f.dataset for f in files if f.dataset)), [f.name for f in files if not f.dataset]
+    return list(dict.fromkeys(f.dataset for f in files if f.dataset)), [
+        f.name for f in files if not f.dataset
+    ]
 
 
 def recorded(runs: Iterable[Planned]) -> set[tuple]:
     """The keys of the runs that have a record made by today's code.
 
-    A record is told by what it says of backbone, task, method, recipe and seed; of a final run whose search gives its rate
-    any rate will do. Nothing is loaded for it, so other data or weights under the same names would pass.
+    A record is told by what it says of backbone, task, method, recipe and seed; of a final run
+    whose search gives its rate any rate will do. Nothing is loaded for it, so other data or weights
+    under the same names would pass.
     """
     found, wanted = set(), {}
     for run in runs:
-        wanted.setdefault((run.run.method, run.run.task, run.run.backbone, run.run.seed), []).append(run)
+        wanted.setdefault(
+            (run.run.method, run.run.task, run.run.backbone, run.run.seed), []
+        ).append(run)
     folders = {(records.plain(method), records.plain(task)) for method, task, _, _ in wanted}
     paths = [path for store in stores() for path in records.files(store, "tune")]
     for path in paths:
@@ -158,7 +210,9 @@ def recorded(runs: Iterable[Planned]) -> set[tuple]:
             continue
         record = records.read_record(path)
         s = record.settings
-        for run in wanted.get((s.get("method"), s.get("task"), s.get("backbone"), s.get("seed")), ()):
+        for run in wanted.get(
+            (s.get("method"), s.get("task"), s.get("backbone"), s.get("seed")), ()
+        ):
             if run.key not in found and fits(run, s, record.weights) and is_current(record):
                 found.add(run.key)
     return found
@@ -170,7 +224,10 @@ def fits(run: Planned, settings: dict, weights: str) -> bool:
     lab = lab_of(run.recipe)
     recipe, said = asdict(lab.recipe(one)), dict(settings["recipe"])
     if run.like is not None:
-        searched = {rate_name(one.method), *(name for tried in lab.trials(run.like) for name in tried.changes)}
+        searched = {
+            rate_name(one.method),
+            *(name for tried in lab.trials(run.like) for name in tried.changes),
+        }
         said |= {name: recipe[name] for name in searched}
     said = asdict(Recipe()) | said  # a field that is newer than the record
     chosen = json.loads(json.dumps(asdict(method_settings(one.method, **lab.chosen(one)))))
@@ -189,7 +246,10 @@ def text(budget: Budget) -> str:
             "runs": frame.runs,
             "recorded": frame.recorded,
             "to fetch": [size(row.bytes, row.unknown_sizes) for row in frame.itertuples()],
-            "hours": [duration(row.hours, row.runs - row.recorded, row.without_hours) for row in frame.itertuples()],
+            "hours": [
+                duration(row.hours, row.runs - row.recorded, row.without_hours)
+                for row in frame.itertuples()
+            ],
         }
     )
     with contextlib.redirect_stdout(out):
@@ -205,7 +265,9 @@ def text(budget: Budget) -> str:
 
 def size(known: int, unknown: int) -> str:
     """Bytes in words, and how many files have no known size."""
-    words = "-" if not known else f"{known / 1e9:.1f} GB" if known >= 1e8 else f"{known / 1e6:.1f} MB"
+    words = (
+        "-" if not known else f"{known / 1e9:.1f} GB" if known >= 1e8 else f"{known / 1e6:.1f} MB"
+    )
     return f"{words} + {unknown} unknown" if unknown else words
 
 

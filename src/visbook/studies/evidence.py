@@ -1,5 +1,6 @@
-"""What runs are evidence of follows from their records: `replicated` where backbone, data, split, recipe and number of
-seeds are the paper's by manifest, else `trend`; and what keeps it from the other."""
+"""What runs are evidence of follows from their records: `replicated` where backbone, data, split,
+recipe and number of seeds are the paper's by manifest, else `trend`; and what keeps it from the
+other."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,8 +17,10 @@ from .lab import rate_name
 from .plan import conditions
 from .roles import cast_for
 
-LISTED = ("vtab-1k", "fgvc")  # benchmarks whose split only their lists name; of others the data set is split by its authors
-FREE = ("precision", "compile", "cache_gib")  # fields of a recipe that change how a run is computed, not which run it is
+# benchmarks whose split only their lists name; of others the data set is split by its authors
+LISTED = ("vtab-1k", "fgvc")
+# fields of a recipe that change how a run is computed, not which run it is
+FREE = ("precision", "compile", "cache_gib")
 
 
 def of_records(records: Sequence[Record], paper: str, narrowed: str = "") -> tuple[str, str]:
@@ -39,7 +42,11 @@ def strays(record: Record, paper: str) -> list[str]:
     """In what a run is not the paper's; nothing where it is. The first is the one to name."""
     if record.about.get("rehearsal"):
         return [record.about["rehearsal"]]
-    return [why for look in (backbone_strays, data_strays, recipe_strays) if (why := look(record, paper))]
+    return [
+        why
+        for look in (backbone_strays, data_strays, recipe_strays)
+        if (why := look(record, paper))
+    ]
 
 
 def backbone_strays(record: Record, paper: str) -> str:
@@ -64,34 +71,64 @@ def data_strays(record: Record, paper: str) -> str:
     printed = [about.get("splits", {}).get(part) for part in ("train", "val", "test")]
     given = list(split.get("counts", ()))
     joins = protocol(conditions(paper, "paper")[0]).joins(about["group"])
-    if given and joins and catalogue.used_whole(task) and sum(given[:2]) == printed[0]:  # val was held out of train here
+    if (
+        given and joins and catalogue.used_whole(task) and sum(given[:2]) == printed[0]
+    ):  # val was held out of train here
         given = [sum(given[:2]), 0, given[2]]
-    if not given or not any(printed) or any(wanted is not None and wanted != count for wanted, count in zip(printed, given)):
-        told = [", ".join("-" if count is None else f"{count:,}" for count in counts) or "-" for counts in (given, printed)]
+    if (
+        not given
+        or not any(printed)
+        or any(wanted is not None and wanted != count for wanted, count in zip(printed, given))
+    ):
+        told = [
+            ", ".join("-" if count is None else f"{count:,}" for count in counts) or "-"
+            for counts in (given, printed)
+        ]
         return f"{task} has {told[0]} images, in the paper {told[1]}"
-    if about["benchmark"] in LISTED and not (about.get("lists") and about["lists"] == split.get("lists")):
+    if about["benchmark"] in LISTED and not (
+        about.get("lists") and about["lists"] == split.get("lists")
+    ):
         return f"no manifest knows the lists of {task}, so whose split it is is not known"
     together = joins and not catalogue.used_whole(task)
     whole, learned = sum(given[:2]) if together else given[0], record.settings.get("train_size")
-    return "" if learned == whole else f"{task} was learned from {learned} images, in the paper from {whole}"
+    return (
+        ""
+        if learned == whole
+        else f"{task} was learned from {learned} images, in the paper from {whole}"
+    )
 
 
 def recipe_strays(record: Record, paper: str) -> str:
-    """In what a run was fitted otherwise than the paper's recipe says, but for the rate that is searched."""
+    """In what a run was fitted otherwise than the paper's recipe says, but for the rate that is
+    searched."""
     name, settings = conditions(paper, "paper")[0], record.settings
     if record.about.get("recipe") != name:
         return f"its recipe is {record.about.get('recipe')!r}, not {name!r}"
-    own, group, family = protocol(name), catalogue.group(settings["task"]), family_of(settings["backbone"])
+    own, group, family = (
+        protocol(name),
+        catalogue.group(settings["task"]),
+        family_of(settings["backbone"]),
+    )
     try:
         recipe = load_recipe(name, settings["method"], family != "resnet", **own.of_group(group))
     except BadInput as error:
         return str(error)
     wanted = asdict(settled(recipe, settings["method"], family))
-    free = {*FREE, rate_name(settings["method"]), *(key for grid in own.searches.values() for key in grid)}
-    for key in [key for key in wanted if key not in free and wanted[key] != settings["recipe"].get(key)]:
+    free = {
+        *FREE,
+        rate_name(settings["method"]),
+        *(key for grid in own.searches.values() for key in grid),
+    }
+    for key in [
+        key for key in wanted if key not in free and wanted[key] != settings["recipe"].get(key)
+    ]:
         return f"{key} is {settings['recipe'].get(key)}, in the paper's recipe {wanted[key]}"
     resize = own.resize(group)
-    return "" if settings.get("resize") == resize else f"pictures were resized by {settings.get('resize')!r}, not {resize!r}"
+    return (
+        ""
+        if settings.get("resize") == resize
+        else f"pictures were resized by {settings.get('resize')!r}, not {resize!r}"
+    )
 
 
 def too_few(records: Sequence[Record], seeds: Sequence[int]) -> list[str]:

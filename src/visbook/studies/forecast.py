@@ -24,7 +24,9 @@ from visprompt.records import all_records, recorded
 
 from .plan import Planned, family_of, lab_of
 
-TRAINED_BACKWARD = 2  # operations of a backward pass over those of the forward one, where all weights are trained
+TRAINED_BACKWARD = (
+    2  # operations of a backward pass over those of the forward one, where all weights are trained
+)
 FROZEN_BACKWARD = 1  # where gradients only pass through
 
 
@@ -37,13 +39,15 @@ class Network:
     tokens: int  # that enter the first block of a transformer; 0 of a ResNet
 
     def part(self, start: int, extra: int = 0) -> float:
-        """From the input of block `start` on (-1: the image), with so many more tokens in every block of a ViT."""
+        """From the input of block `start` on (-1: the image), with so many more tokens in every
+        block of a ViT."""
         grown = 1 + extra / self.tokens if self.tokens else 1.0
         return (self.stem if start < 0 else 0.0) + grown * sum(self.blocks[max(start, 0) :])
 
 
 class Marks(Hooks):
-    """Notes how many operations there were when a block is entered; a Swin's merging counts to the block before."""
+    """Notes how many operations there were when a block is entered; a Swin's merging counts to the
+    block before."""
 
     def __init__(self):
         self.counter, self.seen = None, []
@@ -61,7 +65,11 @@ def network(name: str) -> Network:
         BadInput: unknown backbone.
     """
     known = {**embedded.networks(), **embedded.from_files()}
-    plain = name if name in embedded.networks() else known.get(name, {}).get("timm", name).partition(".")[0]
+    plain = (
+        name
+        if name in embedded.networks()
+        else known.get(name, {}).get("timm", name).partition(".")[0]
+    )
 
     def compute():
         backbone, marks = load_backbone(plain, device="meta"), Marks()
@@ -70,10 +78,16 @@ def network(name: str) -> Network:
             backbone.run(backbone.stem(torch.empty(1, 3, size, size, device="meta")), marks)
             marks.before_block(backbone.depth, None)
         each = [later - before for before, later in zip(marks.seen, marks.seen[1:])]
-        return {"stem": marks.seen[0], "blocks": each, "tokens": shape[0] if backbone.family == "vit" else 0}
+        return {
+            "stem": marks.seen[0],
+            "blocks": each,
+            "tokens": shape[0] if backbone.family == "vit" else 0,
+        }
 
     settings = {"what": "forward by block", "backbone": plain}
-    values = (recorded("count", settings, compute, run=False) or recorded("count", settings, compute)).values
+    values = (
+        recorded("count", settings, compute, run=False) or recorded("count", settings, compute)
+    ).values
     return Network(values["stem"], tuple(values["blocks"]), values["tokens"])
 
 
@@ -87,15 +101,19 @@ def sizes(task: str) -> tuple[int | None, int | None, int | None]:
     if task in own_tasks():
         return tuple(own_tasks()[task]["splits"])
     found = data_set(task).tasks.get(task, {}).get("splits") or {}
-    return found.get("train"), found.get("val", 0 if found else None), found.get("test", 0 if found else None)
+    return (
+        found.get("train"),
+        found.get("val", 0 if found else None),
+        found.get("test", 0 if found else None),
+    )
 
 
 def operations(run: Planned) -> float | None:
     """Operations of a whole run: every step, what is computed once before, and every evaluation.
 
-    Where nothing changes the pictures, what lies below the first trained block is computed once an image; else with
-    every step. A backward pass counts as much as the forward one, and twice as much where all weights are trained.
-    None where the number of images is not known.
+    Where nothing changes the pictures, what lies below the first trained block is computed once an
+    image; else with every step. A backward pass counts as much as the forward one, and twice as
+    much where all weights are trained. None where the number of images is not known.
     """
     one, lab = run.run, lab_of(run.recipe)
     r, settings, (train, val, test) = lab.recipe(one), lab.chosen(one), sizes(one.task)
@@ -110,7 +128,11 @@ def operations(run: Planned) -> float | None:
     seen = train * r.epochs
     again = 2 if one.method == "e2vpt" else 1  # pruned, and trained from the start
     if r.augmentation == "none":
-        return again * (seen * step + val * r.epochs * above) + (train + val + test) * once + test * above
+        return (
+            again * (seen * step + val * r.epochs * above)
+            + (train + val + test) * once
+            + test * above
+        )
     return again * (seen * (step + once) + val * r.epochs * whole) + test * whole
 
 
@@ -144,7 +166,8 @@ class Speed:
 
 
 def speed_of(device: str | None, precision: str | None = None) -> Speed:
-    """A device of devices.yaml at its peak; None: this machine's bench where there is one of a GPU, else an H200.
+    """A device of devices.yaml at its peak; None: this machine's bench where there is one of a GPU,
+    else an H200.
 
     With a precision all runs are taken to be in it.
 
@@ -156,28 +179,45 @@ def speed_of(device: str | None, precision: str | None = None) -> Speed:
         if found := measured():
             return found
         if device == "measured":
-            raise BadInput("no step times of this machine are kept; time some: visprompt bench --device cuda.")
+            raise BadInput(
+                "no step times of this machine are kept; time some: visprompt bench --device cuda."
+            )
     entry = table[choose("device", device or "h200", [*table, "measured"])]
     rates = {name: entry[precision or name] * 1e12 for name in ("float32", "bf16")}
-    told = f"counted operations at the peak of one {entry['title']} in {precision or 'the precision of each recipe'}"
+    told = (
+        f"counted operations at the peak of one {entry['title']} in "
+        f"{precision or 'the precision of each recipe'}"
+    )
     return Speed(rates, f"{told}, so the least that it can take")
 
 
 def measured() -> Speed | None:
-    """What the newest bench of all methods on a GPU of this machine reached; None where there is none."""
-    records = [r for r in all_records("bench") if r.settings.get("what") == "methods" and r.settings["device"] != "cpu"]
+    """What the newest bench of all methods on a GPU of this machine reached; None where there is
+    none."""
+    records = [
+        r
+        for r in all_records("bench")
+        if r.settings.get("what") == "methods" and r.settings["device"] != "cpu"
+    ]
     if not records:
         return None
     record = max(records, key=lambda record: record.date)
     net, batch, reached = network(record.settings["backbone"]), record.settings["batch_size"], []
     for side, values in record.values.items():
         start, cls = values["start"], method_class(record.settings["sides"][side]["method"])
-        work = batch * net.part(start) * (1 + (TRAINED_BACKWARD if cls.trains_backbone else FROZEN_BACKWARD))
+        work = (
+            batch
+            * net.part(start)
+            * (1 + (TRAINED_BACKWARD if cls.trains_backbone else FROZEN_BACKWARD))
+        )
         if start < len(net.blocks):
             reached.append(work / statistics.median(values["seconds"]))
     rate = statistics.median(reached)
     precision = {side["precision"] for side in record.settings["sides"].values()}
-    told = f"step times measured on {record.settings['machine']} ({record.date}), {', '.join(precision)}"
+    told = (
+        f"step times measured on {record.settings['machine']} ({record.date}), "
+        f"{', '.join(precision)}"
+    )
     return Speed(dict.fromkeys(("float32", "bf16"), rate), told)
 
 
@@ -202,7 +242,9 @@ def data_files(tasks: Iterable[str], folder: Path | None = None) -> list[Fetch]:
                 continue
             for file in dataset.files:
                 size = file.size or (pins[file.name].size if file.name in pins else None)
-                found[dataset.name, file.name] = Fetch(f"{dataset.name}/{file.name}", size, dataset.name)
+                found[dataset.name, file.name] = Fetch(
+                    f"{dataset.name}/{file.name}", size, dataset.name
+                )
             if not dataset.files:
                 found[dataset.name, ""] = Fetch(f"{dataset.name} (by hand)", None, dataset.name)
     return list(found.values())
@@ -221,7 +263,8 @@ def checkpoint_files(backbones: Iterable[str]) -> list[Fetch]:
 
 @functools.cache
 def checkpoint_bytes(name: str) -> int | None:
-    """Bytes of a published checkpoint that timm fetches: four a parameter, with its classifier; None of others."""
+    """Bytes of a published checkpoint that timm fetches: four a parameter, with its classifier;
+    None of others."""
     if name not in embedded.published():
         return None
 
@@ -231,7 +274,9 @@ def checkpoint_bytes(name: str) -> int | None:
         return {"bytes": sum(4 * part.numel() for part in network.parameters())}
 
     settings = {"what": "checkpoint", "backbone": name}
-    return (recorded("count", settings, compute, run=False) or recorded("count", settings, compute)).values["bytes"]
+    return (
+        recorded("count", settings, compute, run=False) or recorded("count", settings, compute)
+    ).values["bytes"]
 
 
 own_networks = functools.cache(embedded.networks)

@@ -1,4 +1,5 @@
-"""What a record describes, built again: its network, images, model and recipe, and the run itself by today's code."""
+"""What a record describes, built again: its network, images, model and recipe, and the run itself
+by today's code."""
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
@@ -23,7 +24,8 @@ from visprompt.training.windows import Evaluation
 from ..timing.side_by_side import speeds_in_turns
 from . import guidance, insights
 
-# Measurements on a run: kind -> what does it, and the settings that it takes beside those of the run.
+# Measurements on a run: kind -> what does it, and the settings that it takes beside those of the
+# run.
 MEASURED: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "attention": (insights.attention_maps, ("images", "pool")),
     "clustering": (insights.clustering_times, ()),
@@ -31,7 +33,8 @@ MEASURED: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "noise": (insights.under_noise, ("levels",)),
     "prompts": (insights.prompts_and_patches, ("images",)),
 }
-KINDS = ("tune", "cost", "turns", "segment", *MEASURED)  # those that can be run again from what their records say
+# those that can be run again from what their records say
+KINDS = ("tune", "cost", "turns", "segment", *MEASURED)
 
 
 def backbone_of(record: records.Record, weights: Mapping[str, str]) -> Backbone:
@@ -45,11 +48,13 @@ def backbone_of(record: records.Record, weights: Mapping[str, str]) -> Backbone:
     backbone = load_backbone(name, chosen)
     if backbone.is_vit and backbone.image_size != record.settings["image_size"]:
         backbone = load_backbone(name, chosen, image_size=record.settings["image_size"])
-    normed = record.settings["normalisation"]  # a recipe may have had other statistics than the checkpoint's
+    # a recipe may have had other statistics than the checkpoint's
+    normed = record.settings["normalisation"]
     backbone.mean, backbone.std = tuple(normed["mean"]), tuple(normed["std"])
     if backbone.fingerprint != record.weights:
         raise BadInput(
-            f"record {record.id} was made with weights {record.weights} of {name}; here are {backbone.fingerprint}. "
+            f"record {record.id} was made with weights {record.weights} of {name}; here "
+            f"are {backbone.fingerprint}. "
             f"Give the file: --weights {name}=FILE."
         )
     return backbone
@@ -75,7 +80,10 @@ def tasks_of(record: records.Record, data_dir: str | None) -> tuple[Task, Task |
         task = load(s["task"], train_size=s["train_size"])
     other = load(s["prepared_on"]) if "prepared_on" in s else None
     if record.data.split(",")[0] != task.fingerprint:
-        raise BadInput(f"record {record.id} was made with other images of {task.name}. Give their folder: --data-dir.")
+        raise BadInput(
+            f"record {record.id} was made with other images of {task.name}. Give their "
+            f"folder: --data-dir."
+        )
     return task, other
 
 
@@ -85,13 +93,23 @@ def ready(record: records.Record, weights: Mapping[str, str], data_dir: str | No
     backbone, (task, other) = backbone_of(record, weights), tasks_of(record, data_dir)
     chosen = plain(s["method_settings"])
     model = build_method(s["method"], backbone, task.classes, **chosen)
-    return {"model": model, "task": task, "recipe": Recipe(**s["recipe"]), "seed": s["seed"], "prepared_on": other}
+    return {
+        "model": model,
+        "task": task,
+        "recipe": Recipe(**s["recipe"]),
+        "seed": s["seed"],
+        "prepared_on": other,
+    }
 
 
 def again(
-    record: records.Record, weights: Mapping[str, str] = {}, data_dir: str | None = None, run: bool | str = True
+    record: records.Record,
+    weights: Mapping[str, str] = {},
+    data_dir: str | None = None,
+    run: bool | str = True,
 ) -> records.Record:
-    """The record of what an older one's settings describe, by today's code; `run` as of `records.recorded`."""
+    """The record of what an older one's settings describe, by today's code; `run` as of
+    `records.recorded`."""
     if record.kind == "tune":
         return tune(**ready(record, weights, data_dir), about=record.about, run=run)
     if record.kind in MEASURED:
@@ -104,12 +122,17 @@ def again(
     return speeds_in_turns(s.pop("backbone"), s.pop("methods"), **s)
 
 
-def measured_again(record: records.Record, weights: Mapping[str, str], data_dir: str | None) -> records.Record:
-    """The record of a measurement on a run: the record stands for the run, and a lab that knows this run alone for the lab."""
+def measured_again(
+    record: records.Record, weights: Mapping[str, str], data_dir: str | None
+) -> records.Record:
+    """The record of a measurement on a run: the record stands for the run, and a lab that knows
+    this run alone for the lab."""
     measure, names = MEASURED[record.kind]
     s = record.settings
     run = SimpleNamespace(method=s["method"], seed=s["seed"])
-    lab = SimpleNamespace(prepare=lambda run: ready(record, weights, data_dir), about=lambda run: record.about)
+    lab = SimpleNamespace(
+        prepare=lambda run: ready(record, weights, data_dir), about=lambda run: record.about
+    )
     return measure(run, lab, **{name: s[name] for name in names})
 
 
@@ -124,11 +147,18 @@ def segmented_again(record: records.Record, weights: Mapping[str, str]) -> recor
     if task.fingerprint != record.data:
         raise BadInput(f"record {record.id} was made with other images of {task.name}.")
     decoder, evaluation = plain(s["recipe"]["decoder"]), plain(s["recipe"]["evaluation"])
-    recipe = plain(s["recipe"]) | {"decoder": Decoder(**decoder), "evaluation": Evaluation(**evaluation)}
-    model = build_segmenter(s["method"], backbone, task.classes, recipe["decoder"], **s["method_settings"])
+    recipe = plain(s["recipe"]) | {
+        "decoder": Decoder(**decoder),
+        "evaluation": Evaluation(**evaluation),
+    }
+    model = build_segmenter(
+        s["method"], backbone, task.classes, recipe["decoder"], **s["method_settings"]
+    )
     return segment(model, task, SegmentationRecipe(**recipe), s["seed"], about=record.about)
 
 
 def plain(settings: Mapping) -> dict:
     """Settings as JSON has them, with lists as tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }

@@ -29,17 +29,32 @@ class Cast:
     profile: str = "quick"
     only_tasks: tuple[str, ...] = ()  # none but these; empty: all
     only_methods: tuple[str, ...] = ()  # likewise, slugs
-    foreign: tuple[str, ...] = ()  # of only_tasks those that no study names: run in every part, and part of none
-    places: dict[str, int] = field(default_factory=dict)  # part of a backbone -> the block of AP's prompt on it
-    blocks: dict[str, int] = field(default_factory=dict)  # likewise -> how many it has; others are asked
+    foreign: tuple[
+        str, ...
+    ] = ()  # of only_tasks those that no study names: run in every part, and part of none
+    # part of a backbone -> the block of AP's prompt on it
+    places: dict[str, int] = field(default_factory=dict)
+    # likewise -> how many it has; others are asked
+    blocks: dict[str, int] = field(default_factory=dict)
 
     def playing(self, part: str) -> list[str]:
-        """The tasks that are run for a part: its own, or, where there are foreign ones, what was asked for of both."""
+        """The tasks that are run for a part: its own, or, where there are foreign ones, what was
+        asked for of both."""
         own = self.tasks.get(part, [])
-        return [*(task for task in own if task in self.only_tasks), *self.foreign] if self.foreign else own
+        return (
+            [*(task for task in own if task in self.only_tasks), *self.foreign]
+            if self.foreign
+            else own
+        )
 
 
-def cast(profile: str, *, backbone: str | None = None, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> Cast:
+def cast(
+    profile: str,
+    *,
+    backbone: str | None = None,
+    tasks: Sequence[str] = (),
+    methods: Sequence[str] = (),
+) -> Cast:
     """The cast of a profile.
 
     Args:
@@ -56,7 +71,16 @@ def cast(profile: str, *, backbone: str | None = None, tasks: Sequence[str] = ()
     own = {task for part in entry["tasks"].values() for task in part}
     foreign = tuple(task for task in tasks if task not in own)
     known = (entry.get("places", {}), entry.get("blocks", {})) if backbone is None else ({}, {})
-    return Cast(backbones, entry["tasks"], entry["prompts"], profile, tuple(tasks), tuple(methods), foreign, *known)
+    return Cast(
+        backbones,
+        entry["tasks"],
+        entry["prompts"],
+        profile,
+        tuple(tasks),
+        tuple(methods),
+        foreign,
+        *known,
+    )
 
 
 def check_foreign(cast: Cast, data_dir: str | None) -> None:
@@ -66,7 +90,11 @@ def check_foreign(cast: Cast, data_dir: str | None) -> None:
         BadInput: one is neither; the message names the nearest match.
     """
     folder = Path(data_dir) if data_dir else None
-    there = [path.name for path in folder.iterdir() if path.is_dir()] if folder and folder.is_dir() else []
+    there = (
+        [path.name for path in folder.iterdir() if path.is_dir()]
+        if folder and folder.is_dir()
+        else []
+    )
     for task in cast.foreign:
         named = [task for part in cast.tasks.values() for task in part]
         choose(
@@ -102,13 +130,19 @@ def form(name: str, profile: str) -> dict:
 
 def tasks_of(name: str, cast: Cast) -> list[str]:
     """The tasks of a study in this cast, each once."""
-    return list(dict.fromkeys(task for part in form(name, cast.profile)["tasks"] for task in cast.playing(part)))
+    return list(
+        dict.fromkeys(
+            task for part in form(name, cast.profile)["tasks"] for task in cast.playing(part)
+        )
+    )
 
 
 @functools.cache
 def family_of(backbone: str) -> str:
     """ "vit", "resnet" or "swin", by the backbone's name, so that nothing is built to plan."""
-    kind = embedded.networks()[backbone]["timm_class"] if backbone in embedded.networks() else backbone
+    kind = (
+        embedded.networks()[backbone]["timm_class"] if backbone in embedded.networks() else backbone
+    )
     return next((family for family in ("resnet", "swin") if kind.lower().startswith(family)), "vit")
 
 
@@ -118,7 +152,8 @@ def carries(backbone: str, method: str) -> bool:
 
 
 def depth_of(part: str, cast: Cast) -> int:
-    """Blocks of the backbone that plays a part, from its shapes alone where the profile does not say."""
+    """Blocks of the backbone that plays a part, from its shapes alone where the profile does not
+    say."""
     return cast.blocks.get(part) or load_backbone(cast.backbones[part], device="meta").depth
 
 
@@ -132,12 +167,16 @@ def variants_of(study: dict, depth: int | None, part: str, cast: Cast) -> dict[s
             f"blocks {block} to the last": {**base, "rate_of": True},
         }
     for method in study.get("each_block", ()):
-        found |= {f"{method}, block {block}": {"method": method, "block": block} for block in range(depth_of(part, cast))}
+        found |= {
+            f"{method}, block {block}": {"method": method, "block": block}
+            for block in range(depth_of(part, cast))
+        }
     return found
 
 
 def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Run, str | None]]:
-    """The cells of a study: (variant, run with seed 0, variant of the benchmark whose rate it takes or None).
+    """The cells of a study: (variant, run with seed 0, variant of the benchmark whose rate it takes
+    or None).
 
     Args:
         depth: blocks of the backbone, for a study that goes through them.
@@ -146,7 +185,9 @@ def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Ru
         BadInput: no study has that name.
     """
     study, bench = form(name, cast.profile), form("benchmark", cast.profile)["variants"]
-    others = [other for part in study.get("prepared_on", ()) for other in cast.playing(part)] or [None]
+    others = [other for part in study.get("prepared_on", ()) for other in cast.playing(part)] or [
+        None
+    ]
     found = []
     for part in [part for part in study["backbones"] if part in cast.backbones]:
         variants = variants_of(study, depth, part, cast)
@@ -155,19 +196,29 @@ def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Ru
             sizes = study.get("train_sizes", {}).get(cast.profile, [None])
             sizes = sizes.get(task, [None]) if isinstance(sizes, dict) else sizes
             for variant, given in variants.items():
-                if (cast.only_tasks and task not in cast.only_tasks) or not carries(cast.backbones[part], given["method"]):
+                if (cast.only_tasks and task not in cast.only_tasks) or not carries(
+                    cast.backbones[part], given["method"]
+                ):
                     continue
                 if cast.only_methods and given["method"] not in cast.only_methods:
                     continue
-                given = {key: words.get(value, value) if isinstance(value, str) else value for key, value in given.items()}
-                given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+                given = {
+                    key: words.get(value, value) if isinstance(value, str) else value
+                    for key, value in given.items()
+                }
+                given = {
+                    key: tuple(value) if isinstance(value, list) else value
+                    for key, value in given.items()
+                }
                 method, scratch = given.pop("method"), given.pop("scratch", False)
                 rate_of = given.pop("rate_of", study.get("rate_of"))
                 if rate_of is True:
                     rate_of = next((v for v, g in bench.items() if g["method"] == method), None)
                 for size in sizes:
                     for other in others:
-                        run = Run(cast.backbones[part], task, method, 0, size, given, None, scratch, other)
+                        run = Run(
+                            cast.backbones[part], task, method, 0, size, given, None, scratch, other
+                        )
                         found.append((variant, run, rate_of))
     return found
 
@@ -176,10 +227,12 @@ def check_cells(names: Sequence[str], cast: Cast, data_dir: str | None = None) -
     """That what was asked for leaves something to run.
 
     Args:
-        names: the studies that were asked for, each of which must have cells; none: all of them together must.
+        names: the studies that were asked for, each of which must have cells; none: all of them
+            together must.
 
     Raises:
-        BadInput: an unknown study, task or method, or nothing to run; the message says what there is.
+        BadInput: an unknown study, task or method, or nothing to run; the message says what there
+            is.
     """
     for method in cast.only_methods:
         choose("method", method, METHODS)
@@ -188,16 +241,26 @@ def check_cells(names: Sequence[str], cast: Cast, data_dir: str | None = None) -
     has = {name: [run for _, run, _ in cells(name, every, 1)] for name in names or studies()}
     for kind, given in (("task", cast.only_tasks), ("method", cast.only_methods)):
         known = [*cast.foreign, *(getattr(run, kind) for runs in has.values() for run in runs)]
-        for missing in [name for name in given if len(known) > len(cast.foreign) and name not in known]:
+        for missing in [
+            name for name in given if len(known) > len(cast.foreign) and name not in known
+        ]:
             where = " or ".join(names) or "any study"
-            raise BadInput(f"no {kind} {missing} in {where}; there is {', '.join(dict.fromkeys(known))}.")
+            raise BadInput(
+                f"no {kind} {missing} in {where}; there is {', '.join(dict.fromkeys(known))}."
+            )
     empty = [name for name in has if not cells(name, cast, 1)]
     for name in empty if names else empty[: len(empty) == len(has)]:
         parts = studies()[name]["backbones"]
         if not has[name]:
-            why = f"its backbones play {', '.join(parts)}, and only {', '.join(cast.backbones)} is played"
+            why = (
+                f"its backbones play {', '.join(parts)}, and only "
+                f"{', '.join(cast.backbones)} is played"
+            )
         else:
-            tasks, methods = (dict.fromkeys(getattr(run, kind) for run in has[name]) for kind in ("task", "method"))
+            tasks, methods = (
+                dict.fromkeys(getattr(run, kind) for run in has[name])
+                for kind in ("task", "method")
+            )
             why = f"it has the tasks {', '.join(tasks)} and the methods {', '.join(methods)}"
         raise BadInput(f"nothing to run of study {name}: {why}.")
 
@@ -212,7 +275,8 @@ def unable(run: Run, lab: Lab) -> str:
 
 
 def looked_up(find: Callable, run: Run, lab: Lab):
-    """(what `find` gives, a look-up of a run, and why the run is not possible on the data at hand, "" where it is).
+    """(what `find` gives, a look-up of a run, and why the run is not possible on the data at hand,
+    "" where it is).
 
     Raises:
         BadInput: the look-up failed though the run is possible, such as on a damaged record.
@@ -226,7 +290,8 @@ def looked_up(find: Callable, run: Run, lab: Lab):
 
 
 def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[str]]]:
-    """The cells whose data and weights are at hand, and the variants of the others by what they lack."""
+    """The cells whose data and weights are at hand, and the variants of the others by what they
+    lack."""
     lacking = {}
     for variant, run, _ in found:
         if why := lab.lacking(run):
@@ -237,10 +302,12 @@ def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[
 def with_rates(
     name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1", left_out: dict | None = None
 ) -> list[tuple[str, Run]]:
-    """The cells of a study at their learning rates: (variant, run with seed 0). See `sweeps.at_best_rates`.
+    """The cells of a study at their learning rates: (variant, run with seed 0). See
+    `sweeps.at_best_rates`.
 
     Args:
-        left_out: takes up the cells whose data or weights are not at hand, variants by the reason; None: none is left out.
+        left_out: takes up the cells whose data or weights are not at hand, variants by the reason;
+            None: none is left out.
 
     A cell that the data at hand cannot carry keeps the recipe's rate.
     """
@@ -259,7 +326,12 @@ def with_rates(
         left_out |= lacking
     searched = {i: run for i, (_, run, rate_of) in enumerate(found) if rate_of is None}
     if compute:
-        at_best_rates([run for run in searched.values() if not unable(run, lab)], lab, True, f"search of {name}")
+        at_best_rates(
+            [run for run in searched.values() if not unable(run, lab)],
+            lab,
+            True,
+            f"search of {name}",
+        )
 
     result, known = [], {}
     for i, (variant, run, rate_of) in enumerate(found):
@@ -272,14 +344,18 @@ def with_rates(
 
 
 def at_searched_rate(run: Run, like: Run, lab: Lab) -> Run:
-    """A run at what the search of another, or its own, gave; as it is where that search is not whole."""
+    """A run at what the search of another, or its own, gave; as it is where that search is not
+    whole."""
     best, _ = looked_up(lambda: at_best_rates([like], lab, False)[0], like, lab)
     best = best or like
     return replace(run, rate=best.rate, changes=best.changes)
 
 
-def at_rate_of_benchmark(run: Run, variant: str, cast: Cast, lab: Lab, known: dict[str, Run]) -> Run:
-    """A run at the search's choice for a variant of the benchmark on its backbone and task, else on the nearest backbone.
+def at_rate_of_benchmark(
+    run: Run, variant: str, cast: Cast, lab: Lab, known: dict[str, Run]
+) -> Run:
+    """A run at the search's choice for a variant of the benchmark on its backbone and task, else on
+    the nearest backbone.
 
     Args:
         known: takes up what was looked up.
@@ -289,7 +365,9 @@ def at_rate_of_benchmark(run: Run, variant: str, cast: Cast, lab: Lab, known: di
     given = {**studies()["benchmark"]["variants"][variant]}
     method = given.pop("method")
     given = {key: cast.prompts.get(value, value) for key, value in given.items()}
-    for backbone in dict.fromkeys([run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]):
+    for backbone in dict.fromkeys(
+        [run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]
+    ):
         like = Run(backbone, run.task, method, settings=given)
         if repr(like) not in known:
             known[repr(like)] = at_searched_rate(like, like, lab)
@@ -310,16 +388,19 @@ def study(
     search: bool = False,
     lenient: bool = False,
 ) -> pd.DataFrame:
-    """Do a study's runs with `seeds` that have no record yet, look up those with `kept_seeds`, and return all.
+    """Do a study's runs with `seeds` that have no record yet, look up those with `kept_seeds`, and
+    return all.
 
     Args:
         part: "2/3" takes the second of every three cells.
-        search: do the search for learning rates too; else rates come from the records that there are.
+        search: do the search for learning rates too; else rates come from the records that there
+            are.
         lenient: leave out the cells whose data or weights are not at hand.
 
     Returns:
-        The columns of `sweeps.sweep`, "variant" and "group"; empty where there is no record. Its `attrs["left_out"]`
-        has the variants whose look-up is not possible on the data at hand, by the reason.
+        The columns of `sweeps.sweep`, "variant" and "group"; empty where there is no record. Its
+        `attrs["left_out"]` has the variants whose look-up is not possible on the data at hand, by
+        the reason.
 
     Raises:
         BadInput: unknown study, an impossible part, or runs that failed.
@@ -330,7 +411,10 @@ def study(
     wanted = [(variant, replace(run, seed=seed)) for seed in seeds for variant, run in known]
     if wanted:
         frame = sweep([run for _, run in wanted], lab, name)
-        rows = [{**row, "variant": variant} for (variant, _), row in zip(wanted, frame.to_dict("records"), strict=True)]
+        rows = [
+            {**row, "variant": variant}
+            for (variant, _), row in zip(wanted, frame.to_dict("records"), strict=True)
+        ]
     for variant, run in known:
         for seed in kept_seeds:
             run = replace(run, seed=seed)

@@ -1,4 +1,5 @@
-"""Which runs belong to the project: its kinds of record, and its tasks in the numbers of images that its manifests say."""
+"""Which runs belong to the project: its kinds of record, and its tasks in the numbers of images
+that its manifests say."""
 
 from collections import Counter
 from functools import cached_property
@@ -16,9 +17,39 @@ from visprompt.words import REAL
 from . import matching, plan
 
 KINDS = {  # of records that some part of the book asks for
-    *("ap-end-point", "ap-flow", "ap-gradient", "ap-lemma-1", "ap-proposition-1", "ap-split", "ap-toy", "attention", "audit"),
-    *("bench", "check", "clustering", "cost", "count", "data", "dissection", "drawings", "guidance", "noise", "prompts"),
-    *("segment", "shallow-hoeffding", "shallow-images", "shallow-kept", "shallow-lucky", "shallow-notation", "shallow-vit"),
+    *(
+        "ap-end-point",
+        "ap-flow",
+        "ap-gradient",
+        "ap-lemma-1",
+        "ap-proposition-1",
+        "ap-split",
+        "ap-toy",
+        "attention",
+        "audit",
+    ),
+    *(
+        "bench",
+        "check",
+        "clustering",
+        "cost",
+        "count",
+        "data",
+        "dissection",
+        "drawings",
+        "guidance",
+        "noise",
+        "prompts",
+    ),
+    *(
+        "segment",
+        "shallow-hoeffding",
+        "shallow-images",
+        "shallow-kept",
+        "shallow-lucky",
+        "shallow-notation",
+        "shallow-vit",
+    ),
     *("tune", "turns"),
 }
 
@@ -43,7 +74,9 @@ def keep(
     Raises:
         BadInput: no record has what was asked for; the message names what there is.
     """
-    wanted = {name: value for name, value in (("method", method), ("task", task)) if value is not None}
+    wanted = {
+        name: value for name, value in (("method", method), ("task", task)) if value is not None
+    }
     manifests, of_study = Manifests(), None if study is None else matching.of_study(study)
     for name, value in wanted.items():
         check_there(name, value, kind)
@@ -62,7 +95,9 @@ def keep(
 
 def check_there(name: str, value: str, kind: str | None) -> None:
     """That a record of this machine has a setting."""
-    here = [entry["settings"].get(name) for entry in index.entries(kind) if entry["store"] == "here"]
+    here = [
+        entry["settings"].get(name) for entry in index.entries(kind) if entry["store"] == "here"
+    ]
     there = {str(found) for found in here if found is not None}
     if not there:
         raise BadInput(f"no record in {store.stores()[0]} has a {name}; leave out --{name}.")
@@ -71,16 +106,26 @@ def check_there(name: str, value: str, kind: str | None) -> None:
 
 def entry_like(record: Record) -> dict:
     """What `matching` reads of a record."""
-    return {"kind": record.kind, "weights": record.weights, "about": record.about, "settings": index.flat(record.settings)}
+    return {
+        "kind": record.kind,
+        "weights": record.weights,
+        "about": record.about,
+        "settings": index.flat(record.settings),
+    }
 
 
 def of_other_kind(record: Record) -> str:
     """Why a record's kind is none that the book asks for; "" where it is."""
-    return "" if record.kind in KINDS else f"no part of the book asks for kind {record.kind!r} (--kind {record.kind} keeps it)"
+    return (
+        ""
+        if record.kind in KINDS
+        else f"no part of the book asks for kind {record.kind!r} (--kind {record.kind} keeps it)"
+    )
 
 
 class Manifests:
-    """What is said of the project's tasks, read once: their numbers of images, and which sets profile real has."""
+    """What is said of the project's tasks, read once: their numbers of images, and which sets
+    profile real has."""
 
     @cached_property
     def embedded(self) -> dict[str, dict]:
@@ -90,14 +135,22 @@ class Manifests:
 
     @cached_property
     def printed(self) -> dict[str, list]:
-        """Task of a data set -> its images of train, val and test; None where the manifest does not say."""
-        tasks = {task: about for found in datasets().values() for task, about in found.tasks.items()}
-        return {task: [about.get("splits", {}).get(part) for part in SPLITS] for task, about in tasks.items()}
+        """Task of a data set -> its images of train, val and test; None where the manifest does not
+        say."""
+        tasks = {
+            task: about for found in datasets().values() for task, about in found.tasks.items()
+        }
+        return {
+            task: [about.get("splits", {}).get(part) for part in SPLITS]
+            for task, about in tasks.items()
+        }
 
     @cached_property
     def real(self) -> set[str]:
         """The tasks that profile real names: smaller sets than their manifests'."""
-        return {*chain(*load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"][REAL]["tasks"].values())}
+        return {
+            *chain(*load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"][REAL]["tasks"].values())
+        }
 
     @cached_property
     def kept(self) -> dict[str, list]:
@@ -107,11 +160,15 @@ class Manifests:
             about = entry["about"]
             if entry["store"] == "kept" and about.get("profile") == REAL and about.get("split"):
                 counts, task = about["split"]["counts"], entry["settings"]["task"]
-                found[task] = [*found.get(task, []), *([] if counts in found.get(task, []) else [counts])]
+                found[task] = [
+                    *found.get(task, []),
+                    *([] if counts in found.get(task, []) else [counts]),
+                ]
         return found
 
     def other_data(self, record: Record) -> str:
-        """Why a record's tasks are none of the project's, or not in their numbers of images; "" where they are."""
+        """Why a record's tasks are none of the project's, or not in their numbers of images; ""
+        where they are."""
         tasks = [record.settings.get(name) for name in ("task", "prepared_on")]
         tasks = [task for task in tasks if isinstance(task, str)]
         real = self.real if record.about.get("profile") == REAL else ()
@@ -125,21 +182,37 @@ class Manifests:
         return self.other_counts(record, tasks[0], allowed, where)
 
     def other_counts(self, record: Record, task: str, allowed: list | None, where: str) -> str:
-        """Why the numbers of images of a record's task are others than `allowed`, or than the manifest's; "" where not."""
+        """Why the numbers of images of a record's task are others than `allowed`, or than the
+        manifest's; "" where not."""
         size, split = record.settings.get("train_size"), record.about.get("split")
         given = list(split["counts"]) if split else [] if size is None else [size]
         if task in self.embedded:
             most = self.embedded[task]["splits"][0] + self.embedded[task].get("pool", 0)
-            right, told = not split and (size is None or size <= most), [f"up to {most} to train on"]
+            right, told = (
+                not split and (size is None or size <= most),
+                [f"up to {most} to train on"],
+            )
         else:
             allowed = [self.printed[task]] if allowed is None else allowed
-            whole = [sum(given[:2]), None, *given[2:]] if plan.used_whole(task) else given  # val was held out of train here
-            right = not allowed or any(agree(counts, known) for counts in (given, whole) for known in allowed)
-            told = ["/".join("-" if count is None else str(count) for count in counts) for counts in allowed]
+            # val was held out of train here
+            whole = [sum(given[:2]), None, *given[2:]] if plan.used_whole(task) else given
+            right = not allowed or any(
+                agree(counts, known) for counts in (given, whole) for known in allowed
+            )
+            told = [
+                "/".join("-" if count is None else str(count) for count in counts)
+                for counts in allowed
+            ]
         mine = "/".join(map(str, given)) or "unknown numbers of"
-        return "" if right else f"{task} has {mine} images, {where} {' or '.join(told)} (--any-data keeps it)"
+        return (
+            ""
+            if right
+            else f"{task} has {mine} images, {where} {' or '.join(told)} (--any-data keeps it)"
+        )
 
 
 def agree(given: list, known: list) -> bool:
     """Whether numbers of images are the known ones, as far as both are said."""
-    return bool(given) and all(wanted in (None, count) or count is None for count, wanted in zip(given, known))
+    return bool(given) and all(
+        wanted in (None, count) or count is None for count, wanted in zip(given, known)
+    )

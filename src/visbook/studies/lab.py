@@ -36,11 +36,17 @@ class Run:
     seed: int = 0
     train_size: int | None = None  # None: the whole training split
     settings: dict = field(default_factory=dict)  # of the method
-    rate: float | None = None  # learning rate in place of the recipe's, such as one chosen for this block
+    rate: float | None = (
+        None  # learning rate in place of the recipe's, such as one chosen for this block
+    )
     scratch: bool = False  # random weights in place of the pretrained ones
-    prepared_on: str | None = None  # another task, whose images the method sees before the first step
-    changes: dict = field(default_factory=dict)  # more of the recipe, such as a decay that a search chose
-    trial: bool = False  # one of a search: trained on train alone, whatever the recipe's final runs are trained on
+    prepared_on: str | None = (
+        None  # another task, whose images the method sees before the first step
+    )
+    # more of the recipe, such as a decay that a search chose
+    changes: dict = field(default_factory=dict)
+    # one of a search: trained on train alone, whatever the recipe's final runs are trained on
+    trial: bool = False
 
     @property
     def label(self) -> str:
@@ -58,10 +64,13 @@ class LabSettings:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
-    weights: str | Sequence[str] | None = "pretrained"  # or a file, or "NAME=FILE" for each backbone; None: random
+    weights: str | Sequence[str] | None = (
+        "pretrained"  # or a file, or "NAME=FILE" for each backbone; None: random
+    )
     data_dir: str | None = None  # folder of the tasks that are not embedded
     device: str = "cpu"
-    changes: dict = field(default_factory=dict)  # fields of the recipe that a notebook parameter overrides
+    # fields of the recipe that a notebook parameter overrides
+    changes: dict = field(default_factory=dict)
     profile: str = "quick"  # told in the records
     search: str = "ours"  # which of the recipe's searches chooses a rate
 
@@ -72,7 +81,8 @@ class Facts:
 
     classes: int
     fingerprint: str
-    settings: dict  # "task", "train_size", "resize" and "image_size", as `training.loop.settings_of` takes them
+    # "task", "train_size", "resize" and "image_size", as `training.loop.settings_of` takes them
+    settings: dict
 
 
 def named_files(weights: str | Sequence[str] | None) -> dict[str, str] | None:
@@ -88,11 +98,14 @@ def files_of(words: Sequence[str]) -> dict[str, str]:
     """Backbone -> file, of words NAME=FILE.
 
     Raises:
-        BadInput: a word is not written so, names a backbone again or one that nobody knows, or its file is not there.
+        BadInput: a word is not written so, names a backbone again or one that nobody knows, or its
+            file is not there.
     """
     for word in words:
         if not all(word.partition("=")):
-            raise BadInput(f"weights are given as NAME=FILE, the backbone's name first, not {word!r}.")
+            raise BadInput(
+                f"weights are given as NAME=FILE, the backbone's name first, not {word!r}."
+            )
     found = dict(word.split("=", 1) for word in words)
     if len(found) < len(words):
         raise BadInput(f"weights name a backbone twice: {' '.join(words)}. Give one file for each.")
@@ -110,7 +123,8 @@ def rate_name(method: str) -> str:
 
 
 class Lab:
-    """Does runs; every backbone and every task is loaded once, and a look-up draws no images and builds no model."""
+    """Does runs; every backbone and every task is loaded once, and a look-up draws no images and
+    builds no model."""
 
     def __init__(self, bench: LabSettings):
         self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
@@ -137,13 +151,15 @@ class Lab:
         others = [other for other, scratch in self.backbones if other != name and not scratch]
         if others:
             raise BadInput(
-                f"weights {weights} were given for {others[0]} and would now serve {name} too; name them for each: "
+                f"weights {weights} were given for {others[0]} and would now serve {name} "
+                f"too; name them for each: "
                 f"{others[0]}=FILE {name}=FILE."
             )
         return weights
 
     def backbone(self, name: str, scratch: bool = False):
-        """A frozen backbone by name; `scratch` gives it random weights. What was refused once is not asked for again.
+        """A frozen backbone by name; `scratch` gives it random weights. What was refused once is
+        not asked for again.
 
         Raises:
             BadInput: as `load_backbone`.
@@ -155,7 +171,13 @@ class Lab:
             load = narrow_backbone if self.bench.profile == "rehearsal" else backbone_once
             more = {"image_size": self.protocol.pixels} if self.protocol.pixels else {}
             try:
-                found = load(name, weights, device=self.bench.device, statistics=self.protocol.statistics, **more)
+                found = load(
+                    name,
+                    weights,
+                    device=self.bench.device,
+                    statistics=self.protocol.statistics,
+                    **more,
+                )
             except BadInput as error:
                 self.refused[name, scratch] = str(error)
                 raise
@@ -169,7 +191,8 @@ class Lab:
         return {}
 
     def lacking(self, run: Run) -> str:
-        """What of a run's data and weights is not at hand; "" where all is. No picture is read, and no run is done."""
+        """What of a run's data and weights is not at hand; "" where all is. No picture is read, and
+        no run is done."""
         for task in filter(None, (run.task, run.prepared_on)):
             if self.bench.data_dir is None and task not in embedded_tasks():
                 return "no data folder is given"
@@ -199,32 +222,49 @@ class Lab:
         return self.tasks[key]
 
     def facts(self, name: str, image_size: int, train_size: int | None = None) -> Facts:
-        """A task's facts; those of an embedded one have a record, so that its images need not be drawn for them."""
+        """A task's facts; those of an embedded one have a record, so that its images need not be
+        drawn for them."""
         key = name, image_size, train_size
         if key not in self.known:
 
             def compute():
                 task = self.task(*key)
-                settings = {"task": name, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
-                return {"classes": task.classes, "fingerprint": task.fingerprint, "settings": settings}
+                settings = {
+                    "task": name,
+                    "train_size": len(task.train[1]),
+                    "resize": task.resize,
+                    "image_size": task.size,
+                }
+                return {
+                    "classes": task.classes,
+                    "fingerprint": task.fingerprint,
+                    "settings": settings,
+                }
 
             if name in embedded_tasks():
                 about = embedded_tasks()[name]
-                asked = {"task": name, "train_size": train_size, "image_size": image_size, "manifest": about}
+                asked = {
+                    "task": name,
+                    "train_size": train_size,
+                    "image_size": image_size,
+                    "manifest": about,
+                }
                 self.known[key] = Facts(**recorded("data", asked, compute).values)
             else:
                 self.known[key] = Facts(**compute())
         return self.known[key]
 
     def leave(self, name: str) -> None:
-        """Let go of the images of a task, and of the activations made of them; drawn images are few and stay."""
+        """Let go of the images of a task, and of the activations made of them; drawn images are few
+        and stay."""
         if name in embedded_tasks():
             return
         for key in [key for key in self.tasks if key[0] == name]:
             SHARED.leave(self.tasks.pop(key).fingerprint)
 
     def special(self, task: str) -> dict:
-        """What the recipe has different for fine-grained tasks; `images` knows the other groups too."""
+        """What the recipe has different for fine-grained tasks; `images` knows the other groups
+        too."""
         return self.fine if group_of(task) == "fine" else {}
 
     @cached_property
@@ -241,7 +281,8 @@ class Lab:
     def joins(self, run: Run) -> bool:
         """Whether a run is a final one that the recipe trains on train and val together.
 
-        Of a data set that is used whole: where both are the authors' train, of which a number of images is taken then.
+        Of a data set that is used whole: where both are the authors' train, of which a number of
+        images is taken then.
         """
         if run.trial or not self.protocol.joins(self.group(run.task)):
             return False
@@ -251,22 +292,33 @@ class Lab:
         return len(task.train[1]) + len(task.val[1]) == entry_of(run.task)["splits"]["train"]
 
     def images(self, run: Run):
-        """The task of a run, prepared as its recipe says; train and val are joined where `joins`."""
-        cut = run.train_size if used_whole(run.task) else None  # a share of train and val, so both are loaded whole
-        key = run.task, self.backbone(run.backbone, run.scratch).image_size, None if cut else run.train_size
+        """The task of a run, prepared as its recipe says; train and val are joined where
+        `joins`."""
+        # a share of train and val, so both are loaded whole
+        cut = run.train_size if used_whole(run.task) else None
+        key = (
+            run.task,
+            self.backbone(run.backbone, run.scratch).image_size,
+            None if cut else run.train_size,
+        )
         if key not in self.tasks and run.task not in embedded_tasks():
             name, size, train_size = key
             more = {"image_size": size, "resize": self.protocol.resize(self.group(name))}
-            self.tasks[key] = load_task(name, data_dir=self.bench.data_dir, train_size=train_size, **more)
+            self.tasks[key] = load_task(
+                name, data_dir=self.bench.data_dir, train_size=train_size, **more
+            )
         how, both = self.recipe(run).augmentation, self.joins(run)
         if not both and not cut and how not in WHOLE_CROPS:
             return self.task(*key)
         if (*key, both, how, cut) not in self.tasks:
             task = joined(self.task(*key)) if both else self.task(*key)
-            size = min(cut, len(task.train[1])) if cut and run.trial else cut or run.train_size  # a trial has no val to add
+            # a trial has no val to add
+            size = min(cut, len(task.train[1])) if cut and run.trial else cut or run.train_size
             task = first(task, size) if cut else task
             if how in WHOLE_CROPS:
-                task = with_originals(task, how, self.bench.data_dir, (0, 1) if both else (0,), size)
+                task = with_originals(
+                    task, how, self.bench.data_dir, (0, 1) if both else (0,), size
+                )
             self.tasks[*key, both, how, cut] = task
         return self.tasks[*key, both, how, cut]
 
@@ -278,18 +330,25 @@ class Lab:
             return self.facts(*key[:3])
         if key not in self.known:
             task = self.images(run)
-            settings = {"task": run.task, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
+            settings = {
+                "task": run.task,
+                "train_size": len(task.train[1]),
+                "resize": task.resize,
+                "image_size": task.size,
+            }
             self.known[key] = Facts(task.classes, task.fingerprint, settings)
         return self.known[key]
 
     def chosen(self, run: Run) -> dict:
-        """The settings of a run's method, with the task's own in the place of the profile's usual ones."""
+        """The settings of a run's method, with the task's own in the place of the profile's usual
+        ones."""
         if not isinstance(run.settings.get("prompt_tokens"), Usual):
             return run.settings
         return run.settings | self.protocol.per_task.get(run.method, {}).get(run.task, {})
 
     def recipe(self, run: Run) -> Recipe:
-        """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing else; AP has one a block."""
+        """The recipe of a run. The rate of a linear probe is its head's, since it trains nothing
+        else; AP has one a block."""
         backbone = self.backbone(run.backbone, run.scratch)
         family, rate = backbone.family, run.rate
         changes = self.protocol.of_group(self.group(run.task)) | self.bench.changes | run.changes
@@ -297,7 +356,11 @@ class Lab:
             rate = ap_rate(self.bench.recipe, run.settings, family != "resnet", backbone.depth)
         if rate is not None:
             changes[rate_name(run.method)] = rate
-        return settled(load_recipe(self.bench.recipe, run.method, family != "resnet", **changes), run.method, family)
+        return settled(
+            load_recipe(self.bench.recipe, run.method, family != "resnet", **changes),
+            run.method,
+            family,
+        )
 
     def prepare(self, run: Run) -> dict:
         """What `tune` and `fit` want for a run: model, task, recipe, seed and prepared_on.
@@ -310,26 +373,43 @@ class Lab:
         if run.prepared_on is not None:
             other = self.images(replace(run, task=run.prepared_on, train_size=None, trial=True))
         model = build_method(run.method, backbone, task.classes, **self.chosen(run))
-        return {"model": model, "task": task, "recipe": self.recipe(run), "seed": run.seed, "prepared_on": other}
+        return {
+            "model": model,
+            "task": task,
+            "recipe": self.recipe(run),
+            "seed": run.seed,
+            "prepared_on": other,
+        }
 
     def trials(self, cell: Run) -> list[Run]:
-        """What a search tries for a cell, which every method has as many of; of equals the first is taken."""
+        """What a search tries for a cell, which every method has as many of; of equals the first is
+        taken."""
         field = rate_name(cell.method)
         found = tries(self.protocol.search(self.bench.search), self.recipe(cell), field)
-        found = found[:1] if self.bench.profile == "rehearsal" else found  # the recipe's own rate alone
+        # the recipe's own rate alone
+        found = found[:1] if self.bench.profile == "rehearsal" else found
         more = [(change.pop(field), change) for change in found]
-        return [replace(cell, rate=rate, changes=cell.changes | change, trial=True) for rate, change in more]
+        return [
+            replace(cell, rate=rate, changes=cell.changes | change, trial=True)
+            for rate, change in more
+        ]
 
     def about(self, run: Run) -> dict:
         """What a record of a run says beside what decided it."""
         drawn, sources = run.task in embedded_tasks(), self.protocol.sources
-        given = "random" if run.scratch or self.bench.weights is None else self.weights_of(run.backbone)
+        given = (
+            "random" if run.scratch or self.bench.weights is None else self.weights_of(run.backbone)
+        )
         return (
             {
                 "profile": self.bench.profile,
                 "recipe": self.bench.recipe,
-                "data": "embedded" if drawn else Path(self.bench.data_dir).resolve().name,  # no path of a machine
-                "weights": {"random": "random", "pretrained": "published"}.get(given, "from a file"),
+                "data": "embedded"
+                if drawn
+                else Path(self.bench.data_dir).resolve().name,  # no path of a machine
+                "weights": {"random": "random", "pretrained": "published"}.get(
+                    given, "from a file"
+                ),
                 "images": "of this project" if drawn else "from a folder",
             }
             | ({"trained_on": JOINED} if self.joins(run) else {})
@@ -338,17 +418,23 @@ class Lab:
         )
 
     def split(self, run: Run) -> dict:
-        """How many images the three splits of a folder have, and which lists name them; see `evidence`."""
+        """How many images the three splits of a folder have, and which lists name them; see
+        `evidence`."""
         task = self.task(run.task, self.backbone(run.backbone, run.scratch).image_size)
         root = task_folder(self.bench.data_dir, run.task, embedded_tasks()).root
-        return {"counts": [len(part[1]) for part in (task.train, task.val, task.test)], "lists": digest_of_lists(root)}
+        return {
+            "counts": [len(part[1]) for part in (task.train, task.val, task.test)],
+            "lists": digest_of_lists(root),
+        }
 
     def find(self, run: Run) -> Record | None:
         """The record of a run, which other code may have made; None where there is none."""
         backbone = self.backbone(run.backbone, run.scratch)
         facts, other = self.facts_of(run), None
         if run.prepared_on is not None:
-            other = self.facts_of(replace(run, task=run.prepared_on, train_size=None, trial=True)).fingerprint
+            other = self.facts_of(
+                replace(run, task=run.prepared_on, train_size=None, trial=True)
+            ).fingerprint
         settings = settings_of(
             run.method,
             method_settings(run.method, **self.chosen(run)),
@@ -368,12 +454,18 @@ class Lab:
         )
 
     def do(self, run: Run, compute: bool = True) -> Record | None:
-        """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record too.
+        """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record
+        too.
 
         Without `compute` the code may have been another one, the data and the weights not.
         """
-        bench = {name: value for name, value in asdict(self.bench).items() if name not in ("device", "data_dir", "weights")}
-        named = {"run": asdict(run), "bench": bench}  # whatever machine, folder or file it failed with
+        bench = {
+            name: value
+            for name, value in asdict(self.bench).items()
+            if name not in ("device", "data_dir", "weights")
+        }
+        # whatever machine, folder or file it failed with
+        named = {"run": asdict(run), "bench": bench}
         try:
             found = self.find(run)
             if not compute or (found is not None and is_current(found)):

@@ -1,4 +1,5 @@
-"""What planned runs of segmentation take: operations of training and of tests, on pictures as small as they may be."""
+"""What planned runs of segmentation take: operations of training and of tests, on pictures as small
+as they may be."""
 
 import functools
 
@@ -20,13 +21,17 @@ from .mask_runs import content
 
 
 def mask_operations(key: tuple, profile: str = "paper") -> float | None:
-    """Operations of a run of `plan.mask_runs`: every step and every test; None where no manifest has the pictures' number.
+    """Operations of a run of `plan.mask_runs`: every step and every test; None where no manifest
+    has the pictures' number.
 
-    A step counts the whole backbone, what flows back through it, and every head forward and twice back. A test picture is
-    taken as a square, which has the fewest windows.
+    A step counts the whole backbone, what flows back through it, and every head forward and twice
+    back. A test picture is taken as a square, which has the fewest windows.
     """
     task, variant, *_ = key
-    about, given = content()["profiles"]["quick" if profile == "quick" else "paper"], dict(content()["variants"][variant])
+    about, given = (
+        content()["profiles"]["quick" if profile == "quick" else "paper"],
+        dict(content()["variants"][variant]),
+    )
     slug, (train, val, test), classes = given.pop("method"), *pictures(task)
     if train is None:
         return None
@@ -34,7 +39,13 @@ def mask_operations(key: tuple, profile: str = "paper") -> float | None:
     one = passes(about["backbone"], recipe.crop, classes, recipe.decoder)
     kind, prompts = method_class(slug), given.get("prompt_tokens", 0)
     forward = one["backbone"] * (1 + about["prompts"].get(prompts, prompts) / one["tokens"])
-    back = 0 if slug == "linear-probe" else TRAINED_BACKWARD if kind.trains_backbone else FROZEN_BACKWARD
+    back = (
+        0
+        if slug == "linear-probe"
+        else TRAINED_BACKWARD
+        if kind.trains_backbone
+        else FROZEN_BACKWARD
+    )
     step = forward * (1 + back) + one["heads"] * (1 + TRAINED_BACKWARD)
     many = windows(recipe, recipe.evaluation.scales) * (1 + recipe.evaluation.flip)
     seen = (test + val) * windows(recipe, (1.0,)) + test * many
@@ -42,7 +53,8 @@ def mask_operations(key: tuple, profile: str = "paper") -> float | None:
 
 
 def pictures(task: str) -> tuple[tuple[int | None, int | None, int | None], int]:
-    """Pictures of train, val and test of a task as `load_segmentation` splits it, None where no manifest says, and classes."""
+    """Pictures of train, val and test of a task as `load_segmentation` splits it, None where no
+    manifest says, and classes."""
     if task in drawn_tasks():
         return tuple(drawn_tasks()[task]["splits"]), len(drawn_tasks()[task]["classes"])
     about = catalogue.find(task).tasks[task]
@@ -63,17 +75,21 @@ def windows(recipe: SegmentationRecipe, scales: tuple[float, ...]) -> int:
 
 @functools.cache
 def passes(name: str, size: int, classes: int, decoder) -> dict:
-    """Operations of one picture of size x size forward, counted on shapes alone once, and kept as a record.
+    """Operations of one picture of size x size forward, counted on shapes alone once, and kept as a
+    record.
 
     Returns:
-        {"backbone", "heads", "primary", "tokens"}: of the network, of all heads of the decoder, of the last of them, and
-        the tokens that enter a block.
+        {"backbone", "heads", "primary", "tokens"}: of the network, of all heads of the decoder, of
+        the last of them, and the tokens that enter a block.
     """
     plain = name.partition(".")[0]
 
     def compute():
         backbone, marks = resized(load_backbone(plain, device="meta"), size), Marks()
-        heads, (rows, columns) = build_decoder(decoder, backbone, classes).to("meta"), grid(backbone)
+        heads, (rows, columns) = (
+            build_decoder(decoder, backbone, classes).to("meta"),
+            grid(backbone),
+        )
         backbone.trims = False  # every token is read
         with FlopCounterMode(display=False) as marks.counter, torch.no_grad():
             x = backbone.run(backbone.stem(torch.empty(1, 3, size, size, device="meta")))
@@ -82,7 +98,20 @@ def passes(name: str, size: int, classes: int, decoder) -> dict:
                 head(torch.empty(1, backbone.width, rows, columns, device="meta"))
                 marks.before_block(0, x)
         found, all_heads = marks.seen[0], marks.seen[-1] - marks.seen[0]
-        return {"backbone": found, "heads": all_heads, "primary": marks.seen[-1] - marks.seen[-2], "tokens": x.shape[1]}
+        return {
+            "backbone": found,
+            "heads": all_heads,
+            "primary": marks.seen[-1] - marks.seen[-2],
+            "tokens": x.shape[1],
+        }
 
-    settings = {"what": "segmentation forward", "backbone": plain, "image_size": size, "classes": classes, "decoder": decoder}
-    return (recorded("count", settings, compute, run=False) or recorded("count", settings, compute)).values
+    settings = {
+        "what": "segmentation forward",
+        "backbone": plain,
+        "image_size": size,
+        "classes": classes,
+        "decoder": decoder,
+    }
+    return (
+        recorded("count", settings, compute, run=False) or recorded("count", settings, compute)
+    ).values

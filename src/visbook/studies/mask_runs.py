@@ -1,4 +1,5 @@
-"""The segmentation study: methods x tasks x seeds of data_manifests/segmentation.yaml, at the rates validation chooses."""
+"""The segmentation study: methods x tasks x seeds of data_manifests/segmentation.yaml, at the rates
+validation chooses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +58,12 @@ class Study:
         for method in methods:
             choose("method", method, METHODS)
         self.only_tasks, self.only_methods = list(tasks), list(methods)
-        self.data_dir, self.device, self.weights, self.changes = data_dir, device, weights, dict(changes or {})
+        self.data_dir, self.device, self.weights, self.changes = (
+            data_dir,
+            device,
+            weights,
+            dict(changes or {}),
+        )
         self.backbones, self.tasks = {}, {}
 
     def cells(self) -> list[Cell]:
@@ -69,11 +75,17 @@ class Study:
         found, prompts = [], self.about["prompts"]
         for task in self.only_tasks or self.about["tasks"]:
             for variant, given in content()["variants"].items():
-                settings = {key: prompts.get(value, value) for key, value in given.items() if key != "method"}
+                settings = {
+                    key: prompts.get(value, value)
+                    for key, value in given.items()
+                    if key != "method"
+                }
                 if not self.only_methods or given["method"] in self.only_methods:
                     found.append(Cell(variant, task, given["method"], settings))
         if not found:
-            known = ", ".join(dict.fromkeys(given["method"] for given in content()["variants"].values()))
+            known = ", ".join(
+                dict.fromkeys(given["method"] for given in content()["variants"].values())
+            )
             raise BadInput(f"the study has none of {', '.join(self.only_methods)}; it has {known}.")
         return found
 
@@ -107,9 +119,19 @@ class Study:
     def do(self, cell: Cell, compute: bool = True) -> Record | None:
         """The record of a cell, from disk or, with `compute`, by doing it."""
         recipe, task = self.recipe(cell), self.task(cell.task)
-        model = build_segmenter(cell.method, self.backbone(recipe.crop), task.classes, recipe.decoder, **cell.settings)
-        data = "embedded" if cell.task in drawn_tasks() else Path(self.data_dir).resolve().name  # no path of a machine
-        return segment(model, task, recipe, cell.seed, compute, {"profile": self.profile, "data": data, "evidence": "trend"})
+        model = build_segmenter(
+            cell.method, self.backbone(recipe.crop), task.classes, recipe.decoder, **cell.settings
+        )
+        # no path of a machine
+        data = "embedded" if cell.task in drawn_tasks() else Path(self.data_dir).resolve().name
+        return segment(
+            model,
+            task,
+            recipe,
+            cell.seed,
+            compute,
+            {"profile": self.profile, "data": data, "evidence": "trend"},
+        )
 
     def tried(self, cell: Cell) -> list[Cell]:
         """A cell at each rate that validation chooses from, the recipe's own first."""
@@ -117,21 +139,25 @@ class Study:
         return [replace(cell, rate=self.rate(cell) * factor) for factor in factors]
 
     def at_best_rate(self, cell: Cell) -> Cell | None:
-        """A cell at the rate with the best mIoU on validation with seed 0; None where not all were tried."""
-        trials = [(trial, self.do(trial, compute=False)) for trial in self.tried(replace(cell, seed=0))]
+        """A cell at the rate with the best mIoU on validation with seed 0; None where not all were
+        tried."""
+        trials = [
+            (trial, self.do(trial, compute=False)) for trial in self.tried(replace(cell, seed=0))
+        ]
         if not all(record for _, record in trials):
             return None
         return replace(max(trials, key=lambda pair: pair[1].values["val"])[0], seed=cell.seed)
 
     def run(self, seeds: Sequence[int] = (), compute: bool = True) -> pd.DataFrame:
-        """A row a cell and seed that has a record; with `compute` those that have none are done first.
+        """A row a cell and seed that has a record; with `compute` those that have none are done
+        first.
 
         Args:
             seeds: none: the profile's.
 
         Returns:
-            Columns backbone, task, variant, method, seed, train_size, test, test_many, val, constant, rate, parameters,
-            record and cell.
+            Columns backbone, task, variant, method, seed, train_size, test, test_many, val,
+            constant, rate, parameters, record and cell.
 
         Raises:
             BadInput: runs that failed, after the last.
@@ -140,20 +166,44 @@ class Study:
         if compute:
             self.run_some([trial for cell in cells for trial in self.tried(cell)], "search")
         chosen = {cell.variant + cell.task: self.at_best_rate(cell) for cell in cells}
-        wanted = [replace(best, seed=seed) for best in chosen.values() if best is not None for seed in seeds]
+        wanted = [
+            replace(best, seed=seed)
+            for best in chosen.values()
+            if best is not None
+            for seed in seeds
+        ]
         if compute:
             self.run_some(wanted, "segmentation")
         found = [(cell, self.do(cell, compute=False)) for cell in wanted]
-        return pd.DataFrame([self.row(cell, record) for cell, record in found if record is not None])
+        return pd.DataFrame(
+            [self.row(cell, record) for cell, record in found if record is not None]
+        )
 
     def run_some(self, cells: Sequence[Cell], label: str) -> None:
         """Do cells in turn."""
-        named = [f"{cell.variant} on {cell.task}, rate {self.rate(cell):g}, seed {cell.seed}" for cell in cells]
-        run_all([(name, lambda cell=cell: self.do(cell)) for name, cell in zip(named, cells, strict=True)], label)
+        named = [
+            f"{cell.variant} on {cell.task}, rate {self.rate(cell):g}, seed {cell.seed}"
+            for cell in cells
+        ]
+        run_all(
+            [
+                (name, lambda cell=cell: self.do(cell))
+                for name, cell in zip(named, cells, strict=True)
+            ],
+            label,
+        )
 
     def row(self, cell: Cell, record: Record) -> dict:
         """A row of `run`."""
         values = {name: record.values[name] for name in ("test", "test_many", "val", "constant")}
-        about = {name: record.settings[name] for name in ("backbone", "task", "method", "seed", "train_size")}
-        more = {"rate": self.rate(cell), "parameters": record.values["parameters"]["total"], "record": record, "cell": cell}
+        about = {
+            name: record.settings[name]
+            for name in ("backbone", "task", "method", "seed", "train_size")
+        }
+        more = {
+            "rate": self.rate(cell),
+            "parameters": record.values["parameters"]["total"],
+            "record": record,
+            "cell": cell,
+        }
         return {**about, "variant": cell.variant, **values, **more}

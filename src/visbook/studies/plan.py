@@ -1,6 +1,8 @@
-"""What each table and figure of the papers takes: which runs, and where no run is needed, what makes it.
+"""What each table and figure of the papers takes: which runs, and where no run is needed, what
+makes it.
 
-`data_manifests/plan.yaml` says which cells of which studies an artifact shows. Nothing is built or loaded to plan.
+`data_manifests/plan.yaml` says which cells of which studies an artifact shows. Nothing is built or
+loaded to plan.
 """
 
 import difflib
@@ -71,7 +73,9 @@ class Planned:
     recipe: str
     profile: str
     stage: str  # "search", of which the best is the cell's run of seed 0, or "final"
-    like: Run | None = None  # of a final run: the run whose search gives its rate; None: the recipe's rate
+    like: Run | None = (
+        None  # of a final run: the run whose search gives its rate; None: the recipe's rate
+    )
 
     @functools.cached_property
     def key(self) -> tuple[str, str, str]:
@@ -91,7 +95,9 @@ def artifacts() -> dict[str, Artifact]:
     found = written()["artifacts"]
     lists = ("made", "data", "networks", "masks")
     return {
-        id: Artifact(id, **{key: tuple(value) if key in lists else value for key, value in entry.items()})
+        id: Artifact(
+            id, **{key: tuple(value) if key in lists else value for key, value in entry.items()}
+        )
         for id, entry in found.items()
     }
 
@@ -105,7 +111,10 @@ def artifact(id: str) -> Artifact:
     known = artifacts()
     if id not in known:
         near = difflib.get_close_matches(str(id), known, n=1, cutoff=0)[0]
-        raise BadInput(f"unknown artifact {id!r}. Did you mean {near!r}? `visprompt artifacts` lists all {len(known)}.")
+        raise BadInput(
+            f"unknown artifact {id!r}. Did you mean {near!r}? `visprompt artifacts` lists "
+            f"all {len(known)}."
+        )
     return known[id]
 
 
@@ -137,22 +146,29 @@ BENCH = 'make bench ARGS="--device cuda"'
 
 
 def command(id: str, profile: str = "paper") -> str:
-    """The commands that make an artifact in a profile, one a line. FOLDER stands for the folder of the data sets."""
+    """The commands that make an artifact in a profile, one a line. FOLDER stands for the folder of
+    the data sets."""
     entry, name, quick = artifact(id), notebooks()[id], profile == "quick"
     if entry.command and not quick:
         return entry.command
     whole = f'make notebook NAME={name} PROFILE={profile} ARGS="-p data_dir FOLDER'
     if "runs" in entry.made and not quick:
-        files = sorted({cell.run.backbone for cell in cells_of(id)} & {*embedded.from_files()})  # that have no address
+        # that have no address
+        files = sorted({cell.run.backbone for cell in cells_of(id)} & {*embedded.from_files()})
         given = " ".join(f"{file}=FILE" for file in files)
-        lines = [f"visprompt study {id} --profile {profile} --data-dir FOLDER" + f" --weights {given}" * bool(given)]
+        lines = [
+            f"visprompt study {id} --profile {profile} --data-dir FOLDER"
+            + f" --weights {given}" * bool(given)
+        ]
         if name.startswith(tuple(written()["shown"])):
             lines.append(whole + f" -p weights '[{given}]'" * bool(given) + " -p studies '[]'\"")
         return "\n".join(lines + [BENCH] * ("measured" in entry.made))
     if (entry.data or entry.networks) and not quick:
         return f'{whole}"'
     profiled = "" if quick or "theory" not in entry.made else f" PROFILE={profile}"
-    return f"make notebook NAME={name}{profiled}" + (' ARGS="-p larger True"' if name in written()["larger"] else "")
+    return f"make notebook NAME={name}{profiled}" + (
+        ' ARGS="-p larger True"' if name in written()["larger"] else ""
+    )
 
 
 def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> list[Cell]:
@@ -165,24 +181,43 @@ def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> lis
         BadInput: unknown artifact or profile.
     """
     entry, actors = artifact(id), actors or whole_cast(profile)
-    found = [cell for name, what in entry.studies.items() for cell in study_cells(name, what, entry.paper, actors)]
+    found = [
+        cell
+        for name, what in entry.studies.items()
+        for cell in study_cells(name, what, entry.paper, actors)
+    ]
     return list({(cell.recipe, repr(cell.run), repr(cell.like)): cell for cell in found}.values())
 
 
 def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
-    """The cells of a study that `what`, an entry of plan.yaml, takes, with the recipe of a paper."""
+    """The cells of a study that `what`, an entry of plan.yaml, takes, with the recipe of a
+    paper."""
     recipe, seeds = conditions(paper, actors.profile)
     actors = under(recipe, actors)
-    tasks = None if "tasks" not in what else {task for part in what["tasks"] for task in actors.playing(part)}
-    only = set(what.get("only", ())) & {task for part in actors.tasks for task in actors.playing(part)}
-    networks = None if "backbones" not in what else {actors.backbones.get(part) for part in what["backbones"]}
+    tasks = (
+        None
+        if "tasks" not in what
+        else {task for part in what["tasks"] for task in actors.playing(part)}
+    )
+    only = set(what.get("only", ())) & {
+        task for part in actors.tasks for task in actors.playing(part)
+    }
+    networks = (
+        None
+        if "backbones" not in what
+        else {actors.backbones.get(part) for part in what["backbones"]}
+    )
     found = []
     for variant, run, rate_of in all_cells(name, actors):
         if (tasks is not None and run.task not in tasks) or (only and run.task not in only):
             continue
-        if (networks is not None and run.backbone not in networks) or variant in what.get("without", ()):
+        if (networks is not None and run.backbone not in networks) or variant in what.get(
+            "without", ()
+        ):
             continue
-        if variant not in what.get("variants", [variant]) or run.method not in what.get("methods", [run.method]):
+        if variant not in what.get("variants", [variant]) or run.method not in what.get(
+            "methods", [run.method]
+        ):
             continue
         like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
         grid, how = (LabSettings().search, SELECTION) if rate_of is None or like else ("", GIVEN)
@@ -191,13 +226,17 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
 
 
 def mask_runs(id: str, profile: str = "paper") -> list[tuple]:
-    """Task, variant, seed and factor of the rate of every run of segmentation that an artifact shows."""
-    about = load_yaml(paths.MANIFESTS / "segmentation.yaml")["profiles"]["quick" if profile == "quick" else "paper"]
+    """Task, variant, seed and factor of the rate of every run of segmentation that an artifact
+    shows."""
+    about = load_yaml(paths.MANIFESTS / "segmentation.yaml")["profiles"][
+        "quick" if profile == "quick" else "paper"
+    ]
     tasks = [task for task in about["tasks"] if profile == "quick" or task in artifact(id).data]
     found = []
     for task, variant in itertools.product(tasks, artifact(id).masks):
         factors = about["factors"] if len(about["factors"]) > 1 else []
-        found += [(task, variant, 0, factor) for factor in factors]  # the best of which is the run of seed 0
+        # the best of which is the run of seed 0
+        found += [(task, variant, 0, factor) for factor in factors]
         found += [(task, variant, seed, None) for seed in about["seeds"][bool(factors) :]]
     return found
 
@@ -212,10 +251,12 @@ def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
 
 
 def nearest_search(run: Run, variant: str, actors: Cast) -> Run | None:
-    """The run whose search gives the rate of another: a variant of the benchmark on the nearest backbone that is searched.
+    """The run whose search gives the rate of another: a variant of the benchmark on the nearest
+    backbone that is searched.
 
-    As in `grids.with_rates`: a larger masked autoencoder takes the rate of the smaller one, other backbones that of the
-    supervised one. None where the task is not searched; then the recipe's rate is taken.
+    As in `grids.with_rates`: a larger masked autoencoder takes the rate of the smaller one, other
+    backbones that of the supervised one. None where the task is not searched; then the recipe's
+    rate is taken.
     """
     parts = {name: part for part, name in actors.backbones.items()}
     given = dict(study_form("benchmark", actors.profile)["variants"][variant])
@@ -241,7 +282,8 @@ used_whole = functools.cache(catalogue.used_whole)
 
 
 class Paper(Lab):
-    """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe it reads once."""
+    """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe
+    it reads once."""
 
     def __init__(self, bench: LabSettings):
         super().__init__(bench)
@@ -255,7 +297,13 @@ class Paper(Lab):
         return asked and (run.train_size is None or used_whole(run.task))
 
     def recipe(self, run: Run) -> Recipe:
-        key = family_of(run.backbone), run.method, groups().get(run.task), run.rate, repr(run.changes)
+        key = (
+            family_of(run.backbone),
+            run.method,
+            groups().get(run.task),
+            run.rate,
+            repr(run.changes),
+        )
         if key not in self.read:
             self.read[key] = super().recipe(run)
         return self.read[key]
@@ -270,14 +318,22 @@ def lab_of(recipe: str) -> Paper:
 @functools.cache
 def groups() -> dict[str, str]:
     """The group of every task, of the papers and embedded."""
-    found = {task: about["group"] for one in catalogue.datasets().values() for task, about in one.tasks.items()}
+    found = {
+        task: about["group"]
+        for one in catalogue.datasets().values()
+        for task, about in one.tasks.items()
+    }
     return found | {task: about["group"] for task, about in embedded_tasks().items()}
 
 
 @functools.cache
 def all_cells(name: str, actors: Cast) -> list[tuple[str, Run, str | None]]:
     """The cells of a study; see `grids.cells`."""
-    return cells(name, actors, depth_of("supervised", actors) if "blocks" in study_form(name, actors.profile) else None)
+    return cells(
+        name,
+        actors,
+        depth_of("supervised", actors) if "blocks" in study_form(name, actors.profile) else None,
+    )
 
 
 study_form = functools.cache(form)
@@ -287,16 +343,22 @@ whole_cast = functools.cache(cast)
 def runs_of(found: Iterable[Cell]) -> list[Planned]:
     """The trainings of cells, each once, a search before what needs its rate.
 
-    The best run of a search is the cell's run with seed 0, but where final runs are trained on the validation images too.
+    The best run of a search is the cell's run with seed 0, but where final runs are trained on the
+    validation images too.
     """
     runs = []
     for cell in found:
         searched, lab = cell.like or cell.run, lab_of(cell.recipe)
         if cell.grid:
             runs += [planned(cell, tried, "search") for tried in lab.trials(searched)]
-        own = cell.grid and cell.like is None and not lab.joins(cell.run)  # whose seed 0 is one of the search
+        # whose seed 0 is one of the search
+        own = cell.grid and cell.like is None and not lab.joins(cell.run)
         for seed in cell.seeds[1:] if own else cell.seeds:
-            runs.append(planned(cell, replace(cell.run, seed=seed), "final", searched if cell.grid else None))
+            runs.append(
+                planned(
+                    cell, replace(cell.run, seed=seed), "final", searched if cell.grid else None
+                )
+            )
     return list({run.key: run for run in runs}.values())
 
 

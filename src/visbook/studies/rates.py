@@ -1,4 +1,5 @@
-"""A method's learning rate for the quick recipe: tried on one task, chosen by validation accuracy."""
+"""A method's learning rate for the quick recipe: tried on one task, chosen by validation
+accuracy."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -18,16 +19,20 @@ from .lab import rate_name
 
 NETWORK, TASK = "vit_micro_patch4_24", "position"  # where the methods differ most
 TRIED = {"weights": (0.001, 0.003, 0.01, 0.03, 0.1), "prompts": (0.01, 0.03, 0.1, 0.3, 1.0)}
-WEIGHTS = ("bias", "lora", "adapter", "adaptformer", "ssf")  # methods that were tried with the rates of weights
+# methods that were tried with the rates of weights
+WEIGHTS = ("bias", "lora", "adapter", "adaptformer", "ssf")
 # Their rates were chosen for the chapter on AP, by block and by backbone.
 ELSEWHERE = ("linear-probe", "full-finetune", "norm-tune", "vp", "ap")
 
 
 def recipe_at(slug: str, rate: float | None) -> Recipe:
-    """The quick recipe of a method at a rate; None: at its own. A method that is not in the recipe yet has the rest."""
+    """The quick recipe of a method at a rate; None: at its own. A method that is not in the recipe
+    yet has the rest."""
     recipe = load_yaml(paths.MANIFESTS / "recipes.yaml")["quick"]
     own = recipe["vit"].get(slug, {})
-    return Recipe(**{**recipe["common"], **own, **({} if rate is None else {rate_name(slug): rate})})
+    return Recipe(
+        **{**recipe["common"], **own, **({} if rate is None else {rate_name(slug): rate})}
+    )
 
 
 @functools.cache
@@ -40,7 +45,8 @@ def search(slug: str, rates: Sequence[float] = (), run: bool = True) -> dict[flo
     """Rate -> record of the run with it, seed 0; without `run` only those that there are.
 
     Args:
-        rates: those to try; none: the five of its kind, or of both kinds for a method that was not searched before.
+        rates: those to try; none: the five of its kind, or of both kinds for a method that was not
+            searched before.
 
     Raises:
         BadInput: an unknown method, or an impossible rate.

@@ -1,4 +1,5 @@
-"""Runs by the code of an older commit, on this machine: what records of other machines are compared with."""
+"""Runs by the code of an older commit, on this machine: what records of other machines are compared
+with."""
 
 import json
 import os
@@ -24,7 +25,9 @@ for file in progress(files, "running the reference"):
 """
 
 
-def run_reference(commit: str, chosen: Iterable[Record], weights: Mapping[str, str], data_dir: str | None) -> Path:
+def run_reference(
+    commit: str, chosen: Iterable[Record], weights: Mapping[str, str], data_dir: str | None
+) -> Path:
     """Run records by the code of a commit; what was done before is found again.
 
     Args:
@@ -37,12 +40,25 @@ def run_reference(commit: str, chosen: Iterable[Record], weights: Mapping[str, s
         BadInput: there is no such commit, or a run failed.
     """
     root = checkout(commit)
-    files = [str((store.stores()[1] / store.place(r.kind, r.settings, r.key)).resolve()) for r in chosen]
-    given = json.dumps([files, {name: str(Path(file).resolve()) for name, file in weights.items()}, absolute(data_dir)])
+    files = [
+        str((store.stores()[1] / store.place(r.kind, r.settings, r.key)).resolve()) for r in chosen
+    ]
+    given = json.dumps(
+        [
+            files,
+            {name: str(Path(file).resolve()) for name, file in weights.items()},
+            absolute(data_dir),
+        ]
+    )
     environment = {**os.environ, "PYTHONPATH": str(root / "src"), "VISPROMPT_ROOT": str(root)}
-    done = subprocess.run([sys.executable, "-c", RUN], input=given, text=True, env=environment, cwd=root)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], input=given, text=True, env=environment, cwd=root
+    )
     if done.returncode:
-        raise BadInput(f"the code of {commit} did not do all runs, see above. Name a commit by which the records are current.")
+        raise BadInput(
+            f"the code of {commit} did not do all runs, see above. Name a commit by which "
+            f"the records are current."
+        )
     return root / "build" / "records"
 
 
@@ -65,8 +81,12 @@ def checkout(commit: str) -> Path:
         part = root.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        packed = subprocess.run(["git", "archive", whole], cwd=paths.ROOT, capture_output=True, check=True).stdout
-        subprocess.run(["tar", "-x", "-C", str(part), "--exclude=book/records"], input=packed, check=True)
+        packed = subprocess.run(
+            ["git", "archive", whole], cwd=paths.ROOT, capture_output=True, check=True
+        ).stdout
+        subprocess.run(
+            ["tar", "-x", "-C", str(part), "--exclude=book/records"], input=packed, check=True
+        )
         root.parent.mkdir(parents=True, exist_ok=True)
         os.replace(part, root)
     return root

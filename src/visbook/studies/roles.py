@@ -1,4 +1,5 @@
-"""Who plays the parts of the studies under a recipe: the paper's checkpoints, and its numbers of tokens a task."""
+"""Who plays the parts of the studies under a recipe: the paper's checkpoints, and its numbers of
+tokens a task."""
 
 import functools
 from dataclasses import replace
@@ -23,10 +24,15 @@ def cast_for(recipe: str, profile: str, **narrowed) -> Cast:
 
 @functools.cache
 def under(recipe: str, actors: Cast) -> Cast:
-    """A cast under a recipe: outside of the quick profile with its checkpoints in the place of the profile's own."""
+    """A cast under a recipe: outside of the quick profile with its checkpoints in the place of the
+    profile's own."""
     prompts = {name: Usual(count) for name, count in actors.prompts.items()}
     if actors.profile == "quick":
         return replace(actors, prompts=prompts)
     usual, own = cast(actors.profile).backbones, protocol(recipe).checkpoints
-    checkpoints = {part: own[part] for part, name in actors.backbones.items() if part in own and name == usual[part]}
+    checkpoints = {
+        part: own[part]
+        for part, name in actors.backbones.items()
+        if part in own and name == usual[part]
+    }
     return replace(actors, prompts=prompts, backbones=actors.backbones | checkpoints)

@@ -18,15 +18,21 @@ def runs(
 
     Args:
         kind: such as "tune" or "cost".
-        paper: slug; only the runs that its tables and figures show by data_manifests/plan.yaml, and its theory's.
-        study: only the runs of a study of data_manifests/studies.yaml, with any seed, and those of its search.
+        paper: slug; only the runs that its tables and figures show by data_manifests/plan.yaml, and
+            its theory's.
+        study: only the runs of a study of data_manifests/studies.yaml, with any seed, and those of
+            its search.
         outdated: only those that other code made.
-        version: "other", of another major or minor version of torch, torchvision or timm than is installed, or "torch=2.15".
-        wanted: method, task, backbone, seed, profile, recipe, store ("here" or "kept"), or another column.
+        version: "other", of another major or minor version of torch, torchvision or timm than is
+            installed, or "torch=2.15".
+        wanted: method, task, backbone, seed, profile, recipe, store ("here" or "kept"), or another
+            column.
 
     Returns:
-        A row a record: what the command shows, `carried`, `profile`, `recipe`, `weights`, `data`, `commit`, `seconds`, the
-        versions, and a column for every setting, such as `settings.recipe.epochs`; see `records.listing.table`.
+        A row a record: what the command shows, `carried`, `profile`, `recipe`, `weights`, `data`,
+            `commit`, `seconds`, the
+        versions, and a column for every setting, such as `settings.recipe.epochs`; see
+        `records.listing.table`.
 
     Raises:
         BadInput: no record has a value; the message names those that there are.
@@ -35,7 +41,11 @@ def runs(
     if paper is not None or study is not None:
         from . import matching  # loads torch, which takes longer than the list
 
-        asked = [of(name) for of, name in ((matching.of_paper, paper), (matching.of_study, study)) if name is not None]
+        asked = [
+            of(name)
+            for of, name in ((matching.of_paper, paper), (matching.of_study, study))
+            if name is not None
+        ]
 
     def fits(entry: dict) -> bool:
         return all(is_one(entry) for is_one in asked)

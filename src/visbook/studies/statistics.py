@@ -11,7 +11,8 @@ from visprompt.errors import BadInput
 
 
 class Cell(str):
-    """A mean as text, with the records of the runs that it is over, so that a page can lead to them."""
+    """A mean as text, with the records of the runs that it is over, so that a page can lead to
+    them."""
 
     def __new__(cls, text: str, records: Sequence = ()):
         cell = super().__new__(cls, text)
@@ -20,21 +21,28 @@ class Cell(str):
 
 
 def spread(values: Sequence[float], records: Sequence = ()) -> Cell:
-    """Mean and standard deviation (n - 1) of some values, one decimal; of one value there is no deviation."""
-    return Cell(f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""), records)
+    """Mean and standard deviation (n - 1) of some values, one decimal; of one value there is no
+    deviation."""
+    return Cell(
+        f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""),
+        records,
+    )
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
     """Mean of independent values with Student's t interval: (mean, low, high).
 
-    Fewer than three values say nothing reliable about their spread, so their interval is everything.
+    Fewer than three values say nothing reliable about their spread, so their interval is
+    everything.
 
     Raises:
         BadInput: there are no values.
     """
     values = np.asarray(list(values), float)
     if not len(values):
-        raise BadInput("no values to average: the runs for this comparison were left out by the parameters.")
+        raise BadInput(
+            "no values to average: the runs for this comparison were left out by the parameters."
+        )
     if len(values) < 3:
         return float(values.mean()), float("-inf"), float("inf")
     half = stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
@@ -42,13 +50,15 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
 
 
 def over_tasks(table: pd.DataFrame) -> tuple[float, float, float]:
-    """Mean of a table (seeds, tasks) with an interval that holds for other seeds and, of several tasks, other tasks.
+    """Mean of a table (seeds, tasks) with an interval that holds for other seeds and, of several
+    tasks, other tasks.
 
-    One task stands for itself: its seeds are the repetitions. Of several the repetitions are the tasks, each the mean
-    over its seeds: what tasks differ by and what seeds differ by are both in the spread of these means, and Student's t
-    over them is the interval of the mixed model in which both are drawn (for a table without holes). A bootstrap that
-    draws tasks, and seeds within them, says the same of thirty tasks, but of three it covers the truth three times in
-    four where it promises nineteen in twenty.
+    One task stands for itself: its seeds are the repetitions. Of several the repetitions are the
+    tasks, each the mean over its seeds: what tasks differ by and what seeds differ by are both in
+    the spread of these means, and Student's t over them is the interval of the mixed model in which
+    both are drawn (for a table without holes). A bootstrap that draws tasks, and seeds within them,
+    says the same of thirty tasks, but of three it covers the truth three times in four where it
+    promises nineteen in twenty.
 
     Raises:
         BadInput: the table is empty.
@@ -57,7 +67,8 @@ def over_tasks(table: pd.DataFrame) -> tuple[float, float, float]:
 
 
 def difference(better: pd.DataFrame, worse: pd.DataFrame) -> tuple[float, float, float]:
-    """Interval of the mean accuracy difference of two parts of a sweep, in points, paired by task and seed.
+    """Interval of the mean accuracy difference of two parts of a sweep, in points, paired by task
+    and seed.
 
     See `over_tasks`; a pair that differs in training size is none.
     """
@@ -70,13 +81,16 @@ class Gain:
     """A paired difference of two variants, in points of test accuracy."""
 
     mean: float
-    low: float  # 95 %, for other seeds and, where there are several tasks, for other tasks: see `over_tasks`
+    # 95 %, for other seeds and, where there are several tasks, for other tasks: see `over_tasks`
+    low: float
     high: float
-    here: tuple[float, float, float]  # the same on these very tasks: mean and interval over seeds alone
+    # the same on these very tasks: mean and interval over seeds alone
+    here: tuple[float, float, float]
     tasks: int
     seeds: int
     better_tasks: int  # tasks on which the mean over seeds is above 0
-    p_tasks: float  # Wilcoxon's signed ranks over the tasks' means, two-sided; NaN for fewer than five tasks
+    # Wilcoxon's signed ranks over the tasks' means, two-sided; NaN for fewer than five tasks
+    p_tasks: float
     records: tuple = ()
 
 
@@ -95,7 +109,11 @@ def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -
     whole = difference.dropna()  # a seed counts only with all tasks
     values = whole if len(whole) else difference
     by_task = values.mean()
-    p = stats.wilcoxon(by_task).pvalue if len(by_task) >= 5 and np.any(by_task != 0) else float("nan")
+    p = (
+        stats.wilcoxon(by_task).pvalue
+        if len(by_task) >= 5 and np.any(by_task != 0)
+        else float("nan")
+    )
     return Gain(
         *over_tasks(values),
         interval(values.mean(axis=1)),
@@ -108,7 +126,8 @@ def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -
 
 
 def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """`group_table` for each backbone, number of training images and task of the prompts, by a title that says them."""
+    """`group_table` for each backbone, number of training images and task of the prompts, by a
+    title that says them."""
     titles = []
     for run in frame.run:
         images = run.train_size and f"{run.train_size} training images"
@@ -118,12 +137,15 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def group_table(
-    frame: pd.DataFrame, groups: Sequence[str] = ("natural", "specialized", "structured", "fine", "other")
+    frame: pd.DataFrame,
+    groups: Sequence[str] = ("natural", "specialized", "structured", "fine", "other"),
 ) -> pd.DataFrame:
-    """Mean accuracy by variant and group with the spread of the seeds, as text; variants in the order of the frame.
+    """Mean accuracy by variant and group with the spread of the seeds, as text; variants in the
+    order of the frame.
 
-    A cell is the mean over the group's tasks and the seeds, and the standard deviation over seeds of the mean over
-    tasks; "mean" is the mean over the tasks of all groups. A variant that lacks a task of a group has no mean there.
+    A cell is the mean over the group's tasks and the seeds, and the standard deviation over seeds
+    of the mean over tasks; "mean" is the mean over the tasks of all groups. A variant that lacks a
+    task of a group has no mean there.
     """
 
     def cell(rows, tasks):
@@ -137,8 +159,18 @@ def group_table(
     rows = []
     for variant in dict.fromkeys(frame.variant):
         mine = frame[frame.variant == variant]
-        cells = {group: cell(mine[mine.group == group], frame.task[frame.group == group]) for group in groups}
-        rows.append({"method": variant, **cells, "mean": cell(mine, frame.task), "seeds": mine.seed.nunique()})
+        cells = {
+            group: cell(mine[mine.group == group], frame.task[frame.group == group])
+            for group in groups
+        }
+        rows.append(
+            {
+                "method": variant,
+                **cells,
+                "mean": cell(mine, frame.task),
+                "seeds": mine.seed.nunique(),
+            }
+        )
     return pd.DataFrame(rows, dtype=object)
 
 

@@ -16,15 +16,21 @@ def bench(args) -> None:
 
     models = args.models or MODELS.get(args.device.split(":")[0], [])
     found, failed = bench(models, args.device, args.batch_size, args.repeats, args.again)
-    print(f"{machine(args.device)}; a / b are the two of a pair, the ratio is a over b, median of the rounds")
+    print(
+        f"{machine(args.device)}; a / b are the two of a pair, the ratio is a over b, "
+        f"median of the rounds"
+    )
     print(rows(found).to_string(index=False))
     if failed:
         every = len(found) + len(failed)
-        raise BadInput(f"{len(failed)} of {every} failed; their records say so. " + " | ".join(failed))
+        raise BadInput(
+            f"{len(failed)} of {every} failed; their records say so. " + " | ".join(failed)
+        )
 
 
 def study(args) -> None:
-    """Do the runs of a study of data_manifests/studies.yaml, or those that an artifact shows, and print their means."""
+    """Do the runs of a study of data_manifests/studies.yaml, or those that an artifact shows, and
+    print their means."""
     from .artifact_runs import of_artifact
     from .grids import check_cells, share, studies, study
     from .lab import Lab, LabSettings
@@ -36,19 +42,34 @@ def study(args) -> None:
     except ValueError:
         seeds = []
     if seeds == []:
-        raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds) or 'nothing'!r}.")
+        raise BadInput(
+            f"--seeds takes whole numbers, such as 0 1 2, not "
+            f"{' '.join(args.seeds) or 'nothing'!r}."
+        )
     names = args.names or list(studies())
     share(args.part)
     changes = {"epochs": args.epochs, "precision": args.precision, "compile": args.compile or None}
     changes = {name: value for name, value in changes.items() if value is not None}
     usual = args.recipe or args.profile
-    actors = cast_for(usual, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods)
+    actors = cast_for(
+        usual, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods
+    )
     failed, done = [], 0
     check_cells([name for name in args.names if "." not in name], actors, args.data_dir)
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
 
     def lab(recipe: str) -> Lab:
-        return Lab(LabSettings(args.recipe or recipe, weights, args.data_dir, args.device, changes, args.profile, args.grid))
+        return Lab(
+            LabSettings(
+                args.recipe or recipe,
+                weights,
+                args.data_dir,
+                args.device,
+                changes,
+                args.profile,
+                args.grid,
+            )
+        )
 
     of_profile = lab(args.profile)
     of_profile.protocol.search(args.grid)
@@ -57,7 +78,9 @@ def study(args) -> None:
             if "." in name:
                 frame = of_artifact(name, actors, lab, seeds=seeds, part=args.part)
             else:
-                frame = study(name, actors, of_profile, seeds=seeds or [0], part=args.part, search=args.search)
+                frame = study(
+                    name, actors, of_profile, seeds=seeds or [0], part=args.part, search=args.search
+                )
         except BadInput as error:
             failed.append(f"{name}: {error}")
             if isinstance(error, CannotWrite):
@@ -70,14 +93,23 @@ def study(args) -> None:
     if failed:
         raise BadInput(" | ".join(failed))
     if not done:
-        raise BadInput(f"nothing to run: there are fewer cells than part {args.part} wants; give fewer parts.")
+        raise BadInput(
+            f"nothing to run: there are fewer cells than part {args.part} wants; give fewer parts."
+        )
 
 
 def plan(args) -> None:
-    """What artifacts take: runs, those recorded, bytes to fetch, GPU hours, and the command for each."""
+    """What artifacts take: runs, those recorded, bytes to fetch, GPU hours, and the command for
+    each."""
     from . import budget
 
-    found = budget.plan(*args.artifacts, profile=args.profile, data_dir=args.data, device=args.device, precision=args.precision)
+    found = budget.plan(
+        *args.artifacts,
+        profile=args.profile,
+        data_dir=args.data,
+        device=args.device,
+        precision=args.precision,
+    )
     if args.format == "csv":
         found.frame().to_csv(sys.stdout, index=False)
     else:
@@ -89,16 +121,28 @@ def batches(args) -> None:
     from .batches import batches, planned_runs, write_jobs
     from .forecast import speed_of
 
-    runs, speed = planned_runs(args.artifacts, args.profile, args.data), speed_of(args.device, args.precision)
+    runs, speed = (
+        planned_runs(args.artifacts, args.profile, args.data),
+        speed_of(args.device, args.precision),
+    )
     hours = {run.key: speed.hours(run) for run in runs}
-    jobs = batches(runs, lambda run: args.minutes if hours[run.key] is None else 60 * hours[run.key], args.minutes)
+    jobs = batches(
+        runs,
+        lambda run: args.minutes if hours[run.key] is None else 60 * hours[run.key],
+        args.minutes,
+    )
     given = {"data_dir": args.data, "weights": args.weights, "artifacts": args.artifacts or None}
     if not jobs:
-        raise BadInput("nothing is trained for these artifacts on the data at hand; see: visprompt plan.")
+        raise BadInput(
+            "nothing is trained for these artifacts on the data at hand; see: visprompt plan."
+        )
     if args.out:
         write_jobs(jobs, args.out, **{name: value for name, value in given.items() if value})
     total = sum(job.minutes for job in jobs) / 60
-    print(f"{len(runs)} runs in {len(jobs)} jobs, the longest {jobs[0].minutes:.0f} min, {total:.1f} h ({speed.how})")
+    print(
+        f"{len(runs)} runs in {len(jobs)} jobs, the longest {jobs[0].minutes:.0f} min, "
+        f"{total:.1f} h ({speed.how})"
+    )
 
 
 def segment(args) -> None:
@@ -108,11 +152,17 @@ def segment(args) -> None:
     try:
         seeds = [int(seed) for seed in args.seeds]
     except ValueError:
-        raise BadInput(f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds)!r}.") from None
+        raise BadInput(
+            f"--seeds takes whole numbers, such as 0 1 2, not {' '.join(args.seeds)!r}."
+        ) from None
     changes = {"iterations": args.iterations, "precision": args.precision}
     changes = {name: value for name, value in changes.items() if value is not None}
-    found = Study(args.profile, args.tasks, args.methods, args.data_dir, args.device, args.weights, changes).run(seeds)
-    means = found.groupby(["task", "variant"], sort=False)[["test", "test_many"]].agg(["mean", "std"])
+    found = Study(
+        args.profile, args.tasks, args.methods, args.data_dir, args.device, args.weights, changes
+    ).run(seeds)
+    means = found.groupby(["task", "variant"], sort=False)[["test", "test_many"]].agg(
+        ["mean", "std"]
+    )
     print(means.round(2).to_string())
 
 
@@ -121,15 +171,20 @@ def rates(args) -> None:
     from .lab import rate_name
     from .rates import search
 
-    accuracies = {rate: record.values["val"] for rate, record in search(args.method, args.rates).items()}
+    accuracies = {
+        rate: record.values["val"] for rate, record in search(args.method, args.rates).items()
+    }
     for rate, accuracy in accuracies.items():
         print(f"{rate:g}\t{accuracy:.1f}")
-    print("The best of these, for `quick` and `vit` in data_manifests/recipes.yaml:", file=sys.stderr)
+    print(
+        "The best of these, for `quick` and `vit` in data_manifests/recipes.yaml:", file=sys.stderr
+    )
     print(f"    {args.method}: {{{rate_name(args.method)}: {max(accuracies, key=accuracies.get)}}}")
 
 
 def of_artifacts(names: list[str]) -> list[str]:
-    """Names of data sets, with all that an artifact's runs need in its place; says which weights they need."""
+    """Names of data sets, with all that an artifact's runs need in its place; says which weights
+    they need."""
     from visprompt.papers import artifacts
 
     from .budget import data_sets_of
@@ -138,7 +193,10 @@ def of_artifacts(names: list[str]) -> list[str]:
     for name in names:
         sets, weights = data_sets_of(name) if name in known else ([name], [])
         if weights:
-            print(f"{name} needs the weights of {', '.join(weights)}: fetched at the first run, or given with --weights")
+            print(
+                f"{name} needs the weights of {', '.join(weights)}: fetched at the first "
+                f"run, or given with --weights"
+            )
         if not sets:
             raise BadInput(f"{name} needs no data set; visprompt plan {name} says what makes it.")
         found += sets
@@ -155,31 +213,77 @@ COMMANDS = {  # function -> its options
         DEVICE,
         ("--models", {"nargs": "+", "help": "timm ViTs in place of those of the device"}),
         ("--batch-size", {"type": int, "help": "images a step (8 on a CPU, 64 on a GPU)"}),
-        ("--again", {"action": "store_true", "help": "delete this machine's records of the bench and time anew"}),
+        (
+            "--again",
+            {
+                "action": "store_true",
+                "help": "delete this machine's records of the bench and time anew",
+            },
+        ),
     ],
     study: [
-        ("names", {"nargs": "*", "help": "studies, or artifacts such as spt.table-3; all studies unless given"}),
-        ("--seeds", {"nargs": "*", "help": "0 of a study, and those of its paper of an artifact, unless given"}),
+        (
+            "names",
+            {
+                "nargs": "*",
+                "help": "studies, or artifacts such as spt.table-3; all studies unless given",
+            },
+        ),
+        (
+            "--seeds",
+            {
+                "nargs": "*",
+                "help": "0 of a study, and those of its paper of an artifact, unless given",
+            },
+        ),
         ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
         PART,
-        ("--search", {"action": "store_true", "help": "search learning rates first; an artifact's runs always do"}),
-        ("--grid", {"default": "ours", "help": "which of the recipe's searches: ours, three rates, or printed"}),
+        (
+            "--search",
+            {
+                "action": "store_true",
+                "help": "search learning rates first; an artifact's runs always do",
+            },
+        ),
+        (
+            "--grid",
+            {
+                "default": "ours",
+                "help": "which of the recipe's searches: ours, three rates, or printed",
+            },
+        ),
         PROFILE,
         ("--recipe", {"help": "of data_manifests/recipes.yaml; the profile's unless given"}),
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),
         PRECISION,
         ("--compile", {"action": "store_true", "help": "networks go through torch.compile"}),
         ("--backbone", {"help": "plays the supervised one, and no other is used"}),
-        ("--weights", {"nargs": "+", "default": ["pretrained"], "help": "a weights file for it, or NAME=FILE for several"}),
+        (
+            "--weights",
+            {
+                "nargs": "+",
+                "default": ["pretrained"],
+                "help": "a weights file for it, or NAME=FILE for several",
+            },
+        ),
         FOLDER,
         DEVICE,
     ],
     plan: [
-        ("artifacts", {"nargs": "*", "metavar": "artifact", "help": "such as spt.table-3; all unless given"}),
+        (
+            "artifacts",
+            {"nargs": "*", "metavar": "artifact", "help": "such as spt.table-3; all unless given"},
+        ),
         ("--profile", {"default": "paper"}),
         ("--data", {"metavar": "FOLDER", "help": "a folder of data sets; plan only what is there"}),
-        ("--device", {"help": "of data_manifests/devices.yaml, or measured: what visprompt bench timed here"}),
+        (
+            "--device",
+            {
+                "help": "of data_manifests/devices.yaml, or measured: what visprompt "
+                "bench timed here"
+            },
+        ),
         PRECISION,
         FORMAT,
     ],
@@ -187,7 +291,10 @@ COMMANDS = {  # function -> its options
         ("artifacts", {"nargs": "*", "help": "such as spt.table-3; all of them unless given"}),
         ("--profile", {"default": "paper"}),
         ("--minutes", {"type": float, "default": 30, "help": "that a job may take (30)"}),
-        ("--data", {"metavar": "FOLDER", "help": "a folder of data sets; only what is there is run"}),
+        (
+            "--data",
+            {"metavar": "FOLDER", "help": "a folder of data sets; only what is there is run"},
+        ),
         ("--device", {"help": "whose hours count, as of visprompt plan"}),
         PRECISION,
         ("--out", {"help": "where to write the list; none: only say how many"}),
@@ -206,6 +313,14 @@ COMMANDS = {  # function -> its options
     ],
     rates: [
         ("method", {"help": "its slug"}),
-        ("--rates", {"nargs": "+", "type": float, "default": [], "help": "those to try; five or, of a new method, seven"}),
+        (
+            "--rates",
+            {
+                "nargs": "+",
+                "type": float,
+                "default": [],
+                "help": "those to try; five or, of a new method, seven",
+            },
+        ),
     ],
 } | OF_RECORDS

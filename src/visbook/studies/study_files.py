@@ -6,7 +6,17 @@ from pathlib import Path
 
 from visprompt.data import catalogue
 from visprompt.manifests import load_yaml, read_table
-from visprompt.manifests.schema import COUNT, FLAG, TEXT, either, known, listed, mapping, named, one_of
+from visprompt.manifests.schema import (
+    COUNT,
+    FLAG,
+    TEXT,
+    either,
+    known,
+    listed,
+    mapping,
+    named,
+    one_of,
+)
 from visprompt.manifests.wording import Fault
 from visprompt.methods import METHODS
 from visprompt.methods.method_fields import method, method_settings
@@ -27,7 +37,10 @@ def studies_schema() -> dict:
         },
         {"places": named({"type": "integer", "minimum": 0}), "blocks": named(COUNT)},
     )
-    rate_of = {"enum": [True], "description": "true, none or the name of a variant of the benchmark"}
+    rate_of = {
+        "enum": [True],
+        "description": "true, none or the name of a variant of the benchmark",
+    }
     rate_of = either(rate_of, TEXT) | {"description": rate_of["description"]}
     variant = {
         "type": "object",
@@ -45,7 +58,10 @@ def studies_schema() -> dict:
     what = {"backbones": parts, "tasks": either(TEXT, parts), "variants": named(variant, 0)}
     study = mapping({"title": TEXT, **what}, {**more, "paper": mapping({}, what | more)})
     return mapping(
-        {"profiles": mapping({name: profile for name in (*PLANS, REAL)}), "studies": named(study) | {"required": ["benchmark"]}}
+        {
+            "profiles": mapping({name: profile for name in (*PLANS, REAL)}),
+            "studies": named(study) | {"required": ["benchmark"]},
+        }
     )
 
 
@@ -53,25 +69,40 @@ def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Parts are played, rates are the benchmark's, settings are the methods'."""
     found = content["studies"]
     yield from played_parts(content["profiles"], found)
-    yield from known_tasks(content["profiles"], [*load_yaml(file.parent / "tasks.yaml")["embedded"]])
+    yield from known_tasks(
+        content["profiles"], [*load_yaml(file.parent / "tasks.yaml")["embedded"]]
+    )
     variants = found["benchmark"]["variants"]
     more = ("method", "rate_of", "scratch")
     for name, study in found.items():
         if not study["variants"] and not {"blocks", "each_block"} & {*study}:
-            yield Fault(("studies", name, "variants"), "nothing is given; write at least one variant.")
-        for path, given in ((("studies", name), study), (("studies", name, "paper"), study.get("paper", {}))):
+            yield Fault(
+                ("studies", name, "variants"), "nothing is given; write at least one variant."
+            )
+        for path, given in (
+            (("studies", name), study),
+            (("studies", name, "paper"), study.get("paper", {})),
+        ):
             own = given.get("variants", {})
             rates = [((*path, "rate_of"), given.get("rate_of", True))]
-            rates += [((*path, "variants", v, "rate_of"), one.get("rate_of", True)) for v, one in own.items()]
+            rates += [
+                ((*path, "variants", v, "rate_of"), one.get("rate_of", True))
+                for v, one in own.items()
+            ]
             for place, rate_of in rates:
                 if rate_of is not True:
-                    yield from known(place, "variant of the benchmark", rate_of, [*variants, "none"])
+                    yield from known(
+                        place, "variant of the benchmark", rate_of, [*variants, "none"]
+                    )
             for variant, one in own.items():
-                yield from method_settings((*path, "variants", variant), one["method"], one, WORDS, more)
+                yield from method_settings(
+                    (*path, "variants", variant), one["method"], one, WORDS, more
+                )
 
 
 def known_tasks(profiles: dict, embedded: list[str]) -> Iterable[Fault]:
-    """Every task is an embedded one or stands in a data set's manifest; those of `real` are folders of lists."""
+    """Every task is an embedded one or stands in a data set's manifest; those of `real` are folders
+    of lists."""
     every = [*embedded, *(task for one in catalogue.datasets().values() for task in one.tasks)]
     for profile in PLANS:
         for part, tasks in profiles[profile]["tasks"].items():
@@ -82,27 +113,39 @@ def known_tasks(profiles: dict, embedded: list[str]) -> Iterable[Fault]:
 def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
     """Studies and profiles name the same parts.
 
-    A profile may lack a part, so that its runs are left out there; but some profile has it, and each part of a profile is
-    named by some study.
+    A profile may lack a part, so that its runs are left out there; but some profile has it, and
+    each part of a profile is named by some study.
     """
     for kind, keys in (("backbones", ("backbones",)), ("tasks", ("tasks", "prepared_on"))):
         named = [
             ((*path, key), part)
             for study, entry in found.items()
-            for path, given in ((("studies", study), entry), (("studies", study, "paper"), entry.get("paper", {})))
+            for path, given in (
+                (("studies", study), entry),
+                (("studies", study, "paper"), entry.get("paper", {})),
+            )
             for key in keys
             if key in given
             for part in (given[key] if isinstance(given[key], list) else [given[key]])
         ]
         played = [part for profile in profiles.values() for part in profile[kind]]
         times = Counter(part for _, part in named)
-        # a name that one study has and no profile is the study's mistake; one that several have, a profile's
-        alone = [f for path, part in named if times[part] == 1 for f in known(path, "part", part, played)]
+        # a name that one study has and no profile is the study's mistake; one that several have, a
+        # profile's
+        alone = [
+            f for path, part in named if times[part] == 1 for f in known(path, "part", part, played)
+        ]
         yield from alone
         for name, profile in profiles.items() if not alone else ():
             path = ("profiles", name, kind)
-            yield from (f for part in profile[kind] for f in known(path, "part that no study names,", part, times, part))
-        yield from (f for path, part in named if times[part] > 1 for f in known(path, "part", part, played))
+            yield from (
+                f
+                for part in profile[kind]
+                for f in known(path, "part that no study names,", part, times, part)
+            )
+        yield from (
+            f for path, part in named if times[part] > 1 for f in known(path, "part", part, played)
+        )
 
 
 def devices_schema() -> dict:
@@ -114,13 +157,24 @@ def devices_schema() -> dict:
 def plan_schema() -> dict:
     """`plan.yaml`; what its entries agree on with the studies is in `plan_faults`."""
     names = listed(TEXT, uniqueItems=True)
-    what = mapping({}, dict.fromkeys(("tasks", "backbones", "only", "variants", "without", "methods"), names))
+    what = mapping(
+        {}, dict.fromkeys(("tasks", "backbones", "only", "variants", "without", "methods"), names)
+    )
     paper = mapping({"recipe": TEXT, "seeds": COUNT, "source": TEXT})
     entry = mapping(
         {"made": listed(one_of(WAYS, "way"), uniqueItems=True)},
-        {"studies": named(what), "data": names, "networks": names, "masks": names, "command": TEXT, "note": TEXT},
+        {
+            "studies": named(what),
+            "data": names,
+            "networks": names,
+            "masks": names,
+            "command": TEXT,
+            "note": TEXT,
+        },
     )
-    return mapping({"papers": named(paper), "shown": names, "larger": names, "artifacts": named(entry)})
+    return mapping(
+        {"papers": named(paper), "shown": names, "larger": names, "artifacts": named(entry)}
+    )
 
 
 def plan_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -132,9 +186,15 @@ def plan_faults(content: dict, file: Path) -> Iterable[Fault]:
         yield from known(("artifacts", id), "artifact", id, artifacts.index)
     missing = [id for id in artifacts.index if id not in given]
     if missing:
-        yield Fault(("artifacts",), f"{missing[0]!r} is missing ({len(missing)} of {len(artifacts)}); write what makes it.")
+        yield Fault(
+            ("artifacts",),
+            f"{missing[0]!r} is missing ({len(missing)} of {len(artifacts)}); write what makes it.",
+        )
     profiles = every["profiles"].values()
-    parts = {kind: {part for profile in profiles for part in profile[kind]} for kind in ("backbones", "tasks")}
+    parts = {
+        kind: {part for profile in profiles for part in profile[kind]}
+        for kind in ("backbones", "tasks")
+    }
     for id, entry in given.items():
         path = ("artifacts", id)
         if ("studies" in entry) != ("runs" in entry["made"]):
@@ -151,9 +211,16 @@ def plan_faults(content: dict, file: Path) -> Iterable[Fault]:
                 continue
             study = every["studies"][name]
             variants = [*study["variants"], *study.get("paper", {}).get("variants", {})]
-            for key, allowed in {**parts, "variants": variants, "without": variants, "methods": METHODS}.items():
+            for key, allowed in {
+                **parts,
+                "variants": variants,
+                "without": variants,
+                "methods": METHODS,
+            }.items():
                 for given_name in what.get(key, ()):
-                    yield from known((*path, "studies", name, key), key.rstrip("s"), given_name, allowed)
+                    yield from known(
+                        (*path, "studies", name, key), key.rstrip("s"), given_name, allowed
+                    )
 
 
 def segmentation_schema() -> dict:
@@ -169,7 +236,9 @@ def segmentation_schema() -> dict:
         }
     )
     variant = {"type": "object", "properties": {"method": method()}, "required": ["method"]}
-    return mapping({"profiles": mapping({name: profile for name in PLANS}), "variants": named(variant)})
+    return mapping(
+        {"profiles": mapping({name: profile for name in PLANS}), "variants": named(variant)}
+    )
 
 
 def segmentation_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -177,6 +246,10 @@ def segmentation_faults(content: dict, file: Path) -> Iterable[Fault]:
     recipes = load_yaml(file.parent / "segmentation_recipes.yaml")
     for name, profile in content["profiles"].items():
         for task, recipe in profile["tasks"].items():
-            yield from known(("profiles", name, "tasks"), "segmentation recipe", recipe, recipes, task)
+            yield from known(
+                ("profiles", name, "tasks"), "segmentation recipe", recipe, recipes, task
+            )
     for variant, given in content["variants"].items():
-        yield from method_settings(("variants", variant), given["method"], given, ("few", "many"), ("method",))
+        yield from method_settings(
+            ("variants", variant), given["method"], given, ("few", "many"), ("method",)
+        )

@@ -12,16 +12,18 @@ from visprompt.records import Record, run_all
 from .lab import Lab, LabSettings, Run, Usual, rate_name
 
 
-def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Sequence[Run] = ()) -> pd.DataFrame:
+def sweep(
+    runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Sequence[Run] = ()
+) -> pd.DataFrame:
     """Do the runs that have no record yet and return one row a run.
 
     Args:
         kept: runs that are shown where a record exists and are not done otherwise.
 
     Returns:
-        Columns backbone, task, method, seed, train_size, test and val (percent), parameters (method's own),
-        fit_seconds, rate (learning rate), record (the `Record`), run (the `Run`) and one column per method
-        setting that occurs.
+        Columns backbone, task, method, seed, train_size, test and val (percent), parameters
+        (method's own), fit_seconds, rate (learning rate), record (the `Record`), run (the `Run`)
+        and one column per method setting that occurs.
 
     Raises:
         BadInput: no run was asked for, or, after all runs, some failed.
@@ -38,8 +40,14 @@ def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Seque
                 if last[name] == number:
                     lab.leave(name)
 
-    done = run_all([(run.label, lambda number=number, run=run: do(number, run)) for number, run in turns], label)
-    done = [(run, record) for (_, run), record in sorted(zip(turns, done, strict=True), key=lambda pair: pair[0][0])]
+    done = run_all(
+        [(run.label, lambda number=number, run=run: do(number, run)) for number, run in turns],
+        label,
+    )
+    done = [
+        (run, record)
+        for (_, run), record in sorted(zip(turns, done, strict=True), key=lambda pair: pair[0][0])
+    ]
     found = [*done, *((run, lab.do(run, compute=False)) for run in kept)]
     rows = [row_of(run, record) for run, record in found if record is not None]
     if not rows:
@@ -48,7 +56,8 @@ def sweep(runs: Sequence[Run], bench: LabSettings | Lab, label: str, kept: Seque
 
 
 def begun_elsewhere(runs: list) -> list:
-    """The same runs from another one on: of two processes with the same runs each then finds what the other has done."""
+    """The same runs from another one on: of two processes with the same runs each then finds what
+    the other has done."""
     first = os.getpid() * 37 % max(1, len(runs))
     return runs[first:] + runs[:first]
 
@@ -70,26 +79,36 @@ def row_of(run: Run, record: Record) -> dict:
         "record": record,
         "run": run,
         **run.settings,
-        **{name: record.settings["method_settings"][name] for name, n in run.settings.items() if isinstance(n, Usual)},
+        **{
+            name: record.settings["method_settings"][name]
+            for name, n in run.settings.items()
+            if isinstance(n, Usual)
+        },
     }
 
 
 def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
-    """The runs at what did best of the search's tries, on validation with seed 0 for their own cell; one try wins unrun.
+    """The runs at what did best of the search's tries, on validation with seed 0 for their own
+    cell; one try wins unrun.
 
-    A cell is a backbone, a task and a method with its settings. Equals: the rate nearest to the recipe's wins.
-    The test accuracy of the tried runs is not looked at.
+    A cell is a backbone, a task and a method with its settings. Equals: the rate nearest to the
+    recipe's wins. The test accuracy of the tried runs is not looked at.
 
     Args:
-        compute: False takes only what is on disk; a cell whose search is not whole keeps the recipe's rate.
+        compute: False takes only what is on disk; a cell whose search is not whole keeps the
+            recipe's rate.
     """
     cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs}
     tried = {name: lab.trials(cell) for name, cell in cells.items()}
-    best = {name: trials[0] for name, trials in tried.items() if len(trials) == 1}  # nothing to choose
+    # nothing to choose
+    best = {name: trials[0] for name, trials in tried.items() if len(trials) == 1}
     tried = {name: trials for name, trials in tried.items() if name not in best}
     if compute:
         every = begun_elsewhere([run for trials in tried.values() for run in trials])
-        run_all([(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every], label)
+        run_all(
+            [(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every],
+            label,
+        )
     for name, trials in tried.items():
         records = [lab.do(run, compute=False) for run in trials]
         if all(records):

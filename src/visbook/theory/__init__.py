@@ -1,1 +1,2 @@
-"""The two papers' toy models and AP's Proposition 1: synthetic data, exact statements, nothing but torch."""
+"""The two papers' toy models and AP's Proposition 1: synthetic data, exact statements, nothing but
+torch."""

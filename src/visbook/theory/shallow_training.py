@@ -12,7 +12,8 @@ from visprompt.errors import BadInput, choose
 from .shallow_vit import Settings, draw, gradients, initial, on_relevant
 
 MEMORY = 16 * 2**20  # bytes of a chunk on a processor: small, so that it stays in the caches
-SHARE = 0.5  # of an accelerator's free memory that a chunk may take; the estimate leaves out the smaller tensors
+# of an accelerator's free memory that a chunk may take; the estimate leaves out the smaller tensors
+SHARE = 0.5
 GLANCE = 4  # held-out samples looked at before all of them are
 BLOCK = 32  # steps whose data are drawn together; part of what a seed means
 SHARED = (
@@ -44,22 +45,33 @@ def room(device: str) -> int:
 
 
 def run_trials(
-    trials: list[tuple[Settings, int]], memory: int | None = None, device: str = "cpu", watch=None, keep=None
+    trials: list[tuple[Settings, int]],
+    memory: int | None = None,
+    device: str = "cpu",
+    watch=None,
+    keep=None,
 ) -> list[dict]:
-    """Train one model per pair of settings and seed, all together, until each reaches the goal or the cap.
+    """Train one model per pair of settings and seed, all together, until each reaches the goal or
+    the cap.
 
-    A trial has its own generator and leaves the batch when done: its company changes its result by rounding only.
+    A trial has its own generator and leaves the batch when done: its company changes its result by
+    rounding only.
 
     Args:
-        trials: settings that agree in the fields `SHARED`; seeds may come again with other settings.
+        trials: settings that agree in the fields `SHARED`; seeds may come again with other
+            settings.
         memory: bytes that one chunk of trials may take; `room` says how many unless given.
-        watch: f(settings, weights, weights at the start, held-out data) -> {name: `(T,)`}, asked at every check.
-        keep: names that the trace shall hold; all of them unless given. With none, a check stops at a few samples whose
-            losses alone put the mean above the goal, which is quicker and changes no result.
+        watch: f(settings, weights, weights at the start, held-out data) -> {name: `(T,)`}, asked at
+            every check.
+        keep: names that the trace shall hold; all of them unless given. With none, a check stops at
+            a few samples whose losses alone put the mean above the goal, which is quicker and
+            changes no result.
 
     Returns:
-        one dict a trial: "seed", "steps" (at the goal; None when censored), "loss", "error" (test, at the end),
-        "trace": {"step", "loss", "error", "attention" and the names of `watch`: a list, one entry a check}, of
+        one dict a trial: "seed", "steps" (at the goal; None when censored), "loss", "error" (test,
+            at the end),
+        "trace": {"step", "loss", "error", "attention" and the names of `watch`: a list, one entry a
+            check}, of
         which `keep` chooses.
 
     Raises:
@@ -74,7 +86,13 @@ def run_trials(
             raise BadInput(f"trials of one batch must agree in {', '.join(other)}")
     s = trials[0][0]
     # The hidden layer and its gate, the attention and its gradient.
-    one = 2 * max(s.batch, s.test_size) * s.tokens * (s.neurons + s.heads * s.tokens) * s.torch_dtype.itemsize
+    one = (
+        2
+        * max(s.batch, s.test_size)
+        * s.tokens
+        * (s.neurons + s.heads * s.tokens)
+        * s.torch_dtype.itemsize
+    )
     chunk = max(1, (room(device) if memory is None else memory) // one)
     results = []
     for start in range(0, len(trials), chunk):
@@ -83,7 +101,8 @@ def run_trials(
 
 
 class _Batches:
-    """One trial's training data: new for every step, or N samples in epochs that are shuffled anew."""
+    """One trial's training data: new for every step, or N samples in epochs that are shuffled
+    anew."""
 
     def __init__(self, s: Settings, g: torch.Generator):
         self.s, self.g, self.order = s, g, torch.empty(0, dtype=torch.long)
@@ -91,31 +110,37 @@ class _Batches:
             self.x, self.y, _ = draw(s, g, s.samples)
 
     def block(self) -> tuple[Tensor, Tensor]:
-        """Tokens `(BLOCK, B, L, d)` and labels `(BLOCK, B, K)` of the next steps: one call for many small steps."""
+        """Tokens `(BLOCK, B, L, d)` and labels `(BLOCK, B, K)` of the next steps: one call for many
+        small steps."""
         size = self.s.batch
         if not self.s.samples:
             self.x, self.y, _ = draw(self.s, self.g, BLOCK * size)
         while len(self.order) < BLOCK * size:
             epoch = torch.randperm(len(self.y), generator=self.g)
-            self.order = torch.cat([self.order, epoch[: len(epoch) // size * size]])  # what is left over is dropped
+            # what is left over is dropped
+            self.order = torch.cat([self.order, epoch[: len(epoch) // size * size]])
         now, self.order = self.order[: BLOCK * size], self.order[BLOCK * size :]
         return self.x[now].unflatten(0, (BLOCK, size)), self.y[now].unflatten(0, (BLOCK, size))
 
 
 def _blocks(batches: list[_Batches], device: str) -> list[Tensor]:
-    """The next steps of all trials: tokens `(BLOCK, T, B, L, d)` with features first in memory, and labels."""
+    """The next steps of all trials: tokens `(BLOCK, T, B, L, d)` with features first in memory, and
+    labels."""
     x, y = (torch.stack(part, 1) for part in zip(*(each.block() for each in batches)))
     return [x.permute(0, 1, 4, 2, 3).contiguous().permute(0, 1, 3, 4, 2).to(device), y.to(device)]
 
 
 def _far(s: Settings, w: dict[str, Tensor], test: list[Tensor]) -> bool:
-    """Whether the first few losses alone, over the number of all, keep every trial's mean above the goal."""
+    """Whether the first few losses alone, over the number of all, keep every trial's mean above the
+    goal."""
     margin = gradients(s, w, test[0][:, :GLANCE], test[1][:, :GLANCE], only_margin=True)[0]
     least = torch.relu(1 - margin).sum(1) / test[0].shape[1]
     return bool((least > 1.001 * s.goal).all())  # beyond what the order of a sum can change
 
 
-def _look(s: Settings, w: dict[str, Tensor], first: dict[str, Tensor], test: list[Tensor], watch) -> dict[str, Tensor]:
+def _look(
+    s: Settings, w: dict[str, Tensor], first: dict[str, Tensor], test: list[Tensor], watch
+) -> dict[str, Tensor]:
     """What a check sees of all held-out samples: name -> `(T,)`."""
     margin, attention = gradients(s, w, test[0], test[1], only_margin=True)
     return {
@@ -155,18 +180,25 @@ def _run_chunk(trials, device, watch, keep) -> list[dict]:
             break
         if step % BLOCK == 0:
             block = _blocks([batches[i] for i in running], device)
-        for name, gradient in gradients(s, w, block[0][step % BLOCK], block[1][step % BLOCK])[1].items():
+        for name, gradient in gradients(s, w, block[0][step % BLOCK], block[1][step % BLOCK])[
+            1
+        ].items():
             w[name] = torch.sub(w[name], gradient, alpha=s.step)
     return results
 
 
-def _note(results: list[dict], running: list[int], step: int, seen: dict[str, Tensor], done: Tensor, keep) -> None:
+def _note(
+    results: list[dict], running: list[int], step: int, seen: dict[str, Tensor], done: Tensor, keep
+) -> None:
     """Enter a check into the results of the trials that run."""
     numbers = {name: value.tolist() for name, value in seen.items()}
     for row, i in enumerate(running):
         if done[row] and results[i]["steps"] is None:
             results[i]["steps"] = step
         results[i] |= {"loss": numbers["loss"][row], "error": numbers["error"][row]}
-        now = {"step": step, **{name: float(f"{value[row]:.4g}") for name, value in numbers.items()}}
+        now = {
+            "step": step,
+            **{name: float(f"{value[row]:.4g}") for name, value in numbers.items()},
+        }
         for name in now if keep is None else keep:
             results[i]["trace"].setdefault(choose("keep", name, now), []).append(now[name])

@@ -54,8 +54,11 @@ class Side:
         return model
 
 
-def in_turns(actions: dict[str, Callable], repeats: int, device: str = "cpu", calls: int = 1) -> dict[str, dict]:
-    """Call every action `calls` times, one after the other, in `repeats` rounds, after an untimed round.
+def in_turns(
+    actions: dict[str, Callable], repeats: int, device: str = "cpu", calls: int = 1
+) -> dict[str, dict]:
+    """Call every action `calls` times, one after the other, in `repeats` rounds, after an untimed
+    round.
 
     Returns:
         name -> {"seconds": of one call, one entry a round, so that entries of one round are a pair;
@@ -68,7 +71,9 @@ def in_turns(actions: dict[str, Callable], repeats: int, device: str = "cpu", ca
             if gpu:
                 torch.cuda.synchronize()
                 torch.cuda.reset_peak_memory_stats()
-            with unwatched() if number else contextlib.nullcontext():  # the untimed round shows what runs
+            with (
+                unwatched() if number else contextlib.nullcontext()
+            ):  # the untimed round shows what runs
                 start = time.perf_counter()
                 for _ in range(calls):
                     action()
@@ -100,9 +105,14 @@ def sample_batch(backbone: Backbone, batch_size: int) -> tuple[torch.Tensor, tor
     return images.to(device_of(backbone)), labels.to(device_of(backbone))
 
 
-def training_step(side: Side, model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> Callable:
-    """Forward, loss, backward and optimizer, as `training` does them, as a function without arguments."""
-    optimizer = torch.optim.AdamW([*model.head.parameters(), *model.method_parameters()], lr=1e-6, fused=True)
+def training_step(
+    side: Side, model: TunedModel, images: torch.Tensor, labels: torch.Tensor
+) -> Callable:
+    """Forward, loss, backward and optimizer, as `training` does them, as a function without
+    arguments."""
+    optimizer = torch.optim.AdamW(
+        [*model.head.parameters(), *model.method_parameters()], lr=1e-6, fused=True
+    )
     inputs = images
     if side.cached:
         with torch.no_grad():
@@ -148,8 +158,9 @@ def side_counts(side: Side, model: TunedModel, batch_size: int) -> dict:
     """What is counted on shapes.
 
     Returns:
-        {"parameters": trained; "macs", "training_macs": for one image of a batch, forward, and forward and
-        backward without what a method adds to the loss; "memory": bytes of a training step in float32}.
+        {"parameters": trained; "macs", "training_macs": for one image of a batch, forward, and
+        forward and backward without what a method adds to the loss; "memory": bytes of a training
+        step in float32}.
     """
     below = 0
     if side.cached:
@@ -196,8 +207,8 @@ def pair_in_turns(
         infer: time inference as well.
 
     Returns:
-        A record whose values hold, for "first" and "second", what `in_turns` and `side_counts` return and
-        "infer_seconds"; and "difference", None where the two are not one function.
+        A record whose values hold, for "first" and "second", what `in_turns` and `side_counts`
+        return and "infer_seconds"; and "difference", None where the two are not one function.
     """
     chosen = {
         "what": "pair",
@@ -213,7 +224,9 @@ def pair_in_turns(
         "equal": equal,
         "infer": infer,
     }
-    return recorded("bench", chosen, partial(time_pair, {"first": first, "second": second}, chosen), run=run)
+    return recorded(
+        "bench", chosen, partial(time_pair, {"first": first, "second": second}, chosen), run=run
+    )
 
 
 def time_pair(sides: dict[str, Side], chosen: dict) -> dict:
@@ -223,7 +236,9 @@ def time_pair(sides: dict[str, Side], chosen: dict) -> dict:
     images, labels = sample_batch(frozen, chosen["batch_size"])
     models = {key: side.build(frozen) for key, side in sides.items()}
     guesses = {key: inference(sides[key], model, images) for key, model in models.items()}
-    difference = (guesses["first"]() - guesses["second"]()).abs().max().item() if chosen["equal"] else None
+    difference = (
+        (guesses["first"]() - guesses["second"]()).abs().max().item() if chosen["equal"] else None
+    )
     steps = {key: training_step(sides[key], model, images, labels) for key, model in models.items()}
     turns = (chosen["repeats"], chosen["device"], chosen["calls"])
     values = in_turns(steps, *turns)
@@ -248,8 +263,9 @@ def methods_in_turns(
     """Record of one training step of many methods in turns, and of the pass that fills their cache.
 
     Returns:
-        A record whose values hold, for each name of `sides`, "seconds", "peak_mb", "start", the first block that
-        is trained, and "below_seconds", one pass of a batch up to there, or None where nothing is kept.
+        A record whose values hold, for each name of `sides`, "seconds", "peak_mb", "start", the
+        first block that is trained, and "below_seconds", one pass of a batch up to there, or None
+        where nothing is kept.
     """
     chosen = {
         "what": "methods",
@@ -268,7 +284,10 @@ def methods_in_turns(
         frozen = load_backbone(backbone, device=device)
         images, labels = sample_batch(frozen, batch_size)
         models = {name: side.build(frozen) for name, side in sides.items()}
-        steps = {name: training_step(sides[name], model, images, labels) for name, model in models.items()}
+        steps = {
+            name: training_step(sides[name], model, images, labels)
+            for name, model in models.items()
+        }
         values = in_turns(steps, repeats, device, calls)
         below = {}
         for name, model in models.items():
@@ -276,20 +295,32 @@ def methods_in_turns(
             if sides[name].cached and start >= 0 and start not in below:
                 action = {"below": torch.no_grad()(lambda model=model: model.below(images))}
                 below[start] = min(in_turns(action, 1, device)["below"]["seconds"])
-            values[name] |= {"start": start, "below_seconds": below.get(start) if sides[name].cached else None}
+            values[name] |= {
+                "start": start,
+                "below_seconds": below.get(start) if sides[name].cached else None,
+            }
         return values
 
     return recorded("bench", chosen, compute, run=run)
 
 
 def epochs_in_turns(
-    name: str, backbone: str, task: str, slug: str, settings: dict, *, repeats: int, run: bool = True
+    name: str,
+    backbone: str,
+    task: str,
+    slug: str,
+    settings: dict,
+    *,
+    repeats: int,
+    run: bool = True,
 ) -> Record | None:
-    """Record of an epoch of `training.loop.train` with and without cached activations, on an embedded backbone and task.
+    """Record of an epoch of `training.loop.train` with and without cached activations, on an
+    embedded backbone and task.
 
     Returns:
-        A record whose values hold, for "first" (cached) and "second" (not), what `in_turns` returns,
-        "parameters" and "loss" of the epoch; and "fill_seconds", what filling the cache takes.
+        A record whose values hold, for "first" (cached) and "second" (not), what `in_turns`
+        returns, "parameters" and "loss" of the epoch; and "fill_seconds", what filling the cache
+        takes.
     """
     recipe = settled(Recipe(epochs=1), slug, "vit")
     chosen = {
@@ -318,7 +349,9 @@ def epochs_in_turns(
             model.reset(0)
             model.method.prepare(frozen, pixels, labels, torch.Generator().manual_seed(0))
             generator = torch.Generator().manual_seed(0)
-            losses[key] = train(model, features, inputs, labels, recipe, generator, lambda epoch: None)[0]
+            losses[key] = train(
+                model, features, inputs, labels, recipe, generator, lambda epoch: None
+            )[0]
 
         values = in_turns(
             {
@@ -331,4 +364,12 @@ def epochs_in_turns(
             values[key] |= {"parameters": count_parameters(model)["total"], "loss": losses[key]}
         return {**values, "fill_seconds": fill}
 
-    return recorded("bench", chosen, compute, data=data.fingerprint, weights=frozen.fingerprint, made=[frozen], run=run)
+    return recorded(
+        "bench",
+        chosen,
+        compute,
+        data=data.fingerprint,
+        weights=frozen.fingerprint,
+        made=[frozen],
+        run=run,
+    )

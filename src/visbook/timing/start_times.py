@@ -1,4 +1,5 @@
-"""How long SPT's ways to start its prompts take, and how much memory they need (SPT Sec. 3.4, Table 1)."""
+"""How long SPT's ways to start its prompts take, and how much memory they need (SPT Sec. 3.4, Table
+1)."""
 
 import contextlib
 import io
@@ -14,7 +15,9 @@ from visprompt.records import Record, in_own_process, recorded
 from .pairs import CLASSES, in_turns, machine
 
 
-def start_times(backbone: str, *, pool: int, images: int, repeats: int, device: str = "cpu", run: bool = True) -> Record | None:
+def start_times(
+    backbone: str, *, pool: int, images: int, repeats: int, device: str = "cpu", run: bool = True
+) -> Record | None:
     """Record of how long SPT-Deep's starts take, in a process of its own, with random weights.
 
     Args:
@@ -22,10 +25,11 @@ def start_times(backbone: str, *, pool: int, images: int, repeats: int, device: 
         images: how many the other ways take.
 
     Returns:
-        A record whose values hold "seconds", way -> one entry a round: "random from all", and on `images` images
-        "random", "mean", "max" and "one iteration", which is k-means with one iteration less its start, mean
-        pooling; "growth_mb", what "random from all" adds at most to the process, or to a GPU; "pool_mb", the
-        size of all tokens of all images at every block, in float32; "prompts" a block and "blocks".
+        A record whose values hold "seconds", way -> one entry a round: "random from all", and on
+        `images` images "random", "mean", "max" and "one iteration", which is k-means with one
+        iteration less its start, mean pooling; "growth_mb", what "random from all" adds at most to
+        the process, or to a GPU; "pool_mb", the size of all tokens of all images at every block, in
+        float32; "prompts" a block and "blocks".
     """
     chosen = {
         "what": "starts",
@@ -46,9 +50,12 @@ def start_times(backbone: str, *, pool: int, images: int, repeats: int, device: 
 
 
 def time_starts(backbone: str, pool: int, images: int, repeats: int, device: str) -> dict:
-    """What `start_times` runs in its own process. All images are one random image, so the pool takes no memory."""
+    """What `start_times` runs in its own process. All images are one random image, so the pool
+    takes no memory."""
     frozen = load_backbone(backbone, device=device)
-    pixels = torch.randn(1, 3, frozen.image_size, frozen.image_size, generator=torch.Generator().manual_seed(0))
+    pixels = torch.randn(
+        1, 3, frozen.image_size, frozen.image_size, generator=torch.Generator().manual_seed(0)
+    )
     pixels = pixels.expand(pool, -1, -1, -1)
 
     def way(**settings):
@@ -69,7 +76,9 @@ def time_starts(backbone: str, pool: int, images: int, repeats: int, device: str
     }
     growth = memory_growth(ways["random from all"], device)
     seconds = {name: found["seconds"] for name, found in in_turns(ways, repeats, device).items()}
-    once = [both - start for both, start in zip(seconds.pop("k-means"), seconds["mean"], strict=True)]
+    once = [
+        both - start for both, start in zip(seconds.pop("k-means"), seconds["mean"], strict=True)
+    ]
     prompts = build_method("spt-deep", frozen, CLASSES).method.prompts
     tokens = sum(math.prod(shape) - frozen.prefix * shape[-1] for shape in frozen.shapes())
     return {
@@ -97,5 +106,7 @@ def memory_growth(action, device: str) -> int:
 
 def resident(what: str) -> int:
     """Bytes of this process in memory: "VmRSS" now, "VmHWM" at most."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(what))
+    line = next(
+        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(what)
+    )
     return int(line.split()[1]) * 1024

@@ -1,4 +1,5 @@
-"""How much memory one run needs on a task with many images, with their files mapped and with all of them in memory."""
+"""How much memory one run needs on a task with many images, with their files mapped and with all of
+them in memory."""
 
 import contextlib
 import io
@@ -29,12 +30,16 @@ SPLITS = (800, 200, 73_728)  # of dSprites in VTAB-1k, whose pictures have 64 pi
 SIZE, CLASSES = 64, 16
 
 
-def task_memory(splits: tuple[int, int, int] = SPLITS, size: int = SIZE, run: bool = True) -> Record | None:
-    """Record of what a linear probe on drawn pictures adds at most to a process that has loaded everything else.
+def task_memory(
+    splits: tuple[int, int, int] = SPLITS, size: int = SIZE, run: bool = True
+) -> Record | None:
+    """Record of what a linear probe on drawn pictures adds at most to a process that has loaded
+    everything else.
 
     Returns:
-        A record whose values hold "images_mb", the bytes of all images, and for "mapped" and "in memory" "growth_mb",
-        "load_seconds" (mapped: first "decode_seconds", once), "fit_seconds", and the "test" accuracy, which is the same.
+        A record whose values hold "images_mb", the bytes of all images, and for "mapped" and "in
+        memory" "growth_mb", "load_seconds" (mapped: first "decode_seconds", once), "fit_seconds",
+        and the "test" accuracy, which is the same.
     """
     chosen = {"what": NAME, "name": NAME, "machine": machine("cpu"), "device": "cpu", "repeats": 1}
     chosen |= {"splits": list(splits), "image_size": size}
@@ -65,8 +70,12 @@ def measured(folder: str, splits: tuple[int, int, int], size: int) -> dict:
     os.environ["VISPROMPT_CACHE"] = folder
     image_cache.SMALL = 0
     torch.manual_seed(0)
-    network = VisionTransformer(img_size=size, patch_size=size // 4, embed_dim=32, depth=2, num_heads=2, num_classes=0)
-    model = build_method("linear-probe", Backbone(network, "memory", size, (0.5,) * 3, (0.5,) * 3), CLASSES)
+    network = VisionTransformer(
+        img_size=size, patch_size=size // 4, embed_dim=32, depth=2, num_heads=2, num_classes=0
+    )
+    model = build_method(
+        "linear-probe", Backbone(network, "memory", size, (0.5,) * 3, (0.5,) * 3), CLASSES
+    )
     found = {}
 
     def action(splits=splits):
@@ -96,13 +105,16 @@ def memory_rows(record: Record) -> list[dict]:
     mapped, plain = values["mapped"], values["in memory"]
     return [
         {
-            "pair": f"A run on {settings['splits'][-1]:,} test images of {settings['image_size']} px: mapped over in memory",
+            "pair": f"A run on {settings['splits'][-1]:,} test images of "
+            f"{settings['image_size']} px: mapped over in memory",
             "model": MODEL,
             "precision": "float32",
             "ratio": f"{mapped['growth_mb'] / plain['growth_mb']:.2f}",
             "range": "peak memory",
-            "note": f"{mapped['growth_mb']:.0f} / {plain['growth_mb']:.0f} MiB are added at most, by images of "
-            f"{values['images_mb']:.0f} MiB; loading {mapped['load_seconds']:.1f} / {plain['load_seconds']:.1f} s, "
+            "note": f"{mapped['growth_mb']:.0f} / {plain['growth_mb']:.0f} MiB are added "
+            f"at most, by images of "
+            f"{values['images_mb']:.0f} MiB; loading {mapped['load_seconds']:.1f} / "
+            f"{plain['load_seconds']:.1f} s, "
             f"fitting {mapped['fit_seconds']:.1f} / {plain['fit_seconds']:.1f} s",
         }
     ]

@@ -1,8 +1,8 @@
 """Random resized crop and flip of whole batches, of the original images.
 
-torchvision's transforms change one image at a time. Here all pieces of a batch are cut, resized and mirrored by two
-products with matrices of weights, which are those of torch's antialiased resizing. The present runs take
-`loop.crop_and_flip`.
+torchvision's transforms change one image at a time. Here all pieces of a batch are cut, resized and
+mirrored by two products with matrices of weights, which are those of torch's antialiased resizing.
+The present runs take `loop.crop_and_flip`.
 """
 
 import math
@@ -13,19 +13,33 @@ from torch.nn.functional import interpolate
 
 from ..errors import BadInput
 
-PRODUCTS = 64  # on a CPU, pixels of a side above which resizing one by one is faster than the two products
+PRODUCTS = (
+    64  # on a CPU, pixels of a side above which resizing one by one is faster than the two products
+)
 SCALE, RATIO, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10  # torchvision's RandomResizedCrop
 
 
-def random_boxes(count: int, high: int, wide: int, generator: torch.Generator, scale=SCALE, ratio=RATIO) -> torch.Tensor:
-    """Boxes (B, 4) of top, left, height and width, distributed as those of torchvision's RandomResizedCrop.
+def random_boxes(
+    count: int, high: int, wide: int, generator: torch.Generator, scale=SCALE, ratio=RATIO
+) -> torch.Tensor:
+    """Boxes (B, 4) of top, left, height and width, distributed as those of torchvision's
+    RandomResizedCrop.
 
-    A share of the area drawn from `scale` and a ratio of the sides drawn from `ratio`, evenly in its logarithm; ten such
-    boxes are tried, and where none fits into high x wide, the middle is taken.
+    A share of the area drawn from `scale` and a ratio of the sides drawn from `ratio`, evenly in
+    its logarithm; ten such boxes are tried, and where none fits into high x wide, the middle is
+    taken.
     """
-    area = high * wide * torch.empty(count, TRIES, dtype=torch.float64).uniform_(*scale, generator=generator)
+    area = (
+        high
+        * wide
+        * torch.empty(count, TRIES, dtype=torch.float64).uniform_(*scale, generator=generator)
+    )
     low, most = (math.log(r) for r in ratio)
-    shape = torch.empty(count, TRIES, dtype=torch.float64).uniform_(low, most, generator=generator).exp()
+    shape = (
+        torch.empty(count, TRIES, dtype=torch.float64)
+        .uniform_(low, most, generator=generator)
+        .exp()
+    )
     widths, heights = (area * shape).sqrt().round().long(), (area / shape).sqrt().round().long()
     fits = (widths > 0) & (widths <= wide) & (heights > 0) & (heights <= high)
     first, rows = fits.int().argmax(1), torch.arange(count)
@@ -36,7 +50,10 @@ def random_boxes(count: int, high: int, wide: int, generator: torch.Generator, s
     elif wide / high > ratio[1]:
         middle = min(round(high * ratio[1]), wide), high
     none = ~fits.any(1)
-    width, height = width.where(~none, torch.tensor(middle[0])), height.where(~none, torch.tensor(middle[1]))
+    width, height = (
+        width.where(~none, torch.tensor(middle[0])),
+        height.where(~none, torch.tensor(middle[1])),
+    )
     draw = torch.rand(2, count, generator=generator, dtype=torch.float64)
     top, left = (draw[0] * (high - height + 1)).long(), (draw[1] * (wide - width + 1)).long()
     top, left = top.where(~none, (high - height) // 2), left.where(~none, (wide - width) // 2)
@@ -44,13 +61,16 @@ def random_boxes(count: int, high: int, wide: int, generator: torch.Generator, s
 
 
 def weights(start: torch.Tensor, length: torch.Tensor, side: int, size: int) -> torch.Tensor:
-    """(B, size, side): how much each of `side` pixels gives to each of `size`, of pieces start (B,) + length (B,).
+    """(B, size, side): how much each of `side` pixels gives to each of `size`, of pieces start (B,)
+    + length (B,).
 
-    Bilinear, and where a piece is larger than `size`, over as much wider a neighbourhood, as with antialias=True.
+    Bilinear, and where a piece is larger than `size`, over as much wider a neighbourhood, as with
+    antialias=True.
     """
     step = (length.double() / size)[:, None]
     reach = step.clamp_min(1)
-    middle = step * (torch.arange(size, device=start.device) + 0.5)  # (B, size), in pixels of the piece
+    # (B, size), in pixels of the piece
+    middle = step * (torch.arange(size, device=start.device) + 0.5)
     first = (middle - reach + 0.5).long().clamp_min(0)
     last = torch.minimum((middle + reach + 0.5).long(), length[:, None])
     pixel = torch.arange(side, device=start.device) - start[:, None]  # (B, side)
@@ -61,7 +81,9 @@ def weights(start: torch.Tensor, length: torch.Tensor, side: int, size: int) -> 
     return (found / found.sum(-1, keepdim=True)).float()
 
 
-def crop_resize_flip(images: torch.Tensor, boxes: torch.Tensor, flips: torch.Tensor, size: int) -> torch.Tensor:
+def crop_resize_flip(
+    images: torch.Tensor, boxes: torch.Tensor, flips: torch.Tensor, size: int
+) -> torch.Tensor:
     """Pieces of images, resized, some of them mirrored.
 
     Args:
@@ -71,20 +93,33 @@ def crop_resize_flip(images: torch.Tensor, boxes: torch.Tensor, flips: torch.Ten
         size: pixels of a side.
 
     Returns:
-        (B, 3, size, size) of the same kind. Bytes are rounded once, where torchvision rounds after each side: one apart
-        at most. Large images on a CPU are resized one by one, with torchvision's own bits.
+        (B, 3, size, size) of the same kind. Bytes are rounded once, where torchvision rounds after
+        each side: one apart at most. Large images on a CPU are resized one by one, with
+            torchvision's own bits.
 
     Raises:
         BadInput: a box leaves its image, or there are not as many boxes and flips as images.
     """
     high, wide = images.shape[-2:]
     if boxes.shape != (len(images), 4) or flips.shape != (len(images),):
-        raise BadInput(f"{len(images)} images want as many boxes (B, 4) and flips (B,), not {tuple(boxes.shape)}.")
+        raise BadInput(
+            f"{len(images)} images want as many boxes (B, 4) and flips (B,), not "
+            f"{tuple(boxes.shape)}."
+        )
     top, left, height, width = boxes.cpu().unbind(1)
     if not bool(
-        ((top >= 0) & (left >= 0) & (height > 0) & (width > 0) & (top + height <= high) & (left + width <= wide)).all()
+        (
+            (top >= 0)
+            & (left >= 0)
+            & (height > 0)
+            & (width > 0)
+            & (top + height <= high)
+            & (left + width <= wide)
+        ).all()
     ):
-        raise BadInput(f"a box leaves its image of {high} x {wide} pixels; give top, left, height and width.")
+        raise BadInput(
+            f"a box leaves its image of {high} x {wide} pixels; give top, left, height and width."
+        )
     flips = flips.to(images.device)[:, None, None]
     if images.device.type == "cpu" and max(high, wide, size) > PRODUCTS:
         found = images.new_empty(len(images), 3, size, size)
@@ -99,17 +134,23 @@ def crop_resize_flip(images: torch.Tensor, boxes: torch.Tensor, flips: torch.Ten
     return found if images.is_floating_point() else found.round().clamp(0, 255).to(images.dtype)
 
 
-def random_crop_and_flip(images: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:
-    """A random piece, resized, of each of (B, 3, H, W), and its mirror image half of the time: (B, 3, size, size)."""
+def random_crop_and_flip(
+    images: torch.Tensor, size: int, generator: torch.Generator
+) -> torch.Tensor:
+    """A random piece, resized, of each of (B, 3, H, W), and its mirror image half of the time: (B,
+    3, size, size)."""
     boxes = random_boxes(len(images), *images.shape[-2:], generator)
     return crop_resize_flip(images, boxes, torch.rand(len(images), generator=generator) < 0.5, size)
 
 
 def grouped(images: Sequence[torch.Tensor], size: int, generator: torch.Generator) -> torch.Tensor:
-    """As `random_crop_and_flip`, of originals (3, H, W) of different sizes; those of one size are done at once."""
+    """As `random_crop_and_flip`, of originals (3, H, W) of different sizes; those of one size are
+    done at once."""
     shapes = [tuple(image.shape) for image in images]
     found = images[0].new_empty(len(images), 3, size, size)
     for shape in dict.fromkeys(shapes):
         places = [place for place, other in enumerate(shapes) if other == shape]
-        found[places] = random_crop_and_flip(torch.stack([images[place] for place in places]), size, generator)
+        found[places] = random_crop_and_flip(
+            torch.stack([images[place] for place in places]), size, generator
+        )
     return found

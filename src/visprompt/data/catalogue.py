@@ -1,7 +1,9 @@
-"""The data sets of the papers: what each is, whose it is, where its files lie, and which tasks are made of it.
+"""The data sets of the papers: what each is, whose it is, where its files lie, and which tasks are
+made of it.
 
-A file of `data_manifests/datasets/` says it; where torchvision has the data set, addresses and checksums are
-torchvision's own. `croissant` gives a data set in the words of MLCommons' Croissant 1.0.
+A file of `data_manifests/datasets/` says it; where torchvision has the data set, addresses and
+checksums are torchvision's own. `croissant` gives a data set in the words of MLCommons' Croissant
+1.0.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +18,8 @@ from ..manifests import load_yaml
 
 @dataclass(frozen=True)
 class File:
-    """A file to fetch: its name, where it lies (first the best place), and what is known of its bytes."""
+    """A file to fetch: its name, where it lies (first the best place), and what is known of its
+    bytes."""
 
     name: str
     addresses: tuple[str, ...] = ()
@@ -27,7 +30,8 @@ class File:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A manifest of `datasets/`, by its file's name; what the fields hold is said at `manifest.datasets_schema`."""
+    """A manifest of `datasets/`, by its file's name; what the fields hold is said at
+    `manifest.datasets_schema`."""
 
     name: str
     title: str
@@ -56,7 +60,8 @@ class DataSet:
 
     @cached_property
     def files(self) -> tuple[File, ...]:
-        """The files to fetch: those of torchvision's data set, and those that the manifest lists."""
+        """The files to fetch: those of torchvision's data set, and those that the manifest
+        lists."""
         found = torchvision_files(self.torchvision) if self.torchvision else []
         found = [replace(file, size=self.sizes.get(file.name)) for file in found]
         for given in self.listed:
@@ -80,14 +85,27 @@ def embedded() -> dict[str, DataSet]:
     found = {}
     for name, about in load_yaml(paths.MANIFESTS / "tasks.yaml")["embedded"].items():
         splits = dict(zip(("train", "val", "test"), about["splits"]))
-        task = {"benchmark": "none", "group": about["group"], "classes": len(about["classes"]), "splits": splits}
-        known = {"title": name, "about": about["nature"], "citation": about["source"], "licence": about["licence"]}
-        found[name] = DataSet(name, **known, year=2026, home="", access="embedded", tasks={name: task}, unverified=[])
+        task = {
+            "benchmark": "none",
+            "group": about["group"],
+            "classes": len(about["classes"]),
+            "splits": splits,
+        }
+        known = {
+            "title": name,
+            "about": about["nature"],
+            "citation": about["source"],
+            "licence": about["licence"],
+        }
+        found[name] = DataSet(
+            name, **known, year=2026, home="", access="embedded", tasks={name: task}, unverified=[]
+        )
     return found
 
 
 def used_whole(task: str) -> bool:
-    """Whether a paper takes all images of the task's data set, and not a benchmark's few or its own lists."""
+    """Whether a paper takes all images of the task's data set, and not a benchmark's few or its own
+    lists."""
     return entry_of(task).get("benchmark") in ("full", "amount")
 
 
@@ -106,7 +124,9 @@ def find(name: str) -> DataSet:
     if name in embedded() and name not in known:
         raise BadInput(f"{name!r} comes with this project; there is nothing to fetch.")
     plain = name.lower().replace("-", "_") if isinstance(name, str) else name
-    return known[choose("data set", name if name in known else plain if plain in known else name, known)]
+    return known[
+        choose("data set", name if name in known else plain if plain in known else name, known)
+    ]
 
 
 def chosen(names: Iterable[str]) -> list[DataSet]:
@@ -115,8 +135,12 @@ def chosen(names: Iterable[str]) -> list[DataSet]:
 
 
 def group(task: str) -> str:
-    """VTAB's group of a task of a data set, "fine" for a fine-grained one, "other" for a task that no paper groups."""
-    return next((found.tasks[task]["group"] for found in datasets().values() if task in found.tasks), "other")
+    """VTAB's group of a task of a data set, "fine" for a fine-grained one, "other" for a task that
+    no paper groups."""
+    return next(
+        (found.tasks[task]["group"] for found in datasets().values() if task in found.tasks),
+        "other",
+    )
 
 
 def file_name(address: str) -> str:
@@ -136,7 +160,10 @@ def torchvision_files(kind: str) -> list[File]:
         raise BadInput(f"torchvision has no data set {kind!r}; write the files in the manifest.")
     found = getattr(every, kind)
     if kind == "ImageNet":  # torchvision has no address of it
-        return [File(name, (), f"md5:{md5}", source="torchvision") for name, md5 in every.imagenet.ARCHIVE_META.values()]
+        return [
+            File(name, (), f"md5:{md5}", source="torchvision")
+            for name, md5 in every.imagenet.ARCHIVE_META.values()
+        ]
     if kind == "INaturalist":
         pairs = [(every.inaturalist.DATASET_URLS["2018"], every.inaturalist.DATASET_MD5["2018"])]
     elif hasattr(found, "tgz_md5"):
@@ -148,17 +175,35 @@ def torchvision_files(kind: str) -> list[File]:
     elif hasattr(found, "_RESOURCES"):
         pairs = found._RESOURCES
     elif hasattr(found, "_file_dict"):
-        pairs = [(found._download_url_prefix + name, md5) for name, md5 in found._file_dict.values()]
+        pairs = [
+            (found._download_url_prefix + name, md5) for name, md5 in found._file_dict.values()
+        ]
     elif hasattr(found, "split_list"):
-        pairs = [(url, md5) for split, (url, _, md5) in found.split_list.items() if split != "extra"]
+        pairs = [
+            (url, md5) for split, (url, _, md5) in found.split_list.items() if split != "extra"
+        ]
     else:
-        raise BadInput(f"torchvision's {kind} keeps its addresses to itself; write the files in the manifest.")
+        raise BadInput(
+            f"torchvision's {kind} keeps its addresses to itself; write the files in the manifest."
+        )
     return [File(file_name(url), (url,), f"md5:{md5}", source="torchvision") for url, md5 in pairs]
 
 
 def croissant(found: DataSet) -> dict:
-    """A data set as JSON-LD after Croissant 1.0; a checksum that nobody published is "unverified"."""
-    terms = ("citeAs", "column", "conformsTo", "md5", "recordSet", "field", "dataType", "extract", "source", "fileObject")
+    """A data set as JSON-LD after Croissant 1.0; a checksum that nobody published is
+    "unverified"."""
+    terms = (
+        "citeAs",
+        "column",
+        "conformsTo",
+        "md5",
+        "recordSet",
+        "field",
+        "dataType",
+        "extract",
+        "source",
+        "fileObject",
+    )
     homes = {"conformsTo": "dct:conformsTo", "dataType": {"@id": "cr:dataType", "@type": "@vocab"}}
     context = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"}
     context |= {"cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/"}
@@ -187,5 +232,12 @@ def croissant(found: DataSet) -> dict:
 
 def encoding(name: str) -> str:
     """The media type of a file by its name."""
-    types = {".zip": "application/zip", ".tar": "application/x-tar", ".tgz": "application/gzip", ".gz": "application/gzip"}
-    return next((kind for end, kind in types.items() if name.endswith(end)), "application/octet-stream")
+    types = {
+        ".zip": "application/zip",
+        ".tar": "application/x-tar",
+        ".tgz": "application/gzip",
+        ".gz": "application/gzip",
+    }
+    return next(
+        (kind for end, kind in types.items() if name.endswith(end)), "application/octet-stream"
+    )

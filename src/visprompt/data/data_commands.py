@@ -7,8 +7,11 @@ from collections.abc import Callable
 from ..errors import BadInput
 
 
-def add_commands(data: argparse.ArgumentParser, of_artifacts: Callable[[list[str]], list[str]]) -> None:
-    """The commands below `visprompt data`; `of_artifacts` puts the data sets of an artifact in its place."""
+def add_commands(
+    data: argparse.ArgumentParser, of_artifacts: Callable[[list[str]], list[str]]
+) -> None:
+    """The commands below `visprompt data`; `of_artifacts` puts the data sets of an artifact in its
+    place."""
     actions = data.add_subparsers(dest="action", required=True)
     folder = {"help": "data folder; else $VISPROMPT_DATA, else one in your cache"}
 
@@ -22,7 +25,9 @@ def add_commands(data: argparse.ArgumentParser, of_artifacts: Callable[[list[str
     info.add_argument("name")
     info.add_argument("--croissant", action="store_true", help="as JSON-LD after Croissant 1.0")
     get = add("fetch", fetch_named)
-    get.add_argument("names", nargs="+", metavar="name", help="a data set, or an artifact for all that it needs")
+    get.add_argument(
+        "names", nargs="+", metavar="name", help="a data set, or an artifact for all that it needs"
+    )
     get.set_defaults(of_artifacts=of_artifacts)
     get.add_argument("--dry-run", action="store_true", help="only how much it is")
     get.add_argument("--data-dir", **folder)
@@ -37,12 +42,17 @@ def list_all(args) -> None:
     from .catalogue import datasets
 
     for name, found in datasets().items():
-        size = f"{sum(file.size or 0 for file in found.files):,}" if any(file.size for file in found.files) else "-"
+        size = (
+            f"{sum(file.size or 0 for file in found.files):,}"
+            if any(file.size for file in found.files)
+            else "-"
+        )
         print("\t".join((name, found.access, ",".join(found.tasks), found.licence, size)))
 
 
 def info_of(args) -> None:
-    """What is known of a data set: licence, files, checksums, tasks, and what a person has to do."""
+    """What is known of a data set: licence, files, checksums, tasks, and what a person has to
+    do."""
     import json
 
     from .catalogue import croissant, find
@@ -57,11 +67,16 @@ def info_of(args) -> None:
     print(f"other names: {', '.join(found.aliases) or '-'}")
     for file in found.files:
         size = f"{file.size:,} bytes" if file.size else "size not published"
-        print(f"file: {file.name}, {size}, {file.checksum or 'no checksum published'} ({file.source})")
+        print(
+            f"file: {file.name}, {size}, {file.checksum or 'no checksum published'} ({file.source})"
+        )
         for address in file.addresses:
             print(f"      {address}")
     for task, about in found.tasks.items():
-        splits = ", ".join(f"{part} {count:,}" for part, count in about.get("splits", {}).items()) or "no counts printed"
+        splits = (
+            ", ".join(f"{part} {count:,}" for part, count in about.get("splits", {}).items())
+            or "no counts printed"
+        )
         print(f"task: {task} ({about['benchmark']}): {about['classes']:,} classes; {splits}")
     for number, step in enumerate(found.steps, 1):
         print(f"step {number}: {step}")
@@ -69,7 +84,8 @@ def info_of(args) -> None:
 
 
 def fetch_named(args) -> None:
-    """Bring data sets to the data folder; what is there already is kept, a broken download goes on."""
+    """Bring data sets to the data folder; what is there already is kept, a broken download goes
+    on."""
     from .catalogue import chosen
     from .fetching import data_folder, fetch, total
 
@@ -78,10 +94,15 @@ def fetch_named(args) -> None:
     tell(found)
     rest, unknown = total(found)
     if args.dry_run:
-        print(f"to fetch: {rest:,} bytes" + (f" and {unknown} files of unknown size" if unknown else ""))
+        print(
+            f"to fetch: {rest:,} bytes"
+            + (f" and {unknown} files of unknown size" if unknown else "")
+        )
     undone = []
     for dataset in chosen(names):
-        missing = [row.file for row in found if row.dataset == dataset.name and row.state == "missing"]
+        missing = [
+            row.file for row in found if row.dataset == dataset.name and row.state == "missing"
+        ]
         if dataset.access != "open" and (missing or not dataset.files):
             print(f"{dataset.name} needs a person; its folder is {folder / dataset.name}")
             for number, step in enumerate(dataset.steps, 1):
@@ -89,28 +110,40 @@ def fetch_named(args) -> None:
         if missing:
             undone.append(f"{dataset.name} ({', '.join(missing)})")
     if undone and not args.dry_run:
-        raise BadInput(f"still missing: {'; '.join(undone)}. Follow the steps, then give the same command again.")
+        raise BadInput(
+            f"still missing: {'; '.join(undone)}. Follow the steps, then give the same "
+            f"command again."
+        )
 
 
 def verify_named(args) -> None:
-    """Hold the files that are there against what was published, and what was pinned at the first download."""
+    """Hold the files that are there against what was published, and what was pinned at the first
+    download."""
     from . import catalogue
     from .fetching import LOCK, data_folder, verify
 
     found = verify(*args.names, data_dir=args.data_dir)
     tell(found)
-    there = {name for name in args.names if counted(name, args.data_dir)}  # readable without what was fetched
+    # readable without what was fetched
+    there = {name for name in args.names if counted(name, args.data_dir)}
     there = {catalogue.find(name).name for name in there}
-    wrong = [row for row in found if row.state == "other bytes" or row.state == "missing" and row.dataset not in there]
+    wrong = [
+        row
+        for row in found
+        if row.state == "other bytes" or row.state == "missing" and row.dataset not in there
+    ]
     wrong = [f"{row.dataset}/{row.file}" for row in wrong]
     if wrong:
         raise BadInput(f"not as they should be: {', '.join(wrong)}. Delete them and fetch again.")
     if not found and not there:
-        print(f"nothing was fetched to {data_folder(args.data_dir)} yet (no {LOCK})", file=sys.stderr)
+        print(
+            f"nothing was fetched to {data_folder(args.data_dir)} yet (no {LOCK})", file=sys.stderr
+        )
 
 
 def counted(name: str, data_dir: str | None) -> int:
-    """Hold the classes and pictures of a data set's tasks against its manifest; return how many tasks are there.
+    """Hold the classes and pictures of a data set's tasks against its manifest; return how many
+    tasks are there.
 
     Raises:
         BadInput: another number of classes, or the folder cannot be read.
@@ -130,8 +163,13 @@ def counted(name: str, data_dir: str | None) -> int:
             continue
         classes, parts = read_items(folder)
         if len(classes) != about["classes"]:
-            raise BadInput(f"{task} has {len(classes)} classes in {folder.root}, and {about['classes']} where it is whole.")
-        splits = ", ".join(f"{split} {len(part):,}" for split, part in zip(("train", "val", "test"), parts))
+            raise BadInput(
+                f"{task} has {len(classes)} classes in {folder.root}, and "
+                f"{about['classes']} where it is whole."
+            )
+        splits = ", ".join(
+            f"{split} {len(part):,}" for split, part in zip(("train", "val", "test"), parts)
+        )
         wanted = ", ".join(f"{split} {count:,}" for split, count in about.get("splits", {}).items())
         print(f"{task}: {len(classes)} classes, {splits}; in the papers {wanted or 'not said'}")
         found += 1
@@ -148,4 +186,13 @@ def where(args) -> None:
 def tell(found) -> None:
     """One finding a line."""
     for row in found:
-        print("\t".join((row.dataset, row.file, row.state, "-" if row.size is None else f"{row.size:,} bytes")))
+        print(
+            "\t".join(
+                (
+                    row.dataset,
+                    row.file,
+                    row.state,
+                    "-" if row.size is None else f"{row.size:,} bytes",
+                )
+            )
+        )

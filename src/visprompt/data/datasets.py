@@ -1,4 +1,5 @@
-"""Data sets of other libraries as tasks: torchvision's, Hugging Face's, or any list of pictures with labels."""
+"""Data sets of other libraries as tasks: torchvision's, Hugging Face's, or any list of pictures
+with labels."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,9 +13,13 @@ from .folders import check_name
 from .pictures import pixels, readable, shown
 from .tasks import LARGEST, RESIZES, Split, Task, balanced_order
 
-SHARE = 5  # without validation images, every fifth of the training images, as balanced as the classes allow
+# without validation images, every fifth of the training images, as balanced as the classes allow
+SHARE = 5
 COLUMNS = ("image", "label")  # of a data set with columns
-GIVE = "give a data set with a length and numbered entries, such as torchvision's ImageFolder or a split of Hugging Face's"
+GIVE = (
+    "give a data set with a length and numbered entries, such as torchvision's "
+    "ImageFolder or a split of Hugging Face's"
+)
 
 
 def make_task(
@@ -27,22 +32,33 @@ def make_task(
     image_size: int = 224,
     resize: str = "direct",
 ) -> Task:
-    """A task from data sets such as `torchvision.datasets.ImageFolder` or one split of a Hugging Face data set.
+    """A task from data sets such as `torchvision.datasets.ImageFolder` or one split of a Hugging
+    Face data set.
 
     Args:
-        train, test, val: each has a length, and gives for a number (picture, label) or {"image": …, "label": …}: a
-            PIL image or uint8 (H, W, 3), and a label from 0. Leave their own transforms out.
+        train, test, val: each has a length, and gives for a number (picture, label) or {"image": …,
+            "label": …}: a PIL image or uint8 (H, W, 3), and a label from 0. Leave their own
+                transforms out.
         val: None takes every fifth training image.
-        class_names: one a class; unless given those of `train.classes` or `train.features["label"].names`, else numbers.
+        class_names: one a class; unless given those of `train.classes` or
+            `train.features["label"].names`, else numbers.
         resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Raises:
-        BadInput: a split is none, or several, or empty, an entry is no picture with a label, or a label has no class.
+        BadInput: a split is none, or several, or empty, an entry is no picture with a label, or a
+            label has no class.
     """
     check_name(name)
     choose("resize rule", resize if isinstance(resize, str) else shown(repr(resize)), RESIZES)
-    if isinstance(image_size, bool) or not isinstance(image_size, int) or not 1 <= image_size <= LARGEST:
-        raise BadInput(f"image_size must be 1 to {LARGEST} pixels, a whole number, not {shown(repr(image_size))}.")
+    if (
+        isinstance(image_size, bool)
+        or not isinstance(image_size, int)
+        or not 1 <= image_size <= LARGEST
+    ):
+        raise BadInput(
+            f"image_size must be 1 to {LARGEST} pixels, a whole number, not "
+            f"{shown(repr(image_size))}."
+        )
     given = {"train": train, "test": test} | ({} if val is None else {"val": val})
     for which, data in given.items():
         _check_data(which, data)
@@ -55,7 +71,10 @@ def make_task(
         order = balanced_order(labels)
         last = torch.zeros(len(labels), dtype=torch.bool)
         last[order[len(order) - len(order) // SHARE :]] = True
-        splits["train"], splits["val"] = (images[~last], labels[~last]), (images[last], labels[last])
+        splits["train"], splits["val"] = (
+            (images[~last], labels[~last]),
+            (images[last], labels[last]),
+        )
     return Task(name, names, splits["train"], splits["val"], splits["test"], resize=resize)
 
 
@@ -67,16 +86,23 @@ def _class_names(given, train, splits: dict[str, Split]) -> tuple[str, ...]:
     if names is None:
         count = sum(len(labels) for _, labels in splits.values())
         if highest >= count:  # a mistyped label would make a class of each number below it
-            raise BadInput(f"label {highest} is too high for {count} images; number the classes from 0, or give class_names.")
+            raise BadInput(
+                f"label {highest} is too high for {count} images; number the classes from "
+                f"0, or give class_names."
+            )
         return tuple(map(str, range(highest + 1)))
     if given is not None:  # ImageNet's own have one twice
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-            raise BadInput(f"class_names must be a list of texts, one a class, not {shown(repr(given))}.")
+            raise BadInput(
+                f"class_names must be a list of texts, one a class, not {shown(repr(given))}."
+            )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise BadInput(f"class_names has {twice!r} twice; give each class a name of its own.")
     if highest >= len(names):
-        raise BadInput(f"label {highest} has no name among {len(names)} class names; labels begin at 0.")
+        raise BadInput(
+            f"label {highest} has no name among {len(names)} class names; labels begin at 0."
+        )
     return tuple(map(str, names))
 
 
@@ -91,11 +117,17 @@ def _check_data(which: str, data) -> None:
     what = f"{which} is {_an(data)}"
     if isinstance(data, Mapping):
         part = next((name for name in data if str(name).startswith(which)), next(iter(data), which))
-        raise BadInput(f"{what} of {', '.join(map(str, data)) or 'nothing'}; give one of them, as {which}=data[{part!r}].")
+        raise BadInput(
+            f"{what} of {', '.join(map(str, data)) or 'nothing'}; give one of them, as "
+            f"{which}=data[{part!r}]."
+        )
     if isinstance(data, (str, Path)):
         raise BadInput(f"{what}; {GIVE}, or load a folder of pictures with load_task.")
     if hasattr(data, "__iter__") and not hasattr(data, "__len__"):
-        raise BadInput(f"{what}, a stream; load it without streaming, or give list(...) of as much as fits into memory.")
+        raise BadInput(
+            f"{what}, a stream; load it without streaming, or give list(...) of as much as "
+            f"fits into memory."
+        )
     if not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
         raise BadInput(f"{what}; {GIVE}.")
     if not len(data):
@@ -110,8 +142,14 @@ def _check_columns(which: str, columns: list) -> None:
     lacking = [name for name in COLUMNS if name not in columns]
     if lacking:
         other = next((name for name in columns if name not in COLUMNS), "...")
-        there, lack = ", ".join(map(str, columns)) or "none", " and ".join(f"no {name}" for name in lacking)
-        raise BadInput(f"{which} has the columns {there}, {lack}; rename one: data.rename_column({other!r}, {lacking[0]!r}).")
+        there, lack = (
+            ", ".join(map(str, columns)) or "none",
+            " and ".join(f"no {name}" for name in lacking),
+        )
+        raise BadInput(
+            f"{which} has the columns {there}, {lack}; rename one: "
+            f"data.rename_column({other!r}, {lacking[0]!r})."
+        )
 
 
 def _an(value) -> str:
@@ -142,14 +180,24 @@ def _pair(which: str, where: str, entry) -> tuple[Image.Image, int]:
         raise BadInput(f"{where} is {_an(entry)}; give a picture and its label.")
     image, label = entry[:2]
     if isinstance(image, np.ndarray):
-        if image.dtype != np.uint8 or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (3, 4)):
+        if (
+            image.dtype != np.uint8
+            or image.ndim not in (2, 3)
+            or (image.ndim == 3 and image.shape[2] not in (3, 4))
+        ):
             what = f"{image.dtype} {image.shape}"
             raise BadInput(f"{where} is a ndarray {what}; give a PIL image or uint8 (H, W, 3).")
         if not image.size:
             raise BadInput(f"{where} has no pixel; give another picture.")
         image = Image.fromarray(image)
     if not isinstance(image, Image.Image):
-        raise BadInput(f"{where} is {_an(image)}; give a PIL image, without a transform of the data set's.")
-    if isinstance(label, bool) or not isinstance(label, (int, np.integer)) or not 0 <= label < 2**63:
+        raise BadInput(
+            f"{where} is {_an(image)}; give a PIL image, without a transform of the data set's."
+        )
+    if (
+        isinstance(label, bool)
+        or not isinstance(label, (int, np.integer))
+        or not 0 <= label < 2**63
+    ):
         raise BadInput(f"{where} has the label {label!r}; give a whole number from 0.")
     return image, int(label)

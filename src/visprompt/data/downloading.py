@@ -1,4 +1,5 @@
-"""One file over HTTP: goes on where a broken download stopped, tries again, and never takes half a file for a whole."""
+"""One file over HTTP: goes on where a broken download stopped, tries again, and never takes half a
+file for a whole."""
 
 import json
 import logging
@@ -22,7 +23,8 @@ TRIES = 5  # connections in a row that bring nothing to speak of
 PAUSE = 1.0  # seconds before the second try; twice as long before each further one
 CHUNK = 2**14  # so few that a connection that is just fast enough fills one in time
 GONE = (400, 401, 403, 404, 405, 410, 451)  # trying again does not help
-PACKINGS = {"gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"}  # what Content-Encoding may say
+# what Content-Encoding may say
+PACKINGS = {"gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"}
 HDF5 = b"\x89HDF\r\n\x1a\n"
 FIRST = {  # the first bytes of a file by its name's ending
     ".zip": (b"PK\3\4", b"PK\5\6", b"PK\7\x08"),
@@ -46,9 +48,13 @@ def unlike(file: Path, name: str) -> str:
     """What the first bytes show a file to be, if that is not what a name promises; else ""."""
     with open(file, "rb") as opened:
         head = opened.read(512)
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html")) and not name.endswith("html"):
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(
+        (b"<!doctype html", b"<html")
+    ) and not name.endswith("html"):
         return "a web page"
-    return "" if head.startswith(FIRST.get(Path(name).suffix, b"")) else f"no {Path(name).suffix} file"
+    return (
+        "" if head.startswith(FIRST.get(Path(name).suffix, b"")) else f"no {Path(name).suffix} file"
+    )
 
 
 class Resuming:
@@ -68,7 +74,8 @@ class Resuming:
         """Bring the file at `url` into the part.
 
         Raises:
-            BadInput: the place has no such file, the disk is full, or the connection breaks or is too slow again and again.
+            BadInput: the place has no such file, the disk is full, or the connection breaks or is
+                too slow again and again.
         """
         import requests  # slow to import
         from urllib3.exceptions import HTTPError
@@ -85,7 +92,10 @@ class Resuming:
             except (requests.RequestException, HTTPError, Broken, ValueError) as error:
                 why = str(error) if isinstance(error, Broken) else type(error).__name__
                 bare = 1 if self.have() - before >= PACE * PATIENCE else bare + 1
-        raise BadInput(f"{url} broke off {TRIES} times ({why}); the same command goes on at byte {self.have():,}.")
+        raise BadInput(
+            f"{url} broke off {TRIES} times ({why}); the same command goes on at byte "
+            f"{self.have():,}."
+        )
 
     def have(self) -> int:
         """Bytes that there are already."""
@@ -97,7 +107,8 @@ class Resuming:
         self.note.unlink(missing_ok=True)
 
     def tag(self, url: str) -> str | None:
-        """What a place called the file that the part is of, "" where the note does not say; None for another place's."""
+        """What a place called the file that the part is of, "" where the note does not say; None
+        for another place's."""
         try:
             known = json.loads(self.note.read_text(encoding="utf-8"))
             tag = known["tag"] if known["tag"].isascii() and known["tag"].isprintable() else ""
@@ -114,7 +125,10 @@ class Resuming:
             headers = {"Range": f"bytes={start}-"} | ({"If-Range": tag} if tag else {})
         with asked("GET", url, headers) as answer:
             if answer.status_code in GONE:
-                raise BadInput(f"{url} answers {answer.status_code} ({shown(answer.reason)}); the file may have moved.")
+                raise BadInput(
+                    f"{url} answers {answer.status_code} ({shown(answer.reason)}); the "
+                    f"file may have moved."
+                )
             span = answer.headers.get("Content-Range", "")
             if answer.status_code == 416 and span == f"bytes */{start}":
                 return  # the part is the whole
@@ -132,23 +146,38 @@ class Resuming:
             if length is None and not answer.raw.chunked and not self.checked:
                 raise Broken("it does not say how long the file is, which has no checksum either")
             if answer.status_code == 206:
-                total = int(piece[1]) if piece[1] != "*" else None if length is None else start + length
+                total = (
+                    int(piece[1]) if piece[1] != "*" else None if length is None else start + length
+                )
             else:
                 start, total = 0, length
-                self.part.unlink(missing_ok=True)  # before the note says that there is a part of another file
+                # before the note says that there is a part of another file
+                self.part.unlink(missing_ok=True)
             tag = answer.headers.get("ETag", "") or answer.headers.get("Last-Modified", "")
-            write_whole(self.note, json.dumps({"url": url, "tag": "" if tag.startswith("W/") else tag}))
+            write_whole(
+                self.note, json.dumps({"url": url, "tag": "" if tag.startswith("W/") else tag})
+            )
             self.receive(answer, start, total)
 
     def check_kind(self, answer, url: str) -> None:
-        """Refuse what is said to be a web page, and what was packed for the way, which is left as it comes."""
+        """Refuse what is said to be a web page, and what was packed for the way, which is left as
+        it comes."""
         name, kind = (
             self.part.name.removesuffix(".part"),
             answer.headers.get("Content-Type", "").partition(";")[0].strip().lower(),
         )
-        if kind in ("text/html", "application/xhtml+xml") and not self.checked and not name.endswith("html"):
-            raise BadInput(f"{url} gives a web page ({kind}), not {name}; open it in a browser to see what it asks for.")
-        packed = PACKINGS.intersection(re.split("[ ,]+", answer.headers.get("Content-Encoding", "").lower()))
+        if (
+            kind in ("text/html", "application/xhtml+xml")
+            and not self.checked
+            and not name.endswith("html")
+        ):
+            raise BadInput(
+                f"{url} gives a web page ({kind}), not {name}; open it in a browser to see "
+                f"what it asks for."
+            )
+        packed = PACKINGS.intersection(
+            re.split("[ ,]+", answer.headers.get("Content-Encoding", "").lower())
+        )
         if packed and not (packed <= {"gzip", "x-gzip"} and name.endswith((".gz", ".tgz"))):
             what = f"comes packed ({', '.join(sorted(packed))}), though asked for as it is"
             raise BadInput(f"{url} {what}; the manifest needs another address.")
@@ -156,9 +185,15 @@ class Resuming:
     def receive(self, answer, start: int, total: int | None) -> None:
         """Write the body, its bytes as they come, behind the `start` bytes that there are."""
         if total is not None and total - start > shutil.disk_usage(self.part.parent).free:
-            raise BadInput(f"{shown(self.part.parent)} has no room for {total - start:,} bytes more; give another data_dir.")
+            raise BadInput(
+                f"{shown(self.part.parent)} has no room for {total - start:,} bytes more; "
+                f"give another data_dir."
+            )
         bar = dict(total=total, initial=start, unit="B", unit_scale=True)
-        with open(self.part, "r+b" if start else "wb") as file, progress(None, self.label, **bar) as shown_bytes:
+        with (
+            open(self.part, "r+b" if start else "wb") as file,
+            progress(None, self.label, **bar) as shown_bytes,
+        ):
             file.seek(start)
             file.truncate()
             with watched(answer.raw, file.tell):
@@ -172,7 +207,8 @@ class Resuming:
 
 
 def asked(method: str, url: str, headers: dict):
-    """The answer to a request, its body yet to come, within four times PATIENCE, however slowly its head drips in.
+    """The answer to a request, its body yet to come, within four times PATIENCE, however slowly its
+    head drips in.
 
     Raises:
         BadInput: the address is none, or leads to none.
@@ -181,8 +217,13 @@ def asked(method: str, url: str, headers: dict):
     import requests
 
     logging.getLogger("urllib3").setLevel("ERROR")  # its warnings are tracebacks
-    more = {"headers": {"Accept-Encoding": "identity", **headers}, "timeout": (PATIENCE, PATIENCE), "stream": True}
-    more["hooks"] = {"response": lambda answer, **_: answer.close() if answer.is_redirect else None}  # its body is not read
+    more = {
+        "headers": {"Accept-Encoding": "identity", **headers},
+        "timeout": (PATIENCE, PATIENCE),
+        "stream": True,
+    }
+    # its body is not read
+    more["hooks"] = {"response": lambda answer, **_: answer.close() if answer.is_redirect else None}
     found = Future()
 
     def ask() -> None:
@@ -197,7 +238,9 @@ def asked(method: str, url: str, headers: dict):
     except TimeoutError as error:
         raise Broken("no answer in time") from error
     except (requests.TooManyRedirects, ValueError) as error:
-        raise BadInput(f"{url} leads to no file ({type(error).__name__}); the manifest needs another address.") from error
+        raise BadInput(
+            f"{url} leads to no file ({type(error).__name__}); the manifest needs another address."
+        ) from error
 
 
 @contextmanager
@@ -242,7 +285,8 @@ def download(url: str, file: Path, checksum: str, label: str) -> None:
     """Bring one file to its place, whole and with this checksum ("" for any), or not at all.
 
     Raises:
-        BadInput: it cannot be had, written, has other bytes, or is no such file as its name promises; the message says which.
+        BadInput: it cannot be had, written, has other bytes, or is no such file as its name
+            promises; the message says which.
     """
     import pooch
 
@@ -260,9 +304,14 @@ def download(url: str, file: Path, checksum: str, label: str) -> None:
             return
         fetcher.forget()
     except OSError as error:
-        raise BadInput(f"{shown(file)} cannot be written ({reason(error)}); give another data_dir.") from error
+        raise BadInput(
+            f"{shown(file)} cannot be written ({reason(error)}); give another data_dir."
+        ) from error
     if wrong:
-        raise BadInput(f"{url} gives {wrong} where {file.name} should be; open it in a browser to see what it asks for.")
+        raise BadInput(
+            f"{url} gives {wrong} where {file.name} should be; open it in a browser to see "
+            f"what it asks for."
+        )
     if resumed:  # perhaps the old part was of another file: once more from the first byte
         return download(url, file, checksum, label)
     raise BadInput(f"{url} gives other bytes than {checksum}; nothing was kept.")

@@ -1,11 +1,13 @@
-"""Small pictures drawn by formula: the source that pretrains the embedded backbones, and four target tasks.
+"""Small pictures drawn by formula: the source that pretrains the embedded backbones, and four
+target tasks.
 
-Every picture is 24 x 24 RGB, drawn in float64 and rounded to bytes at the end, so that machines whose sine
-differs in the last bit still give the same bytes. All chance comes from one `numpy` generator per block of
-pictures, made from the seed; there is no global state.
+Every picture is 24 x 24 RGB, drawn in float64 and rounded to bytes at the end, so that machines
+whose sine differs in the last bit still give the same bytes. All chance comes from one `numpy`
+generator per block of pictures, made from the seed; there is no global state.
 
-A mask is an array (n, S, S) in [0, 1]: how much of each pixel the drawn thing covers. Lengths are in pixels,
-with pixel centres at 0.5, 1.5, ...; angles are in radians, counted clockwise because y points down.
+A mask is an array (n, S, S) in [0, 1]: how much of each pixel the drawn thing covers. Lengths are
+in pixels, with pixel centres at 0.5, 1.5, ...; angles are in radians, counted clockwise because y
+points down.
 """
 
 from collections.abc import Callable
@@ -19,11 +21,13 @@ SIZE = 24
 FILLS = ("solid", "outline", "striped", "pierced")
 SOURCE_CLASSES = CONTOURS * len(FILLS) + GLYPHS  # 112
 BLOCK = 500  # pictures drawn at a time: the arrays stay in the cache
-Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]  # images (n, S, S, 3) uint8, labels (n,), masks (n, S, S)
+# images (n, S, S, 3) uint8, labels (n,), masks (n, S, S)
+Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def local(cx, cy, angle, scale) -> tuple[np.ndarray, np.ndarray]:
-    """Pixel centres seen from things at (cx, cy), turned by angle, in units of scale: (n, S, S) each."""
+    """Pixel centres seen from things at (cx, cy), turned by angle, in units of scale: (n, S, S)
+    each."""
     grid = np.arange(SIZE) + 0.5
     x = grid[None, None, :] - cx[:, None, None]
     y = grid[None, :, None] - cy[:, None, None]
@@ -87,7 +91,9 @@ def contrast(rng, others: np.ndarray, tries: int = 6) -> np.ndarray:
 
 def finish(rng, canvas: np.ndarray, grain: float = 0.03) -> np.ndarray:
     """Canvas in [0, 1] with a little pixel noise -> bytes."""
-    return np.rint(255 * np.clip(canvas + rng.normal(0, grain, canvas.shape), 0, 1)).astype(np.uint8)
+    return np.rint(255 * np.clip(canvas + rng.normal(0, grain, canvas.shape), 0, 1)).astype(
+        np.uint8
+    )
 
 
 def _filled(fill, distance, u, v, scale) -> np.ndarray:
@@ -115,27 +121,33 @@ def source_mask(rng, labels: np.ndarray) -> np.ndarray:
     d = contour_distance(shape[closed], u[closed], v[closed])
     mask[closed] = _filled(fill[closed], d, u[closed], v[closed], scale[closed])
     strokes = ~closed
-    d = glyph_distance(shape[strokes] - CONTOURS, u[strokes], v[strokes]) * scale[strokes, None, None]
+    d = (
+        glyph_distance(shape[strokes] - CONTOURS, u[strokes], v[strokes])
+        * scale[strokes, None, None]
+    )
     mask[strokes] = cover(d - stroke[strokes])
     return mask
 
 
 def _source(rng, labels: np.ndarray) -> Drawn:
-    """112 classes: 20 contours x 4 fills, then 32 stroke glyphs, on any ground, place, turn and size."""
+    """112 classes: 20 contours x 4 fills, then 32 stroke glyphs, on any ground, place, turn and
+    size."""
     ground, colours = background(rng, len(labels))
     mask = source_mask(rng, labels)
     return finish(rng, paint(ground, mask, contrast(rng, colours))), labels, mask
 
 
 def source_parts(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shape (0..51: contours, then glyphs) and fill (0..3, or 4 for a glyph) of source classes (n,)."""
+    """Shape (0..51: contours, then glyphs) and fill (0..3, or 4 for a glyph) of source classes
+    (n,)."""
     closed = labels < CONTOURS * len(FILLS)
     shape = np.where(closed, labels // len(FILLS), labels - CONTOURS * (len(FILLS) - 1))
     return shape, np.where(closed, labels % len(FILLS), len(FILLS))
 
 
 def _position(rng, labels: np.ndarray) -> Drawn:
-    """16 classes: the cell of a 4 x 4 grid, row by row, that holds the centre of one solid shape."""
+    """16 classes: the cell of a 4 x 4 grid, row by row, that holds the centre of one solid
+    shape."""
     n = len(labels)
     ground, colours = background(rng, n)
     cell = SIZE / 4
@@ -151,11 +163,15 @@ def _count(rng, labels: np.ndarray) -> Drawn:
     """6 classes: one to six small shapes of one colour that do not touch."""
     n = len(labels)
     ground, colours = background(rng, n)
-    cells = rng.permuted(np.tile(np.arange(9), (n, 1)), axis=1)  # 3 x 3 cells of 8 pixels; a few are used
-    shape = np.array([0, 3, 4, 6])[rng.integers(0, 4, n)]  # disc, triangle, square, pentagon: no thin parts
+    # 3 x 3 cells of 8 pixels; a few are used
+    cells = rng.permuted(np.tile(np.arange(9), (n, 1)), axis=1)
+    # disc, triangle, square, pentagon: no thin parts
+    shape = np.array([0, 3, 4, 6])[rng.integers(0, 4, n)]
     mask = np.zeros((n, SIZE, SIZE))
     for i in range(6):
-        centre = 8 * np.stack([cells[:, i] % 3, cells[:, i] // 3]) + 4 + rng.uniform(-0.6, 0.6, (2, n))
+        centre = (
+            8 * np.stack([cells[:, i] % 3, cells[:, i] // 3]) + 4 + rng.uniform(-0.6, 0.6, (2, n))
+        )
         scale = rng.uniform(1.5, 2.2, n)
         u, v = local(*centre, rng.uniform(0, 2 * np.pi, n), scale)
         item = cover(contour_distance(shape, u, v) * scale[:, None, None])
@@ -164,7 +180,8 @@ def _count(rng, labels: np.ndarray) -> Drawn:
 
 
 def _orientation(rng, labels: np.ndarray) -> Drawn:
-    """8 classes: the direction, in steps of 22.5 degrees, of one bar beside two discs of its colour."""
+    """8 classes: the direction, in steps of 22.5 degrees, of one bar beside two discs of its
+    colour."""
     n = len(labels)
     ground, colours = background(rng, n)
     colour = contrast(rng, colours)
@@ -181,7 +198,8 @@ def _orientation(rng, labels: np.ndarray) -> Drawn:
 
 
 def _texture(rng, labels: np.ndarray) -> Drawn:
-    """8 classes: what a large shape is covered with (see the comments), at any scale, turn and colours."""
+    """8 classes: what a large shape is covered with (see the comments), at any scale, turn and
+    colours."""
     n = len(labels)
     ground, colours = background(rng, n)
     first = contrast(rng, colours)
@@ -213,15 +231,16 @@ DRAWERS: dict[str, tuple[int, Callable]] = {
     "texture": (8, _texture),
 }
 
-# Kinds are seeded by name, so that a new one changes no picture of the others; the first five keep their numbers.
+# Kinds are seeded by name, so that a new one changes no picture of the others; the first five keep
+# their numbers.
 NUMBERS = {"count": 0, "orientation": 1, "position": 2, "source": 3, "texture": 4}
 
 
 def draw(kind: str, n: int, seed: int, stream: int = 0, with_masks: bool = False):
     """Draw n pictures of a kind; the same kind, n, seed and stream give the same bytes.
 
-    Labels come in turns, each class once (in random order) before any class comes again, so that every prefix
-    is as balanced as its length allows.
+    Labels come in turns, each class once (in random order) before any class comes again, so that
+    every prefix is as balanced as its length allows.
 
     Args:
         kind: "source", "position", "count", "orientation" or "texture".

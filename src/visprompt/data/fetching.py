@@ -1,6 +1,8 @@
-"""Data sets brought to this machine, byte by byte those that were published, or those of the first download.
+"""Data sets brought to this machine, byte by byte those that were published, or those of the first
+download.
 
-A data folder holds a folder a data set, and `datasets.lock.json`: what was fetched, from where, when, with which bytes.
+A data folder holds a folder a data set, and `datasets.lock.json`: what was fetched, from where,
+when, with which bytes.
 """
 
 import contextlib
@@ -38,7 +40,8 @@ class Pin:
 
 @dataclass(frozen=True)
 class Finding:
-    """What there is of a file: "fetched", "there", "to fetch", "missing", "deleted after unpacking" or "other bytes"."""
+    """What there is of a file: "fetched", "there", "to fetch", "missing", "deleted after unpacking"
+    or "other bytes"."""
 
     dataset: str
     file: str
@@ -47,7 +50,8 @@ class Finding:
 
 
 def data_folder(given: str | os.PathLike | None = None) -> Path:
-    """The data folder: the given one, else that of the variable VISPROMPT_DATA, else one in the user's cache.
+    """The data folder: the given one, else that of the variable VISPROMPT_DATA, else one in the
+    user's cache.
 
     Raises:
         BadInput: no folder can have that name, or it cannot be looked at.
@@ -57,7 +61,9 @@ def data_folder(given: str | os.PathLike | None = None) -> Path:
         try:
             found = Path(given).expanduser()
         except RuntimeError as error:
-            raise BadInput(f"data_dir {shown(given)} names a user that is not known; give a whole path.") from error
+            raise BadInput(
+                f"data_dir {shown(given)} names a user that is not known; give a whole path."
+            ) from error
         kind(found, f"data_dir {shown(given)}")
         return found
     import pooch
@@ -65,18 +71,23 @@ def data_folder(given: str | os.PathLike | None = None) -> Path:
     return Path(pooch.os_cache("visprompt")) / "data"
 
 
-def fetch(*names: str, data_dir: str | os.PathLike | None = None, dry_run: bool = False) -> list[Finding]:
-    """Bring data sets to the data folder: each file checked, archives unpacked, what is there already kept.
+def fetch(
+    *names: str, data_dir: str | os.PathLike | None = None, dry_run: bool = False
+) -> list[Finding]:
+    """Bring data sets to the data folder: each file checked, archives unpacked, what is there
+    already kept.
 
     Args:
         names: data sets, their aliases or tasks; see `catalogue.find`.
         dry_run: only say what there is and how large the rest is.
 
     Returns:
-        one finding a file; "missing" for those that a person has to get, whose steps are `catalogue.find(name).steps`.
+        one finding a file; "missing" for those that a person has to get, whose steps are
+        `catalogue.find(name).steps`.
 
     Raises:
-        BadInput: an unknown name, a file that cannot be had, or bytes that are not those published or pinned.
+        BadInput: an unknown name, a file that cannot be had, or bytes that are not those published
+            or pinned.
     """
     folder, found = data_folder(data_dir), []
     for dataset in catalogue.chosen(names):
@@ -95,19 +106,35 @@ def planned(dataset: DataSet, folder: Path) -> list[Finding]:
     found, pins = [], read_lock(folder).get(dataset.name, {})
     for file in dataset.files:
         place = folder / dataset.name / file.name
-        if place.exists() or (stem(file.name) and (folder / dataset.name / stem(file.name)).exists()):
-            found.append(Finding(dataset.name, file.name, "there", place.stat().st_size if place.exists() else None))
+        if place.exists() or (
+            stem(file.name) and (folder / dataset.name / stem(file.name)).exists()
+        ):
+            found.append(
+                Finding(
+                    dataset.name,
+                    file.name,
+                    "there",
+                    place.stat().st_size if place.exists() else None,
+                )
+            )
             continue
         size = file.size or (pins[file.name].size if file.name in pins else None)
         if dataset.access == "open":
             size = size or next(filter(None, map(remote_size, file.addresses)), None)
-        found.append(Finding(dataset.name, file.name, "to fetch" if dataset.access == "open" else "missing", size))
+        found.append(
+            Finding(
+                dataset.name, file.name, "to fetch" if dataset.access == "open" else "missing", size
+            )
+        )
     return found
 
 
 def fetch_file(dataset: DataSet, file: File, folder: Path) -> Finding:
     """Bring one file of a data set, check it, pin it and unpack it."""
-    place, pin = folder / dataset.name / file.name, read_lock(folder).get(dataset.name, {}).get(file.name)
+    place, pin = (
+        folder / dataset.name / file.name,
+        read_lock(folder).get(dataset.name, {}).get(file.name),
+    )
     unpacked = place.parent / stem(file.name) if stem(file.name) else None
     if not place.exists():
         if pin and unpacked and unpacked.exists():
@@ -123,34 +150,59 @@ def fetch_file(dataset: DataSet, file: File, folder: Path) -> Finding:
         if not pin and not file.checksum and (wrong := unlike(place, file.name)):
             raise BadInput(f"{shown(place)} is {wrong}; delete it and fetch again.")
     if pin is None:
-        digits = file.checksum.removeprefix("sha256:") if file.checksum.startswith("sha256:") else digest(place, "sha256")
-        add_pin(folder, dataset.name, file.name, Pin(digits, place.stat().st_size, address, date.today().isoformat()))
+        digits = (
+            file.checksum.removeprefix("sha256:")
+            if file.checksum.startswith("sha256:")
+            else digest(place, "sha256")
+        )
+        add_pin(
+            folder,
+            dataset.name,
+            file.name,
+            Pin(digits, place.stat().st_size, address, date.today().isoformat()),
+        )
         if not file.checksum:
-            what = f"{dataset.name}/{file.name}: no checksum was published; sha256:{digits} is now pinned in {shown(folder / LOCK)}"
+            what = (
+                f"{dataset.name}/{file.name}: no checksum was published; "
+                f"sha256:{digits} is now pinned in {shown(folder / LOCK)}"
+            )
             print(what, file=log(), flush=True)
     if unpacked:
         unpack(place)
     return Finding(dataset.name, file.name, state, place.stat().st_size)
 
 
-def first_that_works(dataset: DataSet, file: File, place: Path, pin: Pin | None, folder: Path) -> str:
-    """Download from the first address that gives the right file; says all failures where none does."""
+def first_that_works(
+    dataset: DataSet, file: File, place: Path, pin: Pin | None, folder: Path
+) -> str:
+    """Download from the first address that gives the right file; says all failures where none
+    does."""
     failures = []
     for address in file.addresses:
         try:
-            download(address, place, file.checksum or (f"sha256:{pin.sha256}" if pin else ""), f"{dataset.name}/{file.name}")
+            download(
+                address,
+                place,
+                file.checksum or (f"sha256:{pin.sha256}" if pin else ""),
+                f"{dataset.name}/{file.name}",
+            )
             if pin and (wrong := differs(place, file, pin)):
                 place.unlink()
                 raise BadInput(f"{address} {wrong}.")
             return address
         except BadInput as error:
             failures.append(str(error))
-    pinned = f" If the new bytes are right, delete its entry in {folder / LOCK}." if pin and not file.checksum else ""
+    pinned = (
+        f" If the new bytes are right, delete its entry in {folder / LOCK}."
+        if pin and not file.checksum
+        else ""
+    )
     raise BadInput(" | ".join(failures) + pinned)
 
 
 def verify(*names: str, data_dir: str | os.PathLike | None = None) -> list[Finding]:
-    """Hold the files of data sets (of all that the lock names, if none is named) against what was published and pinned."""
+    """Hold the files of data sets (of all that the lock names, if none is named) against what was
+    published and pinned."""
     folder = data_folder(data_dir)
     lock, found = read_lock(folder), []
     for dataset in catalogue.chosen(names or lock):
@@ -160,7 +212,9 @@ def verify(*names: str, data_dir: str | os.PathLike | None = None) -> list[Findi
             if place.exists():
                 size = place.stat().st_size
                 state = "other bytes" if differs(place, file, pins.get(file.name)) else "there"
-            elif file.name in pins and stem(file.name) and (place.parent / stem(file.name)).exists():
+            elif (
+                file.name in pins and stem(file.name) and (place.parent / stem(file.name)).exists()
+            ):
                 state = "deleted after unpacking"
             else:
                 state = "missing"
@@ -173,7 +227,11 @@ def differs(place: Path, file: File, pin: Pin | None) -> str:
     wanted = [file.checksum] if file.checksum else []
     if pin and not file.checksum.startswith("sha256:"):
         wanted.append(f"sha256:{pin.sha256}")
-    if pin and file.checksum.startswith("sha256:") and pin.sha256 != file.checksum.removeprefix("sha256:"):
+    if (
+        pin
+        and file.checksum.startswith("sha256:")
+        and pin.sha256 != file.checksum.removeprefix("sha256:")
+    ):
         return f"was pinned with sha256:{pin.sha256}, and the manifest now says {file.checksum}"
     for checksum in wanted:
         kind, _, digits = checksum.partition(":")
@@ -202,13 +260,19 @@ def read_lock(folder: Path) -> dict[str, dict[str, Pin]]:
     path = folder / LOCK
     try:
         content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        pins = {name: {file: Pin(**pin) for file, pin in files.items()} for name, files in content.items()}
+        pins = {
+            name: {file: Pin(**pin) for file, pin in files.items()}
+            for name, files in content.items()
+        }
         for pin in (pin for files in pins.values() for pin in files.values()):
             if not (isinstance(pin.size, int) and re.fullmatch("[0-9a-f]{64}", pin.sha256)):
                 raise ValueError(f"{pin} is no pin")
         return pins
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise BadInput(f"{shown(path)} is damaged ({shown(error)}); restore your copy, or delete it to pin anew.") from error
+        raise BadInput(
+            f"{shown(path)} is damaged ({shown(error)}); restore your copy, or delete it "
+            f"to pin anew."
+        ) from error
     except OSError as error:
         raise BadInput(f"{shown(path)} cannot be read ({reason(error)}).") from error
 
@@ -218,7 +282,10 @@ def add_pin(folder: Path, dataset: str, file: str, pin: Pin) -> None:
     with own_turn(folder, LOCK):
         pins = read_lock(folder)
         pins.setdefault(dataset, {})[file] = pin
-        content = {name: {file: asdict(pin) for file, pin in sorted(files.items())} for name, files in sorted(pins.items())}
+        content = {
+            name: {file: asdict(pin) for file, pin in sorted(files.items())}
+            for name, files in sorted(pins.items())
+        }
         write_whole(folder / LOCK, json.dumps(content, indent=1) + "\n")
 
 
@@ -229,7 +296,10 @@ def own_turn(folder: Path, what: str) -> Iterator[bool]:
         with turn(folder / ".turn") as alone:
             yield alone
     except OSError as error:
-        raise BadInput(f"{shown(folder)} cannot be written for {what} ({reason(error)}); give another data_dir.") from error
+        raise BadInput(
+            f"{shown(folder)} cannot be written for {what} ({reason(error)}); give another "
+            f"data_dir."
+        ) from error
 
 
 def total(found: Sequence[Finding]) -> tuple[int, int]:

@@ -1,17 +1,28 @@
-"""Larger sets as their authors publish them: FGVC's cars, birds and dogs, ImageNet and iNaturalist."""
+"""Larger sets as their authors publish them: FGVC's cars, birds and dogs, ImageNet and
+iNaturalist."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 
-from .published_parts import Full, Pools, classes_of, every_tenth, folders_of, lines, matlab, pictures_of
+from .published_parts import (
+    Full,
+    Pools,
+    classes_of,
+    every_tenth,
+    folders_of,
+    lines,
+    matlab,
+    pictures_of,
+)
 from .raw_layouts import Rows, inside, needed
 from .unpacking import unpack
 
 
 class Cars(Full):
-    """Stanford Cars: the development kit names the cars; labels of test came later, in a file of their own."""
+    """Stanford Cars: the development kit names the cars; labels of test came later, in a file of
+    their own."""
 
     name, wants = "Stanford Cars", "cars_train_annos.mat and cars_test_annos_withlabels.mat"
     NAMES = (("cars_train_annos.mat",), ("cars_test_annos_withlabels.mat",))
@@ -24,14 +35,21 @@ class Cars(Full):
             return [(folder / str(one["fname"]), int(one["class"]) - 1) for one in found]
 
         train, test = (rows(split, parts[0]) for split, parts in zip(("train", "test"), cls.NAMES))
-        names = [str(name) for name in np.atleast_1d(matlab(needed(root, "cars_meta.mat"))["class_names"])]
+        names = [
+            str(name)
+            for name in np.atleast_1d(matlab(needed(root, "cars_meta.mat"))["class_names"])
+        ]
         return names, train, None, test
 
 
 class Birds(Full):
-    """CUB-200-2011 and NABirds: tables of pictures, labels and parts; classes that hold no picture are left out."""
+    """CUB-200-2011 and NABirds: tables of pictures, labels and parts; classes that hold no picture
+    are left out."""
 
-    name, wants = "CUB-200-2011 and NABirds", "images.txt, image_class_labels.txt and train_test_split.txt"
+    name, wants = (
+        "CUB-200-2011 and NABirds",
+        "images.txt, image_class_labels.txt and train_test_split.txt",
+    )
     NAMES = (("images.txt",), ("image_class_labels.txt",), ("train_test_split.txt",))
 
     @classmethod
@@ -41,7 +59,11 @@ class Birds(Full):
         files, labels, train = (table(parts[0]) for parts in cls.NAMES)
         used = sorted(set(labels.values()), key=int)
         names, place = table("classes.txt"), {label: number for number, label in enumerate(used)}
-        rows = lambda wanted: [(base / "images" / f, place[labels[key]]) for key, f in files.items() if train[key] == wanted]
+        rows = lambda wanted: [
+            (base / "images" / f, place[labels[key]])
+            for key, f in files.items()
+            if train[key] == wanted
+        ]
         return [names[label] for label in used], rows("1"), None, rows("0")
 
 
@@ -57,7 +79,9 @@ class Dogs(Full):
 
         def rows(file: str) -> Rows:
             found, content = [], matlab(needed(root, file))
-            for path, label in zip(np.atleast_1d(content["file_list"]), np.atleast_1d(content["labels"]), strict=True):
+            for path, label in zip(
+                np.atleast_1d(content["file_list"]), np.atleast_1d(content["labels"]), strict=True
+            ):
                 names[int(label) - 1] = str(path).split("/")[0]
                 found.append((images / str(path), int(label) - 1))
             return found
@@ -67,9 +91,11 @@ class Dogs(Full):
 
 
 class ImageNet(Full):
-    """A folder a WordNet number; the published val is test, and every tenth picture of train is val.
+    """A folder a WordNet number; the published val is test, and every tenth picture of train is
+    val.
 
-    Val is sorted into such folders, or lies flat, as published, with the labels of the development kit.
+    Val is sorted into such folders, or lies flat, as published, with the labels of the development
+    kit.
     """
 
     name, wants = "ImageNet", "train/n01440764/*.JPEG and val"
@@ -77,11 +103,16 @@ class ImageNet(Full):
 
     @classmethod
     def fits(cls, root: Path) -> bool:
-        return all(any(inside(root, *parts) for parts in places) for places in (cls.TRAIN, cls.TEST))
+        return all(
+            any(inside(root, *parts) for parts in places) for places in (cls.TRAIN, cls.TEST)
+        )
 
     @classmethod
     def pools(cls, root: Path) -> Pools:
-        train, test = (next(filter(None, (inside(root, *parts) for parts in places))) for places in (cls.TRAIN, cls.TEST))
+        train, test = (
+            next(filter(None, (inside(root, *parts) for parts in places)))
+            for places in (cls.TRAIN, cls.TEST)
+        )
         for archive in sorted(train.glob("n*.tar")):  # the published archive holds one a class
             unpack(archive)
         names, every = classes_of(train)
@@ -91,15 +122,23 @@ class ImageNet(Full):
     def tested(cls, root: Path, folder: Path, names: list[str]) -> Rows:
         """The pictures of the published val."""
         if folders_of(folder):
-            return [(file, names.index(path.name)) for path in folders_of(folder) for file in pictures_of(path)]
+            return [
+                (file, names.index(path.name))
+                for path in folders_of(folder)
+                for file in pictures_of(path)
+            ]
         synsets = np.atleast_1d(matlab(needed(root, "data", "meta.mat"))["synsets"])
         number = {int(one["ILSVRC2012_ID"]): str(one["WNID"]) for one in synsets}
         truth = lines(needed(root, "data", "ILSVRC2012_validation_ground_truth.txt"))
-        return [(path, names.index(number[int(label)])) for path, label in zip(pictures_of(folder), truth, strict=True)]
+        return [
+            (path, names.index(number[int(label)]))
+            for path, label in zip(pictures_of(folder), truth, strict=True)
+        ]
 
 
 class INaturalist(Full):
-    """iNaturalist 2018: the lists of its competition, whose val is test here; every tenth picture of train is val."""
+    """iNaturalist 2018: the lists of its competition, whose val is test here; every tenth picture
+    of train is val."""
 
     name, wants = "iNaturalist 2018", "train2018.json and val2018.json"
     NAMES = (("train2018.json",), ("val2018.json",))
@@ -114,7 +153,10 @@ class INaturalist(Full):
             names.update({one["id"]: one["name"] for one in content["categories"]})
             files = {one["id"]: one["file_name"] for one in content["images"]}
             base = needed(root, "train_val2018").parent
-            return [(base / files[one["image_id"]], one["category_id"]) for one in content["annotations"]]
+            return [
+                (base / files[one["image_id"]], one["category_id"])
+                for one in content["annotations"]
+            ]
 
         every, test = (rows(parts) for parts in cls.NAMES)
         place = {label: number for number, label in enumerate(sorted(names))}

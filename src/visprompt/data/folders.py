@@ -1,8 +1,9 @@
-"""Tasks in folders of pictures, as the field's code lays them out: three lists, and classes.txt for the names.
+"""Tasks in folders of pictures, as the field's code lays them out: three lists, and classes.txt for
+the names.
 
-What is read is decided by the lists alone, and in one way: every file is a regular one, text is UTF-8, every picture
-stands once in the three lists, under a path inside the folder. A symbolic link inside the folder may point elsewhere:
-that is up to whoever made it.
+What is read is decided by the lists alone, and in one way: every file is a regular one, text is
+UTF-8, every picture stands once in the three lists, under a path inside the folder. A symbolic link
+inside the folder may point elsewhere: that is up to whoever made it.
 """
 
 import codecs
@@ -24,19 +25,34 @@ def check_name(name: object) -> None:
     """Refuse whatever is not the plain name of a folder.
 
     Raises:
-        BadInput: the name is no text, or empty, or a path, or holds characters that cannot be printed.
+        BadInput: the name is no text, or empty, or a path, or holds characters that cannot be
+            printed.
     """
-    if not isinstance(name, str) or not name.isprintable() or name in ("", "..") or PurePath(name).name != name:
-        raise BadInput(f"a task's name is the name of a folder or of an embedded task, not {shown(repr(name))}.")
+    if (
+        not isinstance(name, str)
+        or not name.isprintable()
+        or name in ("", "..")
+        or PurePath(name).name != name
+    ):
+        raise BadInput(
+            f"a task's name is the name of a folder or of an embedded task, not "
+            f"{shown(repr(name))}."
+        )
 
 
 def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str]) -> Path | None:
-    """The folder data_dir/name, or None where the name is an embedded task's and data_dir has no such folder.
+    """The folder data_dir/name, or None where the name is an embedded task's and data_dir has no
+    such folder.
 
     Raises:
-        BadInput: data_dir is no folder or cannot be read, it has no such task, or one named like an embedded task.
+        BadInput: data_dir is no folder or cannot be read, it has no such task, or one named like an
+            embedded task.
     """
-    if not isinstance(data_dir, (str, os.PathLike)) or not isinstance(os.fspath(data_dir), str) or data_dir == "":
+    if (
+        not isinstance(data_dir, (str, os.PathLike))
+        or not isinstance(os.fspath(data_dir), str)
+        or data_dir == ""
+    ):
         raise BadInput(f"data_dir must be a path, not {shown(repr(data_dir))}.")
     data_dir, embedded = Path(data_dir), list(embedded)
     where = f"data_dir {shown(data_dir)}"
@@ -49,7 +65,9 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
     if there or name in embedded:
         return root if there else None
     try:
-        names = [path.name for path in data_dir.iterdir() if path.name.isprintable() and path.is_dir()]
+        names = [
+            path.name for path in data_dir.iterdir() if path.name.isprintable() and path.is_dir()
+        ]
     except OSError as error:
         raise BadInput(f"{where} cannot be read ({reason(error)}).") from error
     choose(f"task in {shown(data_dir)}", name, [*names, *embedded])
@@ -58,18 +76,20 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
 def read_lists(root: Path) -> tuple[list[str], list[list[Item]]]:
     """Names of the classes, and the pictures of train, val and test, by a task's lists.
 
-    Pictures become three channels of 8 bits, as they are with torchvision's ImageFolder: palettes are looked up,
-    grey is repeated, CMYK is converted without a profile, an alpha channel is dropped (a pixel has the colour that
-    is stored, however transparent it is), the orientation in EXIF is not followed, and of several frames the first
-    is taken. A channel of 16 bits is brought to 8, 65535 to 255: grey is rounded, of colours Pillow keeps the upper
-    byte. Pixels that mean different things to different programs (whole numbers of 32 bits, signed numbers, floats,
-    12 bits) are refused.
+    Pictures become three channels of 8 bits, as they are with torchvision's ImageFolder: palettes
+    are looked up, grey is repeated, CMYK is converted without a profile, an alpha channel is
+    dropped (a pixel has the colour that is stored, however transparent it is), the orientation in
+    EXIF is not followed, and of several frames the first is taken. A channel of 16 bits is brought
+    to 8, 65535 to 255: grey is rounded, of colours Pillow keeps the upper byte. Pixels that mean
+    different things to different programs (whole numbers of 32 bits, signed numbers, floats, 12
+    bits) are refused.
 
     Args:
         root: the folder, with train800.txt, val200.txt, test.txt, and classes.txt for the names.
 
     Returns:
-        names (one a class; without classes.txt the numbers up to the highest label), and for each split the items.
+        names (one a class; without classes.txt the numbers up to the highest label), and for each
+        split the items.
 
     Raises:
         BadInput: a list or classes.txt is missing, no regular file, or cannot be read in one way.
@@ -78,7 +98,9 @@ def read_lists(root: Path) -> tuple[list[str], list[list[Item]]]:
     names, seen = _class_names(root / "classes.txt", lists), {}
     for where, path, _ in (row for rows in lists for row in rows):
         if seen.setdefault(path, where) != where:
-            raise BadInput(f"{where}: '{shown(path)}' is listed in {seen[path]}, too; list every picture once.")
+            raise BadInput(
+                f"{where}: '{shown(path)}' is listed in {seen[path]}, too; list every picture once."
+            )
     return names, [[(root / path, label, where) for where, path, label in rows] for rows in lists]
 
 
@@ -93,7 +115,8 @@ def _lines(file: Path, hint: str) -> list[tuple[int, str]]:
     except OSError as error:
         raise BadInput(f"{place} cannot be read ({reason(error)}).") from error
     try:
-        text, bad = content.decode("utf-8"), content.find(b"\0")  # UTF-16 of plain letters is UTF-8 with NULs
+        # UTF-16 of plain letters is UTF-8 with NULs
+        text, bad = (content.decode("utf-8"), content.find(b"\0"))
     except UnicodeDecodeError as error:
         bad = error.start
     if bad >= 0:
@@ -115,7 +138,9 @@ def _read_lists(root: Path) -> list[list[Row]]:
                 raise BadInput(f"{where}: '{shown(line)}' is not '{ROW}'.")
             path, label = PurePosixPath(match[1]), int(match[2])
             if path.is_absolute() or ".." in path.parts:
-                raise BadInput(f"{where}: '{shown(path)}' leaves the folder; write a path that begins in it.")
+                raise BadInput(
+                    f"{where}: '{shown(path)}' leaves the folder; write a path that begins in it."
+                )
             rows.append((where, path, label))
         if not rows:
             raise BadInput(f"{shown(file)} lists no image.")
@@ -130,7 +155,9 @@ def _class_names(file: Path, lists: list[list[Row]]) -> list[str]:
         for where, _, label in rows:
             if label < 0:
                 raise BadInput(f"{where}: label {label} is negative; number the classes from 0.")
-            if label >= len(rows):  # a bound, since a mistyped label would otherwise make a class each number below it
+            if label >= len(
+                rows
+            ):  # a bound, since a mistyped label would otherwise make a class each number below it
                 raise BadInput(
                     f"{where}: label {label} is too high for {len(rows)} images; "
                     "number the classes from 0, or name them all in classes.txt."
@@ -140,13 +167,20 @@ def _class_names(file: Path, lists: list[list[Row]]) -> list[str]:
     for number, name in _lines(file, "write the name of one class a line"):
         place = f"{shown(file)}, line"
         if number != len(names) + 1:
-            raise BadInput(f"{place} {len(names) + 1}: write the name of class {len(names)}, not a blank line.")
+            raise BadInput(
+                f"{place} {len(names) + 1}: write the name of class {len(names)}, not a blank line."
+            )
         if name in names:
-            raise BadInput(f"{place} {number}: '{shown(name)}' names the class of line {names[name]} too; rename one.")
+            raise BadInput(
+                f"{place} {number}: '{shown(name)}' names the class of line {names[name]} "
+                f"too; rename one."
+            )
         names[name] = number
     if not names:
         raise BadInput(f"{shown(file)} names no class; write one a line.")
     for where, _, label in rows:
         if not 0 <= label < len(names):
-            raise BadInput(f"{where}: label {label} is none of {len(names)} classes, the lines of classes.txt.")
+            raise BadInput(
+                f"{where}: label {label} is none of {len(names)} classes, the lines of classes.txt."
+            )
     return list(names)

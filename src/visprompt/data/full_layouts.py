@@ -1,8 +1,10 @@
-"""Whole data sets as their authors publish them: those of AP's Table A1; FGVC's and larger ones are in `fine_layouts`.
+"""Whole data sets as their authors publish them: those of AP's Table A1; FGVC's and larger ones are
+in `fine_layouts`.
 
-Each class knows one published form: names of the classes, and the pictures of train, of val where there is one, and of
-test. `published_parts.shares` makes of them what a benchmark asks for. The counts of AP's Table A1 are those of the lists
-that came with CoOp (Zhou et al., 2022), `split_zhou_*.json`: where such a file lies in the folder, it decides.
+Each class knows one published form: names of the classes, and the pictures of train, of val where
+there is one, and of test. `published_parts.shares` makes of them what a benchmark asks for. The
+counts of AP's Table A1 are those of the lists that came with CoOp (Zhou et al., 2022),
+`split_zhou_*.json`: where such a file lies in the folder, it decides.
 """
 
 import csv
@@ -19,7 +21,17 @@ import numpy as np
 from ..errors import BadInput
 from .fine_layouts import Birds, Cars, Dogs, ImageNet, INaturalist
 from .pictures import shown
-from .published_parts import Full, Pools, classes_of, drawn, fifths, folders_of, lines, matlab, pictures_of
+from .published_parts import (
+    Full,
+    Pools,
+    classes_of,
+    drawn,
+    fifths,
+    folders_of,
+    lines,
+    matlab,
+    pictures_of,
+)
 from .raw_layouts import Rows, inside, needed
 from .unpacking import unpack
 
@@ -37,10 +49,15 @@ class Listed(Full):
         first = content["train"][0][0]
         parts = first.split("/")
         base = needed(root, *parts).parents[len(parts) - 1]
-        names = {label: name for part in ("train", "val", "test") for _, label, name in content[part]}
+        names = {
+            label: name for part in ("train", "val", "test") for _, label, name in content[part]
+        }
         if sorted(names) != list(range(len(names))):
             raise BadInput(f"{shown(path)} leaves out labels below {max(names)}; fetch it again.")
-        every = [[(base / file, label) for file, label, _ in content[part]] for part in ("train", "val", "test")]
+        every = [
+            [(base / file, label) for file, label, _ in content[part]]
+            for part in ("train", "val", "test")
+        ]
         return [names[label] for label in sorted(names)], *every
 
 
@@ -48,9 +65,15 @@ READING = threading.Lock()
 
 
 class Arrays(pickle.Unpickler):
-    """Reads a pickle that holds arrays, texts, numbers, lists and dictionaries of these, and nothing that runs."""
+    """Reads a pickle that holds arrays, texts, numbers, lists and dictionaries of these, and
+    nothing that runs."""
 
-    KNOWN = {"_reconstruct": ("numpy._core.multiarray",), "ndarray": ("numpy",), "dtype": ("numpy",), "encode": ("_codecs",)}
+    KNOWN = {
+        "_reconstruct": ("numpy._core.multiarray",),
+        "ndarray": ("numpy",),
+        "dtype": ("numpy",),
+        "encode": ("_codecs",),
+    }
 
     def __init__(self, path: Path, content: bytes):
         super().__init__(io.BytesIO(content), encoding="bytes")
@@ -60,7 +83,9 @@ class Arrays(pickle.Unpickler):
         home = module.replace("numpy.core", "numpy._core")
         if home not in self.KNOWN.get(name, ()):
             what = shown(f"{module}.{name}")
-            raise BadInput(f"{shown(self.path)} names {what}, which no such file does; do not use it.")
+            raise BadInput(
+                f"{shown(self.path)} names {what}, which no such file does; do not use it."
+            )
         return super().find_class(home, name)
 
 
@@ -74,7 +99,9 @@ def batch(path: Path) -> dict:
     content = path.read_bytes()
     try:
         for code, number, _ in pickletools.genops(content):
-            if code.name.endswith("PUT") and number > len(content):  # for which Python would take memory
+            if code.name.endswith("PUT") and number > len(
+                content
+            ):  # for which Python would take memory
                 raise ValueError(f"it has no {number:,} parts")
         found = {key.decode(): value for key, value in Arrays(path, content).load().items()}
         pictures = found.get("data", np.empty((0, 3072), np.uint8))
@@ -85,7 +112,9 @@ def batch(path: Path) -> dict:
         raise
     except Exception as error:  # a damaged pickle raises all kinds
         what = shown(str(error) or type(error).__name__)
-        raise BadInput(f"{shown(path)} is a damaged file of CIFAR ({what}); fetch the data set again.") from error
+        raise BadInput(
+            f"{shown(path)} is a damaged file of CIFAR ({what}); fetch the data set again."
+        ) from error
 
 
 class Cifar10(Full):
@@ -93,7 +122,11 @@ class Cifar10(Full):
 
     name, wants = "CIFAR-10", "cifar-10-batches-py/data_batch_1"
     NAMES = (("cifar-10-batches-py", "data_batch_1"),)
-    FILES, NAMED, LABELS = ("data_batch_[1-5]", "test_batch"), ("batches.meta", "label_names"), "labels"
+    FILES, NAMED, LABELS = (
+        ("data_batch_[1-5]", "test_batch"),
+        ("batches.meta", "label_names"),
+        "labels",
+    )
 
     @classmethod
     def pools(cls, root: Path) -> Pools:
@@ -106,7 +139,9 @@ class Cifar10(Full):
             [
                 (partial(cls.picture, path, number), int(label))
                 for path in paths
-                for number, label in zip(range(len(batch(path)["data"])), batch(path)[cls.LABELS], strict=True)
+                for number, label in zip(
+                    range(len(batch(path)["data"])), batch(path)[cls.LABELS], strict=True
+                )
             ]
             for paths in every
         )
@@ -144,7 +179,10 @@ class Svhn(Full):
         def rows(split: str) -> Rows:
             path = needed(root, f"{split}_32x32.mat")
             labels = np.atleast_1d(house_numbers(path)["y"]).astype(int) % 10
-            return [(partial(cls.picture, path, number), label) for number, label in enumerate(labels.tolist())]
+            return [
+                (partial(cls.picture, path, number), label)
+                for number, label in enumerate(labels.tolist())
+            ]
 
         return [str(digit) for digit in range(10)], rows("train"), None, rows("test")
 
@@ -156,29 +194,43 @@ class Svhn(Full):
 
 
 class Gtsrb(Full):
-    """A folder a sign, thirty pictures a drive past it, which stay together: the last tenth of the drives is val."""
+    """A folder a sign, thirty pictures a drive past it, which stay together: the last tenth of the
+    drives is val."""
 
     name, wants = "GTSRB", "Final_Training/Images/00000 and GT-final_test.csv"
     TRAINING = (("Final_Training", "Images"), ("GTSRB", "Training"))
 
     @classmethod
     def fits(cls, root: Path) -> bool:
-        return any(inside(root, *parts) for parts in cls.TRAINING) and inside(root, "GT-final_test.csv") is not None
+        return (
+            any(inside(root, *parts) for parts in cls.TRAINING)
+            and inside(root, "GT-final_test.csv") is not None
+        )
 
     @classmethod
     def pools(cls, root: Path) -> Pools:
         folder = next(filter(None, (inside(root, *parts) for parts in cls.TRAINING)))
         names, every = classes_of(folder)
         drives = {(path.parent, path.name.split("_")[0]) for path, _ in every}
-        of_class = {parent: sorted(drive for there, drive in drives if there == parent) for parent, _ in drives}
-        held = {(parent, drive) for parent, all_ in of_class.items() for drive in all_[len(all_) - max(1, len(all_) // 10) :]}
+        of_class = {
+            parent: sorted(drive for there, drive in drives if there == parent)
+            for parent, _ in drives
+        }
+        held = {
+            (parent, drive)
+            for parent, all_ in of_class.items()
+            for drive in all_[len(all_) - max(1, len(all_) // 10) :]
+        }
         train, val = [], []
         for path, label in every:
             (val if (path.parent, path.name.split("_")[0]) in held else train).append((path, label))
         answers = needed(root, "GT-final_test.csv")
         images = needed(root, "Final_Test", "Images")
         with open(answers, encoding="utf-8", newline="") as file:
-            test = [(images / row["Filename"], int(row["ClassId"])) for row in csv.DictReader(file, delimiter=";")]
+            test = [
+                (images / row["Filename"], int(row["ClassId"]))
+                for row in csv.DictReader(file, delimiter=";")
+            ]
         return names, train, val, test
 
 
@@ -190,10 +242,21 @@ class Flowers(Full):
 
     @classmethod
     def pools(cls, root: Path) -> Pools:
-        labels, sets = matlab(needed(root, "imagelabels.mat"))["labels"], matlab(needed(root, "setid.mat"))
+        labels, sets = (
+            matlab(needed(root, "imagelabels.mat"))["labels"],
+            matlab(needed(root, "setid.mat")),
+        )
         folder = needed(root, "jpg")
-        rows = lambda key: [(folder / f"image_{n:05d}.jpg", int(labels[n - 1]) - 1) for n in np.atleast_1d(sets[key]).tolist()]
-        return [f"flower {number}" for number in range(1, int(labels.max()) + 1)], rows("trnid"), rows("valid"), rows("tstid")
+        rows = lambda key: [
+            (folder / f"image_{n:05d}.jpg", int(labels[n - 1]) - 1)
+            for n in np.atleast_1d(sets[key]).tolist()
+        ]
+        return (
+            [f"flower {number}" for number in range(1, int(labels.max()) + 1)],
+            rows("trnid"),
+            rows("valid"),
+            rows("tstid"),
+        )
 
 
 class Textures(Full):
@@ -209,7 +272,10 @@ class Textures(Full):
         names = [path.name for path in folders_of(images)]
 
         def rows(split: str) -> Rows:
-            return [(images / line, names.index(line.split("/")[0])) for line in lines(needed(labels, f"{split}1.txt"))]
+            return [
+                (images / line, names.index(line.split("/")[0]))
+                for line in lines(needed(labels, f"{split}1.txt"))
+            ]
 
         return names, rows("train"), rows("val"), rows("test")
 
@@ -245,10 +311,14 @@ class Food(Full):
     @classmethod
     def pools(cls, root: Path) -> Pools:
         meta = needed(root, *cls.NAMES[0]).parent
-        train, test = (json.loads((meta / f"{split}.json").read_text()) for split in ("train", "test"))
+        train, test = (
+            json.loads((meta / f"{split}.json").read_text()) for split in ("train", "test")
+        )
         names = sorted(train)
         rows = lambda part: [
-            (meta.parent / "images" / f"{p}.jpg", names.index(name)) for name in sorted(part) for p in part[name]
+            (meta.parent / "images" / f"{p}.jpg", names.index(name))
+            for name in sorted(part)
+            for p in part[name]
         ]
         return names, rows(train), None, rows(test)
 
@@ -277,15 +347,20 @@ class Folders(Full):
 
     @classmethod
     def fits(cls, root: Path) -> bool:
-        return inside(root, *cls.PLACE) is not None or bool(cls.ARCHIVE and inside(root, cls.ARCHIVE))
+        return inside(root, *cls.PLACE) is not None or bool(
+            cls.ARCHIVE and inside(root, cls.ARCHIVE)
+        )
 
     @classmethod
     def pools(cls, root: Path) -> Pools:
-        return drawn(*classes_of(inside(root, *cls.PLACE) or unpack(needed(root, cls.ARCHIVE))), cls.cuts)
+        return drawn(
+            *classes_of(inside(root, *cls.PLACE) or unpack(needed(root, cls.ARCHIVE))), cls.cuts
+        )
 
 
 class Caltech(Folders):
-    """Caltech-101: of each of 102 classes 30 pictures to train on, five of them for val, and the rest for test."""
+    """Caltech-101: of each of 102 classes 30 pictures to train on, five of them for val, and the
+    rest for test."""
 
     name, wants = "Caltech-101", "101_ObjectCategories/CLASS/image_0001.jpg"
     PLACE, ARCHIVE = ("101_ObjectCategories",), "101_ObjectCategories.tar.gz"
@@ -311,7 +386,8 @@ class Resisc(Folders):
 
 
 class Sun(Full):
-    """SUN397: the first of its ten partitions, of a second archive; without that, parts that are drawn."""
+    """SUN397: the first of its ten partitions, of a second archive; without that, parts that are
+    drawn."""
 
     name, wants = "SUN397", "ClassName.txt, and perhaps Training_01.txt and Testing_01.txt"
     NAMES = (("ClassName.txt",),)
@@ -319,12 +395,20 @@ class Sun(Full):
     @classmethod
     def pools(cls, root: Path) -> Pools:
         names = [line.lstrip("/") for line in lines(needed(root, "ClassName.txt"))]
-        folder, label = needed(root, "a").parent, {name: number for number, name in enumerate(names)}
+        folder, label = (
+            needed(root, "a").parent,
+            {name: number for number, name in enumerate(names)},
+        )
         parts = [inside(root, f"{split}_01.txt") for split in ("Training", "Testing")]
         if not all(parts):
-            return drawn(names, [(file, label[name]) for name in names for file in pictures_of(folder / name)])
+            return drawn(
+                names,
+                [(file, label[name]) for name in names for file in pictures_of(folder / name)],
+            )
         paths = ([line.lstrip("/") for line in lines(part)] for part in parts)
-        train, test = ([(folder / path, label[path.rsplit("/", 1)[0]]) for path in part] for part in paths)
+        train, test = (
+            [(folder / path, label[path.rsplit("/", 1)[0]]) for path in part] for part in paths
+        )
         return names, train, None, test
 
 

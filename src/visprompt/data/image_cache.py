@@ -1,8 +1,10 @@
-"""Images decoded once, to one size, into files of the user's cache folder: `stored.Stored` maps them.
+"""Images decoded once, to one size, into files of the user's cache folder: `stored.Stored` maps
+them.
 
-An entry is a folder: `train.u8`, `val.u8`, `test.u8`, and `entry.json`. Its name holds a digest of everything that
-decides its bytes: the pictures' names, sizes and times, their labels, the size, the resize rule, and the code that
-decodes. It is written whole or not at all, by one process; those that want the same one wait for it.
+An entry is a folder: `train.u8`, `val.u8`, `test.u8`, and `entry.json`. Its name holds a digest of
+everything that decides its bytes: the pictures' names, sizes and times, their labels, the size, the
+resize rule, and the code that decodes. It is written whole or not at all, by one process; those
+that want the same one wait for it.
 """
 
 import contextlib
@@ -31,7 +33,8 @@ from . import fine_layouts, full_layouts, pictures, raw_layouts
 from .pictures import pixels, read_picture, reason, shown
 from .stored import Entry, Stored
 
-Picture = Path | Callable[[], np.ndarray | Image.Image]  # a file, or what gives the picture when it is needed
+# a file, or what gives the picture when it is needed
+Picture = Path | Callable[[], np.ndarray | Image.Image]
 Item = tuple[Picture, int, str]  # a picture, its label, and what a message says of where it stands
 Split = tuple[torch.Tensor, torch.Tensor]
 PARTS = ("train", "val", "test")
@@ -41,8 +44,11 @@ CHUNK, SHARE = 128, 16  # images decoded side by side, and of these by one threa
 UNDONE = ".undone-"
 
 
-def load_images(task: str, root: Path, parts: Sequence[Sequence[Item]], size: int, resize: str) -> list[Split]:
-    """The images of a task's three splits, decoded now, or mapped from the cache folder, which then has them.
+def load_images(
+    task: str, root: Path, parts: Sequence[Sequence[Item]], size: int, resize: str
+) -> list[Split]:
+    """The images of a task's three splits, decoded now, or mapped from the cache folder, which then
+    has them.
 
     Args:
         task: its name.
@@ -55,20 +61,28 @@ def load_images(task: str, root: Path, parts: Sequence[Sequence[Item]], size: in
         for each split images (N, 3, size, size) uint8 and labels (N,) int64.
 
     Raises:
-        BadInput: pictures are missing or cannot be read in one way, or the cache folder cannot hold or keep them.
+        BadInput: pictures are missing or cannot be read in one way, or the cache folder cannot hold
+            or keep them.
     """
     facts = check_all_there(root, parts)
     labels = [torch.tensor([label for _, label, _ in items]) for items in parts]
     shapes = [(len(items), 3, size, size) for items in parts]
     need, folder = sum(map(np.prod, shapes)), cache_folder()
     if need <= SMALL or folder is None:
-        return [(in_memory(items, shape, resize), truth) for items, shape, truth in zip(parts, shapes, labels)]
-    digest = hashlib.sha256(repr((code(), str(root.resolve()), task, size, resize, facts)).encode()).hexdigest()[:12]
+        return [
+            (in_memory(items, shape, resize), truth)
+            for items, shape, truth in zip(parts, shapes, labels)
+        ]
+    digest = hashlib.sha256(
+        repr((code(), str(root.resolve()), task, size, resize, facts)).encode()
+    ).hexdigest()[:12]
     place = folder / f"{task[:60]}-{size}-{resize}-{digest}"
     if not whole(place, shapes):
         make(place, task, root, parts, labels, shapes, resize)
     entry = Entry(task, json.loads((place / "entry.json").read_text())["fingerprint"], labels)
-    return [(Stored.at(place / f"{part}.u8", s, entry), l) for part, s, l in zip(PARTS, shapes, labels)]
+    return [
+        (Stored.at(place / f"{part}.u8", s, entry), l) for part, s, l in zip(PARTS, shapes, labels)
+    ]
 
 
 def in_memory(items: Sequence[Item], shape: tuple[int, ...], resize: str) -> torch.Tensor:
@@ -81,7 +95,8 @@ def in_memory(items: Sequence[Item], shape: tuple[int, ...], resize: str) -> tor
 
 
 def cache_folder() -> Path | None:
-    """The folder of decoded images: VISPROMPT_CACHE, else one in the user's cache; None for "none", in memory."""
+    """The folder of decoded images: VISPROMPT_CACHE, else one in the user's cache; None for "none",
+    in memory."""
     given = os.environ.get("VISPROMPT_CACHE")
     if given:
         return None if given == "none" else Path(given).expanduser()
@@ -93,7 +108,10 @@ def cache_folder() -> Path | None:
 @functools.cache
 def code() -> str:
     """What decodes: the modules that do, and Pillow's version."""
-    files = (Path(module.__file__).read_bytes() for module in (pictures, raw_layouts, full_layouts, fine_layouts))
+    files = (
+        Path(module.__file__).read_bytes()
+        for module in (pictures, raw_layouts, full_layouts, fine_layouts)
+    )
     return hashlib.sha256(b"".join(files)).hexdigest() + pillow
 
 
@@ -106,28 +124,45 @@ def check_all_there(root: Path, parts: Sequence[Sequence[Item]]) -> list:
     files, facts, missing, first = {}, [], {}, ""
     for part, items in zip(PARTS, parts):
         if not items:
-            raise BadInput(f"{shown(root)}: split {part} has no picture; fetch the data set again, or add some.")
+            raise BadInput(
+                f"{shown(root)}: split {part} has no picture; fetch the data set again, or "
+                f"add some."
+            )
         for picture, label, where in items:
             try:
                 facts.append((part, label, *identity(picture, files)))
-            except (OSError, ValueError) as error:  # ValueError: NUL in a path, or half of a surrogate pair
+            except (
+                OSError,
+                ValueError,
+            ) as error:  # ValueError: NUL in a path, or half of a surrogate pair
                 if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
-                    raise BadInput(f"{where}: image {shown(path_of(picture))} cannot be read ({reason(error)}).") from error
+                    raise BadInput(
+                        f"{where}: image {shown(path_of(picture))} cannot be read "
+                        f"({reason(error)})."
+                    ) from error
                 missing[part] = missing.get(part, 0) + 1
                 first = first or f"{where}: image {shown(path_of(picture))} does not exist"
     if missing:
-        counts = [f"{count:,} of {len(parts[PARTS.index(part)]):,} pictures of {part}" for part, count in missing.items()]
-        raise BadInput(f"{first}; missing: {' and '.join(counts)}. Put them there, or fetch the data set again.")
+        counts = [
+            f"{count:,} of {len(parts[PARTS.index(part)]):,} pictures of {part}"
+            for part, count in missing.items()
+        ]
+        raise BadInput(
+            f"{first}; missing: {' and '.join(counts)}. Put them there, or fetch the data "
+            f"set again."
+        )
     return facts
 
 
 def identity(picture, files: dict) -> tuple:
-    """What a picture is known by: a file's path, size and times, and whatever else names one in it."""
+    """What a picture is known by: a file's path, size and times, and whatever else names one in
+    it."""
     if isinstance(picture, Path):
         if picture not in files:
             about = os.stat(picture)
-            # the time of the last change of any kind, which nobody can set: a picture that is replaced by one of the same
-            # size and time has another. No inode, of which some network disks make up new ones
+            # the time of the last change of any kind, which nobody can set: a picture that is
+            # replaced by one of the same size and time has another. No inode, of which some network
+            # disks make up new ones
             files[picture] = str(picture), about.st_size, about.st_mtime_ns, about.st_ctime_ns
         return files[picture]
     if isinstance(picture, partial):
@@ -140,7 +175,9 @@ def identity(picture, files: dict) -> tuple:
 def path_of(picture) -> Path | str:
     """The file of a picture, or the function that draws it."""
     if isinstance(picture, partial):
-        return next((part for part in picture.args if isinstance(part, Path)), picture.func.__name__)
+        return next(
+            (part for part in picture.args if isinstance(part, Path)), picture.func.__name__
+        )
     return picture if isinstance(picture, Path) else picture.path
 
 
@@ -156,23 +193,37 @@ def decoded(items: Sequence[Item], size: int, resize: str) -> Iterator[np.ndarra
         picture, _, where = item
         if isinstance(picture, Path):
             return read_picture(picture, size, resize, where)
-        where = f"{where}: {shown(path_of(picture))}{''.join(f', number {n}' for n in numbers(picture))}"
+        where = (
+            f"{where}: {shown(path_of(picture))}"
+            f"{''.join(f', number {n}' for n in numbers(picture))}"
+        )
         try:
             image = picture()
-            return pixels(image if isinstance(image, Image.Image) else Image.fromarray(image), size, resize, where)
+            return pixels(
+                image if isinstance(image, Image.Image) else Image.fromarray(image),
+                size,
+                resize,
+                where,
+            )
         except (OSError, ValueError, KeyError, IndexError) as error:
             if isinstance(error, BadInput):
                 raise
-            raise BadInput(f"{where} cannot be read ({reason(error)}); fetch the data set again.") from error
+            raise BadInput(
+                f"{where} cannot be read ({reason(error)}); fetch the data set again."
+            ) from error
 
     def some(items: Sequence[Item]) -> np.ndarray:
         return np.ascontiguousarray([one(item) for item in items])
 
     with warnings.catch_warnings(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        warnings.simplefilter("ignore", UserWarning)  # of damaged EXIF and the like: a picture is read or refused
+        # of damaged EXIF and the like: a picture is read or refused
+        warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         for start in range(0, len(items), CHUNK):
-            few = [items[place : place + SHARE] for place in range(start, min(start + CHUNK, len(items)), SHARE)]
+            few = [
+                items[place : place + SHARE]
+                for place in range(start, min(start + CHUNK, len(items)), SHARE)
+            ]
             yield np.concatenate(list(pool.map(some, few)))
 
 
@@ -180,16 +231,22 @@ def whole(place: Path, shapes: Sequence[tuple]) -> bool:
     """Whether an entry is there, with files of the right lengths."""
     try:
         sizes = [(place / f"{part}.u8").stat().st_size for part in PARTS]
-        return (place / "entry.json").is_file() and sizes == [int(np.prod(shape)) for shape in shapes]
+        return (place / "entry.json").is_file() and sizes == [
+            int(np.prod(shape)) for shape in shapes
+        ]
     except OSError:
         return False
 
 
 def make(place: Path, task: str, root: Path, parts, labels, shapes, resize: str) -> None:
-    """Decode the images of a task into an entry; one that another process makes meanwhile is waited for."""
+    """Decode the images of a task into an entry; one that another process makes meanwhile is waited
+    for."""
     folder, need = place.parent, int(sum(map(np.prod, shapes)))
     gib = f"{need / 2**30:.1f} GiB"
-    elsewhere = "name another folder in VISPROMPT_CACHE, or VISPROMPT_CACHE=none to keep the images in memory"
+    elsewhere = (
+        "name another folder in VISPROMPT_CACHE, or VISPROMPT_CACHE=none to keep "
+        "the images in memory"
+    )
     try:
         with turn(folder / ".turns" / place.name) as alone:
             if whole(place, shapes):
@@ -199,13 +256,20 @@ def make(place: Path, task: str, root: Path, parts, labels, shapes, resize: str)
                 shutil.rmtree(undone, ignore_errors=True)  # of a process that was killed
             else:  # others may be at the same work, and the first one's will do
                 undone = undone.with_name(f"{undone.name}-{platform.node()}-{os.getpid()}")
-            about = {"task": task, "root": str(root.resolve()), "size": shapes[0][-1], "resize": resize}
+            about = {
+                "task": task,
+                "root": str(root.resolve()),
+                "size": shapes[0][-1],
+                "resize": resize,
+            }
             for old in entries(folder, about):
                 shutil.rmtree(old)
             free = shutil.disk_usage(folder).free
             if free < need + SPARE:
                 room = f"has {free / 2**30:.1f} GiB free"
-                raise BadInput(f"the images of {task} take {gib}, and {shown(folder)} {room}; {elsewhere}.")
+                raise BadInput(
+                    f"the images of {task} take {gib}, and {shown(folder)} {room}; {elsewhere}."
+                )
             undone.mkdir()
             try:
                 label = f"decoding {task} to {shapes[0][-1]} px, {gib} in {folder}"
@@ -215,7 +279,9 @@ def make(place: Path, task: str, root: Path, parts, labels, shapes, resize: str)
             finally:
                 shutil.rmtree(undone, ignore_errors=True)
     except OSError as error:
-        raise BadInput(f"{shown(folder)} cannot keep {gib} of images of {task} ({reason(error)}); {elsewhere}.") from error
+        raise BadInput(
+            f"{shown(folder)} cannot keep {gib} of images of {task} ({reason(error)}); {elsewhere}."
+        ) from error
 
 
 def move(undone: Path, place: Path, shapes: Sequence[tuple]) -> None:
@@ -239,7 +305,8 @@ def entries(folder: Path, about: dict) -> list[Path]:
 
 
 def write(folder: Path, task: str, parts, labels, shapes, resize: str, label: str) -> str:
-    """Write the files of an entry, with their bytes on the disk, and return the task's fingerprint."""
+    """Write the files of an entry, with their bytes on the disk, and return the task's
+    fingerprint."""
     digest = hashlib.sha256(task.encode())  # as `tasks.Task.fingerprint`
     with progress(None, label, total=sum(map(len, parts)), unit=" images") as bar:
         for part, items, truth, shape in zip(PARTS, parts, labels, shapes):

@@ -1,8 +1,10 @@
-"""How a data set lies on the disk: the field's lists, one folder per class, or the raw files as their authors publish them.
+"""How a data set lies on the disk: the field's lists, one folder per class, or the raw files as
+their authors publish them.
 
-A layout is a small class: `fits` says whether a folder has it, `splits` names the pictures and labels of train, val and
-test. VTAB-1k's 800 and 200 images come from an order that only TensorFlow Datasets has; from raw files as many are drawn
-here of the same pools, always the same ones. Its test splits are whole.
+A layout is a small class: `fits` says whether a folder has it, `splits` names the pictures and
+labels of train, val and test. VTAB-1k's 800 and 200 images come from an order that only TensorFlow
+Datasets has; from raw files as many are drawn here of the same pools, always the same ones. Its
+test splits are whole.
 """
 
 import hashlib
@@ -30,7 +32,8 @@ class Place:
 
 
 def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str]) -> Place | None:
-    """The folder of a task in data_dir, under its name, its data set's, or an alias; None for an embedded one.
+    """The folder of a task in data_dir, under its name, its data set's, or an alias; None for an
+    embedded one.
 
     Raises:
         BadInput: as `folders.task_folder`.
@@ -43,7 +46,8 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
                 its = [task for task, about in found.tasks.items() if about["benchmark"] != "full"]
                 if has_lists(root) and its != [name]:
                     raise BadInput(
-                        f"the lists in {shown(root)} may be another task's; rename the folder {name} if they are its."
+                        f"the lists in {shown(root)} may be another task's; rename the "
+                        f"folder {name} if they are its."
                     )
                 return Place(root, name)
     root = folders.task_folder(data_dir, name, embedded)
@@ -61,10 +65,14 @@ def has_lists(root: Path) -> bool:
 
 
 def digest_of_lists(root: Path) -> str:
-    """Twelve hex digits over the rows of the three lists, in whatever order; "" where a folder has none."""
+    """Twelve hex digits over the rows of the three lists, in whatever order; "" where a folder has
+    none."""
     if not has_lists(root):
         return ""
-    rows = [sorted(" ".join(line.split()) for line in open(root / name, encoding="utf-8")) for name in LISTS.values()]
+    rows = [
+        sorted(" ".join(line.split()) for line in open(root / name, encoding="utf-8"))
+        for name in LISTS.values()
+    ]
     return hashlib.sha256(repr(rows).encode()).hexdigest()[:12]
 
 
@@ -84,18 +92,20 @@ def read_folder(place: Place, size: int, resize: str) -> tuple[list[str], list[S
         resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Returns:
-        names (one a class), and for each split images (N, 3, size, size) uint8 and labels (N,) int64; many images lie
-        in the cache folder, see `image_cache.load_images`.
+        names (one a class), and for each split images (N, 3, size, size) uint8 and labels (N,)
+        int64; many images lie in the cache folder, see `image_cache.load_images`.
 
     Raises:
-        BadInput: no layout fits, files are missing or damaged, or a task that is none of the data set's.
+        BadInput: no layout fits, files are missing or damaged, or a task that is none of the data
+            set's.
     """
     names, parts = read_items(place)
     return names, load_images(place.task, place.root, parts, size, resize)
 
 
 def read_items(place: Place) -> tuple[list[str], list[list[Item]]]:
-    """Names of the classes, and the pictures of train, val and test with what a message says of each."""
+    """Names of the classes, and the pictures of train, val and test with what a message says of
+    each."""
     layout = layout_of(place)
     if layout is None:
         return folders.read_lists(place.root)
@@ -105,19 +115,26 @@ def read_items(place: Place) -> tuple[list[str], list[list[Item]]]:
         raise
     except Exception as error:  # readers of all those forms raise all kinds on damaged files
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise BadInput(f"{shown(place.root)} is not as {layout.name} publishes it ({shown(what)}); fetch it again.") from error
+        raise BadInput(
+            f"{shown(place.root)} is not as {layout.name} publishes it ({shown(what)}); "
+            f"fetch it again."
+        ) from error
     items = []
     for split, rows in zip(LISTS, parts):
         where = f"{shown(place.root)}, split {split}"
         for _, label in rows:
             if not 0 <= label < len(names):
-                raise BadInput(f"{where}: label {label} is none of {len(names)} classes; fetch the data set again.")
+                raise BadInput(
+                    f"{where}: label {label} is none of {len(names)} classes; fetch the "
+                    f"data set again."
+                )
         items.append([(picture, label, where) for picture, label in rows])
     return names, items
 
 
 def layout_of(place: Place):
-    """The layout of a folder: a raw one of its data set or folders of classes; None for the field's lists.
+    """The layout of a folder: a raw one of its data set or folders of classes; None for the field's
+    lists.
 
     Raises:
         BadInput: the task has a raw layout, and the folder has neither that nor another.
@@ -125,7 +142,11 @@ def layout_of(place: Place):
     if has_lists(place.root):
         return None
     found = set_of(place.task)
-    raw = [LAYOUTS[choose(f"layout of {found.name}", found.layout, LAYOUTS)]] if found and found.layout else []
+    raw = (
+        [LAYOUTS[choose(f"layout of {found.name}", found.layout, LAYOUTS)]]
+        if found and found.layout
+        else []
+    )
     if found and found.tasks.get(place.task, {}).get("benchmark") == "full":
         raw.insert(0, Listed)
     for layout in [*raw, LAYOUTS["split folders"], LAYOUTS["class folders"]]:
@@ -133,7 +154,8 @@ def layout_of(place: Place):
             return layout
     if raw:
         raise BadInput(
-            f"{shown(place.root)} holds neither {LISTS['train']}, nor one folder per class, nor {raw[-1].wants}; "
+            f"{shown(place.root)} holds neither {LISTS['train']}, nor one folder per "
+            f"class, nor {raw[-1].wants}; "
             f"see: visprompt data info {place.task}."
         )
     return None
@@ -143,7 +165,9 @@ def class_rows(folder: Path, names: Sequence[str]) -> Rows:
     """The pictures of a folder that has one folder per class, in the order of their names."""
     rows = []
     for name in sorted(path.name for path in folder.iterdir() if path.is_dir()):
-        files = sorted(path for path in (folder / name).rglob("*") if path.suffix.lower() in PICTURES)
+        files = sorted(
+            path for path in (folder / name).rglob("*") if path.suffix.lower() in PICTURES
+        )
         if files and name not in names:
             choose(f"class in {shown(folder)}", name, names)
         rows += [(path, names.index(name)) for path in files]
@@ -153,17 +177,26 @@ def class_rows(folder: Path, names: Sequence[str]) -> Rows:
 def class_names(folder: Path) -> list[str]:
     """The folders that hold pictures."""
     every = (path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    return sorted(path.name for path in every if any(file.suffix.lower() in PICTURES for file in path.rglob("*")))
+    return sorted(
+        path.name
+        for path in every
+        if any(file.suffix.lower() in PICTURES for file in path.rglob("*"))
+    )
 
 
 class SplitFolders:
-    """train/CLASS/picture and test/CLASS/picture, perhaps val/CLASS/picture; else val is every fifth of train."""
+    """train/CLASS/picture and test/CLASS/picture, perhaps val/CLASS/picture; else val is every
+    fifth of train."""
 
     name, wants = "a folder a split", "train/CLASS/picture"
 
     @staticmethod
     def fits(root: Path) -> bool:
-        return (root / "train").is_dir() and (root / "test").is_dir() and bool(class_names(root / "train"))
+        return (
+            (root / "train").is_dir()
+            and (root / "test").is_dir()
+            and bool(class_names(root / "train"))
+        )
 
     @staticmethod
     def splits(root: Path, task: str) -> Splits:
@@ -175,7 +208,8 @@ class SplitFolders:
 
 
 class ClassFolders:
-    """CLASS/picture without splits: of each class's pictures every fifth is for test, the one before it for val."""
+    """CLASS/picture without splits: of each class's pictures every fifth is for test, the one
+    before it for val."""
 
     name, wants = "one folder per class", "CLASS/picture"
 
@@ -195,4 +229,5 @@ class ClassFolders:
         return names, [part((0, 1, 2)), part((3,)), part((4,))]
 
 
-LAYOUTS = {"split folders": SplitFolders, "class folders": ClassFolders, **RAW, **FULL}  # a manifest names its raw one
+# a manifest names its raw one
+LAYOUTS = {"split folders": SplitFolders, "class folders": ClassFolders, **RAW, **FULL}

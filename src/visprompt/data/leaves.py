@@ -1,13 +1,26 @@
-"""Fallen leaves: drawn pictures whose things hide each other, which the masked and contrastive backbones learn from.
+"""Fallen leaves: drawn pictures whose things hide each other, which the masked and contrastive
+backbones learn from.
 
-Opaque things of all sizes laid over each other have edges, smooth parts and occlusions as photographs have (the dead
-leaves model; Lee, Mumford and Huang, IJCV 2001). Grounds are soft: what a hidden patch holds is then decided by
-outlines, not by the phase of a pattern or by grain, which nothing can foretell.
+Opaque things of all sizes laid over each other have edges, smooth parts and occlusions as
+photographs have (the dead leaves model; Lee, Mumford and Huang, IJCV 2001). Grounds are soft: what
+a hidden patch holds is then decided by outlines, not by the phase of a pattern or by grain, which
+nothing can foretell.
 """
 
 import numpy as np
 
-from .drawing import BLOCK, SIZE, SOURCE_CLASSES, background, contrast, cover, finish, local, paint, source_mask
+from .drawing import (
+    BLOCK,
+    SIZE,
+    SOURCE_CLASSES,
+    background,
+    contrast,
+    cover,
+    finish,
+    local,
+    paint,
+    source_mask,
+)
 from .outlines import CONTOURS, contour_distance
 
 SOFT = 4  # the first kinds of ground: plain, two gradients, clouds
@@ -15,12 +28,17 @@ BEHIND, OFTEN = 2, 0.35  # things behind the one in front, and how often each is
 
 
 def _leaves(rng, labels: np.ndarray) -> np.ndarray:
-    """A class of the source in front, up to two solid contours behind it, the smaller one nearer."""
+    """A class of the source in front, up to two solid contours behind it, the smaller one
+    nearer."""
     n = len(labels)
     canvas, colours = background(rng, n, SOFT)
-    sizes = -np.sort(-rng.uniform(2.5, 10.0, (BEHIND, n)) * (rng.random((BEHIND, n)) < OFTEN), axis=0)
+    sizes = -np.sort(
+        -rng.uniform(2.5, 10.0, (BEHIND, n)) * (rng.random((BEHIND, n)) < OFTEN), axis=0
+    )
     for scale in sizes:
-        u, v = local(*rng.uniform(0, SIZE, (2, n)), rng.uniform(0, 2 * np.pi, n), np.maximum(scale, 1e-3))
+        u, v = local(
+            *rng.uniform(0, SIZE, (2, n)), rng.uniform(0, 2 * np.pi, n), np.maximum(scale, 1e-3)
+        )
         distance = contour_distance(rng.integers(0, CONTOURS, n), u, v) * scale[:, None, None]
         first = contrast(rng, colours, 3)
         shade = background(rng, n, 2)[0] - 0.5  # plain, or lit from a side
@@ -32,10 +50,16 @@ def _leaves(rng, labels: np.ndarray) -> np.ndarray:
 
 
 def draw_leaves(n: int, seed: int, stream: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, S, S, 3) uint8 and labels (n,) int64, those of the source; see `drawing.draw`, whose order they share."""
+    """Images (n, S, S, 3) uint8 and labels (n,) int64, those of the source; see `drawing.draw`,
+    whose order they share."""
     order = np.random.Generator(np.random.PCG64([seed, stream, *b"leaves", 0]))
     turns = [order.permutation(SOURCE_CLASSES) for _ in range(-(-n // SOURCE_CLASSES))]
     labels = np.concatenate(turns)[:n].astype(np.int64)
     starts = range(0, n, BLOCK)
-    streams = (np.random.Generator(np.random.PCG64([seed, stream, *b"leaves", 1 + i])) for i in range(len(starts)))
-    return np.concatenate([_leaves(rng, labels[at : at + BLOCK]) for rng, at in zip(streams, starts)]), labels
+    streams = (
+        np.random.Generator(np.random.PCG64([seed, stream, *b"leaves", 1 + i]))
+        for i in range(len(starts))
+    )
+    return np.concatenate(
+        [_leaves(rng, labels[at : at + BLOCK]) for rng, at in zip(streams, starts)]
+    ), labels

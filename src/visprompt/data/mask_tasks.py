@@ -1,4 +1,5 @@
-"""Segmentation tasks: pictures with a class for every pixel, drawn ones and those of folders in their official layout."""
+"""Segmentation tasks: pictures with a class for every pixel, drawn ones and those of folders in
+their official layout."""
 
 import hashlib
 import itertools
@@ -20,7 +21,9 @@ from .pictures import reason, shown
 from .raw_layouts import inside, needed
 from .scenes import IGNORED, scenes
 
-HELD_OUT = 50  # of a folder's training pictures every 50th is for validation; the published validation split is the test
+# of a folder's training pictures every 50th is for validation; the published validation split is
+# the test
+HELD_OUT = 50
 Pair = tuple[torch.Tensor, torch.Tensor]  # a picture (3, H, W) uint8 and its mask (H, W) uint8
 
 
@@ -44,7 +47,13 @@ class Drawn(Sequence):
 class Files(Sequence):
     """Pairs of files, read when they are asked for."""
 
-    def __init__(self, rows: list[tuple[Path, Path]], classes: int, read_mask: Callable[[Path], np.ndarray], root: Path):
+    def __init__(
+        self,
+        rows: list[tuple[Path, Path]],
+        classes: int,
+        read_mask: Callable[[Path], np.ndarray],
+        root: Path,
+    ):
         self.rows, self.classes, self.read_mask, self.root = rows, classes, read_mask, root
 
     def __len__(self) -> int:
@@ -61,15 +70,22 @@ class Files(Sequence):
         except (OSError, ValueError, SyntaxError) as error:
             if isinstance(error, BadInput):
                 raise
-            raise BadInput(f"{where} cannot be read ({reason(error)}); fetch the data set again.") from error
+            raise BadInput(
+                f"{where} cannot be read ({reason(error)}); fetch the data set again."
+            ) from error
         if labels.shape != pixels.shape[1:]:
             sizes = [f"{side.shape[-1]} x {side.shape[-2]}" for side in (labels, pixels)]
-            raise BadInput(f"{where} is {sizes[0]} pixels and its picture {sizes[1]}; give a mask of the picture's size.")
+            raise BadInput(
+                f"{where} is {sizes[0]} pixels and its picture {sizes[1]}; give a mask of "
+                f"the picture's size."
+            )
         return pixels, labels
 
     def identity(self) -> bytes:
         """Names and sizes of the files, since their bytes are gigabytes."""
-        return repr([(str(p.relative_to(self.root)), p.stat().st_size) for row in self.rows for p in row]).encode()
+        return repr(
+            [(str(p.relative_to(self.root)), p.stat().st_size) for row in self.rows for p in row]
+        ).encode()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,27 +118,49 @@ def drawn_tasks() -> dict[str, dict]:
 
 
 def load_segmentation(name: str, data_dir: str | Path | None = None) -> SegmentationTask:
-    """A drawn task, or one of a data set whose folder, under its name or an alias, lies in data_dir.
+    """A drawn task, or one of a data set whose folder, under its name or an alias, lies in
+    data_dir.
 
     Raises:
-        BadInput: unknown name, missing or unreadable files, a picture without a mask or a mask without a picture.
+        BadInput: unknown name, missing or unreadable files, a picture without a mask or a mask
+            without a picture.
     """
     drawn = drawn_tasks()
     if name in drawn:
         about = drawn[name]
-        splits = [stack(*scenes(name, count, about["seed"], stream)) for stream, count in enumerate(about["splits"])]
+        splits = [
+            stack(*scenes(name, count, about["seed"], stream))
+            for stream, count in enumerate(about["splits"])
+        ]
         return SegmentationTask(name, tuple(about["classes"]), *splits)
-    known = {task: found for found in catalogue.datasets().values() if found.masks for task in found.tasks}
+    known = {
+        task: found
+        for found in catalogue.datasets().values()
+        if found.masks
+        for task in found.tasks
+    }
     found = known[choose("segmentation task", name, [*drawn, *known])]
     if data_dir is None:
-        raise BadInput(f"{name} lies in a folder; give data_dir, and see: visprompt data info {found.name}.")
-    own = next((other for other in (name, found.name, *found.aliases) if (Path(data_dir) / other).is_dir()), name)
+        raise BadInput(
+            f"{name} lies in a folder; give data_dir, and see: visprompt data info {found.name}."
+        )
+    own = next(
+        (
+            other
+            for other in (name, found.name, *found.aliases)
+            if (Path(data_dir) / other).is_dir()
+        ),
+        name,
+    )
     root = task_folder(data_dir, own, drawn)
     raw = RAW[found.masks](root, found, name)
     names, read = raw.class_names(), raw.reader()
     train, test = (Files(rows, len(names), read, root) for rows in raw.splits())
     part = lambda wanted: Files(
-        [row for i, row in enumerate(train.rows) if (i % HELD_OUT == 0) == wanted], len(names), read, root
+        [row for i, row in enumerate(train.rows) if (i % HELD_OUT == 0) == wanted],
+        len(names),
+        read,
+        root,
     )
     return SegmentationTask(name, tuple(names), part(False), part(True), test)
 
@@ -132,7 +170,9 @@ def stack(pictures: np.ndarray, masks: np.ndarray) -> Drawn:
     return Drawn(torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy()), torch.from_numpy(masks))
 
 
-def pairs(pictures: Path, masks: Path, names: Sequence[str] | None = None, ending: str = ".png") -> list[tuple[Path, Path]]:
+def pairs(
+    pictures: Path, masks: Path, names: Sequence[str] | None = None, ending: str = ".png"
+) -> list[tuple[Path, Path]]:
     """Each picture of a folder with the mask of its name, in the order of the names.
 
     Args:
@@ -141,11 +181,19 @@ def pairs(pictures: Path, masks: Path, names: Sequence[str] | None = None, endin
     Raises:
         BadInput: one of a pair is missing, or there is none at all.
     """
-    found = [{path.stem: path for path in folder.glob(f"*{end}")} for folder, end in ((pictures, ".jpg"), (masks, ending))]
+    found = [
+        {path.stem: path for path in folder.glob(f"*{end}")}
+        for folder, end in ((pictures, ".jpg"), (masks, ending))
+    ]
     names = sorted(found[0].keys() | found[1].keys()) if names is None else names
-    for name, (mine, folder, what) in itertools.product(names, zip(found, (pictures, masks), ("picture", "mask"))):
+    for name, (mine, folder, what) in itertools.product(
+        names, zip(found, (pictures, masks), ("picture", "mask"))
+    ):
         if name not in mine:
-            raise BadInput(f"{shown(folder)} has no {what} of {shown(name)}; fetch the data set again, or take its pair away.")
+            raise BadInput(
+                f"{shown(folder)} has no {what} of {shown(name)}; fetch the data set "
+                f"again, or take its pair away."
+            )
     if not names:
         raise BadInput(f"{shown(pictures)} holds no picture; fetch the data set again.")
     return [(found[0][name], found[1][name]) for name in names]
@@ -155,12 +203,17 @@ def read_png(path: Path) -> np.ndarray:
     """The numbers of a picture of one channel, (H, W)."""
     with Image.open(path) as opened:
         if opened.mode not in ("L", "P", "I", "I;16"):
-            raise BadInput(f"mask {shown(path)} has colours (mode {opened.mode}); give one number a pixel.")
+            raise BadInput(
+                f"mask {shown(path)} has colours (mode {opened.mode}); give one number a pixel."
+            )
         return np.array(opened).astype(np.int64)
 
 
-def relabelled(table: np.ndarray, read: Callable[[Path], np.ndarray]) -> Callable[[Path], np.ndarray]:
-    """What reads a mask and brings its numbers to labels by a table, in which -1 stands for what must not occur."""
+def relabelled(
+    table: np.ndarray, read: Callable[[Path], np.ndarray]
+) -> Callable[[Path], np.ndarray]:
+    """What reads a mask and brings its numbers to labels by a table, in which -1 stands for what
+    must not occur."""
 
     def reader(path: Path) -> np.ndarray:
         numbers = read(path)
@@ -169,14 +222,18 @@ def relabelled(table: np.ndarray, read: Callable[[Path], np.ndarray]) -> Callabl
         labels[known] = table[numbers[known]]
         if (labels < 0).any():
             wrong = int(numbers[labels < 0][0])
-            raise BadInput(f"mask {shown(path)} has the unknown label {wrong}; the data set has 0 to {len(table) - 1}.")
+            raise BadInput(
+                f"mask {shown(path)} has the unknown label {wrong}; the data set has 0 to "
+                f"{len(table) - 1}."
+            )
         return labels.astype(np.uint8)
 
     return reader
 
 
 class Ade20k:
-    """images/training/*.jpg, annotations/training/*.png and the same for validation; 0 is no class, so it is ignored."""
+    """images/training/*.jpg, annotations/training/*.png and the same for validation; 0 is no class,
+    so it is ignored."""
 
     def __init__(self, root: Path, found: catalogue.DataSet, task: str):
         self.root, self.classes = root, found.tasks[task]["classes"]
@@ -186,7 +243,10 @@ class Ade20k:
         lines = needed(self.root, "objectInfo150.txt").read_text(encoding="utf-8").splitlines()[1:]
         names = [line.split("\t")[-1].strip() for line in lines if line.strip()]
         if len(names) != self.classes:
-            raise BadInput(f"objectInfo150.txt in {shown(self.root)} has {len(names)} classes, not {self.classes}.")
+            raise BadInput(
+                f"objectInfo150.txt in {shown(self.root)} has {len(names)} classes, not "
+                f"{self.classes}."
+            )
         return names
 
     def reader(self) -> Callable[[Path], np.ndarray]:
@@ -195,19 +255,28 @@ class Ade20k:
     def splits(self) -> list[list[tuple[Path, Path]]]:
         """Rows of the published training and validation splits."""
         parts = "training", "validation"
-        return [pairs(needed(self.root, "images", p), needed(self.root, "annotations", p)) for p in parts]
+        return [
+            pairs(needed(self.root, "images", p), needed(self.root, "annotations", p))
+            for p in parts
+        ]
 
 
 class PascalContext:
-    """PASCAL VOC 2010's pictures and lists, with trainval/*.mat of 459 labels, or SegmentationClassContext/*.png of 60.
+    """PASCAL VOC 2010's pictures and lists, with trainval/*.mat of 459 labels, or
+    SegmentationClassContext/*.png of 60.
 
-    The 459 labels become the 59 that the field uses; all others are the background, class 0 of 60, ignored with 59.
+    The 459 labels become the 59 that the field uses; all others are the background, class 0 of 60,
+    ignored with 59.
     """
 
     LABELS = 459
 
     def __init__(self, root: Path, found: catalogue.DataSet, task: str):
-        self.root, self.ids, self.background = root, found.ids, found.tasks[task]["classes"] == len(found.ids) + 1
+        self.root, self.ids, self.background = (
+            root,
+            found.ids,
+            found.tasks[task]["classes"] == len(found.ids) + 1,
+        )
         self.converted = inside(root, "SegmentationClassContext")
 
     def class_names(self) -> list[str]:
@@ -226,14 +295,18 @@ class PascalContext:
 
     def splits(self) -> list[list[tuple[Path, Path]]]:
         """Rows of VOC 2010's training and validation lists, as far as they are annotated."""
-        folder, ending = (self.converted, ".png") if self.converted else (needed(self.root, "trainval"), ".mat")
+        folder, ending = (
+            (self.converted, ".png") if self.converted else (needed(self.root, "trainval"), ".mat")
+        )
         annotated = {path.stem for path in folder.glob(f"*{ending}")}
         pictures, found = needed(self.root, "JPEGImages"), []
         for part in ("train", "val"):
             listed = needed(self.root, "ImageSets", "Main", f"{part}.txt").read_text().split()
             names = [name for name in listed if name in annotated]
             if not names:
-                raise BadInput(f"{shown(folder)} annotates no picture of {part}.txt; fetch the data set again.")
+                raise BadInput(
+                    f"{shown(folder)} annotates no picture of {part}.txt; fetch the data set again."
+                )
             found.append(pairs(pictures, folder, names, ending))
         return found
 

@@ -1,4 +1,5 @@
-"""The training pictures as they lie on the disk, for recipes whose crops are of the original and not of what is stored."""
+"""The training pictures as they lie on the disk, for recipes whose crops are of the original and
+not of what is stored."""
 
 import os
 import warnings
@@ -40,7 +41,11 @@ class Originals:
             BadInput: a picture cannot be read in one way.
         """
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            return list(pool.map(lambda place: whole_picture(self.items[place]), [int(place) for place in index]))
+            return list(
+                pool.map(
+                    lambda place: whole_picture(self.items[place]), [int(place) for place in index]
+                )
+            )
 
 
 def whole_picture(item: Item) -> torch.Tensor:
@@ -55,11 +60,17 @@ def whole_picture(item: Item) -> torch.Tensor:
     except (OSError, ValueError, KeyError, IndexError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"{where}: an original picture cannot be read ({reason(error)}); fetch the data set again.") from error
+        raise BadInput(
+            f"{where}: an original picture cannot be read ({reason(error)}); fetch the "
+            f"data set again."
+        ) from error
 
 
-def with_originals(task: Task, how: str, data_dir=None, splits: Sequence[int] = (0,), train_size: int | None = None) -> Task:
-    """The task, whose training images know their pictures on the disk; an embedded one's images are the originals.
+def with_originals(
+    task: Task, how: str, data_dir=None, splits: Sequence[int] = (0,), train_size: int | None = None
+) -> Task:
+    """The task, whose training images know their pictures on the disk; an embedded one's images are
+    the originals.
 
     Args:
         how: RESIZED or PLACED, what a training step takes of a picture.
@@ -88,7 +99,8 @@ class Stack:
 
 
 class Known:
-    """Images (N, 3, S, S) of which a batch knows its originals; in all else they are what they were.
+    """Images (N, 3, S, S) of which a batch knows its originals; in all else they are what they
+    were.
 
     `loop.crop_and_flip` asks a batch for `cropped`, a function of a generator.
     """
@@ -119,12 +131,16 @@ class Known:
         return cropped(self.originals.of(index.cpu()), self.how, self.images.shape[-1], generator)
 
 
-def cropped(images: Sequence[torch.Tensor], how: str, size: int, generator: torch.Generator) -> torch.Tensor:
-    """A piece of each original (3, H, W), resized, and its mirror image half of the time: (B, 3, size, size) uint8.
+def cropped(
+    images: Sequence[torch.Tensor], how: str, size: int, generator: torch.Generator
+) -> torch.Tensor:
+    """A piece of each original (3, H, W), resized, and its mirror image half of the time: (B, 3,
+    size, size) uint8.
 
     Args:
-        how: RESIZED takes a piece of random area and shape (torchvision's RandomResizedCrop), PLACED a square of 7/8 of the
-            shorter side at a random place (a crop of 224 after a resize to 256).
+        how: RESIZED takes a piece of random area and shape (torchvision's RandomResizedCrop),
+            PLACED a square of 7/8 of the shorter side at a random place (a crop of 224 after a
+            resize to 256).
     """
     found = images[0].new_empty(len(images), 3, size, size)
     for shape in dict.fromkeys(tuple(image.shape) for image in images):
@@ -135,7 +151,8 @@ def cropped(images: Sequence[torch.Tensor], how: str, size: int, generator: torc
 
 
 def placed(images: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:
-    """A square of 7/8 of the shorter side at a random place of each of (B, 3, H, W), resized and perhaps mirrored."""
+    """A square of 7/8 of the shorter side at a random place of each of (B, 3, H, W), resized and
+    perhaps mirrored."""
     high, wide = images.shape[-2:]
     side = max(1, round(SHARE * min(high, wide)))
     draw = torch.rand(3, len(images), generator=generator)

@@ -1,4 +1,5 @@
-"""The outlines that drawing.py fills: 20 closed contours and 32 glyphs of strokes, as signed distances."""
+"""The outlines that drawing.py fills: 20 closed contours and 32 glyphs of strokes, as signed
+distances."""
 
 import numpy as np
 
@@ -53,33 +54,54 @@ def _radii() -> np.ndarray:
             _ring((1, 0.62) * 8),  # star of eight
             _ring((1, 0.38) * 3, turn=90),  # star of three, a tip below
             _polygon((-0.8, -1), (0.8, -1), (0.2, 0), (0.8, 1), (-0.8, 1), (-0.2, 0)),  # hourglass
-            _polygon(*zip(np.sin(drop) * np.sin(drop / 2) ** 1.5, -np.cos(drop), strict=True)),  # drop
+            _polygon(
+                *zip(np.sin(drop) * np.sin(drop / 2) ** 1.5, -np.cos(drop), strict=True)
+            ),  # drop
             _polygon(*zip(np.cos(half), np.sin(half), strict=True)),  # half disc, round below
-            _polygon(*zip(np.sin(half), np.cos(half), strict=True)),  # half disc, round to the right
+            _polygon(
+                *zip(np.sin(half), np.cos(half), strict=True)
+            ),  # half disc, round to the right
             1 + 0.42 * np.cos(3 * t - np.pi / 2),  # trefoil
             1 + 0.38 * np.cos(4 * t),  # quatrefoil
-            _polygon((0, -1), (1, 0.1), (0.4, 0.1), (0.4, 1), (-0.4, 1), (-0.4, 0.1), (-1, 0.1)),  # arrow
+            _polygon(
+                (0, -1), (1, 0.1), (0.4, 0.1), (0.4, 1), (-0.4, 1), (-0.4, 0.1), (-1, 0.1)
+            ),  # arrow
             _polygon((-0.9, -1), (-0.1, -1), (-0.1, 0.2), (0.9, 0.2), (0.9, 1), (-0.9, 1)),  # L
-            _polygon((-1, -1), (1, -1), (1, -0.2), (0.4, -0.2), (0.4, 1), (-0.4, 1), (-0.4, -0.2), (-1, -0.2)),  # T
+            _polygon(
+                (-1, -1),
+                (1, -1),
+                (1, -0.2),
+                (0.4, -0.2),
+                (0.4, 1),
+                (-0.4, 1),
+                (-0.4, -0.2),
+                (-1, -0.2),
+            ),  # T
         ]
     )
     return table * (0.8 / np.sqrt((table**2).mean(1, keepdims=True)))
 
 
 RADII = _radii()
-_STEEP = np.clip((np.roll(RADII, -1, 1) - np.roll(RADII, 1, 1)) * (ANGLES / (4 * np.pi)) / RADII, -3, 3)
+_STEEP = np.clip(
+    (np.roll(RADII, -1, 1) - np.roll(RADII, 1, 1)) * (ANGLES / (4 * np.pi)) / RADII, -3, 3
+)
 LEAN = 1 / np.sqrt(1 + _STEEP**2)  # from radial to perpendicular distance
 
 
 def _glyph_strokes() -> np.ndarray:
-    """Strokes (GLYPHS, 4, 4) as (x0, y0, x1, y1): four linked steps on a 3 x 3 lattice, all different."""
+    """Strokes (GLYPHS, 4, 4) as (x0, y0, x1, y1): four linked steps on a 3 x 3 lattice, all
+    different."""
     rng = np.random.Generator(np.random.PCG64(2024))
     seen, glyphs = set(), []
     while len(glyphs) < GLYPHS:
         points = [int(rng.integers(9))]
         while len(points) < 5:
             near = [
-                k for k in range(9) if k != points[-1] and max(abs(k % 3 - points[-1] % 3), abs(k // 3 - points[-1] // 3)) <= 1
+                k
+                for k in range(9)
+                if k != points[-1]
+                and max(abs(k % 3 - points[-1] % 3), abs(k // 3 - points[-1] // 3)) <= 1
             ]
             points.append(int(rng.choice(near)))
         strokes = frozenset(frozenset(pair) for pair in zip(points, points[1:], strict=False))
@@ -96,14 +118,18 @@ STROKES = _glyph_strokes()
 
 
 def contour_distance(kind: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Signed distance (n, S, S), negative inside, of points (u, v) to contours kind (n,), in shape units."""
-    index = np.floor(np.mod(np.arctan2(v, u), 2 * np.pi) * (ANGLES / (2 * np.pi))).astype(int) % ANGLES
+    """Signed distance (n, S, S), negative inside, of points (u, v) to contours kind (n,), in shape
+    units."""
+    index = (
+        np.floor(np.mod(np.arctan2(v, u), 2 * np.pi) * (ANGLES / (2 * np.pi))).astype(int) % ANGLES
+    )
     row = kind[:, None, None]
     return (np.hypot(u, v) - RADII[row, index]) * LEAN[row, index]
 
 
 def glyph_distance(kind: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Distance (n, S, S) of points (u, v) to the nearest stroke of glyphs kind (n,), all in shape units."""
+    """Distance (n, S, S) of points (u, v) to the nearest stroke of glyphs kind (n,), all in shape
+    units."""
     nearest = np.full(u.shape, np.inf)
     for stroke in STROKES[kind].transpose(1, 2, 0)[..., None, None]:  # 4 of (4, n, 1, 1)
         x0, y0, dx, dy = stroke[0], stroke[1], stroke[2] - stroke[0], stroke[3] - stroke[1]

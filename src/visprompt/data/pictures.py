@@ -13,7 +13,8 @@ from ..errors import BadInput
 
 
 def shown(value: object) -> str:
-    """What a message shows of a path, a line or an argument: on one line, of a length that can be read."""
+    """What a message shows of a path, a line or an argument: on one line, of a length that can be
+    read."""
     text = str(value)
     text = text if text.isprintable() else repr(text)[1:-1]
     return text if len(text) <= 200 else f"{text[:100]}...{text[-97:]}"
@@ -43,7 +44,8 @@ def read_picture(path: Path, size: int, resize: str, where: str) -> np.ndarray:
     """An image file -> (3, size, size) uint8 by a resize rule.
 
     Raises:
-        BadInput: it is missing, no regular file, or cannot be read in one way; the message begins with `where`.
+        BadInput: it is missing, no regular file, or cannot be read in one way; the message begins
+            with `where`.
     """
     where = f"{where}: image {shown(path)}"
     found = kind(path, where)
@@ -65,9 +67,13 @@ def readable(where: str) -> Iterator[None]:
     except BadInput:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-        raise BadInput(f"{where} has more than {Image.MAX_IMAGE_PIXELS:,} pixels; make it smaller.") from error
+        raise BadInput(
+            f"{where} has more than {Image.MAX_IMAGE_PIXELS:,} pixels; make it smaller."
+        ) from error
     except Exception as error:  # Pillow's readers raise all kinds on damaged files
-        raise BadInput(f"{where} cannot be read ({reason(error)}); fetch it again or save it as PNG.") from error
+        raise BadInput(
+            f"{where} cannot be read ({reason(error)}); fetch it again or save it as PNG."
+        ) from error
 
 
 def pixels(image: Image.Image, size: int, resize: str, where: str) -> np.ndarray:
@@ -82,21 +88,31 @@ def pixels(image: Image.Image, size: int, resize: str, where: str) -> np.ndarray
         short = -(-size * 8 // 7) / min(image.size)
         wide, high = (max(size, round(side * short)) for side in image.size)
         if wide * high > (Image.MAX_IMAGE_PIXELS or np.inf):
-            raise BadInput(f"{where} is {image.width} x {image.height} pixels, too long for a centre; resize='direct'.")
+            raise BadInput(
+                f"{where} is {image.width} x {image.height} pixels, too long for a centre; "
+                f"resize='direct'."
+            )
         left, top = (wide - size) // 2, (high - size) // 2
         image = image.resize((wide, high), kernel).crop((left, top, left + size, top + size))
     return np.asarray(image).transpose(2, 0, 1)
 
 
 def _eight_bits(image: Image.Image, where: str) -> Image.Image:
-    """A picture in mode "RGB"; see `folders.read_lists`. Left to itself, Pillow cuts off all above 255."""
+    """A picture in mode "RGB"; see `folders.read_lists`. Left to itself, Pillow cuts off all above
+    255."""
     tags = image.tag_v2 if image.format == "TIFF" else {}
-    bits, black, sample = tags.get(258, (16,)), tags.get(262, 1), tags.get(339, (1,))  # a TIFF says what numbers mean
+    # a TIFF says what numbers mean
+    bits, black, sample = (tags.get(258, (16,)), tags.get(262, 1), tags.get(339, (1,)))
     # Pillow reads a 16-bit PGM as "I", brought to 65535
     deep = image.mode.startswith("I;16") or (image.format, image.mode) == ("PPM", "I")
     known = image.format in ("PNG", "JPEG2000", "PPM", "TIFF") and bits == (16,) and black == 1
     if set(sample) != {1} or (deep and not known) or (not deep and image.mode in ("I", "F")):
-        raise BadInput(f"{where} has pixels of more than one meaning (mode {image.mode}); convert it to 8 bits.")
+        raise BadInput(
+            f"{where} has pixels of more than one meaning (mode {image.mode}); convert it "
+            f"to 8 bits."
+        )
     if deep:
-        image = Image.fromarray(((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8))
+        image = Image.fromarray(
+            ((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8)
+        )
     return image.convert("RGB")

@@ -1,4 +1,5 @@
-"""What the forms of whole data sets have in common: their parts, and what a benchmark takes of these."""
+"""What the forms of whole data sets have in common: their parts, and what a benchmark takes of
+these."""
 
 from pathlib import Path
 
@@ -12,8 +13,9 @@ Pools = tuple[list[str], Rows, Rows | None, Rows]  # names, train, val if the au
 def shares(task: str, train: Rows, val: Rows | None, test: Rows) -> list[Rows]:
     """The pictures of train, val and test that a benchmark takes.
 
-    VTAB-1k draws 800 and 200, here not the ones that it drew; test is whole everywhere. Others take the authors' val,
-    or else hold out as large a share of train as the paper did, a tenth where it does not say.
+    VTAB-1k draws 800 and 200, here not the ones that it drew; test is whole everywhere. Others take
+    the authors' val, or else hold out as large a share of train as the paper did, a tenth where it
+    does not say.
     """
     found = catalogue.entry_of(task)
     few_images, counts = found.get("benchmark") == "vtab-1k", found.get("splits", {})
@@ -30,7 +32,8 @@ def shares(task: str, train: Rows, val: Rows | None, test: Rows) -> list[Rows]:
         held, left = max(1, round(share * len(train))), None
     order = few(range(len(train)), len(train))
     chosen = order[held:] if left is None else order[held : held + left]
-    rows = lambda numbers: [train[number] for number in sorted(numbers)]  # in the order of the files
+    # in the order of the files
+    rows = lambda numbers: [train[number] for number in sorted(numbers)]
     return [rows(chosen), rows(order[:held]), test]
 
 
@@ -76,13 +79,17 @@ def pictures_of(folder: Path) -> list[Path]:
 
 def folders_of(folder: Path) -> list[Path]:
     """The folders in a folder."""
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    return sorted(
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    )
 
 
 def classes_of(folder: Path) -> tuple[list[str], Rows]:
     """A folder a class: names, and all pictures."""
     every = folders_of(folder)
-    return [path.name for path in every], [(file, label) for label, path in enumerate(every) for file in pictures_of(path)]
+    return [path.name for path in every], [
+        (file, label) for label, path in enumerate(every) for file in pictures_of(path)
+    ]
 
 
 def every_tenth(rows: Rows) -> tuple[Rows, Rows]:
@@ -91,7 +98,8 @@ def every_tenth(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def fifths(count: int) -> tuple[int, int]:
-    """Of so many pictures of a class, where train and val end: a fifth is for test, a tenth for val."""
+    """Of so many pictures of a class, where train and val end: a fifth is for test, a tenth for
+    val."""
     return count * 7 // 10, count * 8 // 10
 
 

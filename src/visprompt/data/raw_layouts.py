@@ -1,7 +1,8 @@
-"""VTAB's data sets as their authors publish them, with the labels that VTAB derives from their annotations.
+"""VTAB's data sets as their authors publish them, with the labels that VTAB derives from their
+annotations.
 
-Definitions are those of Zhai et al. (2019) and of the code they published. Which images are among the 1,000 is not
-derivable from the raw files: see `layouts`.
+Definitions are those of Zhai et al. (2019) and of the code they published. Which images are among
+the 1,000 is not derivable from the raw files: see `layouts`.
 """
 
 import csv
@@ -21,7 +22,8 @@ from .catalogue import used_whole
 from .pictures import shown
 
 TRAIN, VAL = 800, 200  # VTAB-1k's
-Picture = Path | Callable[[], np.ndarray | Image.Image]  # a file, or what gives the picture when it is needed
+# a file, or what gives the picture when it is needed
+Picture = Path | Callable[[], np.ndarray | Image.Image]
 Rows = list[tuple[Picture, int]]  # pictures with their labels
 Splits = tuple[list[str], list[Rows]]
 
@@ -33,7 +35,8 @@ def few(rows: Sequence, count: int) -> list:
 
 
 def inside(root: Path, *parts: str) -> Path | None:
-    """The first path of these parts in a folder, or up to three folders deeper, where archives put it."""
+    """The first path of these parts in a folder, or up to three folders deeper, where archives put
+    it."""
     for depth in range(4):
         for found in sorted(root.glob("/".join(["*"] * depth + list(parts)))):
             return found
@@ -44,7 +47,9 @@ def needed(root: Path, *parts: str) -> Path:
     """As `inside`, where it has to be there."""
     found = inside(root, *parts)
     if found is None:
-        raise BadInput(f"{shown(root)} lacks {'/'.join(parts)}; fetch the data set again, or put it there.")
+        raise BadInput(
+            f"{shown(root)} lacks {'/'.join(parts)}; fetch the data set again, or put it there."
+        )
     return found
 
 
@@ -54,7 +59,8 @@ def bin_of(value: float, edges: Sequence[float]) -> int:
 
 
 class Clevr:
-    """Count: 3 to 10 solids. Distance: the nearest solid's depth in the picture. Test is the published val split."""
+    """Count: 3 to 10 solids. Distance: the nearest solid's depth in the picture. Test is the
+    published val split."""
 
     name, wants = "CLEVR", "scenes/CLEVR_train_scenes.json"
     DEPTHS = (8.0, 8.5, 9.0, 9.5, 10.0)
@@ -67,7 +73,11 @@ class Clevr:
     def splits(cls, root: Path, task: str) -> Splits:
         choose("task of CLEVR", task, ("clevr_count", "clevr_distance"))
         count = task == "clevr_count"
-        names = [str(number) for number in range(3, 11)] if count else [f"d{bin}" for bin in range(len(cls.DEPTHS) + 1)]
+        names = (
+            [str(number) for number in range(3, 11)]
+            if count
+            else [f"d{bin}" for bin in range(len(cls.DEPTHS) + 1)]
+        )
 
         def rows(split: str) -> Rows:
             found = []
@@ -77,8 +87,13 @@ class Clevr:
                 nearest = min(solid["pixel_coords"][2] for solid in solids)
                 label = len(solids) - 3 if count else bin_of(nearest, cls.DEPTHS)
                 if not 0 <= label < len(names):
-                    raise BadInput(f"{shown(scenes)}: {scene['image_filename']} has {len(solids)} solids, not 3 to 10.")
-                found.append((scenes.parents[1] / "images" / split / scene["image_filename"], label))
+                    raise BadInput(
+                        f"{shown(scenes)}: {scene['image_filename']} has {len(solids)} "
+                        f"solids, not 3 to 10."
+                    )
+                found.append(
+                    (scenes.parents[1] / "images" / split / scene["image_filename"], label)
+                )
             return found
 
         pool = rows("train")
@@ -87,12 +102,14 @@ class Clevr:
 
 
 class Kitti:
-    """Distance of the nearest car, van or truck: up to 8 m, up to 20 m, farther, none. No drive is in two splits."""
+    """Distance of the nearest car, van or truck: up to 8 m, up to 20 m, farther, none. No drive is
+    in two splits."""
 
     name, wants = "KITTI", "training/label_2"
     EDGES = (8.0, 20.0, 999.0)
     VEHICLES = ("Car", "Van", "Truck")
-    SHARE, SEED = 10, 123  # percent of the drives for val and for test, and the seed of the published code
+    # percent of the drives for val and for test, and the seed of the published code
+    SHARE, SEED = (10, 123)
 
     @staticmethod
     def fits(root: Path) -> bool:
@@ -103,15 +120,26 @@ class Kitti:
         labels, pictures = needed(root, "training", "label_2"), needed(root, "training", "image_2")
         parts = [[], [], []]
         for number, part in enumerate(cls.part_of_each(root)):
-            lines = [line.split() for line in (labels / f"{number:06d}.txt").read_text().splitlines()]
-            nearest = min((float(line[13]) for line in lines if line[0] in cls.VEHICLES), default=1000.0)
+            lines = [
+                line.split() for line in (labels / f"{number:06d}.txt").read_text().splitlines()
+            ]
+            nearest = min(
+                (float(line[13]) for line in lines if line[0] in cls.VEHICLES), default=1000.0
+            )
             parts[part].append((pictures / f"{number:06d}.png", bin_of(nearest, cls.EDGES)))
-        return ["near", "middle", "far", "none"], [few(parts[0], TRAIN), few(parts[1], VAL), parts[2]]
+        return ["near", "middle", "far", "none"], [
+            few(parts[0], TRAIN),
+            few(parts[1], VAL),
+            parts[2],
+        ]
 
     @classmethod
     def part_of_each(cls, root: Path) -> list[int]:
         """For each picture 0 (train), 1 (val) or 2 (test), by the drive it comes from."""
-        order = [int(word) - 1 for word in needed(root, "mapping", "train_rand.txt").read_text().split(",")]
+        order = [
+            int(word) - 1
+            for word in needed(root, "mapping", "train_rand.txt").read_text().split(",")
+        ]
         lines = needed(root, "mapping", "train_mapping.txt").read_text().splitlines()
         drives = [lines[place].split()[1] for place in order]
         rest, dealt, random = sorted(set(drives)), {}, np.random.RandomState(cls.SEED)
@@ -124,11 +152,13 @@ class Kitti:
 
 
 class DSprites:
-    """Location: the horizontal place, 32 steps in 16 bins. Orientation: 40 steps in 16 bins. A tenth is for test."""
+    """Location: the horizontal place, 32 steps in 16 bins. Orientation: 40 steps in 16 bins. A
+    tenth is for test."""
 
     name, wants = "dSprites", "dsprites_*.hdf5"
     BINS = 16
-    FACTORS = {"x_position": (4, 32), "orientation": (3, 40)}  # column of latents/classes, and its steps
+    # column of latents/classes, and its steps
+    FACTORS = {"x_position": (4, 32), "orientation": (3, 40)}
 
     @classmethod
     def fits(cls, root: Path) -> bool:
@@ -136,7 +166,9 @@ class DSprites:
 
     @classmethod
     def splits(cls, root: Path, task: str) -> Splits:
-        column, steps = cls.FACTORS[choose("factor", task.removeprefix("dsprites_label_"), cls.FACTORS)]
+        column, steps = cls.FACTORS[
+            choose("factor", task.removeprefix("dsprites_label_"), cls.FACTORS)
+        ]
         import h5py
 
         path = needed(root, cls.wants)
@@ -146,8 +178,12 @@ class DSprites:
         cuts = len(order) * 8 // 10, len(order) * 9 // 10
         parts = np.split(order, cuts)
         sizes = (TRAIN, VAL, None)
-        rows = lambda numbers: [(partial(cls.picture, path, number), labels[number]) for number in numbers.tolist()]
-        return [f"bin{number}" for number in range(cls.BINS)], [rows(part[:size]) for part, size in zip(parts, sizes)]
+        rows = lambda numbers: [
+            (partial(cls.picture, path, number), labels[number]) for number in numbers.tolist()
+        ]
+        return [f"bin{number}" for number in range(cls.BINS)], [
+            rows(part[:size]) for part, size in zip(parts, sizes)
+        ]
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
@@ -185,7 +221,11 @@ class PatchCamelyon:
 
         parts = [rows(split) for split in ("train", "valid", "test")]
         few_images = not used_whole(task)  # else all of the authors' parts
-        return ["none", "tumour"], [few(parts[0], TRAIN), few(parts[1], VAL), parts[2]] if few_images else parts
+        return ["none", "tumour"], [
+            few(parts[0], TRAIN),
+            few(parts[1], VAL),
+            parts[2],
+        ] if few_images else parts
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
@@ -194,10 +234,12 @@ class PatchCamelyon:
 
 
 class SmallNorb:
-    """From which of 18 sides, or of 9 heights, a toy is seen. Val and test are the halves of the published test split."""
+    """From which of 18 sides, or of 9 heights, a toy is seen. Val and test are the halves of the
+    published test split."""
 
     name, wants = "small NORB", "smallnorb-*-training-dat.mat"
-    TYPES = {0x1E3D4C55: np.uint8, 0x1E3D4C54: np.int32}  # the first number of a file says what it holds
+    # the first number of a file says what it holds
+    TYPES = {0x1E3D4C55: np.uint8, 0x1E3D4C54: np.int32}
 
     @classmethod
     def fits(cls, root: Path) -> bool:
@@ -205,20 +247,37 @@ class SmallNorb:
 
     @classmethod
     def splits(cls, root: Path, task: str) -> Splits:
-        azimuth = choose("task of small NORB", task, ("smallnorb_azimuth", "smallnorb_elevation")).endswith("azimuth")
+        azimuth = choose(
+            "task of small NORB", task, ("smallnorb_azimuth", "smallnorb_elevation")
+        ).endswith("azimuth")
 
         def rows(split: str) -> Rows:
             info = cls.matrix(needed(root, f"smallnorb-*-{split}-info.mat"))
-            labels = info[:, 2] // 2 if azimuth else info[:, 1]  # instance, elevation, azimuth (0, 2, … 34), lighting
+            # instance, elevation, azimuth (0, 2, … 34), lighting
+            labels = info[:, 2] // 2 if azimuth else info[:, 1]
             path = needed(root, f"smallnorb-*-{split}-dat.mat")
             count = len(cls.matrix(path))
             if count != len(labels):
-                raise BadInput(f"{shown(path)} holds {count} pictures, and its info {len(labels)}; fetch it again.")
-            return [(partial(cls.picture, path, number), int(label)) for number, label in enumerate(labels)]
+                raise BadInput(
+                    f"{shown(path)} holds {count} pictures, and its info {len(labels)}; "
+                    f"fetch it again."
+                )
+            return [
+                (partial(cls.picture, path, number), int(label))
+                for number, label in enumerate(labels)
+            ]
 
-        names = [f"{20 * step} degrees" for step in range(18)] if azimuth else [f"{30 + 5 * step} degrees" for step in range(9)]
+        names = (
+            [f"{20 * step} degrees" for step in range(18)]
+            if azimuth
+            else [f"{30 + 5 * step} degrees" for step in range(9)]
+        )
         test = rows("testing")
-        return names, [few(rows("training"), TRAIN), few(test[: len(test) // 2], VAL), test[len(test) // 2 :]]
+        return names, [
+            few(rows("training"), TRAIN),
+            few(test[: len(test) // 2], VAL),
+            test[len(test) // 2 :],
+        ]
 
     @classmethod
     def picture(cls, path: Path, number: int) -> np.ndarray:
@@ -227,17 +286,21 @@ class SmallNorb:
 
     @classmethod
     def matrix(cls, path: Path) -> np.ndarray:
-        """A file of the authors' own format: type, number of dimensions, at least three sizes, numbers."""
+        """A file of the authors' own format: type, number of dimensions, at least three sizes,
+        numbers."""
         with open(path, "rb") as file:
             kind, count = struct.unpack("<II", file.read(8))
             if kind not in cls.TYPES:
-                raise BadInput(f"{shown(path)} begins with {kind:#x}, no type of small NORB's; fetch it again.")
+                raise BadInput(
+                    f"{shown(path)} begins with {kind:#x}, no type of small NORB's; fetch it again."
+                )
             sizes = struct.unpack(f"<{max(count, 3)}I", file.read(4 * max(count, 3)))[:count]
         return np.memmap(path, cls.TYPES[kind], "r", 8 + 4 * max(count, 3), tuple(sizes))
 
 
 class DMLab:
-    """What stands in a maze's view: near, far or very far, and good or bad. TensorFlow's records, the published splits."""
+    """What stands in a maze's view: near, far or very far, and good or bad. TensorFlow's records,
+    the published splits."""
 
     name, wants = "DMLab", "dmlab-train.tfrecord*"
 
@@ -255,7 +318,11 @@ class DMLab:
                     found.append((partial(cls.picture, path, start, length), int(entry["label"])))
             return found
 
-        return [str(number) for number in range(6)], [few(rows("train"), TRAIN), few(rows("validation"), VAL), rows("test")]
+        return [str(number) for number in range(6)], [
+            few(rows("train"), TRAIN),
+            few(rows("validation"), VAL),
+            rows("test"),
+        ]
 
     @staticmethod
     def picture(path: Path, start: int, length: int) -> Image.Image:
@@ -266,7 +333,8 @@ class DMLab:
 
 
 def records(path: Path) -> Iterator[tuple[int, int, dict]]:
-    """Start, length and features of each record of a TFRecord file; its checksums (CRC-32C) are left unread."""
+    """Start, length and features of each record of a TFRecord file; its checksums (CRC-32C) are
+    left unread."""
     with open(path, "rb") as file:
         while head := file.read(12):  # length, and a checksum of it
             if len(head) < 12:
@@ -286,7 +354,8 @@ def features(record: bytes) -> dict[str, bytes | int]:
             parts = dict(fields(entry))
             for kind, content in fields(parts[2]):
                 for _, value in fields(content):
-                    number = value if isinstance(value, int) or kind == 1 else varint(value, 0)[0]  # packed or not
+                    # packed or not
+                    number = value if isinstance(value, int) or kind == 1 else varint(value, 0)[0]
                     found.setdefault(parts[1].decode(), number)
     return found
 
@@ -303,7 +372,10 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
             yield key >> 3, message[place : place + length]
             place += length
         else:
-            raise BadInput(f"a record holds a field of kind {key & 7}, which DMLab has not; fetch the data set again.")
+            raise BadInput(
+                f"a record holds a field of kind {key & 7}, which DMLab has not; fetch the "
+                f"data set again."
+            )
 
 
 def varint(message: bytes, place: int) -> tuple[int, int]:
@@ -318,7 +390,8 @@ def varint(message: bytes, place: int) -> tuple[int, int]:
 
 
 class Retinopathy:
-    """Five grades of disease. The competition's training pictures, its public and its private test: train, val, test."""
+    """Five grades of disease. The competition's training pictures, its public and its private test:
+    train, val, test."""
 
     name, wants = "Retinopathy", "trainLabels.csv"
     RADIUS = 300  # pixels of an eyeball, before the rim is cut off
@@ -334,19 +407,26 @@ class Retinopathy:
             with open(needed(root, file), encoding="utf-8", newline="") as opened_file:
                 for entry in csv.DictReader(opened_file):
                     picture = needed(root, folder) / f"{entry['image']}.jpeg"
-                    found[entry.get("Usage", "")].append((Eye(picture, cls.RADIUS), int(entry["level"])))
+                    found[entry.get("Usage", "")].append(
+                        (Eye(picture, cls.RADIUS), int(entry["level"]))
+                    )
             return found
 
         test = rows("retinopathy_solution.csv", "test")
-        parts = [few(rows("trainLabels.csv", "train")[""], TRAIN), few(test["Public"], VAL), test["Private"]]
+        parts = [
+            few(rows("trainLabels.csv", "train")[""], TRAIN),
+            few(test["Public"], VAL),
+            test["Private"],
+        ]
         return [f"grade {number}" for number in range(5)], parts
 
 
 class Eye:
     """A picture of a retina, prepared as the winner of the competition did and VTAB after him.
 
-    Brought to an eyeball's radius, its local average taken out (4 × picture − 4 × blurred + 128), and cut to nine
-    tenths of the radius. VTAB stores the outcome as JPEG of quality 72, which is left out here.
+    Brought to an eyeball's radius, its local average taken out (4 × picture − 4 × blurred + 128),
+    and cut to nine tenths of the radius. VTAB stores the outcome as JPEG of quality 72, which is
+    left out here.
     """
 
     def __init__(self, path: Path, radius: int):
@@ -372,7 +452,9 @@ class Eye:
         (high, wide), y, x = pixels.shape[:2], *np.ogrid[: pixels.shape[0], : pixels.shape[1]]
         far = (y - high // 2) ** 2 + (x - wide // 2) ** 2 > inner**2
         pixels[far] = 128
-        rows, columns = (slice(max(side // 2 - inner, 0), side // 2 + inner) for side in (high, wide))
+        rows, columns = (
+            slice(max(side // 2 - inner, 0), side // 2 + inner) for side in (high, wide)
+        )
         return pixels[rows, columns].round().astype(np.uint8)
 
 

@@ -1,8 +1,9 @@
-"""Data sets of the papers in miniature, for a rehearsal: made-up pictures of every class, in the form of the real ones.
+"""Data sets of the papers in miniature, for a rehearsal: made-up pictures of every class, in the
+form of the real ones.
 
-A data set whose labels are derived from its raw files (RAW) is written as its authors publish it; another task of VTAB-1k
-or of fine-grained classes, or of more than ten, as the field's lists, and any other as folders of its splits, which are
-read before raw files.
+A data set whose labels are derived from its raw files (RAW) is written as its authors publish it;
+another task of VTAB-1k or of fine-grained classes, or of more than ten, as the field's lists, and
+any other as folders of its splits, which are read before raw files.
 """
 
 import csv
@@ -21,7 +22,8 @@ from .raw_layouts import DSprites, SmallNorb
 
 LEAST = 8  # training images of a task with few classes
 PIXELS = 16  # of a side
-MOST = 20  # classes that have images, the first ones and the last; as many as DA-VPT has guided prompts
+# classes that have images, the first ones and the last; as many as DA-VPT has guided prompts
+MOST = 20
 
 
 def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
@@ -30,7 +32,8 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
     for name in names:
         found = set_of(name)
         about = found.tasks.get(name) or next(iter(found.tasks.values()))
-        raw = RAW.get(found.layout)  # whole data sets have raw layouts, too, and are rehearsed in folders or by lists
+        # whole data sets have raw layouts, too, and are rehearsed in folders or by lists
+        raw = RAW.get(found.layout)
         root = folder / (found.name if raw else name)
         if root not in written:
             root.mkdir(parents=True, exist_ok=True)
@@ -44,7 +47,9 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
 def picture(label: int, number: int, size: int = PIXELS) -> np.ndarray:
     """A picture (S, S, 3) of noise around a colour that the label decides."""
     random = np.random.Generator(np.random.PCG64([label, number]))
-    return np.clip(random.integers(0, 256, 3) + random.normal(0, 40, (size, size, 3)), 0, 255).astype(np.uint8)
+    return np.clip(
+        random.integers(0, 256, 3) + random.normal(0, 40, (size, size, 3)), 0, 255
+    ).astype(np.uint8)
 
 
 def save(path: Path, label: int, number: int) -> None:
@@ -101,7 +106,9 @@ def write_kitti(root: Path, found: DataSet, classes: int) -> None:
     rows = ["Car 0 0 0 1 1 2 2 1 1 1 0.5 1.5 {} 0", "Pedestrian 0 0 0 1 1 2 2 1 1 1 0.5 1.5 3.0 0"]
     lines = [rows[0].format(7.0), rows[0].format(15.0), rows[0].format(30.0), rows[1]]
     for number in range(20 * len(lines)):
-        save(root / "data_object_image_2/training/image_2" / f"{number:06d}.png", number % 4, number)
+        save(
+            root / "data_object_image_2/training/image_2" / f"{number:06d}.png", number % 4, number
+        )
         label = root / "data_object_label_2/training/label_2" / f"{number:06d}.txt"
         label.parent.mkdir(parents=True, exist_ok=True)
         label.write_text(f"{lines[number % 4]}\n")
@@ -109,7 +116,9 @@ def write_kitti(root: Path, found: DataSet, classes: int) -> None:
     mapping.mkdir(parents=True, exist_ok=True)
     drives = [f"2011_09_26 drive_{number // 4:02d} {number:010d}" for number in range(20 * 4)]
     (mapping / "train_mapping.txt").write_text("\n".join(drives))
-    (mapping / "train_rand.txt").write_text(",".join(str(number + 1) for number in range(len(drives))))
+    (mapping / "train_rand.txt").write_text(
+        ",".join(str(number + 1) for number in range(len(drives)))
+    )
 
 
 def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
@@ -118,8 +127,12 @@ def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
 
     columns = np.zeros((80, 6), np.int64)
     columns[:, 4], columns[:, 3] = np.arange(80) % 32, np.arange(80) * 7 % 40
-    images = np.stack([picture(0, number)[..., 0] > 127 for number in range(len(columns))]).astype(np.uint8)
-    with h5py.File(root / DSprites.wants.replace("*", "ndarray_co1sh3sc6or40x32y32_64x64"), "w") as file:
+    images = np.stack([picture(0, number)[..., 0] > 127 for number in range(len(columns))]).astype(
+        np.uint8
+    )
+    with h5py.File(
+        root / DSprites.wants.replace("*", "ndarray_co1sh3sc6or40x32y32_64x64"), "w"
+    ) as file:
         file["imgs"], file["latents/classes"] = images, columns
 
 
@@ -130,7 +143,9 @@ def write_patch_camelyon(root: Path, found: DataSet, classes: int) -> None:
     for split, count in (("train", 16), ("valid", 8), ("test", 8)):
         labels = np.arange(count) % 2
         with h5py.File(root / f"camelyonpatch_level_2_split_{split}_x.h5", "w") as file:
-            file["x"] = np.stack([picture(label, number) for number, label in enumerate(labels.tolist())])
+            file["x"] = np.stack(
+                [picture(label, number) for number, label in enumerate(labels.tolist())]
+            )
         with h5py.File(root / f"camelyonpatch_level_2_split_{split}_y.h5", "w") as file:
             file["y"] = labels.reshape(-1, 1, 1, 1)
 
@@ -141,11 +156,15 @@ def write_smallnorb(root: Path, found: DataSet, classes: int) -> None:
     for split, count in (("training", 36), ("testing", 72)):
         steps = np.arange(count)
         info = np.stack([steps * 0, steps % 9, 2 * (steps % 18), steps * 0], 1).astype(np.int32)
-        images = np.stack([picture(number % 18, number)[None, ..., 0].repeat(2, 0) for number in range(count)])
+        images = np.stack(
+            [picture(number % 18, number)[None, ..., 0].repeat(2, 0) for number in range(count)]
+        )
         for what, numbers in (("dat", images), ("info", info)):
             sizes = [*numbers.shape, *[1] * (3 - numbers.ndim)]
             head = struct.pack(f"<II{len(sizes)}I", kinds[numbers.dtype.type], numbers.ndim, *sizes)
-            (root / f"smallnorb-5x46789x9x18x6x2x96x96-{split}-{what}.mat").write_bytes(head + numbers.tobytes())
+            (root / f"smallnorb-5x46789x9x18x6x2x96x96-{split}-{what}.mat").write_bytes(
+                head + numbers.tobytes()
+            )
 
 
 def write_dmlab(root: Path, found: DataSet, classes: int) -> None:
@@ -162,14 +181,26 @@ def write_dmlab(root: Path, found: DataSet, classes: int) -> None:
             for place in range(count):
                 image = io.BytesIO()
                 Image.fromarray(picture(place % classes, place)).save(image, "PNG")
-                kinds = {"image": part(1, part(1, image.getvalue())), "label": part(3, part(1, number(place % classes)))}
-                record = part(1, b"".join(part(1, part(1, name.encode()) + part(2, kind)) for name, kind in kinds.items()))
+                kinds = {
+                    "image": part(1, part(1, image.getvalue())),
+                    "label": part(3, part(1, number(place % classes))),
+                }
+                record = part(
+                    1,
+                    b"".join(
+                        part(1, part(1, name.encode()) + part(2, kind))
+                        for name, kind in kinds.items()
+                    ),
+                )
                 file.write(struct.pack("<QI", len(record), 0) + record + bytes(4))
 
 
 def write_retinopathy(root: Path, found: DataSet, classes: int) -> None:
     """The competition's pictures with its two lists."""
-    for count, folder, file in ((8, "train", "trainLabels.csv"), (10, "test", "retinopathy_solution.csv")):
+    for count, folder, file in (
+        (8, "train", "trainLabels.csv"),
+        (10, "test", "retinopathy_solution.csv"),
+    ):
         with open(root / file, "w", newline="") as opened:
             rows = csv.writer(opened)
             rows.writerow(["image", "level", *(["Usage"] if folder == "test" else [])])

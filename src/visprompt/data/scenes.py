@@ -1,7 +1,9 @@
-"""Drawn pictures of which every pixel's class is known: two objects on any ground, one perhaps before the other.
+"""Drawn pictures of which every pixel's class is known: two objects on any ground, one perhaps
+before the other.
 
-What an object is called depends on the task: its contour, or what it is filled with. A pixel that an edge runs through,
-with a quarter to three quarters inside, is ignored, as in PASCAL's annotations.
+What an object is called depends on the task: its contour, or what it is filled with. A pixel that
+an edge runs through, with a quarter to three quarters inside, is ignored, as in PASCAL's
+annotations.
 """
 
 import numpy as np
@@ -23,7 +25,8 @@ def _scenes(rng, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
     ground, colours = background(rng, n)
     canvas, masks = ground, np.zeros((n, SIZE, SIZE), np.uint8)
     edges = np.zeros((n, SIZE, SIZE), bool)
-    shapes = rng.permuted(np.tile(np.arange(len(SHAPES)), (n, 1)), axis=1)  # two objects of a picture are not alike
+    # two objects of a picture are not alike
+    shapes = rng.permuted(np.tile(np.arange(len(SHAPES)), (n, 1)), axis=1)
     fills = rng.permuted(np.tile(np.arange(len(FILLS)), (n, 1)), axis=1)
     if kind == "scenes_shape":
         fills[:] = 0
@@ -36,7 +39,8 @@ def _scenes(rng, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
         distance = contour_distance(shape, u, v)
         inside = cover(distance * scale[:, None, None])
         colour = contrast(rng, colours)
-        under = paint(canvas, inside, ground) if number else canvas  # nothing shines through an outlined or pierced one
+        # nothing shines through an outlined or pierced one
+        under = paint(canvas, inside, ground) if number else canvas
         canvas = paint(under, _filled(fill, distance, u, v, scale), colour)
         label = 1 + (shapes if kind == "scenes_shape" else fills)[:, number]
         masks = np.where(inside > 0.5, label[:, None, None], masks).astype(np.uint8)
@@ -46,7 +50,8 @@ def _scenes(rng, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scenes(kind: str, n: int, seed: int, stream: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Draw n pictures (n, S, S, 3) uint8 and their masks (n, S, S) uint8; the same arguments give the same bytes.
+    """Draw n pictures (n, S, S, 3) uint8 and their masks (n, S, S) uint8; the same arguments give
+    the same bytes.
 
     Args:
         kind: a task of CLASSES.
@@ -57,6 +62,9 @@ def scenes(kind: str, n: int, seed: int, stream: int = 0) -> tuple[np.ndarray, n
     """
     key = [seed, stream, *choose("drawn segmentation task", kind, CLASSES).encode()]
     starts = range(0, n, BLOCK)
-    parts = [_scenes(np.random.Generator(np.random.PCG64([*key, i])), min(BLOCK, n - at), kind) for i, at in enumerate(starts)]
+    parts = [
+        _scenes(np.random.Generator(np.random.PCG64([*key, i])), min(BLOCK, n - at), kind)
+        for i, at in enumerate(starts)
+    ]
     pictures, masks = (np.concatenate(part) for part in zip(*parts, strict=True))
     return pictures, masks

@@ -1,6 +1,7 @@
 """Images that lie in a file, larger than memory perhaps, as `training.loop` asks for images.
 
-What is done here decides no value: the bytes are those that decoding in memory gives, and a record does not name it.
+What is done here decides no value: the bytes are those that decoding in memory gives, and a record
+does not name it.
 """
 
 import mmap
@@ -17,34 +18,41 @@ import torch
 from ..errors import BadInput
 
 WHOLE = 2**30  # bytes that may lie in memory, or on a device, in one piece
-RESIDENT = 2**25  # bytes of a file that a process holds mapped before it lets go of them; the system keeps its own copy
+# bytes of a file that a process holds mapped before it lets go of them; the system keeps its own
+# copy
+RESIDENT = 2**25
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """What is known of the images of a task that were decoded before: they need not be read to be recognised."""
+    """What is known of the images of a task that were decoded before: they need not be read to be
+    recognised."""
 
     task: str
     fingerprint: str
     labels: list[torch.Tensor]  # of train, val and test, whole
 
     def __post_init__(self):
-        self.__dict__["read"] = [labels.clone() for labels in self.labels]  # the others are the user's, who may change them
+        # the others are the user's, who may change them
+        self.__dict__["read"] = [labels.clone() for labels in self.labels]
 
 
 class Stored(torch.Tensor):
-    """A tensor (N, 3, S, S) uint8 on a file, mapped; single images and batches of it are plain tensors.
+    """A tensor (N, 3, S, S) uint8 on a file, mapped; single images and batches of it are plain
+    tensors.
 
     What would bring all of it into memory is done batch by batch, where it is larger than `WHOLE`.
     """
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # what torch makes of it is a plain tensor
+    # what torch makes of it is a plain tensor
+    __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
     def at(path: Path, shape: tuple[int, ...], entry: Entry | None = None) -> "Stored":
         """The images of a file that holds nothing else."""
         with open(path, "rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # a page that somebody writes is his own
+            # a page that somebody writes is his own
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         found = torch.from_numpy(np.frombuffer(mapped, np.uint8).reshape(shape)).as_subclass(Stored)
         found.mapped, found.entry, found.touched, found.as_read = mapped, entry, 0, found._version
         return found
@@ -79,13 +87,16 @@ class Stored(torch.Tensor):
                 yield found
 
     def piece(self, start: int, size: int) -> torch.Tensor:
-        """Images from `start` on, in memory that a GPU can fetch from by itself where there is one."""
+        """Images from `start` on, in memory that a GPU can fetch from by itself where there is
+        one."""
         found = self[start : start + size]
         return found.pin_memory() if torch.cuda.is_available() else found
 
     def to(self, *where, **more):
         """The tensor on another device: in one piece, or as `Streamed`; on this one itself."""
-        device = torch.device(where[0]) if where and isinstance(where[0], (str, torch.device)) else None
+        device = (
+            torch.device(where[0]) if where and isinstance(where[0], (str, torch.device)) else None
+        )
         if device is None or more or where[1:]:
             return self.plain.to(*where, **more)
         if device.type == "cpu":
@@ -131,21 +142,36 @@ class Later:
 class Streamed:
     """Images that come to a device batch by batch, each while the one before it is computed on.
 
-    The batches of an epoch are pieces of one order (`order.split(batch_size)`), so a piece tells what comes next.
+    The batches of an epoch are pieces of one order (`order.split(batch_size)`), so a piece tells
+    what comes next.
     """
 
     def __init__(self, images: Stored, device: torch.device):
-        self.images, self.device, self.shape, self.dtype = images, device, images.shape, images.dtype
+        self.images, self.device, self.shape, self.dtype = (
+            images,
+            device,
+            images.shape,
+            images.dtype,
+        )
         self.reader = ThreadPoolExecutor(1)
-        self.order: tuple | None = None  # storage of an epoch's order, its version, and a copy on the CPU
-        self.ahead: tuple[int, int, Future] | None = None  # first and last place in the order, and its images
+        self.order: tuple | None = (
+            None  # storage of an epoch's order, its version, and a copy on the CPU
+        )
+        self.ahead: tuple[int, int, Future] | None = (
+            None  # first and last place in the order, and its images
+        )
         weakref.finalize(self, self.reader.shutdown, wait=False)
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __getitem__(self, index) -> torch.Tensor:
-        if not isinstance(index, torch.Tensor) or index.dtype != torch.int64 or index.dim() != 1 or not index.is_contiguous():
+        if (
+            not isinstance(index, torch.Tensor)
+            or index.dtype != torch.int64
+            or index.dim() != 1
+            or not index.is_contiguous()
+        ):
             index = index.cpu() if isinstance(index, torch.Tensor) else index
             return self.images[index].to(self.device)
         order, start = self.order_of(index), index.storage_offset()
@@ -154,22 +180,29 @@ class Streamed:
             self.ahead = start, stop, self.reader.submit(self.fetch, order[start:stop])
         found = self.ahead[2]
         after = order[stop : stop + len(index)]
-        self.ahead = (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None
+        self.ahead = (
+            (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None
+        )
         return self.arrived(*found.result())
 
     def order_of(self, index: torch.Tensor) -> torch.Tensor:
-        """The whole order that a piece (B,) belongs to, copied once an epoch, since a device is waited for.
+        """The whole order that a piece (B,) belongs to, copied once an epoch, since a device is
+        waited for.
 
         Holding its storage keeps another order from lying at the same address.
         """
         storage = index.untyped_storage()
-        if self.order is None or (storage.data_ptr(), index._version) != (self.order[0].data_ptr(), self.order[1]):
+        if self.order is None or (storage.data_ptr(), index._version) != (
+            self.order[0].data_ptr(),
+            self.order[1],
+        ):
             whole = torch.empty(0, dtype=index.dtype, device=index.device).set_(storage)
             self.order, self.ahead = (storage, index._version, whole.cpu()), None
         return self.order[2]
 
     def fetch(self, rows: torch.Tensor) -> tuple:
-        """Read images (B,) and start their way to the device: images, and what says that they arrived."""
+        """Read images (B,) and start their way to the device: images, and what says that they
+        arrived."""
         images = self.images[rows]
         if self.device.type != "cuda":
             return images.to(self.device), None
@@ -196,19 +229,30 @@ class Streamed:
 
 
 def known_fingerprint(task: str, splits) -> str | None:
-    """The fingerprint of a task, kept with its images, if images and labels are all those that were decoded for it.
+    """The fingerprint of a task, kept with its images, if images and labels are all those that were
+    decoded for it.
 
     Raises:
-        BadInput: mapped images were changed in place. They are not read again, so that only torch's own counter of
-            changes tells; what is written to their memory in another way is lost when their pages are let go.
+        BadInput: mapped images were changed in place. They are not read again, so that only torch's
+            own counter of changes tells; what is written to their memory in another way is lost
+            when their pages are let go.
     """
     for images, _ in splits:
-        if isinstance(images, Stored) and images._version > getattr(images, "as_read", images._version):
-            elsewhere = f"change images.plain.clone() and make a Task of it, or load {task} with VISPROMPT_CACHE=none"
-            raise BadInput(f"the images of {task} were changed in place, and they are a file's; {elsewhere}.")
+        if isinstance(images, Stored) and images._version > getattr(
+            images, "as_read", images._version
+        ):
+            elsewhere = (
+                f"change images.plain.clone() and make a Task of it, or load "
+                f"{task} with VISPROMPT_CACHE=none"
+            )
+            raise BadInput(
+                f"the images of {task} were changed in place, and they are a file's; {elsewhere}."
+            )
     entries = {getattr(images, "entry", None) for images, _ in splits}
     entry = entries.pop() if len(entries) == 1 else None
     if entry is None or entry.task != task:
         return None
-    same = (a is b and torch.equal(a, read) for (_, a), b, read in zip(splits, entry.labels, entry.read))
+    same = (
+        a is b and torch.equal(a, read) for (_, a), b, read in zip(splits, entry.labels, entry.read)
+    )
     return entry.fingerprint if all(same) else None

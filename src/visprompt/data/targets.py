@@ -1,7 +1,9 @@
-"""Target tasks beyond those of `drawing`: letters, flowers and sprites that are drawn, and pieces of real pictures.
+"""Target tasks beyond those of `drawing`: letters, flowers and sprites that are drawn, and pieces
+of real pictures.
 
-The real pictures come with packages that the project uses anyway: two photographs with scikit-learn, one photograph
-and a map of elevations with matplotlib. Training and validation pieces come from other parts of them than test pieces.
+The real pictures come with packages that the project uses anyway: two photographs with
+scikit-learn, one photograph and a map of elevations with matplotlib. Training and validation pieces
+come from other parts of them than test pieces.
 """
 
 import numpy as np
@@ -10,9 +12,17 @@ from ..errors import choose
 from ..records import remember
 from .drawing import BLOCK, SIZE, background, contrast, cover, draw, finish, local, mix, paint
 
-FONTS = ["DejaVuSans", "DejaVuSans-BoldOblique", "DejaVuSerif", "DejaVuSansMono-Bold", "STIXGeneralItalic", "cmr10"]
+FONTS = [
+    "DejaVuSans",
+    "DejaVuSans-BoldOblique",
+    "DejaVuSerif",
+    "DejaVuSansMono-Bold",
+    "STIXGeneralItalic",
+    "cmr10",
+]
 GLYPH = 48  # pixels of a side of a letter's mask before it is placed
-PARTS = {0: (0.0, 0.52), 1: (0.52, 0.68), 2: (0.68, 1.0), 3: (0.0, 0.52)}  # columns of a real picture, by stream
+# columns of a real picture, by stream
+PARTS = {0: (0.0, 0.52), 1: (0.52, 0.68), 2: (0.68, 1.0), 3: (0.0, 0.52)}
 
 
 def _sample(mask: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -50,17 +60,21 @@ def _alphabet() -> np.ndarray:
 
 
 def _letters(rng, labels, stream) -> np.ndarray:
-    """26 classes: a small capital letter in one of six fonts, turned, faint, anywhere on any ground."""
+    """26 classes: a small capital letter in one of six fonts, turned, faint, anywhere on any
+    ground."""
     n = len(labels)
     ground, colours = background(rng, n)
     scale = rng.uniform(3.6, 6.0, n)
     u, v = local(*rng.uniform(6.5, 17.5, (2, n)), np.deg2rad(rng.uniform(-45, 45, n)), scale)
-    mask = _sample(_alphabet()[rng.integers(0, len(FONTS), n), labels], u, v) * rng.uniform(0.45, 0.9, (n, 1, 1))
+    mask = _sample(_alphabet()[rng.integers(0, len(FONTS), n), labels], u, v) * rng.uniform(
+        0.45, 0.9, (n, 1, 1)
+    )
     return finish(rng, paint(ground, mask, contrast(rng, colours)), grain=0.05)
 
 
 def _flowers(rng, labels, stream) -> np.ndarray:
-    """40 close classes: 4 to 8 petals x short or long x pointed or round x a small or a wide middle."""
+    """40 close classes: 4 to 8 petals x short or long x pointed or round x a small or a wide
+    middle."""
     n = len(labels)
     petals, form = 4 + labels % 5, labels // 5
     depth = np.where(form % 2 == 0, 0.22, 0.42)[:, None, None]
@@ -80,10 +94,11 @@ def _flowers(rng, labels, stream) -> np.ndarray:
 
 
 def _sprite(rng, labels, factor: str) -> np.ndarray:
-    """dSprites drawn anew from its published factors: white square, ellipse or heart on black, with a little grain.
+    """dSprites drawn anew from its published factors: white square, ellipse or heart on black, with
+    a little grain.
 
-    Scale in six steps of 0.5 to 1, orientation in 40 steps of a full turn, place in 32 x 32 steps; the label is the
-    horizontal place or the orientation in 16 equal classes, as VTAB takes them.
+    Scale in six steps of 0.5 to 1, orientation in 40 steps of a full turn, place in 32 x 32 steps;
+    the label is the horizontal place or the orientation in 16 equal classes, as VTAB takes them.
     """
     n = len(labels)
     shape, scale = rng.integers(0, 3, n), 0.5 + 0.1 * rng.integers(0, 6, n)
@@ -105,11 +120,13 @@ def _sprite(rng, labels, factor: str) -> np.ndarray:
         np.sign(heart) * np.minimum(np.abs(heart) ** (1 / 3), 1) * 0.35,
     ]
     distance = np.choose(shape[:, None, None], forms) * size[:, None, None]
-    return finish(rng, cover(distance)[..., None].repeat(3, -1), grain=0.02)  # else some pictures come twice
+    # else some pictures come twice
+    return finish(rng, cover(distance)[..., None].repeat(3, -1), grain=0.02)
 
 
 def _pieces(rng, pictures, stream: int, scales) -> np.ndarray:
-    """A piece (S, S, C) of each picture (H, W, C), `scales` pixels wide a pixel, from the stream's columns."""
+    """A piece (S, S, C) of each picture (H, W, C), `scales` pixels wide a pixel, from the stream's
+    columns."""
     found = []
     for picture in pictures:
         factor = int(rng.choice(scales))
@@ -156,7 +173,9 @@ def _relief(rng, labels, stream) -> np.ndarray:
     """8 classes: from which of eight directions the sun shines on a piece of real terrain."""
     n = len(labels)
     slopes = np.stack(np.gradient(_elevation()), -1)
-    down, right = np.moveaxis(_pieces(rng, [slopes] * n, stream, (1, 2)), -1, 0) * rng.uniform(3, 6, (n, 1, 1))
+    down, right = np.moveaxis(_pieces(rng, [slopes] * n, stream, (1, 2)), -1, 0) * rng.uniform(
+        3, 6, (n, 1, 1)
+    )
     azimuth = np.deg2rad(45 * labels + rng.uniform(-8, 8, n))[:, None, None]
     height = np.deg2rad(rng.uniform(35, 55, n))[:, None, None]
     light = np.sin(height) - np.cos(height) * (right * np.cos(azimuth) + down * np.sin(azimuth))
@@ -176,20 +195,28 @@ DRAWERS = {
 
 
 def pictures(kind: str, n: int, seed: int, stream: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures (n, S, S, 3) uint8 and labels (n,) int64 of a target, of this module or of `drawing`.
+    """Pictures (n, S, S, 3) uint8 and labels (n,) int64 of a target, of this module or of
+    `drawing`.
 
-    Streams 0, 1 and 2 are train, val and test, 3 the larger pool to train from. Labels come in turns, as in
-    `drawing.draw`, and the same arguments give the same bytes.
+    Streams 0, 1 and 2 are train, val and test, 3 the larger pool to train from. Labels come in
+    turns, as in `drawing.draw`, and the same arguments give the same bytes.
 
     Raises:
         BadInput: the kind is unknown.
     """
     if kind not in DRAWERS:
-        return draw(choose("target", kind, [*DRAWERS, "position", "count", "orientation", "texture"]), n, seed, stream)
+        return draw(
+            choose("target", kind, [*DRAWERS, "position", "count", "orientation", "texture"]),
+            n,
+            seed,
+            stream,
+        )
     classes, drawer = DRAWERS[kind]
     key = [seed, stream, *kind.encode()]
     order = np.random.Generator(np.random.PCG64([*key, 0]))
-    labels = np.concatenate([order.permutation(classes) for _ in range(-(-n // classes))])[:n].astype(np.int64)
+    labels = np.concatenate([order.permutation(classes) for _ in range(-(-n // classes))])[
+        :n
+    ].astype(np.int64)
     parts = [
         drawer(np.random.Generator(np.random.PCG64([*key, 1 + i])), labels[at : at + BLOCK], stream)
         for i, at in enumerate(range(0, n, BLOCK))

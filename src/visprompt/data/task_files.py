@@ -23,26 +23,58 @@ FILE_NAME = {
     "pattern": r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\Z",
     "description": "a file's plain name: letters, digits and . _ + -, no folder",
 }
-ADDRESS = {"type": "string", "pattern": "^https?://", "description": "an address that begins with https:// or http://"}
+ADDRESS = {
+    "type": "string",
+    "pattern": "^https?://",
+    "description": "an address that begins with https:// or http://",
+}
 
 
 def datasets_schema() -> dict:
     """A file of `datasets/`: one data set, and the tasks that papers make of it."""
     file = mapping(
-        {"url": ADDRESS}, {"name": FILE_NAME, "bytes": COUNT, "checksum": CHECKSUM, "source": TEXT, "mirrors": listed(ADDRESS)}
+        {"url": ADDRESS},
+        {
+            "name": FILE_NAME,
+            "bytes": COUNT,
+            "checksum": CHECKSUM,
+            "source": TEXT,
+            "mirrors": listed(ADDRESS),
+        },
     )
-    splits = {"type": "object", "additionalProperties": COUNT, "propertyNames": one_of(["train", "val", "test"])}
+    splits = {
+        "type": "object",
+        "additionalProperties": COUNT,
+        "propertyNames": one_of(["train", "val", "test"]),
+    }
     task = mapping(
         {
             "benchmark": one_of(BENCHMARKS),
             "group": one_of(["natural", "specialized", "structured", "fine", "other"]),
             "classes": COUNT,
         },
-        {"splits": splits, "source": TEXT, "label": TEXT, "lists": DIGITS},  # lists: as `layouts.digest_of_lists` gives them
+        {
+            "splits": splits,
+            "source": TEXT,
+            "label": TEXT,
+            "lists": DIGITS,
+        },  # lists: as `layouts.digest_of_lists` gives them
     )
     entry = {name: TEXT for name in ("title", "about", "citation", "licence")}
-    entry |= {"year": COUNT, "home": ADDRESS, "access": one_of(ACCESS), "tasks": named(task), "unverified": listed(TEXT, 0)}
-    more = {"aliases": listed(TEXT), "steps": listed(TEXT), "torchvision": TEXT, "sizes": named(COUNT), "layout": TEXT}
+    entry |= {
+        "year": COUNT,
+        "home": ADDRESS,
+        "access": one_of(ACCESS),
+        "tasks": named(task),
+        "unverified": listed(TEXT, 0),
+    }
+    more = {
+        "aliases": listed(TEXT),
+        "steps": listed(TEXT),
+        "torchvision": TEXT,
+        "sizes": named(COUNT),
+        "layout": TEXT,
+    }
     more |= {"masks": one_of(mask_tasks.RAW), "ids": named(COUNT)}
     return mapping(entry, more | {"files": listed(file), "made_of": listed(TEXT)})
 
@@ -50,15 +82,20 @@ def datasets_schema() -> dict:
 def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Where a person is needed, the steps are said; else there is something to fetch."""
     if content["access"] != "open" and "steps" not in content:
-        yield Fault(("access",), f"{content['access']!r} is given; write steps, what a person has to do.")
+        yield Fault(
+            ("access",), f"{content['access']!r} is given; write steps, what a person has to do."
+        )
     if content["access"] == "open" and not {"torchvision", "files"} & set(content):
-        yield Fault(("access",), "'open' is given; write files, or the name of torchvision's data set.")
+        yield Fault(
+            ("access",), "'open' is given; write files, or the name of torchvision's data set."
+        )
     seen = set()
     for place, given in enumerate(content.get("files", ())):
         name = given.get("name") or file_name(given["url"])
         if not re.match(FILE_NAME["pattern"], name):
             yield Fault(
-                ("files", place, "url"), f"{given['url']!r} ends in no file name; write name, {FILE_NAME['description']}."
+                ("files", place, "url"),
+                f"{given['url']!r} ends in no file name; write name, {FILE_NAME['description']}.",
             )
         if name in seen:
             yield Fault(("files", place), f"{name!r} is given twice; write another name.")
@@ -66,8 +103,11 @@ def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 
 def preprocessing_schema() -> dict:
-    """`preprocessing.yaml`: how each paper prepares the pictures of a benchmark, and where it says so."""
-    return mapping({}, {name: mapping({}, {paper: TEXT for paper in PAPERS}) for name in BENCHMARKS})
+    """`preprocessing.yaml`: how each paper prepares the pictures of a benchmark, and where it says
+    so."""
+    return mapping(
+        {}, {name: mapping({}, {paper: TEXT for paper in PAPERS}) for name in BENCHMARKS}
+    )
 
 
 def tasks_schema() -> dict:
@@ -90,17 +130,26 @@ def tasks_schema() -> dict:
 
 def tasks_faults(content: dict, file: Path) -> Iterable[Fault]:
     """A task is drawn by its name, in as many classes as are named."""
-    drawn = {name: classes for name, (classes, _) in (drawing.DRAWERS | targets.DRAWERS).items()} | {"digits": 10}
+    drawn = {
+        name: classes for name, (classes, _) in (drawing.DRAWERS | targets.DRAWERS).items()
+    } | {"digits": 10}
     for name, entry in content["embedded"].items():
         path = ("embedded", name)
         yield from known(("embedded",), "drawing", name, drawn, name)
         if len(entry["classes"]) != drawn.get(name, len(entry["classes"])):
-            text = f"{len(entry['classes'])} names are given; write {drawn[name]}, one for each class."
+            text = (
+                f"{len(entry['classes'])} names are given; write {drawn[name]}, one for each class."
+            )
             yield Fault((*path, "classes"), text)
         if name == "digits" and sum(entry["splits"]) != 1797:
-            text = f"{sum(entry['splits'])} images are split; write three numbers that add up to 1797."
+            text = (
+                f"{sum(entry['splits'])} images are split; write three numbers that add up to 1797."
+            )
             yield Fault((*path, "splits"), text)
     for name, entry in content["segmentation"].items():
         yield from known(("segmentation",), "drawn segmentation task", name, scenes.CLASSES, name)
         if tuple(entry["classes"]) != scenes.CLASSES.get(name, tuple(entry["classes"])):
-            yield Fault(("segmentation", name, "classes"), f"write those that are drawn: {', '.join(scenes.CLASSES[name])}.")
+            yield Fault(
+                ("segmentation", name, "classes"),
+                f"write those that are drawn: {', '.join(scenes.CLASSES[name])}.",
+            )

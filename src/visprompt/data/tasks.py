@@ -28,7 +28,8 @@ LARGEST = 1024  # pixels of a side: far above any backbone's, far below what no 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A classification task. Each split is images (N, 3, S, S) uint8 and labels (N,) int64, from 0."""
+    """A classification task. Each split is images (N, 3, S, S) uint8 and labels (N,) int64, from
+    0."""
 
     name: str
     class_names: tuple[str, ...]
@@ -49,7 +50,8 @@ class Task:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hex digits over name, shapes and bytes of all splits, wherever they lie; see `seen_anew`."""
+        """Twelve hex digits over name, shapes and bytes of all splits, wherever they lie; see
+        `seen_anew`."""
         splits = self.train, self.val, self.test
         if known := known_fingerprint(self.name, splits):
             return known
@@ -66,7 +68,8 @@ def check_task(task: Task) -> None:
     """Refuse a task that somebody put together in another way than `Task` says.
 
     Raises:
-        BadInput: another type or shape, no image, images of several sizes, or a label that has no name.
+        BadInput: another type or shape, no image, images of several sizes, or a label that has no
+            name.
     """
     check_name(task.name)
     require("a task's class_names", task.class_names, tuple[str, ...])
@@ -75,11 +78,15 @@ def check_task(task: Task) -> None:
         _check_split(which, getattr(task, which), task.classes)
         size = getattr(task, which)[0].shape[-1]
         if size != task.size:
-            raise BadInput(f"images of {which} are of {size} pixels, those of train of {task.size}; resize them.")
+            raise BadInput(
+                f"images of {which} are of {size} pixels, those of train of {task.size}; "
+                f"resize them."
+            )
 
 
 def _check_split(which: str, split: Split, classes: int) -> None:
-    """Refuse whatever is not images (N, 3, S, S) uint8 and labels (N,) int64 from 0 to `classes`, without it."""
+    """Refuse whatever is not images (N, 3, S, S) uint8 and labels (N,) int64 from 0 to `classes`,
+    without it."""
     if not isinstance(split, (tuple, list)) or len(split) != 2:
         raise BadInput(f"{which} must be images and labels, not {type(split).__name__}.")
     images, labels = split
@@ -87,12 +94,20 @@ def _check_split(which: str, split: Split, classes: int) -> None:
     square = len(shape) == 4 and shape[1] == 3 and shape[2] == shape[3] and 0 not in shape
     if not square or images.dtype != torch.uint8:
         raise BadInput(f"images of {which} must be uint8 (N, 3, S, S), not {_form(images)}.")
-    if not isinstance(labels, torch.Tensor) or labels.dtype != torch.int64 or labels.shape != shape[:1]:
-        raise BadInput(f"labels of {which} must be int64 ({shape[0]},), one an image, not {_form(labels)}.")
+    if (
+        not isinstance(labels, torch.Tensor)
+        or labels.dtype != torch.int64
+        or labels.shape != shape[:1]
+    ):
+        raise BadInput(
+            f"labels of {which} must be int64 ({shape[0]},), one an image, not {_form(labels)}."
+        )
     low, high = (int(label) for label in labels.aminmax())
     if low < 0 or high >= classes:
         wrong = low if low < 0 else high
-        raise BadInput(f"labels of {which} must be 0 to {classes - 1}, for {classes} class names, not {wrong}.")
+        raise BadInput(
+            f"labels of {which} must be 0 to {classes - 1}, for {classes} class names, not {wrong}."
+        )
 
 
 def _form(value) -> str:
@@ -103,10 +118,12 @@ def _form(value) -> str:
 
 
 def seen_anew(function: Callable) -> Callable:
-    """The function, for which a task is one, and has the fingerprint of its bytes at the call: they may be changed in place.
+    """The function, for which a task is one, and has the fingerprint of its bytes at the call: they
+    may be changed in place.
 
-    All bytes in memory are hashed once a call, since nothing else tells of every change: 3 ms for an embedded task, some
-    0.4 s for 2,000 images of 224 pixels. Mapped images are not read; see `stored.known_fingerprint`.
+    All bytes in memory are hashed once a call, since nothing else tells of every change: 3 ms for
+    an embedded task, some 0.4 s for 2,000 images of 224 pixels. Mapped images are not read; see
+    `stored.known_fingerprint`.
     """
 
     def anew(value):
@@ -128,7 +145,8 @@ def embedded_tasks() -> dict[str, dict]:
 
 
 def group_of(task: str) -> str:
-    """VTAB's group of a task, "fine" for a fine-grained one, "other" for one that no paper groups."""
+    """VTAB's group of a task, "fine" for a fine-grained one, "other" for one that no paper
+    groups."""
     if task in embedded_tasks():
         return embedded_tasks()[task]["group"]
     return catalogue.group(task)
@@ -138,7 +156,8 @@ Statistic = float | Sequence[float]
 
 
 def normalise(images: torch.Tensor, mean: Statistic, std: Statistic) -> torch.Tensor:
-    """Bytes (B, 3, H, W) -> floats (B, 3, H, W), (x / 255 - mean) / std, one value or one a channel."""
+    """Bytes (B, 3, H, W) -> floats (B, 3, H, W), (x / 255 - mean) / std, one value or one a
+    channel."""
     mean, std = (torch.as_tensor(v, dtype=torch.float32).reshape(-1, 1, 1) for v in (mean, std))
     return (images.float() / 255 - mean.to(images.device)) / std.to(images.device)
 
@@ -154,26 +173,32 @@ def load_task(
     """Load an embedded task, or one whose data lie in a folder of data_dir.
 
     Args:
-        name: an embedded task (`embedded_tasks()`), or a task of a folder in data_dir, which has the task's name, or
-            that of its data set or an alias (`visprompt data info NAME`); no folder may have an embedded one's.
-        data_dir: folder of data sets, each with images, train800.txt, val200.txt and test.txt (one `relative/path label`
-            a line, labels from 0, no picture twice) and, for the names, classes.txt (one a line); or with a folder a
-            class; or as its authors publish it, for those that `layouts` knows. How pictures are read is said
-            at `folders.read_lists`.
-        train_size: use only so many training images, as balanced over the classes as they allow; more than
-            the split has are taken from the larger pool of the tasks that have one.
-        image_size: pixels of a side, 1 to 1024; 24 for embedded tasks and 224 for folders unless given.
-        resize: "direct" to image_size x image_size, or "crop": short side to 8/7 of image_size (256 for
-            224), then the centre; both bilinear, or "direct-bicubic" and "crop-bicubic".
+        name: an embedded task (`embedded_tasks()`), or a task of a folder in data_dir, which has
+            the task's name, or that of its data set or an alias (`visprompt data info NAME`); no
+            folder may have an embedded one's.
+        data_dir: folder of data sets, each with images, train800.txt, val200.txt and test.txt (one
+            `relative/path label` a line, labels from 0, no picture twice) and, for the names,
+            classes.txt (one a line); or with a folder a class; or as its authors publish it, for
+            those that `layouts` knows. How pictures are read is said at `folders.read_lists`.
+        train_size: use only so many training images, as balanced over the classes as they allow;
+            more than the split has are taken from the larger pool of the tasks that have one.
+        image_size: pixels of a side, 1 to 1024; 24 for embedded tasks and 224 for folders unless
+            given.
+        resize: "direct" to image_size x image_size, or "crop": short side to 8/7 of image_size (256
+            for 224), then the centre; both bilinear, or "direct-bicubic" and "crop-bicubic".
 
     Raises:
-        BadInput: unknown name, missing or unreadable files, labels outside the classes, impossible arguments.
+        BadInput: unknown name, missing or unreadable files, labels outside the classes, impossible
+            arguments.
     """
     check_name(name)
     choose("resize rule", resize if isinstance(resize, str) else shown(repr(resize)), RESIZES)
     if not (image_size is None or _whole(image_size) and 1 <= image_size <= LARGEST):
         given = shown(repr(image_size))
-        raise BadInput(f"image_size must be at least 1 pixel and at most {LARGEST}, a whole number, not {given}.")
+        raise BadInput(
+            f"image_size must be at least 1 pixel and at most {LARGEST}, a whole number, "
+            f"not {given}."
+        )
     if not (train_size is None or _whole(train_size)):
         raise BadInput(f"train_size must be a whole number, not {shown(repr(train_size))}.")
     known = embedded_tasks()
@@ -184,7 +209,9 @@ def load_task(
         if image_size in (None, own):
             resize = "none"
         else:
-            splits = [(_fit_tensor(images, image_size, resize), labels) for images, labels in splits]
+            splits = [
+                (_fit_tensor(images, image_size, resize), labels) for images, labels in splits
+            ]
     elif root is None:
         choose("embedded task (a folder of images also needs data_dir)", name, known)
     else:
@@ -198,7 +225,8 @@ def _whole(value: object) -> bool:
 
 
 def balanced_order(labels: torch.Tensor) -> torch.Tensor:
-    """An order (N,) of labels (N,) whose every prefix is as balanced as the classes allow; else unchanged."""
+    """An order (N,) of labels (N,) whose every prefix is as balanced as the classes allow; else
+    unchanged."""
     turn = torch.zeros_like(labels)
     for label in labels.unique():
         where = labels == label
@@ -226,13 +254,16 @@ def _embedded(name: str, entry: dict, train_size: int | None) -> list[Split]:
         return torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels)
 
     splits = [drawn(stream, count) for stream, count in enumerate(entry["splits"])]
-    if train_size is not None and entry["splits"][0] < train_size <= entry["splits"][0] + entry.get("pool", 0):
+    if train_size is not None and entry["splits"][0] < train_size <= entry["splits"][0] + entry.get(
+        "pool", 0
+    ):
         splits[0] = tuple(map(torch.cat, zip(splits[0], drawn(3, entry["pool"]))))
     return splits
 
 
 def _digits(entry: dict) -> list[Split]:
-    """scikit-learn's digits, three times as large (bilinear, in whole numbers: the same bytes everywhere)."""
+    """scikit-learn's digits, three times as large (bilinear, in whole numbers: the same bytes
+    everywhere)."""
     from sklearn.datasets import load_digits  # slow to import
 
     images, labels = load_digits(return_X_y=True)
@@ -245,7 +276,9 @@ def _digits(entry: dict) -> list[Split]:
     ninths = grow @ images.reshape(-1, 8, 8).astype(np.int64) @ grow.T  # 0..144
     grey = torch.from_numpy(((ninths * 255 + 72) // 144).astype(np.uint8))
     labels = torch.from_numpy(labels.astype(np.int64))
-    shuffled = torch.from_numpy(np.random.Generator(np.random.PCG64(entry["seed"])).permutation(len(labels)))
+    shuffled = torch.from_numpy(
+        np.random.Generator(np.random.PCG64(entry["seed"])).permutation(len(labels))
+    )
     order = shuffled[balanced_order(labels[shuffled])]
     parts = order.split(entry["splits"])
     return [(grey[p][:, None].repeat(1, 3, 1, 1), labels[p]) for p in parts]
@@ -254,7 +287,12 @@ def _digits(entry: dict) -> list[Split]:
 def _fit_tensor(images: torch.Tensor, size: int, resize: str) -> torch.Tensor:
     """Bytes (N, 3, S, S) -> (N, 3, size, size) by a resize rule."""
     inner = size if resize.startswith("direct") else -(-size * 8 // 7)
-    mode, smaller = "bicubic" if resize.endswith("bicubic") else "bilinear", inner < images.shape[-1]
-    grown = torch.nn.functional.interpolate(images.float(), (inner, inner), mode=mode, antialias=smaller)
+    mode, smaller = (
+        "bicubic" if resize.endswith("bicubic") else "bilinear",
+        inner < images.shape[-1],
+    )
+    grown = torch.nn.functional.interpolate(
+        images.float(), (inner, inner), mode=mode, antialias=smaller
+    )
     edge = (inner - size) // 2
     return grown[..., edge : edge + size, edge : edge + size].round().clamp(0, 255).to(torch.uint8)

@@ -1,7 +1,8 @@
 """Archives, unpacked whole or not at all, and never outside their folder.
 
-Python's own `tarfile` and `zipfile` unpack. Links, devices, absolute names and names with ".." are refused rather than
-mended, since no data set of the papers has them; what an archive grows to is bounded before the disk is full.
+Python's own `tarfile` and `zipfile` unpack. Links, devices, absolute names and names with ".." are
+refused rather than mended, since no data set of the papers has them; what an archive grows to is
+bounded before the disk is full.
 """
 
 import bz2
@@ -21,24 +22,29 @@ from ..errors import BadInput
 from .pictures import reason, shown
 
 ENDS = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tar", ".zip", ".gz")
-OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}  # first bytes -> what reads such a file
+# first bytes -> what reads such a file
+OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 LEAST, RATIO = 2**30, 200  # an archive may grow to a gibibyte, or to so many times its own size
 MEMBERS = 5_000_000
 UNDONE = ".unpacking-"
 
 
 def stem(name: str) -> str:
-    """An archive's name without its ending, the folder (of a .gz the file) it becomes; "" for what is no archive."""
+    """An archive's name without its ending, the folder (of a .gz the file) it becomes; "" for what
+    is no archive."""
     return next((name.removesuffix(end) for end in ENDS if name.endswith(end) and name != end), "")
 
 
 def unpack(archive: Path) -> Path:
-    """Unpack an archive beside itself: as a folder of its name without the ending, or as a file if it is one .gz.
+    """Unpack an archive beside itself: as a folder of its name without the ending, or as a file if
+    it is one .gz.
 
-    A folder in the archive that has that name already becomes the folder itself. What is there already is kept.
+    A folder in the archive that has that name already becomes the folder itself. What is there
+    already is kept.
 
     Raises:
-        BadInput: the archive is damaged, leaves its folder, holds links, grows too much, or cannot be written.
+        BadInput: the archive is damaged, leaves its folder, holds links, grows too much, or cannot
+            be written.
     """
     into = archive.parent / stem(archive.name)
     if os.path.lexists(into):
@@ -66,9 +72,13 @@ def unpack(archive: Path) -> Path:
         raise
     except Exception as error:  # the readers of archives raise all kinds on damaged ones
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise BadInput(f"{shown(archive)} cannot be unpacked ({reason(error)}); mend that and fetch again.") from error
+            raise BadInput(
+                f"{shown(archive)} cannot be unpacked ({reason(error)}); mend that and fetch again."
+            ) from error
         what = shown(str(error) or type(error).__name__)
-        raise BadInput(f"{shown(archive)} is a damaged archive ({what}); delete it and fetch it again.") from error
+        raise BadInput(
+            f"{shown(archive)} is a damaged archive ({what}); delete it and fetch it again."
+        ) from error
     return into
 
 
@@ -78,7 +88,8 @@ def leftovers(folder: Path) -> Iterator[Path]:
 
 
 class Bounded:
-    """The bytes that an archive grows to, read as a file up to a bound; what its members may be is checked as well."""
+    """The bytes that an archive grows to, read as a file up to a bound; what its members may be is
+    checked as well."""
 
     def __init__(self, archive: Path, file=None):
         self.archive, self.file = archive, file
@@ -95,21 +106,31 @@ class Bounded:
         """Count bytes, and refuse an archive that has too many."""
         self.left -= size
         if self.left < 0 or self.members > MEMBERS:
-            raise BadInput(f"{shown(self.archive)} grows to more than {self.allowed:,} bytes or is endless; do not use it.")
+            raise BadInput(
+                f"{shown(self.archive)} grows to more than {self.allowed:,} bytes or is "
+                f"endless; do not use it."
+            )
 
     def check(self, name: str, plain: bool, size: int) -> None:
-        """Refuse a member that is no plain file or folder, or would lie outside; count what it brings."""
+        """Refuse a member that is no plain file or folder, or would lie outside; count what it
+        brings."""
         if not plain:
-            raise BadInput(f"{shown(self.archive)} holds the link or device '{shown(name)}'; do not use it.")
+            raise BadInput(
+                f"{shown(self.archive)} holds the link or device '{shown(name)}'; do not use it."
+            )
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
-            raise BadInput(f"{shown(self.archive)} would write '{shown(name)}' outside its folder; do not use it.")
+            raise BadInput(
+                f"{shown(self.archive)} would write '{shown(name)}' outside its folder; do "
+                f"not use it."
+            )
         self.members += 1
         self.grow(size)
 
 
 def unzip(archive: Path, folder: Path) -> None:
-    """Unpack a zip; no member gives more bytes than the zip's list says of it, each is held against its checksum."""
+    """Unpack a zip; no member gives more bytes than the zip's list says of it, each is held against
+    its checksum."""
     bound = Bounded(archive)
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
@@ -119,7 +140,8 @@ def unzip(archive: Path, folder: Path) -> None:
 
 
 class Member(tarfile.TarInfo):
-    """A member of a tar whose header is whole; tarfile itself takes a damaged one for the end of the archive."""
+    """A member of a tar whose header is whole; tarfile itself takes a damaged one for the end of
+    the archive."""
 
     @classmethod
     def fromtarfile(cls, opened: tarfile.TarFile) -> tarfile.TarInfo:
@@ -132,7 +154,8 @@ class Member(tarfile.TarInfo):
 
 
 def untar(archive: Path, folder: Path) -> None:
-    """Unpack a tar, perhaps packed by gzip, bzip2 or xz, and read it to its end, where checksums stand."""
+    """Unpack a tar, perhaps packed by gzip, bzip2 or xz, and read it to its end, where checksums
+    stand."""
     with open(archive, "rb") as file:
         head = file.read(6)
     opener = next((opener for magic, opener in OPENERS.items() if head.startswith(magic)), open)

@@ -1,4 +1,5 @@
-"""Read the YAML and CSV files of `data_manifests/`, each YAML file checked against what its room says it may hold."""
+"""Read the YAML and CSV files of `data_manifests/`, each YAML file checked against what its room
+says it may hold."""
 
 import copy
 import csv
@@ -20,11 +21,13 @@ def load_yaml(path: Path) -> dict | list:
     Raises:
         BadInput: the file is missing or damaged; the message names the line.
     """
-    return copy.deepcopy(_checked(Path(path), stamp(path)).content)  # what a caller changes is its own
+    # what a caller changes is its own
+    return copy.deepcopy(_checked(Path(path), stamp(path)).content)
 
 
 class Entries(dict):
-    """The entries of a YAML file below one of its keys; a record names those that its run read, not the whole file."""
+    """The entries of a YAML file below one of its keys; a record names those that its run read, not
+    the whole file."""
 
     def __init__(self, path: Path, key: str):
         super().__init__(copy.deepcopy(_checked(Path(path), stamp(path)).content[key]))
@@ -47,7 +50,8 @@ class Entries(dict):
 
 
 def entry(path: Path, keys: tuple[str, ...], value):
-    """The value, which is what stands below these keys of a YAML file; `records.watch` takes note of the call."""
+    """The value, which is what stands below these keys of a YAML file; `records.watch` takes note
+    of the call."""
     return value
 
 
@@ -62,13 +66,15 @@ def stamp(path: Path) -> tuple | None:
 
 @functools.lru_cache(maxsize=64)
 def _checked(path: Path, stamp: tuple | None) -> Source:
-    """A file parsed and checked once as long as it does not change: a chapter reads the same few thousands of times."""
+    """A file parsed and checked once as long as it does not change: a chapter reads the same few
+    thousands of times."""
     return validated(path)
 
 
 @contextmanager
 def located(path: Path, *steps: str | int) -> Iterator[None]:
-    """What is refused within was asked for by this place of a YAML file; the message begins with file and line."""
+    """What is refused within was asked for by this place of a YAML file; the message begins with
+    file and line."""
     try:
         yield
     except BadInput as error:
@@ -86,7 +92,9 @@ def read_table(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise BadInput(f"{path} does not exist; restore it from the repository.") from None
     except OSError as error:
-        raise BadInput(f"{path} cannot be read ({error.strerror}); restore it from the repository.") from None
+        raise BadInput(
+            f"{path} cannot be read ({error.strerror}); restore it from the repository."
+        ) from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is not a readable table: {error}. Correct its quotes.") from error
     header = rows[0] if rows else []
@@ -94,5 +102,7 @@ def read_table(path: Path) -> pd.DataFrame:
         raise BadInput(f"{path}: the first row must name each column once; it is {header}.")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
-            raise BadInput(f"{path}: row {number} has {len(row)} cells, not {len(header)}; quote commas.")
+            raise BadInput(
+                f"{path}: row {number} has {len(row)} cells, not {len(header)}; quote commas."
+            )
     return pd.DataFrame(rows[1:], columns=header, dtype=str)

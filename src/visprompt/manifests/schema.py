@@ -1,4 +1,5 @@
-"""The words that schemas of YAML files are made of (JSON Schema, Draft 2020-12), and the faults beyond schemas."""
+"""The words that schemas of YAML files are made of (JSON Schema, Draft 2020-12), and the faults
+beyond schemas."""
 
 import types
 import typing
@@ -40,12 +41,23 @@ def mapping(required: dict, optional: dict | None = None, **more) -> dict:
 
 def named(value: dict, least: int = 1) -> dict:
     """A mapping whose keys are free names."""
-    return {"type": "object", "additionalProperties": value, "properties": {}, "minProperties": least}
+    return {
+        "type": "object",
+        "additionalProperties": value,
+        "properties": {},
+        "minProperties": least,
+    }
 
 
 def listed(item: dict, least: int = 1, most: int | None = None, **more) -> dict:
     """A list of `least` to `most` of these."""
-    return {"type": "array", "items": item, "minItems": least, **({} if most is None else {"maxItems": most}), **more}
+    return {
+        "type": "array",
+        "items": item,
+        "minItems": least,
+        **({} if most is None else {"maxItems": most}),
+        **more,
+    }
 
 
 def one_of(words, title: str = "") -> dict:
@@ -59,17 +71,23 @@ def either(*kinds: dict) -> dict:
 
 
 def of_hint(hint: object) -> dict:
-    """The schema of an annotation: scalars, words of `Literal`, `X | None`, `tuple[X, ...]` and unions of these."""
+    """The schema of an annotation: scalars, words of `Literal`, `X | None`, `tuple[X, ...]` and
+    unions of these."""
     if typing.get_origin(hint) is typing.Literal:
         return one_of(typing.get_args(hint))
     parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     parts = [RANGES[part][0] if part in RANGES else part for part in parts]
     lists = [typing.get_args(part)[0] for part in parts if typing.get_origin(part) is tuple]
     kinds = [TYPES[part] for part in parts if part in TYPES] + ["array"] * bool(lists)
-    return {"type": kinds if len(kinds) > 1 else kinds[0], **({"items": of_hint(lists[0])} if lists else {})}
+    return {
+        "type": kinds if len(kinds) > 1 else kinds[0],
+        **({"items": of_hint(lists[0])} if lists else {}),
+    }
 
 
-def known(path: tuple, kind: str, given: str, allowed: Iterable[str], key: str | None = None) -> Iterable[Fault]:
+def known(
+    path: tuple, kind: str, given: str, allowed: Iterable[str], key: str | None = None
+) -> Iterable[Fault]:
     """A fault where a name is none of those allowed."""
     allowed = list(dict.fromkeys(allowed))
     if given not in allowed:

@@ -1,7 +1,8 @@
-"""A YAML file held against its schema: what is wrong is said in one line, with the file, its line and what to write.
+"""A YAML file held against its schema: what is wrong is said in one line, with the file, its line
+and what to write.
 
-What a file may hold is said by the room that reads it, in its module `…_files`: a schema, and what the file must agree
-on with others and with the code.
+What a file may hold is said by the room that reads it, in its module `…_files`: a schema, and what
+the file must agree on with others and with the code.
 """
 
 import functools
@@ -52,7 +53,9 @@ class Source(NamedTuple):
         """The line, from 1, of a key, or of a place in a list; the nearest there is around it."""
         node, mark = self.node, self.node.start_mark
         for step in path:
-            if isinstance(node, yaml.MappingNode):  # merged keys stand first, the mapping's own are the last
+            if isinstance(
+                node, yaml.MappingNode
+            ):  # merged keys stand first, the mapping's own are the last
                 pairs = [pair for pair in node.value if pair[0].value == step]
                 if not pairs:
                     break
@@ -68,7 +71,9 @@ class Source(NamedTuple):
         for step in path:
             here = here[step]
             id = here.get("id") if isinstance(here, dict) else None
-            steps.append(step if isinstance(step, str) else f"entry {step + 1}" + (f" ({id})" if id else ""))
+            steps.append(
+                step if isinstance(step, str) else f"entry {step + 1}" + (f" ({id})" if id else "")
+            )
         line = self.line(path if key is None else (*path, key))
         return f"{self.path}, line {line}: {' > '.join(steps)}{': ' if steps else ''}"
 
@@ -77,20 +82,24 @@ def read(path: Path) -> Source:
     """Parse a YAML file.
 
     Raises:
-        BadInput: it is missing, cannot be read, is not UTF-8 or not YAML, is empty, has a key twice or one that is no
-            text, or refers to itself.
+        BadInput: it is missing, cannot be read, is not UTF-8 or not YAML, is empty, has a key twice
+            or one that is no text, or refers to itself.
     """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         raise BadInput(f"{path} does not exist; restore it from the repository.") from None
     except OSError as error:
-        raise BadInput(f"{path} cannot be read ({error.strerror}); restore it from the repository.") from None
+        raise BadInput(
+            f"{path} cannot be read ({error.strerror}); restore it from the repository."
+        ) from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise BadInput(f"{path}, line {line}: not readable as UTF-8; save the file in that encoding.") from None
+        raise BadInput(
+            f"{path}, line {line}: not readable as UTF-8; save the file in that encoding."
+        ) from None
     try:
         return parsed(text, path)
     except BadInput:
@@ -109,7 +118,10 @@ def parsed(text: str, path: Path) -> Source:
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.CollectionNode):
-            raise BadInput(f"{path}, line 1: the file holds no list or mapping; write '[]' or '{{}}' for an empty one.")
+            raise BadInput(
+                f"{path}, line 1: the file holds no list or mapping; write '[]' or '{{}}' "
+                f"for an empty one."
+            )
         check_nodes(node, path)
         return Source(path, loader.construct_document(node), node)
     finally:
@@ -120,28 +132,41 @@ def check_depth(events: Iterable[yaml.Event], path: Path) -> None:
     """Refuse what is nested so deeply that the YAML reader itself would run out of stack."""
     depth = 0
     for event in events:
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+            event, yaml.CollectionEndEvent
+        )
         if depth > DEEPEST:
             line = event.start_mark.line + 1
-            raise BadInput(f"{path}, line {line}: nested more than {DEEPEST} deep; write it flatter.")
+            raise BadInput(
+                f"{path}, line {line}: nested more than {DEEPEST} deep; write it flatter."
+            )
 
 
 def broken(error: yaml.YAMLError, path: Path, text: str) -> str:
     """What the YAML reader found, in one line."""
     mark, position = getattr(error, "problem_mark", None), getattr(error, "position", 0)
     line = text[:position].count("\n") if mark is None else mark.line
-    what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split("\n")[0]
+    what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split(
+        "\n"
+    )[0]
     lines = text.split("\n")
     if line < len(lines) and "\t" in lines[line][: len(lines[line]) - len(lines[line].lstrip())]:
         what += "; indent with spaces, not with tabs"
-    return f"{path}, line {line + 1}: not readable YAML: {what}. Correct this line, or the one above it."
+    return (
+        f"{path}, line {line + 1}: not readable YAML: {what}. Correct this line, or the "
+        f"one above it."
+    )
 
 
-def check_nodes(node: yaml.Node, path: Path, above: frozenset = frozenset(), sizes: dict | None = None) -> int:
-    """Refuse keys given twice, keys that are no texts, and what refers to itself or is far too much when written out.
+def check_nodes(
+    node: yaml.Node, path: Path, above: frozenset = frozenset(), sizes: dict | None = None
+) -> int:
+    """Refuse keys given twice, keys that are no texts, and what refers to itself or is far too much
+    when written out.
 
     Returns:
-        How many values there are, those behind a `*` counted wherever they are referred to. Each node is seen once.
+        How many values there are, those behind a `*` counted wherever they are referred to. Each
+        node is seen once.
     """
     sizes, place = {} if sizes is None else sizes, f"{path}, line {node.start_mark.line + 1}"
     if id(node) in above:
@@ -153,7 +178,9 @@ def check_nodes(node: yaml.Node, path: Path, above: frozenset = frozenset(), siz
         if keyed:
             check_keys([key for key, _ in node.value], path)
         parts = [value for _, value in node.value] if keyed else node.value
-        sizes[id(node)] = 1 + sum(check_nodes(part, path, above | {id(node)}, sizes) for part in parts)
+        sizes[id(node)] = 1 + sum(
+            check_nodes(part, path, above | {id(node)}, sizes) for part in parts
+        )
     if sizes[id(node)] > MOST:
         raise BadInput(f"{place}: more than {MOST} values, written out; use & and * for less.")
     return sizes[id(node)]
@@ -173,7 +200,8 @@ def check_keys(keys: Sequence[yaml.Node], path: Path) -> None:
 
 
 def rules_of(path: Path) -> tuple[Callable | None, Callable | None]:
-    """What a file of this name or folder must satisfy: a function that makes its schema, and one that finds further faults.
+    """What a file of this name or folder must satisfy: a function that makes its schema, and one
+    that finds further faults.
 
     A room is loaded when its file is first read, so that this one imports none of them.
     """
@@ -196,30 +224,39 @@ def validated(path: Path) -> Source:
     if not faults and check:
         faults = list(check(source.content, path))
     if faults:
-        misspelt = {fault.path for fault in faults if fault.key is not None}  # explains what is missing in that mapping
+        # explains what is missing in that mapping
+        misspelt = {fault.path for fault in faults if fault.key is not None}
         faults = [fault for fault in faults if fault.key is not None or fault.path not in misspelt]
-        first = min(faults, key=lambda f: source.line(f.path if f.key is None else (*f.path, f.key)))
+        first = min(
+            faults, key=lambda f: source.line(f.path if f.key is None else (*f.path, f.key))
+        )
         raise BadInput(source.place(first.path, first.key) + first.text)
     return source
 
 
 def against(schema: dict, content: object, base: tuple = ()) -> Iterable[Fault]:
-    """What in `content` is against a JSON Schema (Draft 2020-12; `errorMessage` goes before the wording made here)."""
+    """What in `content` is against a JSON Schema (Draft 2020-12; `errorMessage` goes before the
+    wording made here)."""
     for error in validator()(schema).iter_errors(content):
         yield worded(error, (*base, *error.absolute_path))
 
 
 @functools.cache
 def validator() -> type:
-    """The class that holds content against a schema. No number may be NaN or infinite, and 1.0 is no whole number."""
+    """The class that holds content against a schema. No number may be NaN or infinite, and 1.0 is
+    no whole number."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
     def number(checker, value):
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        return (
+            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        )
 
     def integer(checker, value):
         return isinstance(value, int) and not isinstance(value, bool)
 
-    checker = Draft202012Validator.TYPE_CHECKER.redefine_many({"number": number, "integer": integer})
+    checker = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"number": number, "integer": integer}
+    )
     return extend(Draft202012Validator, type_checker=checker)

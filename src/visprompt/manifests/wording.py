@@ -18,7 +18,12 @@ NAMES = {
     "object": "a mapping",
     "null": "null",
 }
-BOUNDS = {"minimum": "of at least", "exclusiveMinimum": "above", "maximum": "of at most", "exclusiveMaximum": "below"}
+BOUNDS = {
+    "minimum": "of at least",
+    "exclusiveMinimum": "above",
+    "maximum": "of at most",
+    "exclusiveMaximum": "below",
+}
 
 
 class Fault(NamedTuple):
@@ -44,15 +49,26 @@ def worded(error, path: tuple) -> Fault:
         near = difflib.get_close_matches(missing, other, n=1)
         if near:  # misspelt rather than missing
             return Fault(path, refusal("key", near[0], needed), near[0])
-        keys = f"needs the key {missing!r}" if len(needed) == 1 else f"needs the keys {joined(needed, 'and')}"
+        keys = (
+            f"needs the key {missing!r}"
+            if len(needed) == 1
+            else f"needs the keys {joined(needed, 'and')}"
+        )
         return Fault(path, f"{missing!r} is missing; the mapping {keys}.")
     if rule == "enum" and isinstance(value, str):
-        kind = schema.get("title") or next((step for step in reversed(path) if isinstance(step, str)), "word")
+        kind = schema.get("title") or next(
+            (step for step in reversed(path) if isinstance(step, str)), "word"
+        )
         return Fault(path, refusal(kind, value, schema["enum"]))
     if rule == "uniqueItems":
         twice = next(item for i, item in enumerate(value) if item in value[:i])
-        return Fault((*path, len(value) - 1 - value[::-1].index(twice)), f"{twice!r} is given twice; delete one.")
-    return Fault(path, f"{shown(value, schema)} is given; write {hint(value, schema) or words(schema)}.")
+        return Fault(
+            (*path, len(value) - 1 - value[::-1].index(twice)),
+            f"{twice!r} is given twice; delete one.",
+        )
+    return Fault(
+        path, f"{shown(value, schema)} is given; write {hint(value, schema) or words(schema)}."
+    )
 
 
 def refusal(kind: str, given: str, allowed: Iterable[str]) -> str:
@@ -79,7 +95,9 @@ def words(schema: dict) -> str:
     if "const" in schema:
         return repr(schema["const"])
     kinds = schema.get("type", "a value")
-    return joined([kind_words(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)], "or")
+    return joined(
+        [kind_words(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)], "or"
+    )
 
 
 def kind_words(kind: str, schema: dict) -> str:
@@ -90,8 +108,12 @@ def kind_words(kind: str, schema: dict) -> str:
         return " ".join([text, " and ".join(bounds)]).strip()
     if kind == "array":
         least, most = schema.get("minItems"), schema.get("maxItems")
-        count = f" of {least}" if least and least == most else f" of at least {least}" if least else ""
-        return f"{text}{count}, each {words(schema['items'])}" if "items" in schema else text + count
+        count = (
+            f" of {least}" if least and least == most else f" of at least {least}" if least else ""
+        )
+        return (
+            f"{text}{count}, each {words(schema['items'])}" if "items" in schema else text + count
+        )
     return text
 
 
@@ -110,7 +132,8 @@ def shown(value: object, schema: dict) -> str:
 
 
 def hint(value: object, schema: dict) -> str:
-    """How to write what was probably meant: a number that is a text to YAML, or a text that is not."""
+    """How to write what was probably meant: a number that is a text to YAML, or a text that is
+    not."""
     kinds = schema.get("type", ())
     if isinstance(value, str) and ("number" in kinds or "integer" in kinds):
         try:
@@ -124,7 +147,10 @@ def hint(value: object, schema: dict) -> str:
         digits, exponent = re.split("[eE]", value)
         digits += "" if "." in digits else ".0"
         plain = f"{number:f} or " if abs(number.adjusted()) < 10 else ""
-        return f"{words(schema)}: {plain}{digits}e{int(exponent):+d}, since YAML reads {value} as a text"
+        return (
+            f"{words(schema)}: {plain}{digits}e{int(exponent):+d}, since YAML reads "
+            f"{value} as a text"
+        )
     if "string" in kinds and isinstance(value, (int, float, datetime.date)):
         return f"{words(schema)}, in quotes"
     return ""

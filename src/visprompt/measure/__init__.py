@@ -1,1 +1,2 @@
-"""What is read off a model as built: operations, memory, time, attention, similarity, and the counts that papers print."""
+"""What is read off a model as built: operations, memory, time, attention, similarity, and the
+counts that papers print."""

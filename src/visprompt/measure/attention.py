@@ -10,11 +10,14 @@ from ..models.backbones import Backbone
 
 @torch.no_grad()
 def attention_weights(backbone: Backbone, x: torch.Tensor, index: int) -> torch.Tensor:
-    """Softmax attention of block `index` for activations (B, N, D) entering it -> (B, heads, N, N), rows sum to 1."""
+    """Softmax attention of block `index` for activations (B, N, D) entering it -> (B, heads, N, N),
+    rows sum to 1."""
     block = backbone.blocks[index]
     attn = block.attn
     batch, tokens, width = x.shape
-    qkv = attn.qkv(block.norm1(x)).reshape(batch, tokens, 3, attn.num_heads, width // attn.num_heads)
+    qkv = attn.qkv(block.norm1(x)).reshape(
+        batch, tokens, 3, attn.num_heads, width // attn.num_heads
+    )
     q, k, _ = qkv.permute(2, 0, 3, 1, 4)
     return ((attn.q_norm(q) * attn.scale) @ attn.k_norm(k).transpose(-2, -1)).softmax(-1)
 
@@ -34,7 +37,9 @@ def attention_distance(backbone: Backbone, images: torch.Tensor) -> torch.Tensor
     patch = backbone.model.patch_embed
     rows, columns = patch.grid_size
     ys, xs = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    places = torch.stack([ys.flatten() * patch.patch_size[0], xs.flatten() * patch.patch_size[1]], 1).float()
+    places = torch.stack(
+        [ys.flatten() * patch.patch_size[0], xs.flatten() * patch.patch_size[1]], 1
+    ).float()
     distances = torch.cdist(places, places).to(images.device)
     kept, prefix = [], backbone.model.num_prefix_tokens
     backbone.run(backbone.stem(images), keep=kept)
@@ -48,22 +53,27 @@ def attention_distance(backbone: Backbone, images: torch.Tensor) -> torch.Tensor
 
 @torch.no_grad()
 def prompt_attention(model: TunedModel, images: torch.Tensor) -> list[dict[str, torch.Tensor]]:
-    """Where class token and prompts of a deep prompt method look, by block, as if prompts had queries.
+    """Where class token and prompts of a deep prompt method look, by block, as if prompts had
+    queries.
 
     Args:
         images: (B, 3, H, W), normalised.
 
     Returns:
-        For each block softmax weights over class token, patches and prompts, meaned over heads: "class" (B, N), the
-        class token's on patches; "prompts" (B, N_p, N), the prompts' on patches; "to_prompts" (B,), the class
-        token's on all prompts together.
+        For each block softmax weights over class token, patches and prompts, meaned over heads:
+            "class" (B, N), the
+        class token's on patches; "prompts" (B, N_p, N), the prompts' on patches; "to_prompts" (B,),
+        the class token's on all prompts together.
 
     Raises:
         BadInput: the method has no prompts at every block, or changes the layers inside attention.
     """
     backbone, method = model.source, model.method
     if not isinstance(method, Deep) or not backbone.has_class_token or hasattr(method, "shifts"):
-        raise BadInput("attention of prompts is for vpt-deep, spt-deep, cdc, ivpt and da-vpt on a ViT with a class token.")
+        raise BadInput(
+            "attention of prompts is for vpt-deep, spt-deep, cdc, ivpt and da-vpt on a "
+            "ViT with a class token."
+        )
     kept, found, prefix = [], [], backbone.prefix
     backbone.run(backbone.stem(images), method, keep=kept)
     for index, x in enumerate(kept):

@@ -23,7 +23,9 @@ def count_flops(model: TunedModel, training: bool = False, batch_size: Count = 1
         batch_size: what a whole batch shares, such as the keys of prompts, is divided by it.
     """
     meta = on_meta(model)
-    images = torch.empty(batch_size, 3, model.source.image_size, model.source.image_size, device="meta")
+    images = torch.empty(
+        batch_size, 3, model.source.image_size, model.source.image_size, device="meta"
+    )
     with FlopCounterMode(display=False) as counter:
         features = meta.features(meta.below(images))
         logits = meta.classify(features)
@@ -37,9 +39,10 @@ def training_memory(model: TunedModel, batch_size: int) -> dict:
     """Bytes that one training step must hold at once, counted on shapes alone (float32, Adam).
 
     Returns:
-        {"weights", "gradients", "optimizer", "activations", "total"}: all weights, trained or not; a gradient
-        and Adam's two moments for every trained parameter; everything autograd saves for the backward pass,
-        each storage once, weights apart. A framework's workspace and fragmentation come on top.
+        {"weights", "gradients", "optimizer", "activations", "total"}: all weights, trained or not;
+        a gradient and Adam's two moments for every trained parameter; everything autograd saves for
+        the backward pass, each storage once, weights apart. A framework's workspace and
+        fragmentation come on top.
     """
     meta = on_meta(model)
     held = {tensor.untyped_storage()._cdata for tensor in [*meta.parameters(), *meta.buffers()]}
@@ -61,13 +64,20 @@ def training_memory(model: TunedModel, batch_size: int) -> dict:
         meta.training_loss(features, torch.zeros(batch_size, dtype=torch.long, device="meta"))
     weights = sum(p.numel() * p.element_size() for p in meta.parameters())
     trained = 4 * count_parameters(model)["total"]
-    parts = {"weights": weights, "gradients": trained, "optimizer": 2 * trained, "activations": activations}
+    parts = {
+        "weights": weights,
+        "gradients": trained,
+        "optimizer": 2 * trained,
+        "activations": activations,
+    }
     return {**parts, "total": sum(parts.values())}
 
 
 def on_meta(model: TunedModel) -> TunedModel:
     """The same model on shapes alone, ready for a training step."""
-    meta = build_method(model.slug, to_meta(model.source), model.num_classes, **asdict(model.method.settings))
+    meta = build_method(
+        model.slug, to_meta(model.source), model.num_classes, **asdict(model.method.settings)
+    )
     meta.backbone.train(meta.method.trains_backbone)
     meta.method.train()
     return meta
@@ -77,11 +87,13 @@ def measure_speed(model: TunedModel, batch_size: int, repeats: int) -> dict:
     """Time training steps and inference on random images, on the model's device.
 
     Returns:
-        {"train_seconds", "infer_seconds": lists, one entry a repeat, for a batch; "batch_size"}. The first,
-        untimed repeat of each warms up.
+        {"train_seconds", "infer_seconds": lists, one entry a repeat, for a batch; "batch_size"}.
+        The first, untimed repeat of each warms up.
     """
     device, size = device_of(model), model.source.image_size
-    images = torch.randn(batch_size, 3, size, size, device=device, generator=torch.Generator(device).manual_seed(0))
+    images = torch.randn(
+        batch_size, 3, size, size, device=device, generator=torch.Generator(device).manual_seed(0)
+    )
     labels = torch.zeros(batch_size, dtype=torch.long, device=device)
     trained = [*model.head.parameters(), *model.method_parameters()]
     optimizer = torch.optim.AdamW(trained, lr=1e-6)
@@ -116,12 +128,21 @@ def measure_speed(model: TunedModel, batch_size: int, repeats: int) -> dict:
 
 
 def measured_cost(
-    backbone: str, slug: str, *, batch_size: int, repeats: int, device: str = "cpu", run: bool = True, **settings
+    backbone: str,
+    slug: str,
+    *,
+    batch_size: int,
+    repeats: int,
+    device: str = "cpu",
+    run: bool = True,
+    **settings,
 ) -> Record | None:
-    """Record of time and peak memory of a method on a backbone with random weights (they do not matter here).
+    """Record of time and peak memory of a method on a backbone with random weights (they do not
+    matter here).
 
-    Runs in a process of its own, so that the peak belongs to this method. Values: those of `measure_speed`,
-    `peak_mb` (resident memory on a CPU, allocated memory on a GPU) and `before_mb` (with the model loaded).
+    Runs in a process of its own, so that the peak belongs to this method. Values: those of
+    `measure_speed`, `peak_mb` (resident memory on a CPU, allocated memory on a GPU) and `before_mb`
+    (with the model loaded).
     """
     chosen = {
         "backbone": backbone,
@@ -138,7 +159,9 @@ def measured_cost(
     return recorded("cost", chosen, compute, run=run)
 
 
-def speed_and_peak(backbone: str, slug: str, batch_size: int, repeats: int, device: str, settings: dict) -> dict:
+def speed_and_peak(
+    backbone: str, slug: str, batch_size: int, repeats: int, device: str, settings: dict
+) -> dict:
     """What `measured_cost` runs in its own process."""
     model = build_method(slug, load_backbone(backbone, device=device), 10, **settings)
 
@@ -148,4 +171,8 @@ def speed_and_peak(backbone: str, slug: str, batch_size: int, repeats: int, devi
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     before = peak()
-    return {**measure_speed(model, batch_size, repeats), "before_mb": round(before), "peak_mb": round(peak())}
+    return {
+        **measure_speed(model, batch_size, repeats),
+        "before_mb": round(before),
+        "peak_mb": round(peak()),
+    }

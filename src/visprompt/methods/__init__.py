@@ -44,9 +44,17 @@ ORDER = (
 
 
 def slugs() -> list[str]:
-    """The methods: every module of this room that has a `Settings` and a `Method`, with - in place of _."""
-    texts = {path.stem.replace("_", "-"): path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py")}
-    found = [slug for slug, text in texts.items() if {"Settings", "Method"} <= set(re.findall(r"(?m)^class (\w+)", text))]
+    """The methods: every module of this room that has a `Settings` and a `Method`, with - in place
+    of _."""
+    texts = {
+        path.stem.replace("_", "-"): path.read_text(encoding="utf-8")
+        for path in Path(__file__).parent.glob("*.py")
+    }
+    found = [
+        slug
+        for slug, text in texts.items()
+        if {"Settings", "Method"} <= set(re.findall(r"(?m)^class (\w+)", text))
+    ]
     return [slug for slug in ORDER if slug in found] + sorted(set(found) - set(ORDER))
 
 
@@ -66,7 +74,9 @@ def method_class(slug: str) -> type[Method]:
 @functools.cache
 def names() -> dict[str, str]:
     """Slug -> the method's name, as its module's docstring begins with it."""
-    return {slug: sys.modules[method_class(slug).__module__].__doc__.split(":")[0] for slug in METHODS}
+    return {
+        slug: sys.modules[method_class(slug).__module__].__doc__.split(":")[0] for slug in METHODS
+    }
 
 
 def settings_of(slug: str, **settings):
@@ -82,7 +92,9 @@ def settings_of(slug: str, **settings):
             raise BadInput(f"{slug} takes no settings, not even {name!r}.")
         choose(f"setting of {slug}", name, known)
     hints = typing.get_type_hints(kind)
-    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    settings = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }
     for name, value in settings.items():
         require(f"setting {name} of {slug}", value, hints[name])
     return kind(**settings)
@@ -96,21 +108,31 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) ->
         settings: the fields of the method's `Settings`; a list stands for a tuple.
 
     Returns:
-        Head and method have the backbone's device; they are float64 where the backbone is, else float32.
+        Head and method have the backbone's device; they are float64 where the backbone is, else
+        float32.
 
     Raises:
-        BadInput: unknown method or setting, an impossible value, or a backbone that cannot carry it.
+        BadInput: unknown method or setting, an impossible value, or a backbone that cannot carry
+            it.
     """
     if not isinstance(backbone, Backbone):
-        raise BadInput(f"give a backbone that load_backbone returned, not a {type(backbone).__name__}.")
+        raise BadInput(
+            f"give a backbone that load_backbone returned, not a {type(backbone).__name__}."
+        )
     kind, chosen = method_class(slug), settings_of(slug, **settings)
     require("num_classes", num_classes, int)
     if num_classes < 2:
         raise BadInput(f"num_classes must be 2 or more, not {num_classes}.")
     if backbone.family not in kind.families:
-        raise BadInput(f"{slug} runs on {' and '.join(kind.families)} backbones; {backbone.name} is a {backbone.family}.")
+        raise BadInput(
+            f"{slug} runs on {' and '.join(kind.families)} backbones; {backbone.name} is a "
+            f"{backbone.family}."
+        )
     if kind.inside and not backbone.opened:
-        raise BadInput(f"{slug} acts inside timm's standard ViT block; {backbone.name} has blocks of another kind.")
+        raise BadInput(
+            f"{slug} acts inside timm's standard ViT block; {backbone.name} has blocks of "
+            f"another kind."
+        )
     with watching() as seen:
         with torch.device(device_of(backbone)):
             method = kind(backbone, chosen, num_classes)

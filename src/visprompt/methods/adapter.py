@@ -1,4 +1,5 @@
-"""Adapter: a bottleneck behind attention and MLP, y + up(act(down(y))) (Houlsby et al. 2019, Fig. 2)."""
+"""Adapter: a bottleneck behind attention and MLP, y + up(act(down(y))) (Houlsby et al. 2019, Fig.
+2)."""
 
 from dataclasses import dataclass
 
@@ -28,8 +29,14 @@ class Bottleneck(nn.Module):
     def __init__(self, width, size, act):
         super().__init__()
         check_tokens(size, "bottleneck")
-        self.down, self.down_bias = nn.Parameter(torch.empty(size, width)), nn.Parameter(torch.zeros(size))
-        self.up, self.up_bias = nn.Parameter(torch.zeros(width, size)), nn.Parameter(torch.zeros(width))
+        self.down, self.down_bias = (
+            nn.Parameter(torch.empty(size, width)),
+            nn.Parameter(torch.zeros(size)),
+        )
+        self.up, self.up_bias = (
+            nn.Parameter(torch.zeros(width, size)),
+            nn.Parameter(torch.zeros(width)),
+        )
         self.act = act
 
     def reset(self, generator):

@@ -1,4 +1,5 @@
-"""AdaptFormer: a scaled bottleneck beside the MLP, MLP(LN(x)) + s * up(ReLU(down(LN(x)))) (Chen et al. 2022, Eq. 3-4)."""
+"""AdaptFormer: a scaled bottleneck beside the MLP, MLP(LN(x)) + s * up(ReLU(down(LN(x)))) (Chen et
+al. 2022, Eq. 3-4)."""
 
 from dataclasses import dataclass
 
@@ -21,8 +22,8 @@ class Settings:
 class Method(base.Method):
     """Trains a bottleneck a block.
 
-    It reads what the MLP reads, behind the LayerNorm, as the original's equation says; its released code reads
-    the tokens before the LayerNorm.
+    It reads what the MLP reads, behind the LayerNorm, as the original's equation says; its released
+    code reads the tokens before the LayerNorm.
     """
 
     families = ("vit",)
@@ -31,11 +32,15 @@ class Method(base.Method):
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)
-        self.adapters = nn.ModuleList(Bottleneck(backbone.width, settings.bottleneck, F.relu) for _ in range(backbone.depth))
+        self.adapters = nn.ModuleList(
+            Bottleneck(backbone.width, settings.bottleneck, F.relu) for _ in range(backbone.depth)
+        )
 
     def reset(self, generator):
         for adapter in self.adapters:
             adapter.reset(generator)
 
     def around(self, index, name, layer, x):
-        return layer(x) + self.settings.scale * self.adapters[index](x) if name == "mlp" else layer(x)
+        return (
+            layer(x) + self.settings.scale * self.adapters[index](x) if name == "mlp" else layer(x)
+        )

@@ -14,11 +14,14 @@ from . import base
 class Settings:
     """Where the prompt is put and how it meets the activations z.
 
-    `block` is the index, from 0, of the block whose input is changed; a tuple puts one prompt on each.
-    `kind`: "add" z + delta (the paper's AP), "product" z * delta, "concatenate" [delta, z] (Table A3).
+    `block` is the index, from 0, of the block whose input is changed; a tuple puts one prompt on
+    each. `kind`: "add" z + delta (the paper's AP), "product" z * delta, "concatenate" [delta, z]
+    (Table A3).
     """
 
-    block: int | Blocks | None = None  # None: third of a transformer, third-to-last of a ResNet (Sec. 6.1)
+    block: int | Blocks | None = (
+        None  # None: third of a transformer, third-to-last of a ResNet (Sec. 6.1)
+    )
     kind: str = "add"
     prompt_tokens: Count = 8  # for "concatenate" only; the paper does not state its number
 
@@ -26,15 +29,17 @@ class Settings:
 class Method(base.Method):
     """One delta per prompted block, with the shape of the activations: (N, D) or (C, H, W).
 
-    Starts where it changes nothing: zero for "add", one for "product"; "concatenate" starts small and random,
-    because equal tokens would receive equal gradients.
+    Starts where it changes nothing: zero for "add", one for "product"; "concatenate" starts small
+    and random, because equal tokens would receive equal gradients.
     """
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)
         choose("kind of AP", settings.kind, ["add", "product", "concatenate"])
         if settings.kind == "concatenate" and not backbone.is_vit:
-            raise BadInput("AP by concatenation needs tokens; on a ResNet use kind='add' or kind='product'.")
+            raise BadInput(
+                "AP by concatenation needs tokens; on a ResNet use kind='add' or kind='product'."
+            )
         if settings.kind == "concatenate" and settings.prompt_tokens < 1:
             raise BadInput(f"prompt_tokens must be 1 or more, not {settings.prompt_tokens}.")
         block = settings.block
@@ -42,13 +47,17 @@ class Method(base.Method):
             block = backbone.depth - 3 if backbone.family == "resnet" else 2
         self.at = sorted(set(block)) if isinstance(block, (tuple, list)) else [block]
         if not self.at or not all(isinstance(b, int) and 0 <= b < backbone.depth for b in self.at):
-            raise BadInput(f"{backbone.name} has blocks 0 to {backbone.depth - 1}; AP cannot go at block {block}.")
+            raise BadInput(
+                f"{backbone.name} has blocks 0 to {backbone.depth - 1}; AP cannot go at "
+                f"block {block}."
+            )
         self.start = self.at[0]
         self.prefix = backbone.prefix
         shapes = backbone.shapes()
         concatenate = settings.kind == "concatenate"
         self.prompts = nn.ParameterList(
-            torch.empty((settings.prompt_tokens, backbone.width) if concatenate else shapes[b]) for b in self.at
+            torch.empty((settings.prompt_tokens, backbone.width) if concatenate else shapes[b])
+            for b in self.at
         )
 
     def reset(self, generator):
@@ -68,10 +77,13 @@ class Method(base.Method):
         if self.settings.kind == "product":
             return x * prompt
         # Behind the class token, as VPT orders them.
-        return torch.cat([x[:, : self.prefix], prompt.expand(len(x), -1, -1), x[:, self.prefix :]], dim=1)
+        return torch.cat(
+            [x[:, : self.prefix], prompt.expand(len(x), -1, -1), x[:, self.prefix :]], dim=1
+        )
 
     def after_blocks(self, x):
         if self.settings.kind != "concatenate":
             return x
         added = len(self.at) * self.settings.prompt_tokens
-        return torch.cat([x[:, : self.prefix], x[:, self.prefix + added :]], dim=1)  # prompts must not enter average pooling
+        # prompts must not enter average pooling
+        return torch.cat([x[:, : self.prefix], x[:, self.prefix + added :]], dim=1)

@@ -1,4 +1,5 @@
-"""BIAS: trains the shifts of the network's linear and normalisation layers (AP Sec. 6.1, DA-VPT Sec. 2.5)."""
+"""BIAS: trains the shifts of the network's linear and normalisation layers (AP Sec. 6.1, DA-VPT
+Sec. 2.5)."""
 
 from dataclasses import dataclass
 
@@ -33,9 +34,11 @@ class Settings:
 
 
 class Shifts(nn.Module):
-    """What training changes of the biases: a difference, zero at the start, for each (block, layer).
+    """What training changes of the biases: a difference, zero at the start, for each (block,
+    layer).
 
-    A difference in the key bias moves all scores of a query alike, so softmax, and every output, ignores it.
+    A difference in the key bias moves all scores of a query alike, so softmax, and every output,
+    ignores it.
     """
 
     def __init__(self, backbone, categories):
@@ -50,7 +53,9 @@ class Shifts(nn.Module):
         wanted = {CATEGORIES[category] for category in categories}
         for (index, name), layer in backbone.layers().items():
             if name in wanted and getattr(layer, "bias", None) is not None:
-                width = len(layer.bias) // 3 * len(self.thirds) if name == "qkv" else len(layer.bias)
+                width = (
+                    len(layer.bias) // 3 * len(self.thirds) if name == "qkv" else len(layer.bias)
+                )
                 self.parts[f"{name}_{index}"] = nn.Parameter(torch.zeros(width))
 
     def reset(self):
@@ -66,7 +71,9 @@ class Shifts(nn.Module):
         if name != "qkv" or len(self.thirds) == 3:
             return part
         pieces = dict(zip(self.thirds, part.chunk(len(self.thirds))))
-        return torch.cat([pieces.get(third, torch.zeros_like(pieces[self.thirds[0]])) for third in range(3)])
+        return torch.cat(
+            [pieces.get(third, torch.zeros_like(pieces[self.thirds[0]])) for third in range(3)]
+        )
 
     def forward(self, index, name, x):
         """Add the difference to what a layer gave."""

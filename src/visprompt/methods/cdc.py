@@ -1,4 +1,5 @@
-"""CDC: the prompts of a block are its own plus those of the block before (iVPT Eq. 3-4; "vanilla": of all before)."""
+"""CDC: the prompts of a block are its own plus those of the block before (iVPT Eq. 3-4; "vanilla":
+of all before)."""
 
 from dataclasses import dataclass
 
@@ -21,13 +22,17 @@ class Settings:
 class Method(prompts.Deep):
     """Trains N prompts of width D a block, as VPT-Deep.
 
-    On a Swin, prompts of stages of different width cannot be added; the first block of a stage has its own only.
+    On a Swin, prompts of stages of different width cannot be added; the first block of a stage has
+    its own only.
     """
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)
         choose("cdc", settings.cdc, CONNECTIONS)
-        self.first = [index == 0 or prompt.shape != self.prompts[index - 1].shape for index, prompt in enumerate(self.prompts)]
+        self.first = [
+            index == 0 or prompt.shape != self.prompts[index - 1].shape
+            for index, prompt in enumerate(self.prompts)
+        ]
 
     def entering(self, index):
         if self.first[index] or self.settings.cdc == "none":

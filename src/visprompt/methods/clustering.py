@@ -1,4 +1,5 @@
-"""Exact k-means in bounded memory: SPT's token prototypes (Eq. 9-10) and DA-VPT's clusters of classes (Sec. 2.4)."""
+"""Exact k-means in bounded memory: SPT's token prototypes (Eq. 9-10) and DA-VPT's clusters of
+classes (Sec. 2.4)."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,17 +17,23 @@ def assign(points: torch.Tensor, centroids: torch.Tensor) -> torch.Tensor:
 
 
 def streamed_kmeans(
-    stream: Callable[[], Iterable[list[torch.Tensor]]], centroids: list[torch.Tensor], iterations: int, label: str
+    stream: Callable[[], Iterable[list[torch.Tensor]]],
+    centroids: list[torch.Tensor],
+    iterations: int,
+    label: str,
 ) -> list[torch.Tensor]:
-    """Lloyd's algorithm on points that never lie in memory together; several independent problems share the passes.
+    """Lloyd's algorithm on points that never lie in memory together; several independent problems
+    share the passes.
 
     Args:
-        stream: called once an iteration; yields batches, each a list with one (n, D) for every problem.
+        stream: called once an iteration; yields batches, each a list with one (n, D) for every
+            problem.
         centroids: the start, one (K, D) for every problem.
         iterations: at most so many; it ends when no centroid moves.
 
     Returns:
-        The centroids. Those of an empty cluster stay where they are. Memory: one batch, and K x D sums in float64.
+        The centroids. Those of an empty cluster stay where they are. Memory: one batch, and K x D
+        sums in float64.
     """
     centroids = [c.double() for c in centroids]
     for _ in progress(range(iterations), label):
@@ -48,8 +55,11 @@ def streamed_kmeans(
     return centroids
 
 
-def cosine_kmeans(points: torch.Tensor, centroids: torch.Tensor, iterations: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Spherical k-means of (n, D) from centroids (K, D) -> centroids of unit length, and each point's cluster (n,)."""
+def cosine_kmeans(
+    points: torch.Tensor, centroids: torch.Tensor, iterations: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Spherical k-means of (n, D) from centroids (K, D) -> centroids of unit length, and each
+    point's cluster (n,)."""
     points, centroids = (torch.nn.functional.normalize(t, dim=1) for t in (points, centroids))
     for _ in range(iterations):
         nearest = (points @ centroids.T).argmax(1)

@@ -1,7 +1,9 @@
-"""DA-VPT: VPT-Deep with two metric losses that tie prompts to clusters of classes (DA-VPT Sec. 2, Eq. 3-5).
+"""DA-VPT: VPT-Deep with two metric losses that tie prompts to clusters of classes (DA-VPT Sec. 2,
+Eq. 3-5).
 
-Each prompt of a guided block is the proxy of the classes of one cluster. The first loss draws a prompt to the
-patches of its classes and away from others', the second does the same for class tokens.
+Each prompt of a guided block is the proxy of the classes of one cluster. The first loss draws a
+prompt to the patches of its classes and away from others', the second does the same for class
+tokens.
 """
 
 from dataclasses import dataclass
@@ -20,16 +22,26 @@ class Settings:
     """Prompts, guided blocks and the metric losses."""
 
     prompt_tokens: Count = 10  # of a block that is not guided, as for VPT-Deep and iVPT
-    guided_tokens: Count | None = None  # M, clusters of classes, at most the classes; None: prompt_tokens, or all classes
-    guided_from: int | None = None  # first guided block; None: the last block, best "in most cases" (Sec. 4.3.2)
+    guided_tokens: Count | None = (
+        None  # M, clusters of classes, at most the classes; None: prompt_tokens, or all classes
+    )
+    guided_from: int | None = (
+        None  # first guided block; None: the last block, best "in most cases" (Sec. 4.3.2)
+    )
     guided_to: int | None = None  # last guided block; None: the last
     beta: Weight = 0.1  # weight of patches-prompts (Eq. 5); the optimum is below 1 (Fig. 5)
     lambda_: Weight = 0.1  # weight of prompts-class token (Eq. 5)
     temperature: Positive = 1 / 32  # tau of Eq. 4, the released code's
     margin: Share = 0.1  # delta of Eq. 4, the released code's
-    normaliser: str = "positive"  # Eq. 4 divides the first part by |P+|; "all", the released code, by |P|
-    projection: str = "query"  # compare p W_Q, "higher performance" (Sec. 2.2); "none" compares the prompt itself
-    patches: str = "attention"  # what the attention gives (Sec. 2.3); "tokens" compares what enters the block
+    normaliser: str = (
+        "positive"  # Eq. 4 divides the first part by |P+|; "all", the released code, by |P|
+    )
+    projection: str = (
+        "query"  # compare p W_Q, "higher performance" (Sec. 2.2); "none" compares the prompt itself
+    )
+    patches: str = (
+        "attention"  # what the attention gives (Sec. 2.3); "tokens" compares what enters the block
+    )
     kmeans_iterations: Rounds = 20  # the released code's bound
 
 
@@ -41,7 +53,8 @@ def proxy_anchor(similarity, positive, margin, temperature, normaliser="positive
         positive: (M, n) bool, whether a sample is of the proxy's classes.
 
     Returns:
-        A scalar: log(1 + sum exp) over positives, meaned over proxies that have any (or over all with "all"),
+        A scalar: log(1 + sum exp) over positives, meaned over proxies that have any (or over all
+            with "all"),
         plus the same over negatives, meaned over all proxies.
     """
     absent = torch.finfo(similarity.dtype).min
@@ -63,23 +76,34 @@ class Method(prompts.Deep):
 
     def __init__(self, backbone, settings, num_classes):
         last = backbone.depth - 1
-        first, end = (last if at is None else at for at in (settings.guided_from, settings.guided_to))
+        first, end = (
+            last if at is None else at for at in (settings.guided_from, settings.guided_to)
+        )
         if not 0 <= first <= end <= last:
-            raise BadInput(f"{backbone.name} has blocks 0 to {last}; guided blocks {first} to {end} are no range of them.")
+            raise BadInput(
+                f"{backbone.name} has blocks 0 to {last}; guided blocks {first} to {end} "
+                f"are no range of them."
+            )
         choose("normaliser", settings.normaliser, ["positive", "all"])
         choose("projection", settings.projection, ["query", "none"])
         choose("patches", settings.patches, ["attention", "tokens"])
         for name in ("beta", "lambda_", "temperature"):
             if getattr(settings, name) < 0 or (name == "temperature" and settings.temperature == 0):
-                raise BadInput(f"{name} must be above 0, or 0 for a weight, not {getattr(settings, name)}.")
+                raise BadInput(
+                    f"{name} must be above 0, or 0 for a weight, not {getattr(settings, name)}."
+                )
         self.clusters = settings.guided_tokens or min(settings.prompt_tokens, num_classes)
         prompts.check_tokens(self.clusters, "guided_tokens")
         if self.clusters > num_classes:
-            raise BadInput(f"guided_tokens must be 1 to {num_classes}, one cluster of classes each, not {self.clusters}.")
+            raise BadInput(
+                f"guided_tokens must be 1 to {num_classes}, one cluster of classes each, "
+                f"not {self.clusters}."
+            )
         self.guided, self.num_classes = range(first, end + 1), num_classes
         super().__init__(backbone, settings, num_classes)
         self.seen, self.queries = {}, {}
-        self.register_buffer("cluster", torch.arange(num_classes) % self.clusters)  # class -> prompt
+        # class -> prompt
+        self.register_buffer("cluster", torch.arange(num_classes) % self.clusters)
         self.register_buffer("centroids", torch.zeros(self.clusters, backbone.width))
         self.sums, self.counts = None, None  # of this epoch's features, by class
 
@@ -109,17 +133,26 @@ class Method(prompts.Deep):
         return self.queries[index] if self.settings.projection == "query" else self.entering(index)
 
     def loss(self, features, labels):
-        """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), meaned over guided blocks; the paper leaves open how they add.
+        """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), meaned over guided blocks; the paper leaves
+        open how they add.
 
         A ViT without class token has the first of the two alone.
         """
         self.add_features(features.detach(), labels)
         settings, terms = self.settings, []
         for index in self.guided:
-            proxies, seen = F.normalize(self.proxies(index), dim=-1), F.normalize(self.seen[index], dim=-1)
-            mine = self.cluster[labels] == torch.arange(self.clusters, device=labels.device)[:, None]  # (M, B)
+            proxies, seen = (
+                F.normalize(self.proxies(index), dim=-1),
+                F.normalize(self.seen[index], dim=-1),
+            )
+            # (M, B)
+            mine = (
+                self.cluster[labels] == torch.arange(self.clusters, device=labels.device)[:, None]
+            )
             patches = seen[:, self.prefix :]
-            samples = [(settings.beta, patches.flatten(0, 1), mine.repeat_interleave(patches.shape[1], 1))]
+            samples = [
+                (settings.beta, patches.flatten(0, 1), mine.repeat_interleave(patches.shape[1], 1))
+            ]
             if self.prefix:
                 samples.append((settings.lambda_, seen[:, 0], mine))
             for weight, points, positive in samples:
@@ -138,7 +171,8 @@ class Method(prompts.Deep):
         self.counts.index_add_(0, labels, torch.ones_like(features[:, 0]))
 
     def recluster(self):
-        """Map classes to prompts by cosine k-means over class means, from the last centroids (Sec. 2.4)."""
+        """Map classes to prompts by cosine k-means over class means, from the last centroids (Sec.
+        2.4)."""
         present = self.counts > 0
         means = self.sums[present] / self.counts[present, None]
         centroids, nearest = cosine_kmeans(means, self.centroids, self.settings.kmeans_iterations)
@@ -148,15 +182,21 @@ class Method(prompts.Deep):
 
     @torch.no_grad()
     def prepare(self, backbone, images, labels, generator):
-        """Class means of the frozen backbone's features; clusters start from as many random classes."""
+        """Class means of the frozen backbone's features; clusters start from as many random
+        classes."""
         self.sums = None
         device = next(backbone.parameters()).device
         for part, truth in zip(images.split(250), labels.split(250), strict=True):
             self.add_features(backbone(part.to(device)), truth.to(device))
         present = self.counts.nonzero().flatten()
         if len(present) < self.clusters:
-            raise BadInput(f"only {len(present)} classes have training images; give guided_tokens of 1 to {len(present)}.")
-        chosen = present[torch.randperm(len(present), generator=generator)[: self.clusters].to(device)]
+            raise BadInput(
+                f"only {len(present)} classes have training images; give guided_tokens of "
+                f"1 to {len(present)}."
+            )
+        chosen = present[
+            torch.randperm(len(present), generator=generator)[: self.clusters].to(device)
+        ]
         self.centroids.copy_(self.sums[chosen] / self.counts[chosen, None])
         self.recluster()
 

@@ -1,4 +1,5 @@
-"""DA-VPT+: DA-VPT with efficient bias tuning and a learned class token (DA-VPT Sec. 2.5, Table 4)."""
+"""DA-VPT+: DA-VPT with efficient bias tuning and a learned class token (DA-VPT Sec. 2.5, Table
+4)."""
 
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ from .bias import Shifts
 class Settings(da_vpt.Settings):
     """DA-VPT's settings, and what of the backbone is freed."""
 
-    biases: Words = ("key", "value")  # "the most efficient part" (Sec. 2.5); of these the key bias does nothing
+    # "the most efficient part" (Sec. 2.5); of these the key bias does nothing
+    biases: Words = ("key", "value")
     class_token: bool = True  # "combined with Efficient Bias for simplicity" (Table 4)
 
 

@@ -1,7 +1,9 @@
-"""E2VPT: prompts at every block, key-value prompts inside attention, and pruning (Han et al. 2023; iVPT Table 1).
+"""E2VPT: prompts at every block, key-value prompts inside attention, and pruning (Han et al. 2023;
+iVPT Table 1).
 
-[K, P_K] and [V, P_V] with P_K = P_V; after a first training the tokens and segments whose masks have the
-smallest gradient are dropped, and what is left is trained again from its start (rewinding).
+[K, P_K] and [V, P_V] with P_K = P_V; after a first training the tokens and segments whose masks
+have the smallest gradient are dropped, and what is left is trained again from its start
+(rewinding).
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ class Settings:
     prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
     key_value_tokens: Count = 5  # the papers here state none
     segments: Count = 16  # pieces of a token that can be dropped apart, as in the reference code
-    prune_tokens: Share = 0.5  # share of the prompts of a block; the reference code tries 0.1 to 0.9
+    prune_tokens: Share = (
+        0.5  # share of the prompts of a block; the reference code tries 0.1 to 0.9
+    )
     prune_segments: Share = 0.5  # share of the segments of a block
     kept_at_least: Count = 4  # tokens, and segments a token, that stay in any case
 
@@ -37,7 +41,9 @@ class Method(prompts.Deep):
             if not 0 <= getattr(settings, name) < 1:
                 raise BadInput(f"{name} is a share, 0 to below 1, not {getattr(settings, name)}.")
         if backbone.width % prompts.check_tokens(settings.segments, "segments"):
-            raise BadInput(f"segments must divide the width {backbone.width}; {settings.segments} does not.")
+            raise BadInput(
+                f"segments must divide the width {backbone.width}; {settings.segments} does not."
+            )
         depth, tokens = backbone.depth, settings.prompt_tokens
         count = prompts.check_tokens(settings.key_value_tokens, "key_value_tokens")
         self.key_values = nn.Parameter(torch.empty(depth, count, backbone.width))
@@ -59,7 +65,9 @@ class Method(prompts.Deep):
         tokens, segments = self.token_mask[index], self.segment_mask[index]
         if self.training and torch.is_grad_enabled():  # how much the loss would change without it
             tokens, segments = (self.watched(kind, index) for kind in range(2))
-        whole = segments.repeat_interleave(self.prompts[index].shape[1] // self.settings.segments, 1)
+        whole = segments.repeat_interleave(
+            self.prompts[index].shape[1] // self.settings.segments, 1
+        )
         return self.prompts[index] * whole * tokens[:, None]
 
     def watched(self, kind, index):
@@ -91,7 +99,8 @@ class Method(prompts.Deep):
         return apply
 
     def kept(self, importance, share):
-        """Ones for what stays: the most important of the last dimension, at least `kept_at_least` of them."""
+        """Ones for what stays: the most important of the last dimension, at least `kept_at_least`
+        of them."""
         count = importance.shape[-1]
         stays = max(min(count, self.settings.kept_at_least), round(count * (1 - share)))
         places = importance.topk(stays, -1).indices

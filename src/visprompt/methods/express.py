@@ -1,7 +1,8 @@
-"""EXPRESS: shallow prompts with residual prompts inside every block (Das et al. 2023; iVPT Sec. 2.3 and 4.3 (C)).
+"""EXPRESS: shallow prompts with residual prompts inside every block (Das et al. 2023; iVPT Sec. 2.3
+and 4.3 (C)).
 
-iVPT says once that the residual prompts come before LayerNorm, QKV projection and self-attention (Sec. 2.3,
-Fig. 3), once that they come after them (Sec. 4.3). `place` names the reading.
+iVPT says once that the residual prompts come before LayerNorm, QKV projection and self-attention
+(Sec. 2.3, Fig. 3), once that they come after them (Sec. 4.3). `place` names the reading.
 """
 
 from dataclasses import dataclass
@@ -29,9 +30,9 @@ class Settings:
 class Method(prompts.Shallow):
     """Trains N prompts at the input and three residuals a prompt and block.
 
-    A residual between projection and self-attention is 3D wide: it meets query, key and value. The one before
-    LayerNorm enters the branch, not the skip connection; the texts at hand leave that open. They start at zero,
-    so that training starts at VPT-Shallow.
+    A residual between projection and self-attention is 3D wide: it meets query, key and value. The
+    one before LayerNorm enters the branch, not the skip connection; the texts at hand leave that
+    open. They start at zero, so that training starts at VPT-Shallow.
     """
 
     inside = True
@@ -40,7 +41,9 @@ class Method(prompts.Shallow):
         super().__init__(backbone, settings, num_classes)
         choose("place", settings.place, LAYERS)
         widths = [1, 1, 3] if settings.place == "before" else [1, 3, 1]
-        self.residuals = nn.ParameterList(torch.empty(backbone.depth, self.tokens, width * backbone.width) for width in widths)
+        self.residuals = nn.ParameterList(
+            torch.empty(backbone.depth, self.tokens, width * backbone.width) for width in widths
+        )
 
     def reset(self, generator):
         super().reset(generator)

@@ -16,4 +16,8 @@ class Method(base.Method):
     trains_backbone = True
 
     def trained(self, backbone):
-        return [value for key, value in backbone.model.named_parameters() if not key.startswith(("head.", "fc."))]
+        return [
+            value
+            for key, value in backbone.model.named_parameters()
+            if not key.startswith(("head.", "fc."))
+        ]

@@ -1,7 +1,8 @@
-"""Gate-VPT: gates decide which block's output the prompts carry on (Yoo et al. 2023; SPT Table 2, iVPT Table 6).
+"""Gate-VPT: gates decide which block's output the prompts carry on (Yoo et al. 2023; SPT Table 2,
+iVPT Table 6).
 
-Behind block l the prompts are g P_out + (1 - g) P_in with g = sigmoid(gate), and block l's attention is divided
-by a learned temperature.
+Behind block l the prompts are g P_out + (1 - g) P_in with g = sigmoid(gate), and block l's
+attention is divided by a learned temperature.
 """
 
 from dataclasses import dataclass
@@ -19,20 +20,26 @@ class Settings:
     """Prompts, the gates' start, and the range of the temperature."""
 
     prompt_tokens: Count = 50  # like VPT-Shallow here
-    gate: Number = 10.0  # g starts at sigmoid(-gate), near "skip the block", as the reference code does
+    gate: Number = (
+        10.0  # g starts at sigmoid(-gate), near "skip the block", as the reference code does
+    )
     lowest: Positive = 0.01  # bounds of the temperature in the reference code
     highest: Positive = 10.0  # likewise
 
 
 class Method(prompts.Shallow):
-    """Trains N prompts at the input, a gate a block boundary and a temperature a block, which starts at 1."""
+    """Trains N prompts at the input, a gate a block boundary and a temperature a block, which
+    starts at 1."""
 
     inside = True
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)
         if not 0 < settings.lowest < 1 < settings.highest:
-            raise BadInput(f"write lowest < 1 < highest, with lowest above 0, not {settings.lowest}, {settings.highest}.")
+            raise BadInput(
+                f"write lowest < 1 < highest, with lowest above 0, not {settings.lowest}, "
+                f"{settings.highest}."
+            )
         self.gates = nn.Parameter(torch.empty(backbone.depth - 1))
         self.temperatures = nn.Parameter(torch.empty(backbone.depth))
 
@@ -42,15 +49,23 @@ class Method(prompts.Shallow):
         nn.init.ones_(self.temperatures)
 
     def bounded(self, temperature):
-        """A temperature within its bounds; the gradient goes past them, so that one outside comes back."""
-        return temperature + (temperature.clamp(self.settings.lowest, self.settings.highest) - temperature).detach()
+        """A temperature within its bounds; the gradient goes past them, so that one outside comes
+        back."""
+        return (
+            temperature
+            + (
+                temperature.clamp(self.settings.lowest, self.settings.highest) - temperature
+            ).detach()
+        )
 
     def around(self, index, name, layer, x):
         y = layer(x)
         if name == "qkv":  # scores are q k, so q carries their temperature
             q, rest = y.tensor_split([y.shape[-1] // 3], -1)
             return torch.cat([q / self.bounded(self.temperatures[index]), rest], -1)
-        if name != "block" or index == len(self.gates):  # behind the last block there is nothing to carry on
+        if name != "block" or index == len(
+            self.gates
+        ):  # behind the last block there is nothing to carry on
             return y
         before, came_out, patches = self.split(y)
         gate = self.gates[index].sigmoid()

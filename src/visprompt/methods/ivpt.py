@@ -24,10 +24,12 @@ class Settings:
 
 
 class Method(cdc.Method):
-    """Trains N prompts a block, N x N weights gamma a connection, and k prompts P_re behind each block but the last.
+    """Trains N prompts a block, N x N weights gamma a connection, and k prompts P_re behind each
+    block but the last.
 
-    gamma starts at the identity and P_re at zero, so that training starts at CDC; the paper states no start. Salience
-    is the class token's row of attention, meaned over heads; a ViT without class token takes the mean of its patches' rows.
+    gamma starts at the identity and P_re at zero, so that training starts at CDC; the paper states
+    no start. Salience is the class token's row of attention, meaned over heads; a ViT without class
+    token takes the mean of its patches' rows.
     """
 
     def __init__(self, backbone, settings, num_classes):
@@ -36,17 +38,32 @@ class Method(cdc.Method):
         self.reinforce, self.ranks = None, None
         if settings.ar != "none":
             if not backbone.is_vit:
-                raise BadInput(f"AR follows the class token's attention; {backbone.name} has none: give ar='none'.")
-            self.patches, self.has_class_token = backbone.shapes()[0][0] - backbone.prefix, backbone.has_class_token
-            salient = check_tokens(settings.salient_tokens, "salient_tokens") if settings.ar == "top-k" else self.patches
+                raise BadInput(
+                    f"AR follows the class token's attention; {backbone.name} has none: "
+                    f"give ar='none'."
+                )
+            self.patches, self.has_class_token = (
+                backbone.shapes()[0][0] - backbone.prefix,
+                backbone.has_class_token,
+            )
+            salient = (
+                check_tokens(settings.salient_tokens, "salient_tokens")
+                if settings.ar == "top-k"
+                else self.patches
+            )
             if salient > self.patches:
-                raise BadInput(f"salient_tokens must be 1 to {self.patches}, the number of patches, not {salient}.")
+                raise BadInput(
+                    f"salient_tokens must be 1 to {self.patches}, the number of patches, "
+                    f"not {salient}."
+                )
             self.reinforce = nn.Parameter(torch.empty(backbone.depth - 1, salient, backbone.width))
         connected = [index for index, first in enumerate(self.first) if not first]
         if settings.cdc == "none" or not settings.da:
             connected = []
         tokens = settings.prompt_tokens
-        self.gamma = nn.ParameterDict({str(index): nn.Parameter(torch.empty(tokens, tokens)) for index in connected})
+        self.gamma = nn.ParameterDict(
+            {str(index): nn.Parameter(torch.empty(tokens, tokens)) for index in connected}
+        )
 
     def reset(self, generator):
         super().reset(generator)
@@ -59,7 +76,8 @@ class Method(cdc.Method):
         return self.gamma[str(index)] @ before if len(self.gamma) else before  # Eq. 6
 
     def reinforces(self, index):
-        """Whether image tokens leaving block `index` are changed; behind the last there is no layer l + 1."""
+        """Whether image tokens leaving block `index` are changed; behind the last there is no layer
+        l + 1."""
         return self.reinforce is not None and index < len(self.reinforce)
 
     @torch.no_grad()  # the choice has no gradient

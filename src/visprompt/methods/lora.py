@@ -1,8 +1,9 @@
-"""LoRA: a low-rank change of the query and value projections, W + (alpha / r) B A (Hu et al. 2022, Eq. 3).
+"""LoRA: a low-rank change of the query and value projections, W + (alpha / r) B A (Hu et al. 2022,
+Eq. 3).
 
-timm fuses queries, keys and values into one layer of 3D outputs. One A for all of it would tie the three
-together, which is another method (and what a library gives that wraps the fused layer); here each projection has its
-own A (r, D) and B (D, r).
+timm fuses queries, keys and values into one layer of 3D outputs. One A for all of it would tie the
+three together, which is another method (and what a library gives that wraps the fused layer); here
+each projection has its own A (r, D) and B (D, r).
 """
 
 import math
@@ -24,13 +25,16 @@ TARGETS = ["query", "key", "value"]
 class Settings:
     """The rank and where it goes."""
 
-    rank: Count = 10  # r = 10 in AP's Appendix A; accuracy flattens beyond it, says the text to Table A8
+    rank: Count = (
+        10  # r = 10 in AP's Appendix A; accuracy flattens beyond it, says the text to Table A8
+    )
     alpha: Positive | None = None  # None: alpha = r, so that B A is not scaled
     targets: Words = ("query", "value")  # the original's choice
 
 
 class Method(base.Method):
-    """Trains A and B a target and block; B starts at zero, so training starts at the linear probe."""
+    """Trains A and B a target and block; B starts at zero, so training starts at the linear
+    probe."""
 
     families = ("vit",)
     inside = True
@@ -42,7 +46,10 @@ class Method(base.Method):
         for target in settings.targets:
             choose("target of LoRA", target, TARGETS)
         if not settings.targets or rank > width:
-            raise BadInput(f"LoRA needs one target or more of {TARGETS}, and a rank of 1 to {width}, the width.")
+            raise BadInput(
+                f"LoRA needs one target or more of {TARGETS}, and a rank of 1 to {width}, "
+                f"the width."
+            )
         self.scale = 1.0 if settings.alpha is None else settings.alpha / rank
         count = backbone.depth * len(settings.targets)
         self.down = nn.ParameterList(torch.empty(rank, width) for _ in range(count))
@@ -63,13 +70,18 @@ class Method(base.Method):
     def around(self, index, name, layer, x):
         if name != "qkv":
             return layer(x)
-        change = [x.new_zeros(()) if p is None else F.linear(F.linear(x, p[0]), p[1]) for p in self.pairs(index)]
+        change = [
+            x.new_zeros(()) if p is None else F.linear(F.linear(x, p[0]), p[1])
+            for p in self.pairs(index)
+        ]
         change = [part.expand(x.shape) for part in change]
         return layer(x) + self.scale * torch.cat(change, -1)
 
     def merge(self, backbone):
         with torch.no_grad():
             for index, block in enumerate(backbone.blocks):
-                for third, pair in zip(block.attn.qkv.weight.chunk(3), self.pairs(index), strict=True):
+                for third, pair in zip(
+                    block.attn.qkv.weight.chunk(3), self.pairs(index), strict=True
+                ):
                     if pair is not None:
                         third += self.scale * pair[1] @ pair[0]

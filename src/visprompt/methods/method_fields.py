@@ -14,7 +14,8 @@ from . import METHODS, method_class, method_fields
 
 @functools.cache
 def settings(slug: str, *counts: str) -> dict:
-    """Schema by name of a method's settings; `counts` are words that may stand for a whole number."""
+    """Schema by name of a method's settings; `counts` are words that may stand for a whole
+    number."""
     hints = typing.get_type_hints(sys.modules[method_class(slug).__module__].Settings)
     found = {name: of_hint(hint) for name, hint in hints.items()}
     return {
@@ -28,6 +29,13 @@ def method() -> dict:
     return one_of(METHODS, "method")
 
 
-def method_settings(path: tuple, slug: str, given: dict, counts: tuple, more: tuple = ()) -> Iterable[Fault]:
-    """Settings are those of the method, of their types; `counts` may stand for whole numbers, `more` are other keys."""
-    yield from against(schema.mapping({}, method_fields.settings(slug, *counts) | dict.fromkeys(more, {})), given, path)
+def method_settings(
+    path: tuple, slug: str, given: dict, counts: tuple, more: tuple = ()
+) -> Iterable[Fault]:
+    """Settings are those of the method, of their types; `counts` may stand for whole numbers,
+    `more` are other keys."""
+    yield from against(
+        schema.mapping({}, method_fields.settings(slug, *counts) | dict.fromkeys(more, {})),
+        given,
+        path,
+    )

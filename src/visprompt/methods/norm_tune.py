@@ -19,4 +19,9 @@ class Method(base.Method):
 
     def trained(self, backbone):
         norms = (nn.LayerNorm, nn.modules.batchnorm._BatchNorm)
-        return [value for module in backbone.modules() if isinstance(module, norms) for value in module.parameters()]
+        return [
+            value
+            for module in backbone.modules()
+            if isinstance(module, norms)
+            for value in module.parameters()
+        ]

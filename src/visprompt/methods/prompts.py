@@ -1,7 +1,8 @@
-"""Prompt tokens: how many, how they start, and the form that VPT-Deep, SPT-Deep, iVPT and DA-VPT share.
+"""Prompt tokens: how many, how they start, and the form that VPT-Deep, SPT-Deep, iVPT and DA-VPT
+share.
 
-A prompt whose output is dropped is only a key and a value: it needs no query, no attention output and no MLP, and
-its key and value are the same for every image. They are computed once a batch.
+A prompt whose output is dropped is only a key and a value: it needs no query, no attention output
+and no MLP, and its key and value are the same for every image. They are computed once a batch.
 """
 
 import math
@@ -29,11 +30,14 @@ def vpt_bound(backbone) -> float:
 def uniform_(prompt: torch.Tensor, bound: float, generator: torch.Generator) -> None:
     """Fill with uniform numbers, the same on every device."""
     with torch.no_grad():
-        prompt.copy_((2 * torch.rand(prompt.shape, generator=generator, dtype=torch.float32) - 1) * bound)
+        prompt.copy_(
+            (2 * torch.rand(prompt.shape, generator=generator, dtype=torch.float32) - 1) * bound
+        )
 
 
 class Shallow(base.Method):
-    """N prompts enter block 0 behind the class token, without position, and travel through all blocks."""
+    """N prompts enter block 0 behind the class token, without position, and travel through all
+    blocks."""
 
     families = ("vit",)
     start = 0
@@ -54,7 +58,9 @@ class Shallow(base.Method):
     def before_block(self, index, x):
         if index > 0:
             return x
-        return torch.cat([x[:, : self.prefix], self.prompts.expand(len(x), -1, -1), x[:, self.prefix :]], 1)
+        return torch.cat(
+            [x[:, : self.prefix], self.prompts.expand(len(x), -1, -1), x[:, self.prefix :]], 1
+        )
 
     def after_blocks(self, x):
         before, _, patches = self.split(x)
@@ -62,10 +68,11 @@ class Shallow(base.Method):
 
 
 class Deep(base.Method):
-    """New prompts at every block, dropped behind it: [x, _, E] = B([x, P, E]) (SPT Eq. 6, iVPT Eq. 2, DA-VPT Eq. 1).
+    """New prompts at every block, dropped behind it: [x, _, E] = B([x, P, E]) (SPT Eq. 6, iVPT Eq.
+    2, DA-VPT Eq. 1).
 
-    `Settings` has `prompt_tokens` and may have `form`: "keys and values", or "concatenate", the plain definition,
-    which is for timing and for counting operations as the papers do.
+    `Settings` has `prompt_tokens` and may have `form`: "keys and values", or "concatenate", the
+    plain definition, which is for timing and for counting operations as the papers do.
     """
 
     families = ("vit", "swin")
@@ -78,9 +85,12 @@ class Deep(base.Method):
         self.form = choose("form", getattr(settings, "form", FORMS[0]), FORMS)
         self.trims = self.form == FORMS[0]
         if self.form == "concatenate" and not backbone.is_vit:
-            raise BadInput("form='concatenate' is written for ViTs; on a Swin use form='keys and values'.")
+            raise BadInput(
+                "form='concatenate' is written for ViTs; on a Swin use form='keys and values'."
+            )
         self.prompts = nn.ParameterList(
-            torch.empty(self.tokens_at(index), shape[-1]) for index, shape in enumerate(backbone.shapes())
+            torch.empty(self.tokens_at(index), shape[-1])
+            for index, shape in enumerate(backbone.shapes())
         )
 
     def tokens_at(self, index: int) -> int:

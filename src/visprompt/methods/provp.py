@@ -1,4 +1,5 @@
-"""ProVP: prompts are kept, and each block adds new ones, P^l + T^{l-1}(P) (Xu et al. 2023; iVPT Sec. 4.3 (B))."""
+"""ProVP: prompts are kept, and each block adds new ones, P^l + T^{l-1}(P) (Xu et al. 2023; iVPT
+Sec. 4.3 (B))."""
 
 from dataclasses import dataclass
 
@@ -17,7 +18,8 @@ class Settings:
 
 
 class Method(prompts.Shallow):
-    """Trains N prompts a block; those of block 0 enter it, the others are added to the prompts that came out."""
+    """Trains N prompts a block; those of block 0 enter it, the others are added to the prompts that
+    came out."""
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)

@@ -1,7 +1,8 @@
 """What released code does where a paper says otherwise or nothing: one class a difference.
 
-The methods follow the papers and know nothing of this; `training.as_asked` puts such a class before a method's own while
-a recipe that names it is fitted. What changes the computation itself is a `Form`, which the fitted model keeps.
+The methods follow the papers and know nothing of this; `training.as_asked` puts such a class before
+a method's own while a recipe that names it is fitted. What changes the computation itself is a
+`Form`, which the fitted model keeps.
 """
 
 import torch
@@ -11,7 +12,8 @@ from ..errors import BadInput, choose
 
 
 class Form:
-    """A difference in what a model computes: it stays when the fit ends, and a saved model names it."""
+    """A difference in what a model computes: it stays when the fit ends, and a saved model names
+    it."""
 
     @staticmethod
     def unfit(model) -> str:
@@ -20,13 +22,21 @@ class Form:
 
 
 class AveragedPrompts(Form):
-    """A backbone that averages the patches takes what comes out of the prompts into the mean (VPT, SPT, Gate-VPT)."""
+    """A backbone that averages the patches takes what comes out of the prompts into the mean (VPT,
+    SPT, Gate-VPT)."""
 
     @staticmethod
     def unfit(model):
         if model.source.pools_class_token:
-            return f"{model.source.name} pools its class token; give a backbone that averages, such as one of MAE"
-        return "" if model.source.is_vit else f"it is written for ViTs, and {model.source.name} is none"
+            return (
+                f"{model.source.name} pools its class token; give a backbone that "
+                f"averages, such as one of MAE"
+            )
+        return (
+            ""
+            if model.source.is_vit
+            else f"it is written for ViTs, and {model.source.name} is none"
+        )
 
     def after_blocks(self, x):
         return x
@@ -104,7 +114,9 @@ class NormalStart:
 
     def reset(self, generator):
         with torch.no_grad():
-            self.delta.copy_(torch.randn(self.delta.shape, generator=generator, dtype=torch.float32))
+            self.delta.copy_(
+                torch.randn(self.delta.shape, generator=generator, dtype=torch.float32)
+            )
 
 
 class NarrowKeyValues:
@@ -117,7 +129,8 @@ class NarrowKeyValues:
 
 
 class CutTemperatures:
-    """Gate-VPT's temperatures themselves are cut off at their bounds, so that one at a bound goes on learning."""
+    """Gate-VPT's temperatures themselves are cut off at their bounds, so that one at a bound goes
+    on learning."""
 
     def before_block(self, index, x):
         if index == 0:
@@ -145,7 +158,10 @@ class BareTokens:
     def prepare(self, backbone, images, labels, generator):
         state = generator.get_state()
         super().prepare(backbone, images, labels, generator)
-        kept, position = [prompt.detach().clone() for prompt in self.parameters()], backbone.model.pos_embed
+        kept, position = (
+            [prompt.detach().clone() for prompt in self.parameters()],
+            backbone.model.pos_embed,
+        )
         embedding = position.detach().clone()
         with torch.no_grad():
             try:
@@ -174,7 +190,8 @@ class NormedMeans:
     def recluster(self):
         counts = self.counts.clamp_min(1)[:, None]
         self.sums = F.layer_norm(self.sums / counts, self.sums.shape[1:]) * counts
-        self.centroids.copy_(F.layer_norm(self.centroids, self.centroids.shape[1:]))  # the first are means as they are
+        # the first are means as they are
+        self.centroids.copy_(F.layer_norm(self.centroids, self.centroids.shape[1:]))
         super().recluster()
 
     @torch.no_grad()
@@ -194,7 +211,9 @@ class ClassQuery:
     def extra(self, index, project):
         tokens = self.__dict__.get("entered", {}).pop(index, None)
         if tokens is not None:
-            self.__dict__.setdefault("of_class", {})[index] = project(tokens)[0].transpose(1, 2).flatten(2)[0]
+            self.__dict__.setdefault("of_class", {})[index] = (
+                project(tokens)[0].transpose(1, 2).flatten(2)[0]
+            )
         return super().extra(index, project)
 
     def loss(self, features, labels):
@@ -208,7 +227,9 @@ class PatchMean:
 
     def loss(self, features, labels):
         for index, seen in self.seen.items():
-            self.seen[index] = torch.cat([seen[:, : self.prefix], seen[:, self.prefix :].mean(1, keepdim=True)], 1)
+            self.seen[index] = torch.cat(
+                [seen[:, : self.prefix], seen[:, self.prefix :].mean(1, keepdim=True)], 1
+            )
         return super().loss(features, labels)
 
 
@@ -233,7 +254,11 @@ DIFFERENCES = {  # method -> what a recipe names -> its class
     "e2vpt": OF_E2VPT,
     "provp": {"mostly new": MostlyNew},
     "spt-shallow": {"averaged prompts": AveragedPrompts, "bare tokens": BareTokens},
-    "spt-deep": {"averaged prompts": AveragedLastPrompts, "bare tokens": BareTokens, "other images": OtherImages},
+    "spt-deep": {
+        "averaged prompts": AveragedLastPrompts,
+        "bare tokens": BareTokens,
+        "other images": OtherImages,
+    },
     "da-vpt": OF_DA_VPT,
     "da-vpt-plus": OF_DA_VPT,
 }
@@ -248,7 +273,9 @@ def named(slug: str, names: str) -> list[type]:
     known = DIFFERENCES.get(slug, {})
     given = list(dict.fromkeys(name.strip() for name in names.split(","))) if names else []
     if given and not known:
-        raise BadInput(f"no difference of {slug} can be asked for; leave as_released out of the recipe.")
+        raise BadInput(
+            f"no difference of {slug} can be asked for; leave as_released out of the recipe."
+        )
     return [known[choose(f"difference of {slug}", name, known)] for name in given]
 
 
@@ -269,4 +296,8 @@ def take(model, differences: list[type]) -> None:
 def form_of(model) -> str:
     """The names of the forms that a model has, as `named` reads them."""
     known = DIFFERENCES.get(model.slug, {})
-    return ", ".join(name for name, kind in known.items() if issubclass(kind, Form) and isinstance(model.method, kind))
+    return ", ".join(
+        name
+        for name, kind in known.items()
+        if issubclass(kind, Form) and isinstance(model.method, kind)
+    )

@@ -19,8 +19,11 @@ from .base import TunedModel, device_of
 
 
 def own_tensors(model: TunedModel) -> dict[str, torch.Tensor]:
-    """What distinguishes a tuned model from its frozen backbone: method, head, and backbone tensors that changed."""
-    own = {key: value for key, value in model.state_dict().items() if not key.startswith("backbone.")}
+    """What distinguishes a tuned model from its frozen backbone: method, head, and backbone tensors
+    that changed."""
+    own = {
+        key: value for key, value in model.state_dict().items() if not key.startswith("backbone.")
+    }
     if model.method.trains_backbone:
         frozen = model.source.state_dict()
         for key, value in model.backbone.state_dict().items():
@@ -30,10 +33,12 @@ def own_tensors(model: TunedModel) -> dict[str, torch.Tensor]:
 
 
 def save_method(model: TunedModel, path: str | Path) -> None:
-    """Write the method, its settings, the head and the backbone's fingerprint to a .safetensors file, whole or not.
+    """Write the method, its settings, the head and the backbone's fingerprint to a .safetensors
+    file, whole or not.
 
     Raises:
-        BadInput: no model, another file name, a place that cannot be written, or what `load_method` would refuse.
+        BadInput: no model, another file name, a place that cannot be written, or what `load_method`
+            would refuse.
     """
     require("the model", model, TunedModel)
     require("the path of a saved method", path, str | Path)
@@ -41,11 +46,17 @@ def save_method(model: TunedModel, path: str | Path) -> None:
     if path.suffix != ".safetensors":
         raise BadInput(f"give a file name that ends in .safetensors, not {path.name!r}.")
     if device_of(model).type == "meta":
-        raise BadInput(f"this {model.slug} has shapes alone; build it on a backbone loaded without device='meta'.")
+        raise BadInput(
+            f"this {model.slug} has shapes alone; build it on a backbone loaded without "
+            f"device='meta'."
+        )
     tensors = own_tensors(model)
     for key, value in tensors.items():
         if not value.isfinite().all():
-            raise BadInput(f"this {model.slug} has NaN or infinity in {key!r}; fit it again, with a lower learning_rate.")
+            raise BadInput(
+                f"this {model.slug} has NaN or infinity in {key!r}; fit it again, with a "
+                f"lower learning_rate."
+            )
     about = {
         "method": model.slug,
         "settings": asdict(model.method.settings),
@@ -63,9 +74,15 @@ def save_method(model: TunedModel, path: str | Path) -> None:
         os.close(descriptor)
         save_file(tensors, part, metadata={"visprompt": json.dumps(about)})
         os.replace(part, path)
-    except (OSError, SafetensorError, ValueError) as error:  # ValueError: NUL, or half of a surrogate pair
+    except (
+        OSError,
+        SafetensorError,
+        ValueError,
+    ) as error:  # ValueError: NUL, or half of a surrogate pair
         why = " ".join((getattr(error, "strerror", None) or str(error)).split())
-        raise BadInput(f"{path} cannot be written ({why}). Give a path that can be, or make room.") from error
+        raise BadInput(
+            f"{path} cannot be written ({why}). Give a path that can be, or make room."
+        ) from error
     finally:
         if part is not None:
             Path(part).unlink(missing_ok=True)
@@ -99,7 +116,9 @@ def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
         given = {"task": None, "as_released": "", **about}
         given = {name: given[name] for name in ABOUT}
     except Exception as error:
-        raise BadInput(f"{path} is damaged or was not written by save_method ({type(error).__name__}).") from error
+        raise BadInput(
+            f"{path} is damaged or was not written by save_method ({type(error).__name__})."
+        ) from error
     for name, hint in ABOUT.items():
         require(f"{path}: {name}", given[name], hint)
     return given, tensors
@@ -109,8 +128,9 @@ def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
     """Put a saved method back on its backbone.
 
     Raises:
-        BadInput: the file is missing, damaged, incomplete or of something else, holds NaN or infinity, or the
-            backbone is another than the one the method was tuned on, by architecture or by weights.
+        BadInput: the file is missing, damaged, incomplete or of something else, holds NaN or
+            infinity, or the backbone is another than the one the method was tuned on, by
+            architecture or by weights.
     """
     from . import build_method
 
@@ -120,7 +140,8 @@ def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
     weights = backbone.fingerprint
     if (about["backbone"], about["fingerprint"]) != (backbone.name, weights):
         raise BadInput(
-            f"{path} was tuned on {about['backbone']} with weights {about['fingerprint']}; this backbone is "
+            f"{path} was tuned on {about['backbone']} with weights {about['fingerprint']}; "
+            f"this backbone is "
             f"{backbone.name} with weights {weights}. Load the backbone it was tuned on."
         )
     try:
@@ -147,7 +168,10 @@ def checked_task(path, about: dict) -> dict | None:
     for name, hint in hints.items():
         require(f"{path}: task's {name}", task.get(name), hint)
     if len(task["class_names"]) != about["num_classes"]:
-        raise BadInput(f"{path} names {len(task['class_names'])} classes for {about['num_classes']}; save the method again.")
+        raise BadInput(
+            f"{path} names {len(task['class_names'])} classes for {about['num_classes']}; "
+            f"save the method again."
+        )
     return {name: task[name] for name in hints}
 
 
@@ -158,7 +182,8 @@ def check_tensors(path, about: dict, tensors: dict[str, torch.Tensor], model: Tu
         BadInput: with the first of them.
     """
     state = model.state_dict()
-    own = {key for key in state if not key.startswith("backbone.")}  # always written; of the backbone, what changed
+    # always written; of the backbone, what changed
+    own = {key for key in state if not key.startswith("backbone.")}
     allowed = set(state) if model.method.trains_backbone else own
     missing = sorted((own | set(about["tensors"])) - set(tensors))
     if missing:
@@ -166,13 +191,19 @@ def check_tensors(path, about: dict, tensors: dict[str, torch.Tensor], model: Tu
     for key, value in sorted(tensors.items()):
         fits = key in allowed and state[key].shape == value.shape
         if not fits or state[key].is_floating_point() != value.is_floating_point():
-            raise BadInput(f"{path} holds {key!r}, which does not fit {about['method']} with its settings.")
+            raise BadInput(
+                f"{path} holds {key!r}, which does not fit {about['method']} with its settings."
+            )
         if not value.isfinite().all():
-            raise BadInput(f"{path} has NaN or infinity in {key!r}; tune the method again, with a lower learning_rate.")
+            raise BadInput(
+                f"{path} has NaN or infinity in {key!r}; tune the method again, with a "
+                f"lower learning_rate."
+            )
 
 
 def merged(model: TunedModel) -> TunedModel:
-    """The same logits without the method: what it learned is written into a copy of the backbone's weights.
+    """The same logits without the method: what it learned is written into a copy of the backbone's
+    weights.
 
     Raises:
         BadInput: the method has no such form (prompts, adapters).

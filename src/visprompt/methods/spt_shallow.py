@@ -1,4 +1,5 @@
-"""SPT-Shallow: VPT-Shallow whose prompts start as patch embeddings of the task (SPT Sec. 3.3, Eq. 11-12)."""
+"""SPT-Shallow: VPT-Shallow whose prompts start as patch embeddings of the task (SPT Sec. 3.3, Eq.
+11-12)."""
 
 from dataclasses import dataclass
 
@@ -9,13 +10,18 @@ from .token_starts import check_start, start_prompts
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompts, and how they start. Without training images (`tune` gives them) they start as VPT's."""
+    """How many prompts, and how they start. Without training images (`tune` gives them) they start
+    as VPT's."""
 
     prompt_tokens: Count = 100  # the paper's number for every task
-    start: str = "random"  # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
+    start: str = (
+        "random"  # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
+    )
     source: str = "same"  # tokens entering block 0, which "first" is too; "last" is Table S2's
     frozen: bool = False  # True trains the head alone (Table 4a)
-    images: Rounds | None = None  # drawn from so many training images; None: from all, for pooling from one batch of 32
+    images: Rounds | None = (
+        None  # drawn from so many training images; None: from all, for pooling from one batch of 32
+    )
     iterations: Rounds = 50  # of k-means; it ends sooner when nothing moves
 
 

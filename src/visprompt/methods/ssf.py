@@ -1,4 +1,5 @@
-"""SSF: a learned scale and shift behind every layer, y = gamma * layer(x) + beta (Lian et al. 2022)."""
+"""SSF: a learned scale and shift behind every layer, y = gamma * layer(x) + beta (Lian et al.
+2022)."""
 
 from dataclasses import dataclass
 
@@ -10,13 +11,15 @@ from . import base
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing to choose: a scale and a shift behind the patch embedding, every linear layer and every norm."""
+    """Nothing to choose: a scale and a shift behind the patch embedding, every linear layer and
+    every norm."""
 
 
 class Method(base.Method):
     """Trains gamma, which starts at 1, and beta, which starts at 0, for every unit of every layer.
 
-    The original starts them with a spread of 0.02 around these; here training starts at the linear probe.
+    The original starts them with a spread of 0.02 around these; here training starts at the linear
+    probe.
     """
 
     families = ("vit",)

@@ -25,15 +25,21 @@ def check_start(settings) -> None:
     choose("start", settings.start, STRATEGIES)
     choose("source", settings.source, SOURCES)
     if settings.images is not None and settings.images < 1:
-        raise BadInput(f"images must be 1 or more, or None for the strategy's own number, not {settings.images}.")
+        raise BadInput(
+            f"images must be 1 or more, or None for the strategy's own number, not "
+            f"{settings.images}."
+        )
 
 
-def start_prompts(prompts, backbone: Backbone, images: torch.Tensor, settings, bound: float, generator) -> None:
+def start_prompts(
+    prompts, backbone: Backbone, images: torch.Tensor, settings, bound: float, generator
+) -> None:
     """Fill prompts, a list with one (N_p, D) for every prompted block from 0 up, in place.
 
-    Images are (n, 3, H, W), normalised. "same" takes the tokens that enter the prompt's own block, "first" those
-    that enter block 0 and "last" those that leave the last block, for all prompts (Table S2). Tokens are patches
-    with their position (Eq. 1), without class token; SPT's code takes block 0's before their position.
+    Images are (n, 3, H, W), normalised. "same" takes the tokens that enter the prompt's own block,
+    "first" those that enter block 0 and "last" those that leave the last block, for all prompts
+    (Table S2). Tokens are patches with their position (Eq. 1), without class token; SPT's code
+    takes block 0's before their position.
     """
     if settings.start == "uniform":  # VPT's, the baseline of Tables 4 and S2
         for prompt in prompts:
@@ -47,19 +53,28 @@ def start_prompts(prompts, backbone: Backbone, images: torch.Tensor, settings, b
     wanted = settings.images or (BATCH if settings.start in ("mean", "max") else len(images))
     drawn = torch.randperm(len(images), generator=generator)[:wanted]
     if len(drawn) * tokens < count:
-        raise BadInput(f"{len(drawn)} images have {len(drawn) * tokens} tokens, fewer than the {count} prompts.")
+        raise BadInput(
+            f"{len(drawn)} images have {len(drawn) * tokens} tokens, fewer than the "
+            f"{count} prompts."
+        )
     if settings.start == "random":
         places, needed = draw_places(len(drawn), tokens, count, len(levels), generator)
         drawn = drawn[needed]
 
     def stream():
-        return (level_tokens(backbone, images[part].to(device), levels) for part in drawn.split(BATCH))
+        return (
+            level_tokens(backbone, images[part].to(device), levels) for part in drawn.split(BATCH)
+        )
 
     if settings.start == "random":
         found = chosen_tokens(stream, places)
     else:
-        found = pooled_tokens(stream, len(drawn) * tokens, count, "amax" if settings.start == "max" else "sum")
-        if settings.start == "k-means":  # Eq. 9-10 start from a uniform partition, which mean pooling is
+        found = pooled_tokens(
+            stream, len(drawn) * tokens, count, "amax" if settings.start == "max" else "sum"
+        )
+        if (
+            settings.start == "k-means"
+        ):  # Eq. 9-10 start from a uniform partition, which mean pooling is
             found = streamed_kmeans(stream, found, settings.iterations, "k-means over all tokens")
     with torch.no_grad():
         for prompt, start in zip(prompts, found * (len(prompts) // len(found)), strict=True):
@@ -68,20 +83,27 @@ def start_prompts(prompts, backbone: Backbone, images: torch.Tensor, settings, b
 
 @torch.no_grad()
 def level_tokens(backbone: Backbone, images: torch.Tensor, levels: list[int]) -> list[torch.Tensor]:
-    """(B, 3, H, W) -> for each level l the patches entering block l, or leaving the last at l = L: (B * M, D)."""
+    """(B, 3, H, W) -> for each level l the patches entering block l, or leaving the last at l = L:
+    (B * M, D)."""
     kept = []
     kept.append(backbone.run(backbone.stem(images), AllTokens(), stop=max(levels), keep=kept))
     return [kept[level][:, backbone.prefix :].flatten(0, 1) for level in levels]
 
 
-def draw_places(images: int, tokens: int, count: int, levels: int, generator) -> tuple[list, torch.Tensor]:
-    """Draw tokens before any image is seen: places (count,) in the flat stream for each level, and the images needed.
+def draw_places(
+    images: int, tokens: int, count: int, levels: int, generator
+) -> tuple[list, torch.Tensor]:
+    """Draw tokens before any image is seen: places (count,) in the flat stream for each level, and
+    the images needed.
 
-    Each level's draw is uniform over the whole pool, without replacement. All levels draw from the same images, at
-    most `count`: the tokens within them are those of the first level, moved on by a random number for each level.
+    Each level's draw is uniform over the whole pool, without replacement. All levels draw from the
+    same images, at most `count`: the tokens within them are those of the first level, moved on by a
+    random number for each level.
     """
     seed = torch.randint(2**62, (), generator=generator).item()
-    drawn = torch.from_numpy(np.random.default_rng(seed).choice(images * tokens, count, replace=False))
+    drawn = torch.from_numpy(
+        np.random.default_rng(seed).choice(images * tokens, count, replace=False)
+    )
     needed, place = (drawn // tokens).unique(return_inverse=True)
     moved = torch.randint(tokens, (levels,), generator=generator)
     return [place * tokens + (drawn + move) % tokens for move in moved], needed
@@ -91,7 +113,9 @@ def chosen_tokens(stream, pairs) -> list[torch.Tensor]:
     """The tokens at given places of the flat stream: the pool itself is never held."""
     found, seen = None, 0
     for batch in stream():
-        found = found or [part.new_empty(len(places), part.shape[1]) for part, places in zip(batch, pairs)]
+        found = found or [
+            part.new_empty(len(places), part.shape[1]) for part, places in zip(batch, pairs)
+        ]
         for part, places, result in zip(batch, pairs, found, strict=True):
             here = (places >= seen) & (places < seen + len(part))
             result[here.to(part.device)] = part[(places[here] - seen).to(part.device)]
@@ -105,8 +129,14 @@ def pooled_tokens(stream, total: int, count: int, how: str) -> list[torch.Tensor
     for batch in stream():
         start = 0.0 if how == "sum" else float("-inf")
         found = found or [part.new_full((count + 1, part.shape[1]), start) for part in batch]
-        place = ((seen + torch.arange(len(batch[0]))) // window).clamp_max(count).to(batch[0].device)
-        for part, result in zip(batch, found, strict=True):  # what is left over goes to a row that is dropped
-            result.index_reduce_(0, place, part, "amax") if how == "amax" else result.index_add_(0, place, part)
+        place = (
+            ((seen + torch.arange(len(batch[0]))) // window).clamp_max(count).to(batch[0].device)
+        )
+        for part, result in zip(
+            batch, found, strict=True
+        ):  # what is left over goes to a row that is dropped
+            result.index_reduce_(0, place, part, "amax") if how == "amax" else result.index_add_(
+                0, place, part
+            )
         seen += len(batch[0])
     return [result[:count] / (1 if how == "amax" else window) for result in found]

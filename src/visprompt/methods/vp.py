@@ -1,4 +1,5 @@
-"""VP: one learned perturbation of the input image, shared by all images (AP Sec. 3, g(x, delta) = x + delta)."""
+"""VP: one learned perturbation of the input image, shared by all images (AP Sec. 3, g(x, delta) = x
++ delta)."""
 
 from dataclasses import dataclass
 
@@ -22,16 +23,22 @@ class Settings:
 
 
 class Method(base.Method):
-    """Trains delta (3, H, W), zero outside the frame; starts at zero, so training starts at the linear probe."""
+    """Trains delta (3, H, W), zero outside the frame; starts at zero, so training starts at the
+    linear probe."""
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)
         choose("VP template", settings.template, ["additive", "resize"])
         size, padding = backbone.image_size, settings.padding
         if padding is not None and not 1 <= padding < size / 2:
-            raise BadInput(f"VP padding must be 1 to {(size - 1) // 2} pixels on a {size}-pixel image, not {padding}.")
+            raise BadInput(
+                f"VP padding must be 1 to {(size - 1) // 2} pixels on a {size}-pixel "
+                f"image, not {padding}."
+            )
         if settings.template == "resize" and padding is None:
-            raise BadInput("VP with template 'resize' needs padding, the width of the frame in pixels.")
+            raise BadInput(
+                "VP with template 'resize' needs padding, the width of the frame in pixels."
+            )
         frame = torch.ones(3, size, size, dtype=torch.bool, device="cpu")
         if padding is not None:
             frame[:, padding:-padding, padding:-padding] = False
@@ -44,10 +51,14 @@ class Method(base.Method):
 
     def change_images(self, images):
         size = images.shape[-1]
-        full = images.new_zeros(3 * size * size).index_copy(0, self.where, self.delta.to(images.dtype))
+        full = images.new_zeros(3 * size * size).index_copy(
+            0, self.where, self.delta.to(images.dtype)
+        )
         if self.settings.template == "resize":
             padding = self.settings.padding
             inner = size - 2 * padding
-            small = F.interpolate(images, size=inner, mode="bilinear", antialias=True, align_corners=False)
+            small = F.interpolate(
+                images, size=inner, mode="bilinear", antialias=True, align_corners=False
+            )
             images = F.pad(small, [padding] * 4)
         return images + full.view(3, size, size)

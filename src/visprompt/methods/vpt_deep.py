@@ -1,4 +1,5 @@
-"""VPT-Deep: new prompt tokens at every block, dropped behind it (SPT Eq. 6, iVPT Eq. 2, DA-VPT Eq. 1)."""
+"""VPT-Deep: new prompt tokens at every block, dropped behind it (SPT Eq. 6, iVPT Eq. 2, DA-VPT Eq.
+1)."""
 
 from dataclasses import dataclass
 
@@ -13,8 +14,12 @@ from . import prompts
 class Settings:
     """How many prompt tokens a block has, where, and how they are computed."""
 
-    prompt_tokens: Count = 10  # iVPT's "good choice for initialization"; VPT itself searches 1 to 200 per task
-    block: int | Blocks | None = None  # None: every block; else these alone (AP Figure A2 goes one by one)
+    prompt_tokens: Count = (
+        10  # iVPT's "good choice for initialization"; VPT itself searches 1 to 200 per task
+    )
+    block: int | Blocks | None = (
+        None  # None: every block; else these alone (AP Figure A2 goes one by one)
+    )
     form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
 
 
@@ -26,7 +31,10 @@ class Method(prompts.Deep):
         block = range(backbone.depth) if settings.block is None else settings.block
         self.at = [block] if isinstance(block, int) else sorted(set(block))
         if not self.at or not all(isinstance(b, int) and 0 <= b < backbone.depth for b in self.at):
-            raise BadInput(f"{backbone.name} has blocks 0 to {backbone.depth - 1}; VPT cannot go at block {block}.")
+            raise BadInput(
+                f"{backbone.name} has blocks 0 to {backbone.depth - 1}; VPT cannot go at "
+                f"block {block}."
+            )
         self.prompts = nn.ParameterList(self.prompts[index] for index in self.at)
         self.start = self.at[0]
 

@@ -10,7 +10,9 @@ from . import prompts
 class Settings:
     """How many prompt tokens."""
 
-    prompt_tokens: Count = 50  # AP compares VPT with 10 and 50; VPT itself searches 1 to 200 per task
+    prompt_tokens: Count = (
+        50  # AP compares VPT with 10 and 50; VPT itself searches 1 to 200 per task
+    )
 
 
 class Method(prompts.Shallow):

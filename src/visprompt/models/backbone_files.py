@@ -3,7 +3,18 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..manifests.schema import COUNT, DIGITS, FLAG, NUMBER, SHARE, TEXT, listed, mapping, named, one_of
+from ..manifests.schema import (
+    COUNT,
+    DIGITS,
+    FLAG,
+    NUMBER,
+    SHARE,
+    TEXT,
+    listed,
+    mapping,
+    named,
+    one_of,
+)
 from ..manifests.wording import Fault
 
 
@@ -42,31 +53,51 @@ def backbones_schema() -> dict:
     }
     whole = mapping(entry, {"source_accuracy": SHARE, "probe_accuracy": SHARE})
     whole["allOf"] = [
-        {"if": {"properties": {"timm_class": {"const": kind}}}, "then": {"properties": {"timm_kwargs": schema}}}
-        for kind, schema in (("VisionTransformer", vit), ("SwinTransformer", swin), ("ResNet", resnet))
+        {
+            "if": {"properties": {"timm_class": {"const": kind}}},
+            "then": {"properties": {"timm_kwargs": schema}},
+        }
+        for kind, schema in (
+            ("VisionTransformer", vit),
+            ("SwinTransformer", swin),
+            ("ResNet", resnet),
+        )
     ]
     file = {"timm": TEXT, "mean": listed(NUMBER, 3, 3), "std": listed(positive, 3, 3)}
     known = {"fingerprint": DIGITS}  # of its tensors, as `fingerprint_weights` gives it
     use = mapping({"use": TEXT}, {"pooling": one_of(["patches"])} | known)
-    return mapping({"embedded": named(whole), "files": named(mapping(file, known), 0), "published": named(use)})
+    return mapping(
+        {"embedded": named(whole), "files": named(mapping(file, known), 0), "published": named(use)}
+    )
 
 
 def backbones_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Sizes fit each other; timm says it in a traceback."""
     for name, entry in content["embedded"].items():
-        path, size, given = ("embedded", name, "timm_kwargs"), entry["image_size"], entry["timm_kwargs"]
+        path, size, given = (
+            ("embedded", name, "timm_kwargs"),
+            entry["image_size"],
+            entry["timm_kwargs"],
+        )
         if entry["timm_class"] == "ResNet":
             continue
         if given["img_size"] != size:
-            yield Fault((*path, "img_size"), f"{given['img_size']} is given; write {size}, as in image_size.")
+            yield Fault(
+                (*path, "img_size"),
+                f"{given['img_size']} is given; write {size}, as in image_size.",
+            )
         if given["img_size"] % given["patch_size"]:
             text = f"{given['patch_size']} is given; write a divisor of img_size, {size}."
             yield Fault((*path, "patch_size"), text)
         heads = given["num_heads"]
-        stages = [heads] if entry["timm_class"] == "VisionTransformer" else heads  # each twice as wide as the one before
+        # each twice as wide as the one before
+        stages = [heads] if entry["timm_class"] == "VisionTransformer" else heads
         for stage, count in enumerate(stages):
             if given["embed_dim"] * 2**stage % count:
                 text = f"{heads} is given; write a divisor of embed_dim, {given['embed_dim']}."
                 if stages is heads:
-                    text = f"{count} is given; write a divisor of {given['embed_dim'] * 2**stage}, the width of stage {stage}."
+                    text = (
+                        f"{count} is given; write a divisor of "
+                        f"{given['embed_dim'] * 2**stage}, the width of stage {stage}."
+                    )
                 yield Fault((*path, "num_heads"), text)

@@ -24,13 +24,24 @@ from .structure import changed, structure
 
 FAMILIES = {"vit": VisionTransformer, "resnet": ResNet, "swin": SwinTransformer}
 ACCEPTED = (
-    "a plain timm ViT (such as vit_base_patch16_224), a timm Swin (such as swin_base_patch4_window7_224) "
+    "a plain timm ViT (such as vit_base_patch16_224), a timm Swin (such as "
+    "swin_base_patch4_window7_224) "
     "or a timm ResNet (such as resnet101)"
 )
 
 
 # What says nothing of how a backbone computes, or is told apart in a record.
-NO_STRUCTURE = {"name", "mean", "std", "trims", "architecture", "found_shapes", "drawn", "built", "made_by"}
+NO_STRUCTURE = {
+    "name",
+    "mean",
+    "std",
+    "trims",
+    "architecture",
+    "found_shapes",
+    "drawn",
+    "built",
+    "made_by",
+}
 
 
 class Backbone(nn.Module):
@@ -45,8 +56,8 @@ class Backbone(nn.Module):
         image_size: pixels of a side; transformers take no other, a ResNet is measured at it.
         mean, std: the normalisation it was trained with.
         opened: whether its blocks can be opened for methods that act inside them.
-        trims: whether the last block of a ViT that pools its class token computes that token alone, which
-            changes no output; False counts and times the network as the papers run it.
+        trims: whether the last block of a ViT that pools its class token computes that token alone,
+            which changes no output; False counts and times the network as the papers run it.
         fingerprint: what the weights are now; see there.
     """
 
@@ -63,7 +74,8 @@ class Backbone(nn.Module):
         self.has_class_token = self.is_vit and model.cls_token is not None
         self.pools_class_token = self.is_vit and model.global_pool == "token"
         self.opened = self.family == "swin" or (self.is_vit and all(map(is_standard, self.blocks)))
-        self.architecture = {}  # of an embedded one: what its manifest says; a timm name says it itself
+        # of an embedded one: what its manifest says; a timm name says it itself
+        self.architecture = {}
         self.found_shapes = None
         self.drawn = None  # of random weights: their name, and their bits when they were drawn
         self.requires_grad_(False).eval()
@@ -80,11 +92,13 @@ class Backbone(nn.Module):
 
     @property
     def fingerprint(self) -> str:
-        """Which weights these are: twelve hex digits of name and tensors, computed anew each time it is asked.
+        """Which weights these are: twelve hex digits of name and tensors, computed anew each time
+        it is asked.
 
-        Random weights are named by their seed, as "random, seed 0", until they change: their bits differ between
-        processors. A network that was changed otherwise than in its weights says so, as "..., changed 0123456789ab".
-        "" on the meta device. Takes about a second for 2 GB of weights, so hold it in loops.
+        Random weights are named by their seed, as "random, seed 0", until they change: their bits
+        differ between processors. A network that was changed otherwise than in its weights says so,
+        as "..., changed 0123456789ab". "" on the meta device. Takes about a second for 2 GB of
+        weights, so hold it in loops.
         """
         if next(self.parameters()).is_meta:
             return ""
@@ -100,7 +114,11 @@ class Backbone(nn.Module):
             return list(model.blocks)
         if self.family == "swin":
             return [block for stage in model.layers for block in stage.blocks]
-        return [block for stage in (model.layer1, model.layer2, model.layer3, model.layer4) for block in stage]
+        return [
+            block
+            for stage in (model.layer1, model.layer2, model.layer3, model.layer4)
+            for block in stage
+        ]
 
     def stem(self, images: torch.Tensor, method=NO_HOOKS) -> torch.Tensor:
         """(B, 3, H, W) -> what enters block 0: tokens (B, N, D), class token first, or maps.
@@ -108,7 +126,8 @@ class Backbone(nn.Module):
         Maps are (B, C, H', W') in a ResNet and (B, H', W', D) in a Swin.
 
         Raises:
-            BadInput: images of another size than the position embedding allows, or not (B, 3, H, W).
+            BadInput: images of another size than the position embedding allows, or not (B, 3, H,
+                W).
         """
         if images.ndim != 4 or images.shape[1] != 3:
             raise BadInput(f"images must be (B, 3, H, W), not {tuple(images.shape)}.")
@@ -117,13 +136,16 @@ class Backbone(nn.Module):
             return model.maxpool(model.act1(model.bn1(model.conv1(images))))
         if images.shape[-2:] != (size, size):
             raise BadInput(
-                f"{self.name} takes images of {size}x{size} pixels, not {images.shape[-2]}x{images.shape[-1]}. "
+                f"{self.name} takes images of {size}x{size} pixels, not "
+                f"{images.shape[-2]}x{images.shape[-1]}. "
                 f"Resize them to {size}x{size}."
             )
         patches = method.around(-1, "patch_embed", model.patch_embed, images)
         return model.norm_pre(model._pos_embed(patches)) if self.is_vit else patches
 
-    def run(self, x: torch.Tensor, method=NO_HOOKS, start: int = 0, stop: int | None = None, keep=None):
+    def run(
+        self, x: torch.Tensor, method=NO_HOOKS, start: int = 0, stop: int | None = None, keep=None
+    ):
         """The block loop: from what enters block `start` to what leaves block `stop` - 1.
 
         Args:
@@ -131,7 +153,13 @@ class Backbone(nn.Module):
             method: asked at every block; see `blocks.Hooks`.
             keep: a list that receives what enters each block, after the method's change.
         """
-        trims = self.trims and self.pools_class_token and self.opened and stop in (None, self.depth) and method.trims
+        trims = (
+            self.trims
+            and self.pools_class_token
+            and self.opened
+            and stop in (None, self.depth)
+            and method.trims
+        )
         merging = {}
         if self.family == "swin":  # patches merge before the first block of a stage
             first = np.cumsum([0] + [len(stage.blocks) for stage in self.model.layers])
@@ -143,7 +171,9 @@ class Backbone(nn.Module):
             if keep is not None:
                 keep.append(x)
             if self.is_vit and self.opened:
-                apply = partial(vit_block, block, index, method=method, trim=trims and index == self.depth - 1)
+                apply = partial(
+                    vit_block, block, index, method=method, trim=trims and index == self.depth - 1
+                )
             elif self.family == "swin":
                 apply = partial(swin_block, block, index, method=method)
             else:
@@ -166,40 +196,48 @@ class Backbone(nn.Module):
         return self.pool(self.run(self.stem(images)))
 
     def layers(self) -> dict[tuple[int, str], nn.Module]:
-        """An opened ViT's layers that carry weights, by the block's index and the name that `around` gives."""
+        """An opened ViT's layers that carry weights, by the block's index and the name that
+        `around` gives."""
         model = self.model
         found = {(-1, "patch_embed"): model.patch_embed.proj}
         for index, block in enumerate(self.blocks):
             found |= {(index, name): layer for name, layer in named_layers(block).items()}
         ends = {(self.depth, "norm"): model.norm, (self.depth, "fc_norm"): model.fc_norm}
-        return found | {key: layer for key, layer in ends.items() if not isinstance(layer, nn.Identity)}
+        return found | {
+            key: layer for key, layer in ends.items() if not isinstance(layer, nn.Identity)
+        }
 
     @torch.no_grad()
     def shapes(self) -> list[tuple[int, ...]]:
-        """Shape, without the batch, of what enters block 0..L-1; computed without arithmetic (meta tensors)."""
+        """Shape, without the batch, of what enters block 0..L-1; computed without arithmetic (meta
+        tensors)."""
         if self.found_shapes is None:
             with watching() as seen:
                 meta, kept = to_meta(self), []
                 dtype, size = next(self.parameters()).dtype, self.image_size
-                meta.run(meta.stem(torch.empty(1, 3, size, size, device="meta", dtype=dtype)), keep=kept)
+                meta.run(
+                    meta.stem(torch.empty(1, 3, size, size, device="meta", dtype=dtype)), keep=kept
+                )
             self.found_shapes = [tuple(x.shape[1:]) for x in kept], seen
         else:
             note(self.found_shapes[1])
         return self.found_shapes[0]
 
 
-def load_backbone(name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu") -> Backbone:
+def load_backbone(
+    name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu"
+) -> Backbone:
     """Load a frozen backbone.
 
     Args:
         name: a timm ViT or ResNet, or an embedded one.
-        weights: None for random weights (seed 0); "pretrained" for the published ones (embedded: the
-            project's own); or a .safetensors or .pth file with timm's key names.
+        weights: None for random weights (seed 0); "pretrained" for the published ones (embedded:
+            the project's own); or a .safetensors or .pth file with timm's key names.
         device: "meta" gives shapes without weights, for counting.
 
     Raises:
-        BadInput: unknown name, another family, a missing or damaged file, weights of another architecture, or a
-            device that this machine lacks.
+        BadInput: unknown name, another family, a missing or damaged file, weights of another
+            architecture, or a device that this machine lacks.
     """
     require("the backbone's name", name, str)
     require("weights", weights, str | Path | None)
@@ -216,8 +254,12 @@ def load_backbone(name: str, weights: str | Path | None = None, *, device: str |
             building = Seen()
             entry = embedded.from_files().get(name)
             if entry and weights == "pretrained" and not meta:
-                raise BadInput(f"the weights of {name} have no address; give their file: weights {name}=FILE.")
-            model = timm_model(entry["timm"] if entry else name, pretrained=weights == "pretrained" and not meta)
+                raise BadInput(
+                    f"the weights of {name} have no address; give their file: weights {name}=FILE."
+                )
+            model = timm_model(
+                entry["timm"] if entry else name, pretrained=weights == "pretrained" and not meta
+            )
             size = model.default_cfg["input_size"][-1]
             mean, std = (entry or model.default_cfg)["mean"], (entry or model.default_cfg)["std"]
     if not isinstance(model, tuple(FAMILIES.values())):
@@ -237,7 +279,8 @@ def load_backbone(name: str, weights: str | Path | None = None, *, device: str |
 
 
 def known_backbones() -> list[str]:
-    """Names that this project knows beside timm's: the embedded backbones, and those whose weights are files."""
+    """Names that this project knows beside timm's: the embedded backbones, and those whose weights
+    are files."""
     return [*embedded.networks(), *embedded.from_files()]
 
 
@@ -257,7 +300,9 @@ def check_device(device: str | torch.device) -> torch.device:
         torch.empty(0, device=found)
     except Exception as error:  # each kind of device fails in its own way
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadInput(f"device {device!r} cannot be used here ({why[:80].rstrip('. ')}); give 'cpu'.") from error
+        raise BadInput(
+            f"device {device!r} cannot be used here ({why[:80].rstrip('. ')}); give 'cpu'."
+        ) from error
     return found
 
 
@@ -266,7 +311,8 @@ def timm_model(name: str, pretrained: bool) -> nn.Module:
     if not timm.is_model(name.split(".")[0]):
         near = timm.list_models(f"*{name.split('.')[0].split('_')[0]}*")[:3]
         raise BadInput(
-            f"unknown backbone {name!r}. Give {ACCEPTED}, or an embedded one: {', '.join(embedded.networks())}."
+            f"unknown backbone {name!r}. Give {ACCEPTED}, or an embedded one: "
+            f"{', '.join(embedded.networks())}."
             + (f" timm has, for instance, {', '.join(near)}." if near else "")
         )
     try:
@@ -274,11 +320,14 @@ def timm_model(name: str, pretrained: bool) -> nn.Module:
     except Exception as error:
         if "Invalid pretrained tag" in str(error):
             tags = ", ".join(timm.list_pretrained(name.split(".")[0])[:5]) or "none"
-            raise BadInput(f"unknown weights in the backbone's name {name!r}. timm has {tags}.") from error
+            raise BadInput(
+                f"unknown weights in the backbone's name {name!r}. timm has {tags}."
+            ) from error
         if not pretrained:
             raise
         raise BadInput(
-            f"the published weights of {name} cannot be fetched ({type(error).__name__}). Connect to the network, "
+            f"the published weights of {name} cannot be fetched ({type(error).__name__}). "
+            f"Connect to the network, "
             "or give a file: weights='path/to/weights.safetensors'."
         ) from error
 
@@ -300,7 +349,9 @@ def to_meta(module: nn.Module) -> nn.Module:
         return module
     memo = {}
     for parameter in module.parameters():
-        memo[id(parameter)] = nn.Parameter(parameter.to("meta"), requires_grad=parameter.requires_grad)
+        memo[id(parameter)] = nn.Parameter(
+            parameter.to("meta"), requires_grad=parameter.requires_grad
+        )
     for buffer in module.buffers():
         memo[id(buffer)] = buffer.to("meta")
     return copy.deepcopy(module, memo)

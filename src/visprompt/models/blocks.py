@@ -14,7 +14,9 @@ class Hooks:
     Tokens are (B, N, D) in a ViT; maps are (B, H', W', D) in a Swin and (B, C, H', W') in a ResNet.
     """
 
-    trims = True  # whether the last block may compute the class token alone where only that is pooled
+    trims = (
+        True  # whether the last block may compute the class token alone where only that is pooled
+    )
 
     def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         """Change the activations entering block `index`."""
@@ -23,15 +25,18 @@ class Hooks:
     def around(self, index: int, name: str, layer, x: torch.Tensor) -> torch.Tensor:
         """Apply a layer of block `index`, or something else in its place.
 
-        Every block has "block". An opened ViT has also "norm1", "attn" (which holds "qkv" and "proj"), "norm2"
-        and "mlp" (which holds "fc1" and "fc2"); and "patch_embed" at index -1, "norm" and "fc_norm" at index L.
+        Every block has "block". An opened ViT has also "norm1", "attn" (which holds "qkv" and
+        "proj"), "norm2" and "mlp" (which holds "fc1" and "fc2"); and "patch_embed" at index -1,
+        "norm" and "fc_norm" at index L.
         """
         return layer(x)
 
     def extra(self, index: int, project):
-        """Keys and values added to those of block `index`, the same for all images: two (1, heads, N_p, d).
+        """Keys and values added to those of block `index`, the same for all images: two (1, heads,
+        N_p, d).
 
-        `project` turns prompts (N_p, D) that enter the block before norm1 into queries, keys and values.
+        `project` turns prompts (N_p, D) that enter the block before norm1 into queries, keys and
+        values.
         """
         return None
 
@@ -50,12 +55,16 @@ NO_HOOKS = Hooks()
 
 
 def is_standard(block: nn.Module) -> bool:
-    """Whether `vit_block` gives what this block gives: timm's pre-norm block with plain attention."""
+    """Whether `vit_block` gives what this block gives: timm's pre-norm block with plain
+    attention."""
     return type(block) is Block and type(block.attn) is Attention and block.attn.gate is None
 
 
-def vit_block(block: Block, index: int, x: torch.Tensor, method, trim: bool = False) -> torch.Tensor:
-    """Block `index` on tokens (B, N, D) -> (B, N, D), or (B, 1, D), the class token alone, with `trim`.
+def vit_block(
+    block: Block, index: int, x: torch.Tensor, method, trim: bool = False
+) -> torch.Tensor:
+    """Block `index` on tokens (B, N, D) -> (B, N, D), or (B, 1, D), the class token alone, with
+    `trim`.
 
     Every layer is applied through `Hooks.around`.
     """
@@ -73,9 +82,14 @@ def vit_block(block: Block, index: int, x: torch.Tensor, method, trim: bool = Fa
             return attn.q_norm(q), attn.k_norm(k), v
 
         q, k, v = project(h)
-        extra = method.extra(index, lambda prompts: project(at("norm1", block.norm1, prompts[None])))
+        extra = method.extra(
+            index, lambda prompts: project(at("norm1", block.norm1, prompts[None]))
+        )
         if extra is not None:  # behind the tokens, which keep their places
-            k, v = (torch.cat([part, more.expand(batch, -1, -1, -1)], 2) for part, more in zip((k, v), extra))
+            k, v = (
+                torch.cat([part, more.expand(batch, -1, -1, -1)], 2)
+                for part, more in zip((k, v), extra)
+            )
         method.observe(index, q, k)
         if trim and not method.watches(index):
             q = q[:, :, :1]
@@ -97,7 +111,12 @@ def vit_block(block: Block, index: int, x: torch.Tensor, method, trim: bool = Fa
 
 def named_layers(block: Block) -> dict[str, nn.Module]:
     """The layers of a block that carry weights, by the names that `around` uses."""
-    layers = {"norm1": block.norm1, "qkv": block.attn.qkv, "proj": block.attn.proj, "norm2": block.norm2}
+    layers = {
+        "norm1": block.norm1,
+        "qkv": block.attn.qkv,
+        "proj": block.attn.proj,
+        "norm2": block.norm2,
+    }
     if type(block.mlp) is Mlp:
         layers |= {"fc1": block.mlp.fc1, "fc2": block.mlp.fc2}
     return layers
@@ -106,8 +125,8 @@ def named_layers(block: Block) -> dict[str, nn.Module]:
 class PromptedWindows(WindowAttention):
     """Swin's window attention, in which every window may attend to prompts.
 
-    A backbone's own WindowAttention modules become this class and keep their weights. Prompts carry no relative
-    position bias, as in VPT on Swin.
+    A backbone's own WindowAttention modules become this class and keep their weights. Prompts carry
+    no relative position bias, as in VPT on Swin.
     """
 
     prompting = None  # (method, index of the block, its norm1), set by `swin_block` for one call
@@ -119,22 +138,35 @@ class PromptedWindows(WindowAttention):
         count, tokens, _ = x.shape
 
         def project(x):
-            return self.qkv(x).view(*x.shape[:2], 3, self.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+            return (
+                self.qkv(x)
+                .view(*x.shape[:2], 3, self.num_heads, -1)
+                .permute(2, 0, 3, 1, 4)
+                .unbind(0)
+            )
 
         q, k, v = project(x)
         bias = self._get_rel_pos_bias()  # (1, heads, N, N)
         if mask is not None:  # (windows, N, N), the same for every image
-            bias = (bias[:, None] + mask[None, :, None]).expand(count // len(mask), -1, -1, -1, -1).flatten(0, 1)
+            bias = (
+                (bias[:, None] + mask[None, :, None])
+                .expand(count // len(mask), -1, -1, -1, -1)
+                .flatten(0, 1)
+            )
         extra = method.extra(index, lambda prompts: project(norm1(prompts[None])))
         if extra is not None:
-            k, v = (torch.cat([part, more.expand(count, -1, -1, -1)], 2) for part, more in zip((k, v), extra))
+            k, v = (
+                torch.cat([part, more.expand(count, -1, -1, -1)], 2)
+                for part, more in zip((k, v), extra)
+            )
             bias = F.pad(bias, (0, k.shape[2] - tokens))
         x = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         return self.proj(x.transpose(1, 2).reshape(count, tokens, -1))
 
 
 def swin_block(block: SwinTransformerBlock, index: int, x: torch.Tensor, method) -> torch.Tensor:
-    """Block `index` on maps (B, H, W, D) -> (B, H, W, D); a method can add keys and values to every window."""
+    """Block `index` on maps (B, H, W, D) -> (B, H, W, D); a method can add keys and values to every
+    window."""
     block.attn.prompting = method, index, block.norm1
     try:
         return block(x)

@@ -1,11 +1,15 @@
-"""Builds what an entry of data_manifests/backbones.yaml describes: a plain timm model with random weights."""
+"""Builds what an entry of data_manifests/backbones.yaml describes: a plain timm model with random
+weights."""
 
 from torch import nn
 
 
 def build(entry: dict, num_classes: int = 112) -> nn.Module:
-    """Images (B, 3, S, S) -> logits (B, num_classes). A class of timm's has a function of its own where another has one."""
-    return (build_swin if entry["timm_class"] == "SwinTransformer" else build_from)(entry, num_classes)
+    """Images (B, 3, S, S) -> logits (B, num_classes). A class of timm's has a function of its own
+    where another has one."""
+    return (build_swin if entry["timm_class"] == "SwinTransformer" else build_from)(
+        entry, num_classes
+    )
 
 
 def build_swin(entry: dict, num_classes: int) -> nn.Module:
@@ -23,12 +27,15 @@ def build_from(entry: dict, num_classes: int = 112) -> nn.Module:
 
         model = VisionTransformer(**kwargs)
         for block in model.blocks:
-            block.attn.fused_attn = False  # at 37 tokens the plain form is a sixth faster on a CPU, same values
+            block.attn.fused_attn = (
+                False  # at 37 tokens the plain form is a sixth faster on a CPU, same values
+            )
         return model
     from timm.models.resnet import BasicBlock, ResNet
 
     model = ResNet(BasicBlock, **kwargs)
-    # timm's stem shrinks the picture four times; at 24 pixels nothing would be left for the stages to see
+    # timm's stem shrinks the picture four times; at 24 pixels nothing would be left for the stages
+    # to see
     model.conv1 = nn.Conv2d(3, model.bn1.num_features, 3, padding=1, bias=False)
     model.maxpool = nn.Identity()
     return model

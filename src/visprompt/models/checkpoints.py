@@ -1,8 +1,9 @@
 """Files of weights: read, checked, and put into a network.
 
-Known forms: timm's own, MAE's ({"model": …}, with or without its decoder), MoCo-v3's ("module.base_encoder.…", beside a
-momentum encoder and projectors), and those that timm's checkpoint filters know (CLIP's, older Swins'); as safetensors, or
-as pickles of which nothing but weights is read.
+Known forms: timm's own, MAE's ({"model": …}, with or without its decoder), MoCo-v3's
+("module.base_encoder.…", beside a momentum encoder and projectors), and those that timm's
+checkpoint filters know (CLIP's, older Swins'); as safetensors, or as pickles of which nothing but
+weights is read.
 """
 
 import os
@@ -17,44 +18,64 @@ from ..errors import BadInput
 
 
 def read_state(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a weights file by name, out of the wrappings that training scripts put around them.
+    """The tensors of a weights file by name, out of the wrappings that training scripts put around
+    them.
 
     Raises:
         BadInput: the file is missing, unreadable or holds something else.
     """
     remedy = "Give the path of a .safetensors or .pth file."
     if not os.path.isfile(path):  # where pathlib raises, for paths that are too long, this says no
-        raise BadInput(f"weights file {path} {'is no file' if os.path.exists(path) else 'does not exist'}. {remedy}")
+        raise BadInput(
+            f"weights file {path} "
+            f"{'is no file' if os.path.exists(path) else 'does not exist'}. {remedy}"
+        )
     try:
-        state = load_state_dict(path, use_ema=False)  # timm's; knows "state_dict", "model" and the prefix "module."
-        while inner := next((state[key] for key in ("state_dict", "model") if isinstance(state.get(key), dict)), None):
+        # timm's; knows "state_dict", "model" and the prefix "module."
+        state = load_state_dict(path, use_ema=False)
+        while inner := next(
+            (state[key] for key in ("state_dict", "model") if isinstance(state.get(key), dict)),
+            None,
+        ):
             state = clean_state_dict(inner)
     except AttributeError:  # no dictionary where one belongs, or keys that are no text
         state = {}
     except Exception as error:
         raise BadInput(
-            f"weights file {path} cannot be read ({type(error).__name__}): damaged, or more than weights; fetch it again."
+            f"weights file {path} cannot be read ({type(error).__name__}): damaged, or "
+            f"more than weights; fetch it again."
         ) from error
     if not state:
         raise BadInput(f"weights file {path} holds no tensors by name. {remedy}")
     for key, value in state.items():
         if not isinstance(value, torch.Tensor):
-            raise BadInput(f"weights file {path}: {key!r} is a {type(value).__name__}, no tensor. {remedy}")
+            raise BadInput(
+                f"weights file {path}: {key!r} is a {type(value).__name__}, no tensor. {remedy}"
+            )
     return state
 
 
 def timm_names(state: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
-    """The tensors of a checkpoint under the names that the model has; what only pretraining needed is left out.
+    """The tensors of a checkpoint under the names that the model has; what only pretraining needed
+    is left out.
 
-    timm's filters also resize embeddings to another patch or picture: here the sizes stay, so that a checkpoint of another
-    architecture is refused.
+    timm's filters also resize embeddings to another patch or picture: here the sizes stay, so that
+    a checkpoint of another architecture is refused.
     """
     encoder = "base_encoder."
     if any(key.startswith(encoder) for key in state):  # MoCo-v3's; its projector is called head
-        state = {key.removeprefix(encoder): value for key, value in state.items() if key.startswith(encoder)}
+        state = {
+            key.removeprefix(encoder): value
+            for key, value in state.items()
+            if key.startswith(encoder)
+        }
         state = {key: value for key, value in state.items() if not key.startswith("head.")}
     if any(key.startswith("decoder_") for key in state):  # MAE's, as it is trained
-        state = {key: value for key, value in state.items() if not key.startswith("decoder_") and key != "mask_token"}
+        state = {
+            key: value
+            for key, value in state.items()
+            if not key.startswith("decoder_") and key != "mask_token"
+        }
     rename = getattr(sys.modules[type(model).__module__], "checkpoint_filter_fn", None)
     if rename is None or set(model.state_dict()) <= set(state):
         return state
@@ -62,31 +83,46 @@ def timm_names(state: dict[str, torch.Tensor], model: nn.Module) -> dict[str, to
         renamed = rename(dict(state), model)
     except Exception:  # made for another architecture: said where names and shapes are compared
         return state
-    resized = [key for key, value in renamed.items() if key in state and state[key].numel() != value.numel()]
+    resized = [
+        key
+        for key, value in renamed.items()
+        if key in state and state[key].numel() != value.numel()
+    ]
     return renamed | {key: state[key] for key in resized}
 
 
 def load_weights(model: nn.Module, path: Path, name: str) -> None:
-    """Load a file with timm's key names; only the classifier may differ, since every task brings its own.
+    """Load a file with timm's key names; only the classifier may differ, since every task brings
+    its own.
 
     Raises:
-        BadInput: the file is missing, unreadable, of another architecture, or holds NaN or infinity.
+        BadInput: the file is missing, unreadable, of another architecture, or holds NaN or
+            infinity.
     """
     state = timm_names(read_state(path), model)
     head = model.default_cfg.get("classifier", "head") if hasattr(model, "default_cfg") else ""
     heads = tuple(f"{prefix}." for prefix in {head, "head", "fc"} if prefix)
-    wanted = {key: value.shape for key, value in model.state_dict().items() if not key.startswith(heads)}
+    wanted = {
+        key: value.shape for key, value in model.state_dict().items() if not key.startswith(heads)
+    }
     given = {key: value.shape for key, value in state.items() if not key.startswith(heads)}
-    wrong = [key for key in wanted if wanted[key] != given.get(key)] + [key for key in given if key not in wanted]
+    wrong = [key for key in wanted if wanted[key] != given.get(key)] + [
+        key for key in given if key not in wanted
+    ]
     if wrong:
         key = wrong[0]
         raise BadInput(
-            f"weights file {path} is of another architecture than {name}: {len(wrong)} tensors differ, first {key!r} "
+            f"weights file {path} is of another architecture than {name}: {len(wrong)} "
+            f"tensors differ, first {key!r} "
             f"(file {tuple(given[key]) if key in given else 'lacks it'}, "
-            f"{name} {tuple(wanted[key]) if key in wanted else 'lacks it'}). Name the architecture it was made for."
+            f"{name} {tuple(wanted[key]) if key in wanted else 'lacks it'}). Name the "
+            f"architecture it was made for."
         )
     state = {key: state[key].float() for key in wanted}
     for key, value in state.items():
         if not value.isfinite().all():
-            raise BadInput(f"weights file {path} has NaN or infinity in {key!r}; give a file of finite numbers.")
+            raise BadInput(
+                f"weights file {path} has NaN or infinity in {key!r}; give a file of "
+                f"finite numbers."
+            )
     model.load_state_dict(state, strict=False)

@@ -1,4 +1,5 @@
-"""The embedded backbones of data_manifests/backbones.yaml, by name: plain timm models, and where their weights lie."""
+"""The embedded backbones of data_manifests/backbones.yaml, by name: plain timm models, and where
+their weights lie."""
 
 from pathlib import Path
 
@@ -7,7 +8,9 @@ from torch import nn
 from .. import paths
 from ..errors import choose
 from ..manifests import Entries
-from .builders import build as build_from  # by this name `load_backbone` calls it, whose text stands in kept records
+
+# by this name `load_backbone` calls it, whose text stands in kept records
+from .builders import build as build_from
 
 
 def networks() -> dict[str, dict]:
@@ -20,12 +23,14 @@ def networks() -> dict[str, dict]:
 
 
 def from_files() -> dict[str, dict]:
-    """Networks whose weights come as a file of their own, by name: timm's architecture and their normalisation."""
+    """Networks whose weights come as a file of their own, by name: timm's architecture and their
+    normalisation."""
     return Entries(paths.MANIFESTS / "backbones.yaml", "files")
 
 
 def published() -> dict[str, dict]:
-    """The papers' checkpoints that timm fetches, by timm's name with its tag, and what each paper uses them for."""
+    """The papers' checkpoints that timm fetches, by timm's name with its tag, and what each paper
+    uses them for."""
     return Entries(paths.MANIFESTS / "backbones.yaml", "published")
 
 

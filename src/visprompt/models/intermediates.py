@@ -1,4 +1,5 @@
-"""What leaves single blocks of the one block loop, by name; and a frozen ViT for pictures of another size."""
+"""What leaves single blocks of the one block loop, by name; and a frozen ViT for pictures of
+another size."""
 
 import copy
 
@@ -51,17 +52,21 @@ def grid(backbone: Backbone) -> tuple[int, int]:
         BadInput: the backbone is no ViT.
     """
     if not backbone.is_vit:
-        raise BadInput(f"segmentation reads the patches of a ViT; {backbone.name} is a {backbone.family}.")
+        raise BadInput(
+            f"segmentation reads the patches of a ViT; {backbone.name} is a {backbone.family}."
+        )
     return backbone.model.patch_embed.grid_size
 
 
 def as_map(tokens: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
-    """Tokens (B, N, D), patches last whatever stands before them, -> a map (B, D, rows, columns)."""
+    """Tokens (B, N, D), patches last whatever stands before them, -> a map (B, D, rows,
+    columns)."""
     return tokens[:, -rows * columns :].transpose(1, 2).unflatten(2, (rows, columns))
 
 
 def resized(backbone: Backbone, size: int) -> Backbone:
-    """A frozen ViT that takes pictures of size x size: its positions interpolated as timm does (bicubic).
+    """A frozen ViT that takes pictures of size x size: its positions interpolated as timm does
+    (bicubic).
 
     Raises:
         BadInput: it is no ViT, or its patches do not fit into that size.
@@ -73,7 +78,9 @@ def resized(backbone: Backbone, size: int) -> Backbone:
     patch = model.patch_embed.patch_size[0]
     if size < patch or size % patch:
         near = max(patch, round(size / patch) * patch)
-        raise BadInput(f"{backbone.name} has patches of {patch} pixels, which do not fill {size}; give {near}.")
+        raise BadInput(
+            f"{backbone.name} has patches of {patch} pixels, which do not fill {size}; give {near}."
+        )
     with watching() as seen:
         model = copy.deepcopy(model)
         VisionTransformer.set_input_size(model, img_size=(size, size))

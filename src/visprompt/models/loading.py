@@ -1,4 +1,5 @@
-"""Backbones as the papers take them: pooling and statistics that differ from what timm has for the checkpoint."""
+"""Backbones as the papers take them: pooling and statistics that differ from what timm has for the
+checkpoint."""
 
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from ..records import watching
 from . import backbones, embedded
 from .backbones import Backbone, fingerprint_weights
 
-STATISTICS = {  # mean and standard deviation of the channels; "checkpoint": those that timm has for the weights
+# mean and standard deviation of the channels; "checkpoint": those that timm has for the weights
+STATISTICS = {
     "checkpoint": None,
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
@@ -26,12 +28,14 @@ def load_backbone(
 ) -> Backbone:
     """Load a frozen backbone; see `backbones.load_backbone`.
 
-    Where `data_manifests/backbones.yaml` says "pooling: patches" (masked autoencoders), the features are the mean of the
-    patches behind the last norm, as in the papers; timm's entry pools a class token that no loss has trained.
+    Where `data_manifests/backbones.yaml` says "pooling: patches" (masked autoencoders), the
+    features are the mean of the patches behind the last norm, as in the papers; timm's entry pools
+    a class token that no loss has trained.
 
     Args:
         statistics: "checkpoint", "imagenet" or "half"; an embedded network keeps its own.
-        image_size: pixels of an image's side, where they are not the checkpoint's own; see `resize_positions`.
+        image_size: pixels of an image's side, where they are not the checkpoint's own; see
+            `resize_positions`.
 
     Raises:
         BadInput: as there, unknown statistics, or an image size that the backbone cannot take.
@@ -54,18 +58,23 @@ def load_backbone(
 def resize_positions(backbone: Backbone, image_size: int) -> None:
     """Let a ViT take images of another size: timm interpolates its position embedding (bicubic).
 
-    It keeps its fingerprint until its weights change, since the size is told apart from the weights, and interpolated
-    bits differ between processors.
+    It keeps its fingerprint until its weights change, since the size is told apart from the
+    weights, and interpolated bits differ between processors.
 
     Raises:
         BadInput: no ViT, or patches do not fill the size.
     """
     if not backbone.is_vit:
-        raise BadInput(f"{backbone.name} takes images of {backbone.image_size} pixels only; leave the image size out.")
+        raise BadInput(
+            f"{backbone.name} takes images of {backbone.image_size} pixels only; leave the "
+            f"image size out."
+        )
     patch = backbone.model.patch_embed.patch_size[0]
     if image_size < patch or image_size % patch:
         near = max(1, round(image_size / patch)) * patch
-        raise BadInput(f"patches of {patch} pixels do not fill images of {image_size}; give {near}.")
+        raise BadInput(
+            f"patches of {patch} pixels do not fill images of {image_size}; give {near}."
+        )
     known = backbone.fingerprint
     backbone.model.set_input_size(img_size=image_size)
     backbone.image_size, backbone.found_shapes = image_size, None

@@ -1,4 +1,5 @@
-"""Weights that cannot be reached are asked for once a run of the whole book, not by each of its notebooks."""
+"""Weights that cannot be reached are asked for once a run of the whole book, not by each of its
+notebooks."""
 
 import os
 from pathlib import Path
@@ -14,8 +15,11 @@ from .loading import load_backbone
 RUN = "VISPROMPT_RUN"  # names a run of the book; the Snakefile sets it
 
 
-def backbone_once(name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu", **more) -> Backbone:
-    """`load_backbone`, which is not tried again where this run of the book has already failed to fetch the weights.
+def backbone_once(
+    name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu", **more
+) -> Backbone:
+    """`load_backbone`, which is not tried again where this run of the book has already failed to
+    fetch the weights.
 
     Raises:
         BadInput: as `load_backbone`.

@@ -1,4 +1,5 @@
-"""What a network is besides its tensors: classes, plain attributes, hooks, and methods that an object has of its own."""
+"""What a network is besides its tensors: classes, plain attributes, hooks, and methods that an
+object has of its own."""
 
 import functools
 import hashlib
@@ -15,24 +16,36 @@ TENSORS = {"_parameters", "_buffers", "_modules", "training"}
 DEPTH = 4  # of lists, and of objects within objects, that are looked into
 
 
-def structure(network: nn.Module, leave_out: Collection[str] = (), attributes: bool = True) -> dict[str, str]:
+def structure(
+    network: nn.Module, leave_out: Collection[str] = (), attributes: bool = True
+) -> dict[str, str]:
     """Path of a module and name of a part -> what it is, the same in every process.
 
     Args:
         leave_out: attributes of the network itself, and submodules, that do not count.
-        attributes: whether plain attributes count, or only classes, hooks and methods of an object's own.
+        attributes: whether plain attributes count, or only classes, hooks and methods of an
+            object's own.
     """
     found = {}
     for path, module in network.named_modules():
         if path.split(".")[0] in leave_out and path:
             continue
-        kind = getattr(type(module), "plain", type(module))  # a released form stands in front of a method's own class
+        # a released form stands in front of a method's own class
+        kind = getattr(type(module), "plain", type(module))
         found[f"{path}: class"] = describe(kind)
         for name, value in vars(module).items():
-            if name in TENSORS or (not path and name in leave_out) or vars(kind).get(name, EMPTY) is value:
+            if (
+                name in TENSORS
+                or (not path and name in leave_out)
+                or vars(kind).get(name, EMPTY) is value
+            ):
                 continue
             hooks = name.endswith("_hooks")
-            if callable(value) or (hooks and value) or (attributes and not hooks and name not in vars(EMPTY)):
+            if (
+                callable(value)
+                or (hooks and value)
+                or (attributes and not hooks and name not in vars(EMPTY))
+            ):
                 found[f"{path}: {name}"] = describe(list(value.values()) if hooks else value)
         found |= {f"{path}: {name}": code for name, code in replaced_methods(kind).items()}
     return found
@@ -40,15 +53,25 @@ def structure(network: nn.Module, leave_out: Collection[str] = (), attributes: b
 
 def changed(before: dict[str, str], now: dict[str, str]) -> str:
     """Twelve hex digits of all parts that differ between two structures; "" where none does."""
-    other = sorted((name, now.get(name, "")) for name in {**before, **now} if before.get(name) != now.get(name))
+    other = sorted(
+        (name, now.get(name, "")) for name in {**before, **now} if before.get(name) != now.get(name)
+    )
     return hashlib.sha256(repr(other).encode()).hexdigest()[:12] if other else ""
 
 
 def replaced_methods(kind: type) -> dict[str, str]:
     """Functions of a class, or of its bases, that were defined elsewhere and set there."""
-    every = [(each, name, value) for each in kind.__mro__[:-2] for name, value in vars(each).items()]
-    functions = [(each, name, value) for each, name, value in every if isinstance(value, types.FunctionType)]
-    return {name: describe(value) for each, name, value in functions if value.__qualname__ != f"{each.__qualname__}.{name}"}
+    every = [
+        (each, name, value) for each in kind.__mro__[:-2] for name, value in vars(each).items()
+    ]
+    functions = [
+        (each, name, value) for each, name, value in every if isinstance(value, types.FunctionType)
+    ]
+    return {
+        name: describe(value)
+        for each, name, value in functions
+        if value.__qualname__ != f"{each.__qualname__}.{name}"
+    }
 
 
 def describe(value, depth: int = 0) -> str:
@@ -56,14 +79,21 @@ def describe(value, depth: int = 0) -> str:
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, torch.Tensor):
-        bits = "" if value.is_meta else hashlib.sha256(value.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+        bits = (
+            ""
+            if value.is_meta
+            else hashlib.sha256(value.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+        )
         return f"tensor {tuple(value.shape)} {bits}"
-    if value is None or isinstance(value, (bool, int, float, str, bytes, torch.dtype, torch.device)):
+    if value is None or isinstance(
+        value, (bool, int, float, str, bytes, torch.dtype, torch.device)
+    ):
         return repr(value)
     if depth == DEPTH:
         return describe(type(value))
     if isinstance(value, functools.partial):
-        return f"partial {[describe(part, depth + 1) for part in (value.func, value.args, value.keywords)]}"
+        parts = (value.func, value.args, value.keywords)
+        return f"partial {[describe(part, depth + 1) for part in parts]}"
     if isinstance(value, types.MethodType):
         return describe(value.__func__, depth)
     if isinstance(value, types.FunctionType):

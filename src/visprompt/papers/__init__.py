@@ -1,4 +1,5 @@
-"""What the papers print: their artifacts, cells and claims, in `data_manifests/papers/`, whose README explains them."""
+"""What the papers print: their artifacts, cells and claims, in `data_manifests/papers/`, whose
+README explains them."""
 
 import functools
 from dataclasses import dataclass
@@ -10,7 +11,16 @@ from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml, read_table, stamp
 
-ARTIFACT_COLUMNS = ("paper", "kind", "number", "title", "shows", "backbone", "datasets", "scale_needed")
+ARTIFACT_COLUMNS = (
+    "paper",
+    "kind",
+    "number",
+    "title",
+    "shows",
+    "backbone",
+    "datasets",
+    "scale_needed",
+)
 DIRECTIONS = ("greater", "less", "equal")
 
 
@@ -56,7 +66,9 @@ def artifacts(paper: str | None = None) -> pd.DataFrame:
     """
     path = paths.MANIFESTS / "artifacts.csv"
     table = _artifacts(path, stamp(path))
-    return table.copy() if paper is None else table[table["paper"] == choose("paper", paper, papers())]
+    return (
+        table.copy() if paper is None else table[table["paper"] == choose("paper", paper, papers())]
+    )
 
 
 @functools.lru_cache(maxsize=8)
@@ -66,7 +78,9 @@ def _artifacts(path: Path, stamp: tuple | None) -> pd.DataFrame:
     if list(table.columns) != ["id", *ARTIFACT_COLUMNS]:
         raise BadInput(f"{path}: the columns must be id, {', '.join(ARTIFACT_COLUMNS)}.")
     if table["id"].duplicated().any():
-        raise BadInput(f"{path}: id {table['id'][table['id'].duplicated()].iloc[0]!r} is given twice.")
+        raise BadInput(
+            f"{path}: id {table['id'][table['id'].duplicated()].iloc[0]!r} is given twice."
+        )
     return table.set_index("id")
 
 
@@ -79,7 +93,8 @@ def artifact(id: str) -> pd.Series:
 def published(artifact_id: str) -> pd.DataFrame:
     """Return the cells of a table exactly as printed: strings, and a column `doubt`.
 
-    Raises BadInput when the artifact is unknown or no table, or its cells are lost or not copied yet.
+    Raises BadInput when the artifact is unknown or no table, or its cells are lost or not copied
+    yet.
     """
     row = artifact(artifact_id)
     if row["kind"] != "table":
@@ -93,17 +108,24 @@ def published(artifact_id: str) -> pd.DataFrame:
         raise BadInput(f"{artifact_id} is not transcribed yet; write {folder / name}.csv.")
     table = read_table(folder / f"{name}.csv")
     if "doubt" not in table.columns:
-        raise BadInput(f"{folder / name}.csv needs a column 'doubt', empty where the cell is clear.")
+        raise BadInput(
+            f"{folder / name}.csv needs a column 'doubt', empty where the cell is clear."
+        )
     return table
 
 
 def claims(paper: str | None = None) -> list[Claim]:
     """Return the claims of one paper, or of all papers that have a `claims.yaml`, in file order.
 
-    Raises BadInput for an unknown paper or a damaged entry; the message names line, entry and field.
+    Raises BadInput for an unknown paper or a damaged entry; the message names line, entry and
+    field.
     """
     files = {slug: paths.MANIFESTS / "papers" / slug / "claims.yaml" for slug in papers()}
-    wanted = [s for s in files if files[s].exists()] if paper is None else [choose("paper", paper, files)]
+    wanted = (
+        [s for s in files if files[s].exists()]
+        if paper is None
+        else [choose("paper", paper, files)]
+    )
     entries = [entry for slug in wanted for entry in load_yaml(files[slug])]
     return [Claim(**{**entry, "settles": tuple(entry["settles"])}) for entry in entries]
 

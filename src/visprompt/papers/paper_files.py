@@ -36,8 +36,16 @@ def claims_schema() -> dict:
     chosen = {"direction": one_of(DIRECTIONS), "weight": one_of(WEIGHTS), "settles": evidence}
     claim = mapping({**text, **chosen}, {"printed": TEXT, **CLAIM_NUMBERS})
     needs = [
-        (["equal"], ["published", "tolerance"], "direction 'equal' needs published and tolerance as numbers."),
-        (["greater", "less"], ["margin"], "direction 'greater' or 'less' needs a margin; write 0 for none."),
+        (
+            ["equal"],
+            ["published", "tolerance"],
+            "direction 'equal' needs published and tolerance as numbers.",
+        ),
+        (
+            ["greater", "less"],
+            ["margin"],
+            "direction 'greater' or 'less' needs a margin; write 0 for none.",
+        ),
     ]
     claim["allOf"] = [
         {
@@ -55,10 +63,15 @@ def claims_faults(content: list, file: Path) -> Iterable[Fault]:
     artifacts = set(table.index[table["paper"] == file.parent.name])
     for place, claim in enumerate(content):
         if claim["artifact"] not in artifacts:
-            text = refusal("artifact of this paper", claim["artifact"], artifacts).split(" Allowed:")[0]
+            text = refusal("artifact of this paper", claim["artifact"], artifacts).split(
+                " Allowed:"
+            )[0]
             yield Fault((place, "artifact"), f"{text} Write a known artifact, from artifacts.csv.")
         elif not claim["id"].startswith(claim["artifact"] + "."):
-            yield Fault((place, "id"), f"{claim['id']!r} is given; write '{claim['artifact']}.<short slug>'.")
+            yield Fault(
+                (place, "id"),
+                f"{claim['id']!r} is given; write '{claim['artifact']}.<short slug>'.",
+            )
         if claim["id"] in seen:
             yield Fault((place, "id"), f"{claim['id']!r} is given twice; rename one.")
         seen.add(claim["id"])

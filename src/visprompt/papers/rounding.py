@@ -1,4 +1,5 @@
-"""What printed digits stand for: one rule for every comparison of a printed number with a computed one."""
+"""What printed digits stand for: one rule for every comparison of a printed number with a computed
+one."""
 
 import math
 
@@ -6,13 +7,16 @@ EXACT = 1e-9  # float noise
 
 
 def stands_for(printed: float, unit: float, computed: float, slack: float = 0.0) -> str:
-    """How `computed` becomes `printed`: "rounded", "cut off" behind its last digit, or "" where neither gives it.
+    """How `computed` becomes `printed`: "rounded", "cut off" behind its last digit, or "" where
+    neither gives it.
 
     Args:
         unit: of the last printed digit.
-        slack: how far the true number may be from `computed`, which itself comes from printed digits.
+        slack: how far the true number may be from `computed`, which itself comes from printed
+            digits.
     """
     if abs(computed - printed) <= unit / 2 + slack + EXACT:
         return "rounded"
-    beyond = (computed - printed) * math.copysign(1, printed or computed)  # a printed 0 has either side
+    # a printed 0 has either side
+    beyond = (computed - printed) * math.copysign(1, printed or computed)
     return "cut off" if 0 < beyond < unit + slack - EXACT else ""

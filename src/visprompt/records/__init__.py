@@ -1,7 +1,8 @@
 """Records: what a run leaves, what decided it, and whether it still holds.
 
-`recorded` does a run or finds its record. The identity of a record is its settings, its data, its weights and the
-code that ran, found by watching it (`watch`), as today's source says it (`source`). `store` reads and writes.
+`recorded` does a run or finds its record. The identity of a record is its settings, its data, its
+weights and the code that ran, found by watching it (`watch`), as today's source says it (`source`).
+`store` reads and writes.
 """
 
 import json
@@ -73,23 +74,29 @@ def recorded(
 
     Args:
         kind: folder of the record, such as "tune".
-        settings: everything that was chosen, as JSON-able values or dataclasses. A dataclass's field that is left at
-            its default does not decide the key; its default counts as code, so that changing it outdates the record.
-        compute: does the run and returns its values, JSON-able, without NaN. What it runs is watched.
+        settings: everything that was chosen, as JSON-able values or dataclasses. A dataclass's
+            field that is left at its default does not decide the key; its default counts as code,
+            so that changing it outdates the record.
+        compute: does the run and returns its values, JSON-able, without NaN. What it runs is
+            watched.
         data, weights: fingerprints of the data and of the weights used.
-        made: objects made before and used here (a model, a backbone): their `made_by`, what made them, counts as run.
+        made: objects made before and used here (a model, a backbone): their `made_by`, what made
+            them, counts as run.
         about: what else a reader may want to know; decides nothing.
-        run: False only looks: it returns a record made by other code (see `is_current`) rather than none, and None
-            where there is none at all. "again" does the run in any case.
+        run: False only looks: it returns a record made by other code (see `is_current`) rather than
+            none, and None where there is none at all. "again" does the run in any case.
 
     Raises:
-        BadInput: the record on disk is damaged. What `compute` raises passes through, after a record of it.
+        BadInput: the record on disk is damaged. What `compute` raises passes through, after a
+            record of it.
         CannotWrite: the disk is full or the folder cannot be written.
     """
     full, brief = spread(settings)
     key = short_hash([kind, brief, data, weights])
     found = store.find(kind, full, key)
-    if not run or (run != "again" and found is not None and is_current(found) and made_with(found, compute)):
+    if not run or (
+        run != "again" and found is not None and is_current(found) and made_with(found, compute)
+    ):
         return found
     start, how = time.perf_counter(), {"data": data, "weights": weights, "about": dict(about or {})}
     try:
@@ -100,7 +107,8 @@ def recorded(
         if run != "again" and rival is not None and is_current(rival) and made_with(rival, compute):
             if other := difference(rival.values, done.values):
                 print(disagreement(rival, done, other), file=log(), flush=True)
-            done = rival  # another process did the same run meanwhile, and a page may name its record already
+            # another process did the same run meanwhile, and a page may name its record already
+            done = rival
         elif rival is not None:
             store.write_record(done, rival)
     except CannotWrite:
@@ -113,7 +121,8 @@ def recorded(
 
 
 def watched(compute: Callable, made: Iterable) -> tuple[dict, dict[str, str]]:
-    """What a run returns, as JSON knows it, and the units of code that ran for it or for what was made before."""
+    """What a run returns, as JSON knows it, and the units of code that ran for it or for what was
+    made before."""
     with watching() as seen:
         for thing in made:
             watch.note(getattr(thing, "made_by", watch.Seen()))
@@ -122,11 +131,16 @@ def watched(compute: Callable, made: Iterable) -> tuple[dict, dict[str, str]]:
 
 
 def made_with(record: Record, compute: Callable) -> bool:
-    """Whether a record's values come from this function, and not from another one that names its run the same."""
+    """Whether a record's values come from this function, and not from another one that names its
+    run the same."""
     code = getattr(getattr(compute, "func", compute), "__code__", None)
-    watched = code is not None and (code_objects.is_ours(code) or code_objects.is_a_users(code, compute.__module__))
+    watched = code is not None and (
+        code_objects.is_ours(code) or code_objects.is_a_users(code, compute.__module__)
+    )
     own = code_objects.unit_of(code) if watched else None
-    return own is None or code_objects.said_by(*own) in map(lists.bare, store.units_of(record).values())
+    return own is None or code_objects.said_by(*own) in map(
+        lists.bare, store.units_of(record).values()
+    )
 
 
 def key_of(kind: str, settings: Mapping, data: str = "", weights: str = "") -> str:
@@ -135,14 +149,19 @@ def key_of(kind: str, settings: Mapping, data: str = "", weights: str = "") -> s
 
 
 def spread(value) -> tuple:
-    """A value as JSON knows it, and the same without the fields of dataclasses that are left at their defaults."""
+    """A value as JSON knows it, and the same without the fields of dataclasses that are left at
+    their defaults."""
     if is_dataclass(value) and not isinstance(value, type):
         every = {f.name: spread(getattr(value, f.name)) for f in fields(value)}
         left = {f.name for f in fields(value) if getattr(value, f.name) == f.default}
-        return {name: both[0] for name, both in every.items()}, {n: b[1] for n, b in every.items() if n not in left}
+        return {name: both[0] for name, both in every.items()}, {
+            n: b[1] for n, b in every.items() if n not in left
+        }
     if isinstance(value, Mapping):
         every = {str(name): spread(part) for name, part in value.items()}
-        return {name: both[0] for name, both in every.items()}, {name: both[1] for name, both in every.items()}
+        return {name: both[0] for name, both in every.items()}, {
+            name: both[1] for name, both in every.items()
+        }
     if isinstance(value, (list, tuple)):
         every = [spread(part) for part in value]
         return [both[0] for both in every], [both[1] for both in every]
@@ -174,8 +193,11 @@ def forget_failure(kind: str, settings: dict) -> None:
     failure_path(kind, short_hash([kind, settings])).unlink(missing_ok=True)
 
 
-def record_failure(kind: str, settings: dict, error: Exception, key: str = "", start: float | None = None) -> None:
-    """Leave a record of a run that failed, also of one that failed before its data or weights were there."""
+def record_failure(
+    kind: str, settings: dict, error: Exception, key: str = "", start: float | None = None
+) -> None:
+    """Leave a record of a run that failed, also of one that failed before its data or weights were
+    there."""
     start = time.perf_counter() if start is None else start
     key, why = key or short_hash([kind, settings]), f"{type(error).__name__}: {error}"
     failed = store.new_record(kind, key, settings, {}, start, status="failed", error=why)
@@ -183,7 +205,8 @@ def record_failure(kind: str, settings: dict, error: Exception, key: str = "", s
 
 
 def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> list[Record]:
-    """Run named jobs in turn with a progress bar; a failed one does not stop the others, a full disk does.
+    """Run named jobs in turn with a progress bar; a failed one does not stop the others, a full
+    disk does.
 
     Raises:
         BadInput: after the last job, when any failed; each failure is named.
@@ -200,6 +223,11 @@ def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> lis
             failures.setdefault(why, []).append(name)
     if failures:
         count = sum(map(len, failures.values()))
-        told = [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {why}" for why, names in failures.items()]
-        raise BadInput(f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(told))
+        told = [
+            f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {why}"
+            for why, names in failures.items()
+        ]
+        raise BadInput(
+            f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(told)
+        )
     return done

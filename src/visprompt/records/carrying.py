@@ -1,11 +1,14 @@
-"""Records that outlive a change of form: those of older code count as today's if a sample of them, run again, is equal.
+"""Records that outlive a change of form: those of older code count as today's if a sample of them,
+run again, is equal.
 
-After a change that is meant to keep all values some kept records are run again. If every one has the values that it had,
-to the last digit, the other records of their kinds are carried: each names the code that would run for it today, the code
-that did run, and the sample. If one differs, nothing of its kind is carried.
+After a change that is meant to keep all values some kept records are run again. If every one has
+the values that it had, to the last digit, the other records of their kinds are carried: each names
+the code that would run for it today, the code that did run, and the sample. If one differs, nothing
+of its kind is carried.
 
-Two processors do not give the same last digits. A record that another machine made is therefore compared with a reference:
-the same run here by the older code, whose list of units must be that of the record.
+Two processors do not give the same last digits. A record that another machine made is therefore
+compared with a reference: the same run here by the older code, whose list of units must be that of
+the record.
 """
 
 import random
@@ -21,7 +24,8 @@ from .keeping import keep_record, why_not
 from .merging import difference
 from .store import Record
 
-TIMED = {"bench", "cost", "turns"}  # kinds that hold times and memory: no two runs are alike, so nothing could be compared
+# kinds that hold times and memory: no two runs are alike, so nothing could be compared
+TIMED = {"bench", "cost", "turns"}
 Pair = tuple[Record, Record]  # an outdated kept record, and the same run by today's code
 
 
@@ -31,18 +35,24 @@ class Carried:
 
     carried: Counter = field(default_factory=Counter)
     sample: Counter = field(default_factory=Counter)  # how many of a kind were run again
-    referred: Counter = field(default_factory=Counter)  # of these, how many are equal to a reference alone
-    differ: dict[str, list[str]] = field(default_factory=dict)  # kind -> a line for each that came out otherwise
-    without: Counter = field(default_factory=Counter)  # outdated ones of kinds of which none was run again
+    # of these, how many are equal to a reference alone
+    referred: Counter = field(default_factory=Counter)
+    # kind -> a line for each that came out otherwise
+    differ: dict[str, list[str]] = field(default_factory=dict)
+    # outdated ones of kinds of which none was run again
+    without: Counter = field(default_factory=Counter)
 
 
 def outdated() -> list[Record]:
     """The kept records that other code made."""
-    return [r for r in map(store.read_record, store.files(store.stores()[1])) if not store.is_current(r)]
+    return [
+        r for r in map(store.read_record, store.files(store.stores()[1])) if not store.is_current(r)
+    ]
 
 
 def again() -> list[Pair]:
-    """Each outdated kept record of which this machine has a run by today's code, but for those of `TIMED`."""
+    """Each outdated kept record of which this machine has a run by today's code, but for those of
+    `TIMED`."""
     here, pairs = store.stores()[0], []
     for old in (record for record in outdated() if record.kind not in TIMED):
         path = here / store.place(old.kind, old.settings, old.key)
@@ -51,7 +61,9 @@ def again() -> list[Pair]:
     return pairs
 
 
-def drawn(records: Sequence[Record], count: int, seed: int, strata: Callable[[Record], Iterable[str]]) -> list[Record]:
+def drawn(
+    records: Sequence[Record], count: int, seed: int, strata: Callable[[Record], Iterable[str]]
+) -> list[Record]:
     """A sample that has every stratum once before any more, in a random order by a seed.
 
     Args:
@@ -69,7 +81,8 @@ def drawn(records: Sequence[Record], count: int, seed: int, strata: Callable[[Re
 
 
 def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None = None) -> Carried:
-    """Carry the outdated kept records of all kinds of which some were run again with equal values; those count as run.
+    """Carry the outdated kept records of all kinds of which some were run again with equal values;
+    those count as run.
 
     Args:
         reference: a folder of records that the older code made on this machine.
@@ -79,7 +92,10 @@ def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None
         CannotWrite: the disk is full, or the folder cannot be written.
     """
     if not pairs:
-        raise BadInput("no outdated kept record was run again by today's code; visprompt carry N runs a sample of N.")
+        raise BadInput(
+            "no outdated kept record was run again by today's code; visprompt carry N "
+            "runs a sample of N."
+        )
     if why := next(filter(None, (why_not(new) for _, new in pairs)), ""):
         raise BadInput(f"a run of the sample cannot be kept: {why}.")
     found, same = Carried(sample=Counter(old.kind for old, _ in pairs)), []
@@ -97,8 +113,14 @@ def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None
     kinds = found.sample.keys() - found.differ.keys()
     images = {old.key: new.values for old, new in pairs}
     for record in [record for record in outdated() if record.kind in kinds]:
-        units = translated(store.units_of(record), [(then, now) for kind, then, now in same if kind == record.kind])
-        mark = {"from": record.carried.get("from", record.code), "commit": store.commit(), "seed": seed}
+        units = translated(
+            store.units_of(record), [(then, now) for kind, then, now in same if kind == record.kind]
+        )
+        mark = {
+            "from": record.carried.get("from", record.code),
+            "commit": store.commit(),
+            "seed": seed,
+        }
         mark |= {"sample": found.sample[record.kind], "referred": found.referred[record.kind]}
         done = with_images(record, images.get(record.key, {}))
         keep_carried(replace(done, carried=mark | {"date": date.today().isoformat()}), units)
@@ -108,23 +130,33 @@ def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None
 
 
 def is_equal_to_reference(old: Record, new: Record, reference: Path | None) -> bool:
-    """Whether the older code gives on this machine what today's gives, by a record of it in a folder."""
+    """Whether the older code gives on this machine what today's gives, by a record of it in a
+    folder."""
     path = None if reference is None else reference / store.place(old.kind, old.settings, old.key)
     if path is None or not path.is_file():
         return False
     then = store.read_record(path)
     units = store.read_code(reference / "code" / f"{then.code}.json") or {}
     ran = {place: lists.bare(said) for place, said in units.items()}
-    # what the reference did not use, such as a default that it was given otherwise, must be unchanged to this day
-    same_code = all(lists.bare(said) in (ran.get(at), today(at, said)) for at, said in store.units_of(old).items())
+    # what the reference did not use, such as a default that it was given otherwise, must be
+    # unchanged to this day
+    same_code = all(
+        lists.bare(said) in (ran.get(at), today(at, said))
+        for at, said in store.units_of(old).items()
+    )
     same_machine = (then.hardware, then.versions) == (new.hardware, new.versions)
     return same_code and same_machine and difference(then.values, new.values) is None
 
 
 def with_images(record: Record, values: dict) -> Record:
-    """The record with the test images that a later run of the same accuracy named right, where it does not say."""
+    """The record with the test images that a later run of the same accuracy named right, where it
+    does not say."""
     name = test_images.NAME
-    if name in record.values or name not in values or record.values.get("test") != values.get("test"):
+    if (
+        name in record.values
+        or name not in values
+        or record.values.get("test") != values.get("test")
+    ):
         return record
     return replace(record, values={**record.values, name: values[name]})
 
@@ -137,7 +169,10 @@ def keep_images(record: Record, new: Record) -> None:
     """
     done = with_images(record, new.values)
     if done is record:
-        raise BadInput(f"{about(record)}: test was {record.values.get('test')} and is {new.values.get('test')}, so it stays.")
+        raise BadInput(
+            f"{about(record)}: test was {record.values.get('test')} and is "
+            f"{new.values.get('test')}, so it stays."
+        )
     path = store.stores()[1] / store.place(record.kind, record.settings, record.key)
     store.write_whole(path, store.as_text(store.with_id(done)))
 
@@ -153,14 +188,22 @@ def keep_carried(record: Record, units: dict[str, str]) -> None:
 def about(record: Record) -> str:
     """What a record is of, in a few words."""
     s = record.settings
-    return " ".join(str(s[name]) for name in ("method", "task", "backbone", "seed") if s.get(name) is not None) or record.kind
+    return (
+        " ".join(
+            str(s[name])
+            for name in ("method", "task", "backbone", "seed")
+            if s.get(name) is not None
+        )
+        or record.kind
+    )
 
 
 def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict[str, str]:
     """What a run of which these units were seen then would use of today's code.
 
-    A unit that is still there says what it says today. What runs newly is learned from the sample: it goes with the changed
-    units that every sampled run has that runs it, and no sampled run that does not; without such a one, with any of them.
+    A unit that is still there says what it says today. What runs newly is learned from the sample:
+    it goes with the changed units that every sampled run has that runs it, and no sampled run that
+    does not; without such a one, with any of them.
 
     Args:
         same: lists, then and now, of the runs of the sample.
@@ -174,7 +217,9 @@ def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict
         causes = [was for was, gained in pairs if place in gained]
         if not causes:
             continue
-        common = set.intersection(*causes) - set().union(*(was for was, gained in pairs if place not in gained))
+        common = set.intersection(*causes) - set().union(
+            *(was for was, gained in pairs if place not in gained)
+        )
         if changed & (common or set().union(*causes)):
             kept[place] = now[place]
     return lists.as_list(kept)
@@ -182,7 +227,9 @@ def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict
 
 def changed_in(old: dict[str, str], new: dict[str, str]) -> set[str]:
     """The units of a list then that the list now has otherwise or not at all."""
-    return {place for place, said in old.items() if lists.bare(new.get(place, "")) != lists.bare(said)}
+    return {
+        place for place, said in old.items() if lists.bare(new.get(place, "")) != lists.bare(said)
+    }
 
 
 def today(place: str, said: str) -> str | None:

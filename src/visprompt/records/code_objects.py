@@ -14,7 +14,8 @@ from ..errors import BadInput
 from . import source
 
 CELLS: dict[str, source.Module] = {}  # cells of a notebook that are in no file of the tree
-CELL = re.compile(r"\bipykernel_\d+\b")  # the folder of a cell's file; the kernel's own lie in ipykernel/
+# the folder of a cell's file; the kernel's own lie in ipykernel/
+CELL = re.compile(r"\bipykernel_\d+\b")
 ROOTS = tuple(f"{package}/" for package in source.PACKAGES)
 UNKNOWN = "unknown"  # begins the name of a module without a source
 
@@ -22,8 +23,11 @@ UNKNOWN = "unknown"  # begins the name of a module without a source
 def is_ours(code: types.CodeType) -> bool:
     """Whether a code object is of this package or of a notebook's cell."""
     name, dynamo = code.co_filename, sys.modules.get("torch._dynamo.convert_frame")
-    if dynamo is not None and (code in dynamo.output_codes or code.co_name.startswith("torch_dynamo_resume_in")):
-        return False  # torch.compile's own, under the name and in the file of the function that it stands for
+    if dynamo is not None and (
+        code in dynamo.output_codes or code.co_name.startswith("torch_dynamo_resume_in")
+    ):
+        # torch.compile's own, under the name and in the file of the function that it stands for
+        return False
     if name.startswith(ROOTS):
         return not source.is_silent_module(module_at(name))
     return CELL.search(name) is not None or name.startswith("<ipython-input")
@@ -55,7 +59,8 @@ def compiled(name: str) -> dict:
 
 
 def unit_of(code: types.CodeType) -> tuple[str, str] | None:
-    """(module, unit) that a code object belongs to; None for code that has no source, such as a generated method.
+    """(module, unit) that a code object belongs to; None for code that has no source, such as a
+    generated method.
 
     Raises:
         BadInput: the file says something else now.
@@ -63,7 +68,10 @@ def unit_of(code: types.CodeType) -> tuple[str, str] | None:
     if code.co_filename.startswith(ROOTS):
         name = module_at(code.co_filename).removesuffix("__init__").rstrip(".")
         if name not in source.paths() or not same_code(name, code):
-            raise BadInput(f"{code.co_filename} was changed while it ran. Run again, so that the record says what ran.")
+            raise BadInput(
+                f"{code.co_filename} was changed while it ran. Run again, so that the "
+                f"record says what ran."
+            )
         unit = at_line(source.module(name), code.co_firstlineno)
         return None if unit is None else (name, unit)
     if CELL.search(code.co_filename) or code.co_filename.startswith("<ipython-input"):
@@ -88,11 +96,16 @@ def same_code(name: str, code: types.CodeType) -> bool:
 
 def told(code: types.CodeType) -> tuple:
     """What makes a code object do what it does, but for the functions inside it."""
-    return code.co_code, code.co_names, [constant(c) for c in code.co_consts if not isinstance(c, types.CodeType)]
+    return (
+        code.co_code,
+        code.co_names,
+        [constant(c) for c in code.co_consts if not isinstance(c, types.CodeType)],
+    )
 
 
 def constant(value) -> str:
-    """A constant of a code object as text; two equal sets may list their entries in another order."""
+    """A constant of a code object as text; two equal sets may list their entries in another
+    order."""
     if isinstance(value, tuple):
         return str([constant(part) for part in value])
     return str(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
@@ -105,7 +118,8 @@ def at_line(at: source.Module, line: int) -> str | None:
 
 
 def cell_unit(code: types.CodeType) -> tuple[str, str] | None:
-    """The notebook and unit of a cell's code; a cell that no notebook of the tree holds is a module of its own."""
+    """The notebook and unit of a cell's code; a cell that no notebook of the tree holds is a module
+    of its own."""
     text = "".join(linecache.getlines(code.co_filename))
     if not text:
         return None
@@ -116,7 +130,9 @@ def cell_unit(code: types.CodeType) -> tuple[str, str] | None:
     for name in (name for name in source.paths() if name.startswith("notebooks.")):
         there = source.module(name)
         for other in there.units:
-            alike = other == unit or (unit.startswith("statement") and other.startswith("statement"))
+            alike = other == unit or (
+                unit.startswith("statement") and other.startswith("statement")
+            )
             if alike and written(there, other) & written(at, unit):
                 return name, other
     digest = source.hash_of(at, unit)
@@ -125,12 +141,14 @@ def cell_unit(code: types.CodeType) -> tuple[str, str] | None:
 
 
 def written(at: source.Module, unit: str) -> set[str]:
-    """Each of the statements that bind a unit, as it is written: a cell does not know what other cells import."""
+    """Each of the statements that bind a unit, as it is written: a cell does not know what other
+    cells import."""
     return {ast.dump(node) for node in at.units[unit]}
 
 
 def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
-    """Head, attributes and start of a class and of its bases, as far as they are of this package or a user's own."""
+    """Head, attributes and start of a class and of its bases, as far as they are of this package or
+    a user's own."""
     for each in kind.__mro__:
         name = module_of(each)
         at = None if name is None else source.module(name)
@@ -139,14 +157,21 @@ def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
         yield name, each.__qualname__
         for unit in at.units:
             owner, _, attribute = unit.partition(".")
-            plain = source.is_constant(at, unit) and not source.is_field(at, unit, at.units[unit][0])
+            plain = source.is_constant(at, unit) and not source.is_field(
+                at, unit, at.units[unit][0]
+            )
             if owner == each.__qualname__ and attribute:
-                if plain or source.is_cached(at, unit) or attribute in ("__init__", "__post_init__"):
+                if (
+                    plain
+                    or source.is_cached(at, unit)
+                    or attribute in ("__init__", "__post_init__")
+                ):
                     yield name, unit
 
 
 def module_of(kind: type) -> str | None:
-    """The name by which `source.module` knows the module of a class; None for a class of another package."""
+    """The name by which `source.module` knows the module of a class; None for a class of another
+    package."""
     package, _, rest = kind.__module__.partition(".")
     if package in source.NAMES:
         return rest
@@ -165,7 +190,8 @@ def units_of_field(kind: type, field: str) -> Iterator[tuple[str, str]]:
 
 
 def units_of_defaults(settings) -> Iterator[tuple[str, str]]:
-    """The fields of a dataclass that were left at their defaults: those that decide a run without standing in a record."""
+    """The fields of a dataclass that were left at their defaults: those that decide a run without
+    standing in a record."""
     for f in fields(settings):
         if getattr(settings, f.name) == f.default:
             yield from units_of_field(type(settings), f.name)

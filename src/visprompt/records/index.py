@@ -1,8 +1,10 @@
-"""What a list of records shows of each, remembered in build/, so that of thousands only new ones are opened.
+"""What a list of records shows of each, remembered in build/, so that of thousands only new ones
+are opened.
 
-The index may be deleted at any time. It is believed only while every file that it was made from is the same: the record,
-the list of its code, and all of the package and the notebooks, which say whether a record is current. A record whose run
-read variables, or files that are no manifests, is looked at each time.
+The index may be deleted at any time. It is believed only while every file that it was made from is
+the same: the record, the list of its code, and all of the package and the notebooks, which say
+whether a record is current. A record whose run read variables, or files that are no manifests, is
+looked at each time.
 """
 
 import hashlib
@@ -16,17 +18,21 @@ from ..errors import CannotWrite
 from ..paths import MANIFESTS, PACKAGES
 from . import lists, source, store
 
-YOUNG = 1.0  # seconds: a file that was changed this short ago may change again without its times showing it
-COMPARED = ("torch", "torchvision", "timm")  # whose other versions a list and the pages of records name
+# seconds: a file that was changed this short ago may change again without its times showing it
+YOUNG = 1.0
+# whose other versions a list and the pages of records name
+COMPARED = ("torch", "torchvision", "timm")
 SEEN: dict[str, str] = {}  # "tree": the state of the sources that this process has parsed
 
 
 def entries(kind: str | None = None) -> Iterator[dict]:
-    """What is to be listed of every record, this machine's and the kept ones, in the order of their names.
+    """What is to be listed of every record, this machine's and the kept ones, in the order of their
+    names.
 
     Yields:
-        "store" ("here" or "kept"), "path", "current", "carried", "settings" (flattened, see `flat`), and of the record
-        "id", "key", "kind", "status", "weights", "data", "commit", "date", "seconds", "about", "versions", "test", "val".
+        "store" ("here" or "kept"), "path", "current", "carried", "settings" (flattened, see
+        `flat`), and of the record "id", "key", "kind", "status", "weights", "data", "commit",
+        "date", "seconds", "about", "versions", "test", "val".
 
     Raises:
         BadInput: a record is damaged.
@@ -38,7 +44,11 @@ def entries(kind: str | None = None) -> Iterator[dict]:
         for path in map(str, store.files(folder, kind or "*")):
             state = state_of(path)
             found = known.get(path)
-            if found is None or found[0] != state or found[1] != state_of_code(found[2]["code"], codes):
+            if (
+                found is None
+                or found[0] != state
+                or found[1] != state_of_code(found[2]["code"], codes)
+            ):
                 entry = entry_of(Path(path))
                 found = [state, state_of_code(entry["code"], codes), entry]
             if not (is_young(state) or found[2]["about"].get("rehearsal") or found[2]["reads"]):
@@ -52,7 +62,20 @@ def entries(kind: str | None = None) -> Iterator[dict]:
 def entry_of(path: Path) -> dict:
     """What is listed of one record; see `entries`."""
     record = store.read_record(path)
-    names = ("id", "key", "kind", "code", "status", "weights", "data", "commit", "date", "seconds", "about", "versions")
+    names = (
+        "id",
+        "key",
+        "kind",
+        "code",
+        "status",
+        "weights",
+        "data",
+        "commit",
+        "date",
+        "seconds",
+        "about",
+        "versions",
+    )
     return {
         **{name: getattr(record, name) for name in names},
         "settings": flat(record.settings),
@@ -76,7 +99,9 @@ def flat(settings: Mapping, above: str = "") -> dict:
         if isinstance(value, Mapping) and value:
             found |= flat(value, f"{above}{name}.")
         else:
-            found[f"{above}{name}"] = json.dumps(value) if isinstance(value, (list, tuple, Mapping)) else value
+            found[f"{above}{name}"] = (
+                json.dumps(value) if isinstance(value, (list, tuple, Mapping)) else value
+            )
     return found
 
 
@@ -86,9 +111,18 @@ def minor(version: str) -> str:
 
 
 def other_versions(versions: Mapping) -> str:
-    """What a record was made with that is here of another major or minor version, such as "torch 2.9"; "" where nothing."""
-    pairs = [(name, versions[name], here) for name, here in store.versions().items() if name in COMPARED and name in versions]
-    return ", ".join(f"{name} {minor(made)}" for name, made, here in pairs if made != here and minor(made) != minor(here))
+    """What a record was made with that is here of another major or minor version, such as "torch
+    2.9"; "" where nothing."""
+    pairs = [
+        (name, versions[name], here)
+        for name, here in store.versions().items()
+        if name in COMPARED and name in versions
+    ]
+    return ", ".join(
+        f"{name} {minor(made)}"
+        for name, made, here in pairs
+        if made != here and minor(made) != minor(here)
+    )
 
 
 def file() -> Path:
@@ -97,7 +131,8 @@ def file() -> Path:
 
 
 def state_of(path: str | Path) -> list[int] | None:
-    """Times, size and place of a file on its disk: another state, another file. None where there is none."""
+    """Times, size and place of a file on its disk: another state, another file. None where there is
+    none."""
     try:
         found = os.stat(path)
     except OSError:
@@ -122,26 +157,36 @@ def state_of_code(code: str, known: dict) -> list:
 
 
 def state_of_sources() -> str:
-    """A hash over the states of all files that say whether a record is current, and over the versions here."""
+    """A hash over the states of all files that say whether a record is current, and over the
+    versions here."""
     manifests = [path for path in MANIFESTS.rglob("*") if path.suffix in (".yaml", ".csv")]
     paths = sorted(
         map(
-            str, [*(path for package in PACKAGES for path in package.rglob("*.py")), *source.NOTEBOOKS.glob("*.py"), *manifests]
+            str,
+            [
+                *(path for package in PACKAGES for path in package.rglob("*.py")),
+                *source.NOTEBOOKS.glob("*.py"),
+                *manifests,
+            ],
         )
     )
     states = {path: state_of(path) for path in paths}
-    return "" if any(map(is_young, states.values())) else store.short_hash([states, store.versions()])
+    return (
+        "" if any(map(is_young, states.values())) else store.short_hash([states, store.versions()])
+    )
 
 
 def is_of(tree: str) -> bool:
-    """Whether what this process has parsed of the sources, or is about to parse, is what lies on the disk."""
+    """Whether what this process has parsed of the sources, or is about to parse, is what lies on
+    the disk."""
     if not source.MODULES:
         SEEN["tree"] = tree
     return tree != "" and SEEN.get("tree") == tree
 
 
 def load(tree: str) -> dict[str, list]:
-    """Path -> state of the record, state of the list of its code, entry; nothing where the index cannot be believed."""
+    """Path -> state of the record, state of the list of its code, entry; nothing where the index
+    cannot be believed."""
     try:
         head, _, body = file().read_bytes().partition(b"\n")
         if head.decode() != f"{tree} {hashlib.sha256(body).hexdigest()}":

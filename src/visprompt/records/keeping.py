@@ -31,7 +31,8 @@ def is_known(commit: str, known: dict = {}) -> bool:
 
 
 def keep_record(record: Record) -> Path:
-    """Copy one of this machine's records, and the list of its code, to the kept ones; return where it is.
+    """Copy one of this machine's records, and the list of its code, to the kept ones; return where
+    it is.
 
     Raises:
         BadInput: it is none to keep.
@@ -74,7 +75,10 @@ def keep(
     here, kept = store.stores()
     kinds = sorted({path.relative_to(here).parts[0] for path in store.files(here)})
     if kind is not None and kind not in kinds:
-        raise BadInput(f"there is no record of kind {kind!r} in {here}; there are: {', '.join(kinds) or 'none at all'}.")
+        raise BadInput(
+            f"there is no record of kind {kind!r} in {here}; there are: "
+            f"{', '.join(kinds) or 'none at all'}."
+        )
     if not dry_run:
         for folder in (here, kept):
             store.sweep_parts(folder)
@@ -90,14 +94,19 @@ def keep(
         if why := why_not(record) or foreign(record):
             refused[why] += 1
         else:
-            places.append(kept / store.place(record.kind, record.settings, record.key) if dry_run else keep_record(record))
+            places.append(
+                kept / store.place(record.kind, record.settings, record.key)
+                if dry_run
+                else keep_record(record)
+            )
     if not dry_run:
         drop_unused_code(kept)
     return places, refused
 
 
 def drop_unused_code(folder: Path) -> None:
-    """Remove lists of code that no record of a store names; young ones stay, since their record may come yet."""
+    """Remove lists of code that no record of a store names; young ones stay, since their record may
+    come yet."""
     used = {store.read_record(path).code for path in store.files(folder)}
     for path in (folder / "code").glob("*.json"):
         if path.stem not in used and time.time() - path.stat().st_mtime > 3600:

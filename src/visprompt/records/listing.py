@@ -10,8 +10,21 @@ from . import index, store
 
 SCORES = ("rate", "test", "val")
 OF_SETTINGS = ("method", "task", "backbone", "seed")
-COLUMNS = ("kind", *OF_SETTINGS, *SCORES, "current", "other_versions", "store", "date", "id")  # on the screen
-MORE = ("key", "carried", "status", "profile", "recipe", "weights", "data", "commit", "seconds", *index.COMPARED, "python")
+# on the screen
+COLUMNS = ("kind", *OF_SETTINGS, *SCORES, "current", "other_versions", "store", "date", "id")
+MORE = (
+    "key",
+    "carried",
+    "status",
+    "profile",
+    "recipe",
+    "weights",
+    "data",
+    "commit",
+    "seconds",
+    *index.COMPARED,
+    "python",
+)
 OTHER = "other"
 
 
@@ -25,30 +38,37 @@ def table(
 ) -> pd.DataFrame:
     """One row a record, this machine's and the kept ones: COLUMNS, MORE, then every other setting.
 
-    Settings are flattened (`settings.recipe.epochs`; a list is its JSON), in the order of their names; those that no
-    row has are left out, and what a record does not have is empty.
+    Settings are flattened (`settings.recipe.epochs`; a list is its JSON), in the order of their
+    names; those that no row has are left out, and what a record does not have is empty.
 
     Args:
         kind: one kind of record.
         outdated: only those that other code made.
-        version: "other" for those of another major or minor version of torch, torchvision or timm than is installed, or
-            a version such as "torch=2.15".
+        version: "other" for those of another major or minor version of torch, torchvision or timm
+            than is installed, or a version such as "torch=2.15".
         fits: what else an entry of `index.entries` must be.
         wanted: columns of COLUMNS or MORE and the value each must have; None for any.
 
     Raises:
-        BadInput: an unknown column, or no record has that kind, value or version; the message names those that there are.
+        BadInput: an unknown column, or no record has that kind, value or version; the message names
+            those that there are.
     """
     for name in wanted:
         choose("filter of records", name, (*COLUMNS, *MORE))
     if kind is not None:
-        choose("kind", kind, {path.relative_to(s).parts[0] for s in store.stores() for path in store.files(s)})
+        choose(
+            "kind",
+            kind,
+            {path.relative_to(s).parts[0] for s in store.stores() for path in store.files(s)},
+        )
     entries = list(index.entries(kind))
     rows = [row_of(entry) for entry in entries]
     kept = [True] * len(rows)
     for name, value in wanted.items():
         if value is not None:
-            choose_of(name, str(value), [str(row[name]) for row in rows if row[name] not in (None, "")])
+            choose_of(
+                name, str(value), [str(row[name]) for row in rows if row[name] not in (None, "")]
+            )
             kept = [ok and str(row[name]) == str(value) for ok, row in zip(kept, rows, strict=True)]
     if version is not None:
         made = [versions_of(entry) for entry in entries]
@@ -57,7 +77,9 @@ def table(
     if fits is not None:
         kept = [ok and fits(entry) for ok, entry in zip(kept, entries, strict=True)]
     kept = [ok and not (outdated and row["current"]) for ok, row in zip(kept, rows, strict=True)]
-    return framed(list(compress(rows, kept)), [entry["settings"] for entry in compress(entries, kept)])
+    return framed(
+        list(compress(rows, kept)), [entry["settings"] for entry in compress(entries, kept)]
+    )
 
 
 def row_of(entry: dict) -> dict:
@@ -66,7 +88,21 @@ def row_of(entry: dict) -> dict:
     rate = "head_rate" if settings.get("method") == "linear-probe" else "learning_rate"
     return {
         **{column: settings.get(column) for column in OF_SETTINGS},
-        **{name: entry[name] for name in ("kind", "test", "val", "current", "store", "date", "id", "key", "carried", "status")},
+        **{
+            name: entry[name]
+            for name in (
+                "kind",
+                "test",
+                "val",
+                "current",
+                "store",
+                "date",
+                "id",
+                "key",
+                "carried",
+                "status",
+            )
+        },
         **{name: entry[name] for name in ("weights", "data", "commit", "seconds")},
         **{name: entry["versions"].get(name) for name in (*index.COMPARED, "python")},
         "rate": settings.get(f"recipe.{rate}"),
@@ -80,9 +116,18 @@ def framed(rows: list[dict], settings: list[dict]) -> pd.DataFrame:
     """Rows and the settings of each as a frame with the columns in the order that `table` says."""
     had = {name for each in settings for name, value in each.items() if value is not None}
     names, first = sorted(had - {*OF_SETTINGS}), (*COLUMNS, *MORE)
-    cells = [[*map(row.get, first), *map(each.get, names)] for row, each in zip(rows, settings, strict=True)]
-    frame = pd.DataFrame(cells, columns=[*first, *(f"settings.{name}" for name in names)], dtype=object)
-    for name, kind in {**dict.fromkeys((*SCORES, "seconds"), float), "current": bool, "carried": bool}.items():
+    cells = [
+        [*map(row.get, first), *map(each.get, names)]
+        for row, each in zip(rows, settings, strict=True)
+    ]
+    frame = pd.DataFrame(
+        cells, columns=[*first, *(f"settings.{name}" for name in names)], dtype=object
+    )
+    for name, kind in {
+        **dict.fromkeys((*SCORES, "seconds"), float),
+        "current": bool,
+        "carried": bool,
+    }.items():
         frame[name] = frame[name].astype(kind)
     return frame
 
@@ -100,11 +145,14 @@ def choose_of(name: str, value: str, there: list[str]) -> None:
         BadInput: none has; the message names those that there are.
     """
     if not there:
-        raise BadInput(f"no record here has a {name}; leave out that filter, or see: visprompt runs.")
+        raise BadInput(
+            f"no record here has a {name}; leave out that filter, or see: visprompt runs."
+        )
     choose(name, value, dict.fromkeys(there))
 
 
 def counts(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Kind -> how many records there are, and how many are current, carried to newer code, and of other versions."""
+    """Kind -> how many records there are, and how many are current, carried to newer code, and of
+    other versions."""
     told = frame[["kind", "current", "carried"]].assign(every=1, other=frame.other_versions != "")
     return told.groupby("kind").sum().astype(int).to_dict("index")

@@ -6,7 +6,8 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
-WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}  # what NFS and Lustre may answer
+# what NFS and Lustre may answer
+WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 @contextlib.contextmanager
@@ -14,7 +15,8 @@ def turn(path: Path) -> Iterator[bool]:
     """Be the only process that has a file's lock; a killed one leaves nothing to wait for.
 
     Yields:
-        whether there is a lock: False on a file system that knows none, where nobody waits for anybody.
+        whether there is a lock: False on a file system that knows none, where nobody waits for
+            anybody.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:

@@ -1,4 +1,5 @@
-"""Runs of other machines: a folder of their records is added to this machine's, without a server between."""
+"""Runs of other machines: a folder of their records is added to this machine's, without a server
+between."""
 
 import re
 import typing
@@ -26,8 +27,8 @@ class Merged:
 def merge(folder: Path) -> Merged:
     """Add the records of another machine's folder to this machine's own.
 
-    Of two records of one run with other values the one that is here stays, unless it alone is of older code; the other is
-    refused, and both are named.
+    Of two records of one run with other values the one that is here stays, unless it alone is of
+    older code; the other is refused, and both are named.
 
     Raises:
         BadInput: the folder holds no record.
@@ -36,7 +37,9 @@ def merge(folder: Path) -> Merged:
     own, found = store.stores()[0], Merged()
     paths = list(store.files(folder))
     if not paths:
-        raise BadInput(f"{folder} holds no record; give a folder such as another machine's build/records.")
+        raise BadInput(
+            f"{folder} holds no record; give a folder such as another machine's build/records."
+        )
     for path in paths:
         try:
             record = whole_record(path)
@@ -51,7 +54,11 @@ def merge(folder: Path) -> Merged:
         other = here and difference(here.values, record.values)
         if here is not None and other is None and not ADDED & ({*record.values} - {*here.values}):
             found.there += 1
-        elif here is None or other is None or (store.is_current(record) and not store.is_current(here)):
+        elif (
+            here is None
+            or other is None
+            or (store.is_current(record) and not store.is_current(here))
+        ):
             store.write_whole(place, store.as_text(record))
             found.added += 1
         else:
@@ -71,20 +78,35 @@ def whole_record(path: Path) -> Record:
     for name in ("key", "code"):
         if not re.fullmatch("[0-9a-f]{12}", getattr(record, name)):
             given = getattr(record, name)
-            raise BadInput(f"record {path} is none of this program: {name} must be twelve hex digits, not {given!r}.")
+            raise BadInput(
+                f"record {path} is none of this program: {name} must be twelve hex digits, "
+                f"not {given!r}."
+            )
     return record
 
 
 def disagreement(here: Record, other: Record, values: tuple) -> str:
     """What two records of one run say, in a line."""
     name, mine, theirs = values
-    about = " ".join(str(here.settings[part]) for part in ("method", "task", "seed") if part in here.settings) or here.kind
-    told = [f"{r.id} ({r.hardware.get('cpu', 'unknown')}, {r.date}) has {v}" for r, v in ((here, mine), (other, theirs))]
-    return f"{about}, {name}: {' and '.join(told)}; the first is here and stays. Delete it, or run it again."
+    about = (
+        " ".join(
+            str(here.settings[part]) for part in ("method", "task", "seed") if part in here.settings
+        )
+        or here.kind
+    )
+    told = [
+        f"{r.id} ({r.hardware.get('cpu', 'unknown')}, {r.date}) has {v}"
+        for r, v in ((here, mine), (other, theirs))
+    ]
+    return (
+        f"{about}, {name}: {' and '.join(told)}; the first is here and stays. Delete "
+        f"it, or run it again."
+    )
 
 
 def difference(one, other, name: str = "values") -> tuple | None:
-    """The first value that differs, as (name, one, other); None where all that is not a measurement is the same."""
+    """The first value that differs, as (name, one, other); None where all that is not a measurement
+    is the same."""
     if isinstance(one, dict) and isinstance(other, dict):
         names = [key for key in {**one, **other} if not any(word in key for word in MEASURED)]
         names = [key for key in names if key not in ADDED or (key in one and key in other)]
@@ -93,4 +115,6 @@ def difference(one, other, name: str = "values") -> tuple | None:
         pairs = [(f"{name}[{i}]", a, b) for i, (a, b) in enumerate(zip(one, other, strict=True))]
     else:
         return None if one == other else (name, one, other)
-    return next((found for key, a, b in pairs if (found := difference(a, b, key)) is not None), None)
+    return next(
+        (found for key, a, b in pairs if (found := difference(a, b, key)) is not None), None
+    )

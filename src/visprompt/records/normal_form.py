@@ -1,19 +1,38 @@
 """What a piece of code says, apart from how it is written, and which names it uses.
 
-Comments, docstrings, layout, annotations, the words of errors and the names of local variables are left out. What comes
-from this package is called by its own name there, so that a moved function or a renamed module changes nothing.
+Comments, docstrings, layout, annotations, the words of errors and the names of local variables are
+left out. What comes from this package is called by its own name there, so that a moved function or
+a renamed module changes nothing.
 """
 
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-LAYOUT = {"type_comment", "type_params", "returns", "annotation", "kind", "ctx", "simple", "type_ignores"}
-BOUND_BY = {ast.ExceptHandler: "name", ast.MatchAs: "name", ast.MatchStar: "name", ast.MatchMapping: "rest"}
+LAYOUT = {
+    "type_comment",
+    "type_params",
+    "returns",
+    "annotation",
+    "kind",
+    "ctx",
+    "simple",
+    "type_ignores",
+}
+BOUND_BY = {
+    ast.ExceptHandler: "name",
+    ast.MatchAs: "name",
+    ast.MatchStar: "name",
+    ast.MatchMapping: "rest",
+}
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-READ_BY_NAME = {"locals", "vars", "eval", "exec"}  # where one of these is named, names of variables are kept
-MUTATORS = set("append extend insert update setdefault add remove discard pop popitem clear sort reverse".split())
+# where one of these is named, names of variables are kept
+READ_BY_NAME = {"locals", "vars", "eval", "exec"}
+MUTATORS = set(
+    "append extend insert update setdefault add remove discard pop popitem clear sort "
+    "reverse".split()
+)
 
 
 @dataclass
@@ -21,9 +40,11 @@ class NormalForm:
     """Reads nodes of a module.
 
     Attributes:
-        meaning: name -> what it is called where it is defined, or None if the module does not import it.
+        meaning: name -> what it is called where it is defined, or None if the module does not
+            import it.
         is_module: whether a name stands for a module of this package, as in `prompts.Deep`.
-        uses: names, and attributes of names, that were read without being bound there, and whether each is called.
+        uses: names, and attributes of names, that were read without being bound there, and whether
+            each is called.
     """
 
     meaning: Callable[[str], str | None]
@@ -38,18 +59,29 @@ class NormalForm:
             return [type(node).__name__, repr(node)]
         if isinstance(node, ast.Name):
             return self.name(node, scopes, called)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and label(node.value.id, scopes) is None:
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and label(node.value.id, scopes) is None
+        ):
             self.uses.append((node, called))
             if self.is_module(node.value.id):
                 self.uses.append((node.value, False))
                 return ["Name", node.attr]
         if isinstance(node, ast.Raise):  # which error, not its words
             quiet = NormalForm(self.meaning, self.is_module)
-            return ["Raise", quiet.of(node.exc.func if isinstance(node.exc, ast.Call) else node.exc, scopes)]
+            return [
+                "Raise",
+                quiet.of(node.exc.func if isinstance(node.exc, ast.Call) else node.exc, scopes),
+            ]
         if isinstance(node, ast.Assert):
             return ["Assert", self.of(node.test, scopes)]
         if isinstance(node, ast.AnnAssign):
-            return ["Assign", ["targets", self.of([node.target], scopes)], ["value", self.of(node.value, scopes)]]
+            return [
+                "Assign",
+                ["targets", self.of([node.target], scopes)],
+                ["value", self.of(node.value, scopes)],
+            ]
         if is_choice(node):
             return self.of(node.args[1], scopes)  # what was given comes back, or an error
         if isinstance(node, ast.Call):
@@ -61,8 +93,14 @@ class NormalForm:
             return ["arg", label(node.arg, scopes) or node.arg]
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             return [type(node).__name__, [label(name, scopes) or name for name in node.names]]
-        bound = BOUND_BY.get(type(node)) or ("name" if isinstance(node, ast.ClassDef) and scopes else None)
-        words = [] if bound is None else [[bound, label(getattr(node, bound), scopes) or getattr(node, bound)]]
+        bound = BOUND_BY.get(type(node)) or (
+            "name" if isinstance(node, ast.ClassDef) and scopes else None
+        )
+        words = (
+            []
+            if bound is None
+            else [[bound, label(getattr(node, bound), scopes) or getattr(node, bound)]]
+        )
         return [type(node).__name__, *words, *self.fields(node, scopes, leave_out={bound})]
 
     def name(self, node: ast.Name, scopes, called: bool) -> list:
@@ -76,11 +114,20 @@ class NormalForm:
 
     def fields(self, node: ast.AST, scopes, leave_out: set) -> list:
         """What the fields of a node say, those that are empty or layout left out."""
-        named = [(name, value) for name, value in ast.iter_fields(node) if name not in LAYOUT and name not in leave_out]
-        return [[name, self.of(value, scopes)] for name, value in named if value is not None and value != []]
+        named = [
+            (name, value)
+            for name, value in ast.iter_fields(node)
+            if name not in LAYOUT and name not in leave_out
+        ]
+        return [
+            [name, self.of(value, scopes)]
+            for name, value in named
+            if value is not None and value != []
+        ]
 
     def inner(self, node: ast.AST, scopes=(), named: bool = True) -> list:
-        """A function or comprehension, whose own variables are numbered in the order in which they are met.
+        """A function or comprehension, whose own variables are numbered in the order in which they
+        are met.
 
         Args:
             named: whether a function's own name counts, as it does of one inside of a unit.
@@ -92,10 +139,30 @@ class NormalForm:
                 scope.bind(*stored(part.target))
             first = [["first", self.of(node.generators[0].iter, scopes)]]
             rest = [["generators", [["of", self.of(g.iter, inside)] for g in node.generators[1:]]]]
-            targets = [["targets", [[self.of(g.target, inside), self.of(g.ifs, inside), g.is_async] for g in node.generators]]]
-            return [type(node).__name__, *first, *rest, *targets, *self.fields(node, inside, leave_out={"generators"})]
+            targets = [
+                [
+                    "targets",
+                    [
+                        [self.of(g.target, inside), self.of(g.ifs, inside), g.is_async]
+                        for g in node.generators
+                    ],
+                ]
+            ]
+            return [
+                type(node).__name__,
+                *first,
+                *rest,
+                *targets,
+                *self.fields(node, inside, leave_out={"generators"}),
+            ]
         arguments = node.args
-        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        every = [
+            *arguments.posonlyargs,
+            *arguments.args,
+            *arguments.kwonlyargs,
+            arguments.vararg,
+            arguments.kwarg,
+        ]
         given = [part.arg for part in every if part is not None]
         if isinstance(node, ast.Lambda):
             scope.bind(*given)
@@ -104,16 +171,24 @@ class NormalForm:
             scope.bind(*(name for name in bound_in(node) if name not in given))
         outside = [self.of(getattr(node, "decorator_list", []), scopes)]
         outside += [self.of([*arguments.defaults, *filter(None, arguments.kw_defaults)], scopes)]
-        names = [self.of(getattr(arguments, kind), inside) for kind in ("posonlyargs", "args", "kwonlyargs")]
+        names = [
+            self.of(getattr(arguments, kind), inside)
+            for kind in ("posonlyargs", "args", "kwonlyargs")
+        ]
         names += [self.of(part, inside) for part in (arguments.vararg, arguments.kwarg)]
         names += [[part is None for part in arguments.kw_defaults]]
-        own = [label(node.name, scopes) or node.name] if named and not isinstance(node, ast.Lambda) else []
+        own = (
+            [label(node.name, scopes) or node.name]
+            if named and not isinstance(node, ast.Lambda)
+            else []
+        )
         return [type(node).__name__, own, outside, names, self.of(node.body, inside)]
 
 
 @dataclass
 class Scope:
-    """The names that a function or a comprehension binds: name -> its label, None until it is met."""
+    """The names that a function or a comprehension binds: name -> its label, None until it is
+    met."""
 
     keeps: bool = False
     labels: dict[str, str | None] = field(default_factory=dict)
@@ -136,7 +211,8 @@ class Scope:
 
 
 def label(name: str | None, scopes: tuple[Scope, ...]) -> str | None:
-    """What stands for a name in the innermost scope that binds it, with that scope's depth; None if none does."""
+    """What stands for a name in the innermost scope that binds it, with that scope's depth; None if
+    none does."""
     for depth in reversed(range(len(scopes))):
         if name in scopes[depth].labels:
             found = scopes[depth].label(name)
@@ -151,7 +227,8 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(part, FUNCTIONS):
             continue
         if isinstance(part, (ast.ClassDef, *COMPREHENSIONS)):
-            yield from (n for n in ast.walk(part) if isinstance(n, ast.NamedExpr))  # these bind outside
+            # these bind outside
+            yield from (n for n in ast.walk(part) if isinstance(n, ast.NamedExpr))
             continue
         yield from own_nodes(part)
 
@@ -175,7 +252,11 @@ def bound_in(node: ast.AST) -> list[str]:
 
 def stored(node: ast.AST) -> list[str]:
     """The names that a target binds."""
-    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    return [
+        part.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    ]
 
 
 def reads_by_name(node: ast.AST) -> bool:
@@ -184,19 +265,30 @@ def reads_by_name(node: ast.AST) -> bool:
 
 
 def is_silent(node) -> bool:
-    """Whether a statement says nothing: a docstring, an import (names say what they mean), a bare annotation, `pass`."""
-    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    """Whether a statement says nothing: a docstring, an import (names say what they mean), a bare
+    annotation, `pass`."""
+    text = (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
     annotation = isinstance(node, ast.AnnAssign) and node.value is None
     return text or annotation or isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass))
 
 
 def is_choice(node) -> bool:
     """Whether a node is `errors.choose(what, given, allowed)`."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "choose" and len(node.args) > 1
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "choose"
+        and len(node.args) > 1
+    )
 
 
 def touched(node: ast.stmt) -> list[str]:
-    """The names that a statement outside of functions binds, or whose object it changes in place."""
+    """The names that a statement outside of functions binds, or whose object it changes in
+    place."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
     found = []
@@ -207,11 +299,21 @@ def touched(node: ast.stmt) -> list[str]:
             found.append(part.target.id)
         elif isinstance(part, (ast.FunctionDef, ast.ClassDef)):
             found.append(part.name)
-        elif isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load):
+        elif isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(
+            part.ctx, ast.Load
+        ):
             found += base_of(part)
-        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in MUTATORS:
+        elif (
+            isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Attribute)
+            and part.func.attr in MUTATORS
+        ):
             found += base_of(part.func)
-        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in ("setattr", "delattr"):
+        elif (
+            isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Name)
+            and part.func.id in ("setattr", "delattr")
+        ):
             found += base_of(part.args[0]) if part.args else []
     return list(dict.fromkeys(found))
 

@@ -1,7 +1,8 @@
-"""Today's functions and constants, each with a hash of what it says (see `normal_form`), and whether a list still holds.
+"""Today's functions and constants, each with a hash of what it says (see `normal_form`), and
+whether a list still holds.
 
-A unit is a function, a method, the head of a class (bases and decorators), one attribute of a class, or a name that a
-module binds otherwise, with the statements that change its object in place.
+A unit is a function, a method, the head of a class (bases and decorators), one attribute of a
+class, or a name that a module binds otherwise, with the statements that change its object in place.
 """
 
 import ast
@@ -18,8 +19,10 @@ from ..paths import PACKAGES, ROOT
 from .normal_form import NormalForm, touched
 
 NOTEBOOKS = ROOT / "notebooks"
-NAMES = ("visprompt", "visbook")  # two packages and one list of rooms: what moves between them keeps its name
-# rooms and modules that decide no value; the modules that say what a YAML file may hold end in _files
+# two packages and one list of rooms: what moves between them keeps its name
+NAMES = ("visprompt", "visbook")
+# rooms and modules that decide no value; the modules that say what a YAML file may hold end in
+# _files
 SILENT = (
     "errors",
     "checks",
@@ -35,9 +38,12 @@ SILENT = (
     "method_fields",
     "structure",
 )
-NOT_READ = {"p", "page"}  # of a notebook: its parameters, which the settings of a record repeat, and its page
-CACHES = {"cache", "lru_cache", "cached_property"}  # of functools: what such a function ran is not seen again
-# Place today -> name then, of units that were renamed: what calls them and what they say counts as before.
+# of a notebook: its parameters, which the settings of a record repeat, and its page
+NOT_READ = {"p", "page"}
+# of functools: what such a function ran is not seen again
+CACHES = {"cache", "lru_cache", "cached_property"}
+# Place today -> name then, of units that were renamed: what calls them and what they say counts as
+# before.
 RENAMED: dict[str, str] = {}
 
 
@@ -48,14 +54,17 @@ class Module:
     name: str  # below its package, such as "methods.lora"; "notebooks.ap" for a notebook
     units: dict[str, list[ast.AST]] = field(default_factory=dict)
     spans: list[tuple[int, int, str]] = field(default_factory=list)  # first line, last line, unit
-    aliases: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # name -> (module or None, name there)
+    # name -> (module or None, name there)
+    aliases: dict[str, tuple[str | None, str]] = field(default_factory=dict)
     bases: dict[str, list[ast.AST]] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)  # filled by `hash_of`
     uses: dict[str, list[tuple[ast.AST, bool]]] = field(default_factory=dict)  # by `hash_of`
-    targets: dict[str, list[tuple["Module", str, bool]]] = field(default_factory=dict)  # by `targets`, till `forget`
+    # by `targets`, till `forget`
+    targets: dict[str, list[tuple["Module", str, bool]]] = field(default_factory=dict)
 
     def resolve(self, name: str) -> tuple["Module", str] | None:
-        """Where a name of this module is defined in the package, and as what; None for a foreign one."""
+        """Where a name of this module is defined in the package, and as what; None for a foreign
+        one."""
         if name in self.units:
             return self, name
         where, original = self.aliases.get(name, (None, ""))
@@ -72,12 +81,17 @@ def parse(text: str, name: str, is_package: bool = False) -> Module:
                 top = alias.name.split(".")[0]
                 ours = top in NAMES
                 at = ".".join(alias.name.split(".")[1:]) if alias.asname else ""
-                found.aliases[alias.asname or top] = (at if ours else None, "" if ours else alias.name)
+                found.aliases[alias.asname or top] = (
+                    at if ours else None,
+                    "" if ours else alias.name,
+                )
         elif isinstance(node, ast.ImportFrom):
             at = came_from(node, name, is_package)
             for alias in node.names:
                 foreign = f"{node.module}.{alias.name}"
-                found.aliases[alias.asname or alias.name] = (at, alias.name) if at is not None else (None, foreign)
+                found.aliases[alias.asname or alias.name] = (
+                    (at, alias.name) if at is not None else (None, foreign)
+                )
     for node in tree.body:
         add_units(found, node)
     return found
@@ -131,7 +145,9 @@ def is_silent_module(name: str) -> bool:
 def is_room(name: str, at: Module) -> bool:
     """Whether a name stands for a module of this package, as in `prompts.Deep`."""
     where, original = at.aliases.get(name, (None, ""))
-    return where is not None and (not original or module(".".join(filter(None, [where, original]))) is not None)
+    return where is not None and (
+        not original or module(".".join(filter(None, [where, original]))) is not None
+    )
 
 
 def room(name: str, at: Module) -> Module | None:
@@ -144,7 +160,9 @@ def room(name: str, at: Module) -> Module | None:
 def paths() -> dict[str, Path]:
     """Module name -> file, of the packages and of the notebooks."""
     found = {}
-    for package in reversed(PACKAGES):  # the first one's own `__init__` and `__main__` are those without a name
+    for package in reversed(
+        PACKAGES
+    ):  # the first one's own `__init__` and `__main__` are those without a name
         for path in sorted(package.rglob("*.py")):
             parts = path.relative_to(package).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
@@ -156,11 +174,14 @@ OUTSIDE = "outside "  # begins the name of a user's own module
 
 
 def module(name: str) -> Module | None:
-    """A module of the package, a notebook, or a user's own module that this process has imported; None for any other."""
+    """A module of the package, a notebook, or a user's own module that this process has imported;
+    None for any other."""
     path = outside(name) if name.startswith(OUTSIDE) else paths().get(name)
     if name not in MODULES and path is not None:
         try:
-            MODULES[name] = parse(path.read_text(encoding="utf-8"), name, path.name == "__init__.py")
+            MODULES[name] = parse(
+                path.read_text(encoding="utf-8"), name, path.name == "__init__.py"
+            )
         except (OSError, SyntaxError, ValueError):
             MODULES[name] = Module(name)  # a file that says nothing, so that nothing of it stands
     return MODULES.get(name)
@@ -169,29 +190,45 @@ def module(name: str) -> Module | None:
 def outside(name: str) -> Path | None:
     """The file of a user's own module, among those that this process has imported."""
     files = (getattr(found, "__file__", None) for found in list(sys.modules.values()))
-    paths = (Path(file) for file in files if isinstance(file, str) and file.endswith(f"{name.removeprefix(OUTSIDE)}.py"))
-    return next((path for path in paths if OUTSIDE + path.stem == name and is_users(str(path))), None)
+    paths = (
+        Path(file)
+        for file in files
+        if isinstance(file, str) and file.endswith(f"{name.removeprefix(OUTSIDE)}.py")
+    )
+    return next(
+        (path for path in paths if OUTSIDE + path.stem == name and is_users(str(path))), None
+    )
 
 
 # Where torch.compile puts the programs that it writes: they follow from what is watched.
 WRITTEN = re.compile(r"[/\\](torchinductor_[^/\\]*|\.triton)[/\\]")
-LIBRARIES = tuple({os.path.realpath(path) + os.sep for path in sysconfig.get_paths().values()} | {sys.base_prefix + os.sep})
+LIBRARIES = tuple(
+    {os.path.realpath(path) + os.sep for path in sysconfig.get_paths().values()}
+    | {sys.base_prefix + os.sep}
+)
 
 
 def is_users(file: str) -> bool:
     """Whether a file of code is neither of this package nor of an installed one."""
     there, compiled = os.path.realpath(file), os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    if WRITTEN.search(there) or (compiled and there.startswith(os.path.realpath(compiled) + os.sep)):
+    if WRITTEN.search(there) or (
+        compiled and there.startswith(os.path.realpath(compiled) + os.sep)
+    ):
         return False
-    packages = f"{os.sep}site-packages{os.sep}" in there or f"{os.sep}dist-packages{os.sep}" in there
+    packages = (
+        f"{os.sep}site-packages{os.sep}" in there or f"{os.sep}dist-packages{os.sep}" in there
+    )
     return not (
-        packages or there.startswith((*LIBRARIES, *(f"{package}{os.sep}" for package in PACKAGES))) or not there.endswith(".py")
+        packages
+        or there.startswith((*LIBRARIES, *(f"{package}{os.sep}" for package in PACKAGES)))
+        or not there.endswith(".py")
     )
 
 
 @functools.lru_cache(maxsize=None)
 def homes() -> dict[str, list[str]]:
-    """Name of a unit -> modules that have one of that name; "statement" for all that bind no name."""
+    """Name of a unit -> modules that have one of that name; "statement" for all that bind no
+    name."""
     found: dict[str, list[str]] = {}
     for name in paths():
         for unit in dict.fromkeys(named_then(name, unit) for unit in module(name).units):
@@ -200,7 +237,8 @@ def homes() -> dict[str, list[str]]:
 
 
 def named_then(name: str, unit: str) -> str:
-    """What a unit of a module was called in lists made before it was renamed; "statement" for all that bind no name."""
+    """What a unit of a module was called in lists made before it was renamed; "statement" for all
+    that bind no name."""
     return RENAMED.get(f"{name}:{unit}", unit).split(" ")[0]
 
 
@@ -208,7 +246,9 @@ def often(unit: str, wanted: str) -> int:
     """How often a unit of this name says this in today's tree."""
     unit = unit.split(" ")[0]
     every = (module(name) for name in homes().get(unit, ()))
-    return sum(hash_of(at, u) == wanted for at in every for u in at.units if named_then(at.name, u) == unit)
+    return sum(
+        hash_of(at, u) == wanted for at in every for u in at.units if named_then(at.name, u) == unit
+    )
 
 
 def forget(*names: str) -> None:
@@ -239,15 +279,23 @@ def hash_of(at: Module, unit: str) -> str:
 
 
 def meaning(name: str, at: Module) -> str | None:
-    """What a module's name is called where it is defined, before it was renamed; None if it is not imported."""
-    if RENAMED and (target := at.resolve(name)) is not None and f"{target[0].name}:{target[1]}" in RENAMED:
+    """What a module's name is called where it is defined, before it was renamed; None if it is not
+    imported."""
+    if (
+        RENAMED
+        and (target := at.resolve(name)) is not None
+        and f"{target[0].name}:{target[1]}" in RENAMED
+    ):
         return RENAMED[f"{target[0].name}:{target[1]}"]
     return at.aliases.get(name, (None, ""))[1] or None
 
 
 def is_field(at: Module, unit: str, node: ast.AST) -> bool:
-    """Whether an annotation makes an attribute of a class a field of a dataclass or of a named tuple."""
-    return isinstance(node, ast.AnnAssign) and "." in unit and has_fields(at, unit.partition(".")[0])
+    """Whether an annotation makes an attribute of a class a field of a dataclass or of a named
+    tuple."""
+    return (
+        isinstance(node, ast.AnnAssign) and "." in unit and has_fields(at, unit.partition(".")[0])
+    )
 
 
 def has_fields(at: Module, kind: str) -> bool:
@@ -255,12 +303,18 @@ def has_fields(at: Module, kind: str) -> bool:
     node = at.units[kind][0]
     if not isinstance(node, ast.ClassDef):
         return False
-    words = [part.func if isinstance(part, ast.Call) else part for part in node.decorator_list] + node.bases
-    return bool({"dataclass", "NamedTuple"} & {getattr(word, "id", getattr(word, "attr", "")) for word in words})
+    words = [
+        part.func if isinstance(part, ast.Call) else part for part in node.decorator_list
+    ] + node.bases
+    return bool(
+        {"dataclass", "NamedTuple"}
+        & {getattr(word, "id", getattr(word, "attr", "")) for word in words}
+    )
 
 
 def class_head(node: ast.ClassDef, at: Module, form: NormalForm) -> list:
-    """Bases, decorators, which inherited names it defines anew (an override changes what runs), statements of its body."""
+    """Bases, decorators, which inherited names it defines anew (an override changes what runs),
+    statements of its body."""
     inherited = set()
     todo = [(base, at) for base in node.bases]
     while todo:
@@ -275,7 +329,14 @@ def class_head(node: ast.ClassDef, at: Module, form: NormalForm) -> list:
     own = {name for part in node.body for name in touched(part)}
     again = sorted(name for name in own if name in inherited or name.startswith("__"))
     loose = [part for part in node.body if not touched(part)]
-    return ["class", form.of(node.bases), form.of(node.keywords), form.of(node.decorator_list), again, form.of(loose)]
+    return [
+        "class",
+        form.of(node.bases),
+        form.of(node.keywords),
+        form.of(node.decorator_list),
+        again,
+        form.of(loose),
+    ]
 
 
 def defined(node: ast.AST, at: Module) -> tuple[Module, str] | None:
@@ -317,7 +378,10 @@ def foreign_names() -> frozenset:
 
 def is_cached(at: Module, unit: str) -> bool:
     """Whether a unit is a function whose results functools keeps."""
-    words = [part.func if isinstance(part, ast.Call) else part for part in getattr(at.units[unit][0], "decorator_list", [])]
+    words = [
+        part.func if isinstance(part, ast.Call) else part
+        for part in getattr(at.units[unit][0], "decorator_list", [])
+    ]
     return bool(CACHES & {getattr(word, "id", getattr(word, "attr", "")) for word in words})
 
 

@@ -1,4 +1,5 @@
-"""What a run leaves behind: one JSON file, written whole or not at all, found again by what decides it."""
+"""What a run leaves behind: one JSON file, written whole or not at all, found again by what decides
+it."""
 
 import functools
 import hashlib
@@ -29,8 +30,9 @@ from .locks import turn
 class Record:
     """One finished or failed run.
 
-    `kind`, `settings`, `data` and `weights` are what was decided before it, and `key` stands for them: one folder of
-    records holds one record a key. `code` names the file that lists what ran. Everything else describes how it went.
+    `kind`, `settings`, `data` and `weights` are what was decided before it, and `key` stands for
+    them: one folder of records holds one record a key. `code` names the file that lists what ran.
+    Everything else describes how it went.
     """
 
     id: str  # twelve digits over everything below, so that an edited record is noticed
@@ -49,21 +51,27 @@ class Record:
     versions: dict = field(default_factory=dict)
     commit: str = ""
     date: str = ""
-    about: dict = field(default_factory=dict)  # profile, recipe's name, folder of the data, evidence
-    carried: dict = field(default_factory=dict)  # of one that was not run again after a change of form: see `carrying`
+    # profile, recipe's name, folder of the data, evidence
+    about: dict = field(default_factory=dict)
+    # of one that was not run again after a change of form: see `carrying`
+    carried: dict = field(default_factory=dict)
 
     @property
     def right(self) -> np.ndarray | None:
-        """Which test images the run named right, (N,) bool in the order of the split; None where it does not say."""
+        """Which test images the run named right, (N,) bool in the order of the split; None where it
+        does not say."""
         return test_images.unpacked(self.values)
 
 
 def stores() -> list[Path]:
-    """Where records are looked up: this machine's own runs first, then the runs the project keeps."""
+    """Where records are looked up: this machine's own runs first, then the runs the project
+    keeps."""
     return [ROOT / "build" / "records", ROOT / "book" / "records"]
 
 
-def new_record(kind, key, settings, values, start: float, *, data="", weights="", code="", about=None, **how) -> Record:
+def new_record(
+    kind, key, settings, values, start: float, *, data="", weights="", code="", about=None, **how
+) -> Record:
     """A record of this machine, now; `start` is when the run began by `time.perf_counter`."""
     made = Record(
         "",
@@ -92,7 +100,8 @@ def with_id(record: Record) -> Record:
 
 
 def completed(record: Record, about: dict) -> Record:
-    """File a record that says nothing of its profile, recipe and data anew, with what the study that asks knows."""
+    """File a record that says nothing of its profile, recipe and data anew, with what the study
+    that asks knows."""
     done = with_id(replace(record, about=about))
     write_record(done, record)
     return done
@@ -100,11 +109,18 @@ def completed(record: Record, about: dict) -> Record:
 
 def digest(content: dict) -> str:
     """The id of a record with this content."""
-    return short_hash({name: value for name, value in content.items() if name != "id" and (value or name != "carried")})
+    return short_hash(
+        {
+            name: value
+            for name, value in content.items()
+            if name != "id" and (value or name != "carried")
+        }
+    )
 
 
 def place(kind: str, settings: dict, key: str) -> Path:
-    """Where a record is filed in a store: kind/method/task/backbone.seed.key.json, as far as the settings have these."""
+    """Where a record is filed in a store: kind/method/task/backbone.seed.key.json, as far as the
+    settings have these."""
     what = [settings[name] for name in ("method", "task") if isinstance(settings.get(name), str)]
     if not what:
         what = [settings[name] for name in ("what", "name") if isinstance(settings.get(name), str)]
@@ -130,7 +146,9 @@ def write_record(record: Record, known: Record | None = None) -> Record | None:
     """
     path = stores()[0] / place(record.kind, record.settings, record.key)
     try:
-        with turn(stores()[0] / ".turn"):  # two chapters with the same runs end them in the same moment
+        with turn(
+            stores()[0] / ".turn"
+        ):  # two chapters with the same runs end them in the same moment
             if path.exists():
                 there = read_record(path)
                 if known is None or there.id != known.id:
@@ -144,7 +162,9 @@ def write_record(record: Record, known: Record | None = None) -> Record | None:
 def as_text(record: Record) -> str:
     """A record as JSON, a line a field."""
     told = {name: value for name, value in asdict(record).items() if value or name != "carried"}
-    lines = [f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in told.items()]
+    lines = [
+        f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in told.items()
+    ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -167,13 +187,18 @@ def read_record(path: Path) -> Record:
             raise ValueError("it was made in a rehearsal, whose numbers mean nothing")
         for name in ("test", "val"):
             value = record.values.get(name, 0)
-            if record.kind == "tune" and not (isinstance(value, (int, float)) and 0 <= value <= 100):
+            if record.kind == "tune" and not (
+                isinstance(value, (int, float)) and 0 <= value <= 100
+            ):
                 raise ValueError(f"{name} is {value!r}, no percentage")
         if record.kind == "tune":
             test_images.unpacked(record.values)
         return record
     except (ValueError, TypeError, AttributeError, OSError, RecursionError) as error:
-        raise BadInput(f"record {path} is damaged ({' '.join(str(error).split())}). Delete that file and run again.") from None
+        raise BadInput(
+            f"record {path} is damaged ({' '.join(str(error).split())}). Delete that file "
+            f"and run again."
+        ) from None
 
 
 def files(store: Path, kind: str = "*") -> Iterator[Path]:
@@ -201,7 +226,8 @@ def find(kind: str, settings: dict, key: str) -> Record | None:
 
 
 def best(found: list[Record]) -> Record:
-    """Of records with one key, this machine's first: the first that is current, else the last, the kept one."""
+    """Of records with one key, this machine's first: the first that is current, else the last, the
+    kept one."""
     return next((record for record in found if is_current(record)), found[-1])
 
 
@@ -215,12 +241,15 @@ def find_records(ids: Iterable[str]) -> dict[str, Record]:
     wanted = list(dict.fromkeys(ids))
     for id in wanted:
         if id not in every:
-            raise BadInput(f"no record {id!r} in {' or '.join(map(str, stores()))}. Run the notebook again.")
+            raise BadInput(
+                f"no record {id!r} in {' or '.join(map(str, stores()))}. Run the notebook again."
+            )
     return {id: read_record(every[id]) for id in wanted}
 
 
 def id_of(path: Path) -> str:
-    """The id in the first line of a record file, without reading the rest; "" where there is none."""
+    """The id in the first line of a record file, without reading the rest; "" where there is
+    none."""
     with open(path, "rb") as file:
         found = re.match(rb'\{\s*"id": "(\w+)"', file.read(64))
     return found[1].decode() if found else ""
@@ -232,7 +261,8 @@ def find_record(record_id: str) -> Record:
 
 
 def write_code(units: dict[str, str]) -> str:
-    """File a list of units under its own hash, once for all records that share it; return the hash."""
+    """File a list of units under its own hash, once for all records that share it; return the
+    hash."""
     name = short_hash(units)
     path = stores()[0] / "code" / f"{name}.json"
     if read_code(path) is None:
@@ -255,7 +285,8 @@ def read_code(path: Path) -> dict[str, str] | None:
 
 
 def is_current(record: Record) -> bool:
-    """Whether all that ran for this record still stands in today's tree; a page that shows another one says so."""
+    """Whether all that ran for this record still stands in today's tree; a page that shows another
+    one says so."""
     for store in stores():
         path = store / "code" / f"{record.code}.json"
         if record.code and path.is_file():
@@ -285,7 +316,9 @@ def write_whole(path: Path, text: str) -> None:
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8") as file:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8"
+        ) as file:
             temporary = Path(file.name)
             file.write(text)
             file.flush()
@@ -301,7 +334,8 @@ def write_whole(path: Path, text: str) -> None:
 def cannot_write(path: Path, error: OSError) -> CannotWrite:
     """What to say where a file or a folder cannot be written."""
     return CannotWrite(
-        f"cannot write {path}: {error.strerror}. Free some space (or mend the folder) and run again; finished runs are kept."
+        f"cannot write {path}: {error.strerror}. Free some space (or mend the folder) and "
+        f"run again; finished runs are kept."
     )
 
 
@@ -330,7 +364,12 @@ def hardware() -> dict:
     import torch
 
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
-    found = {"cpu": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(), "gpu": gpu}
+    found = {
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpu": gpu,
+    }
     if gpu:  # whether float32 is shortened to nineteen bits there
         found["tf32"] = {
             "matrix products": torch.backends.cuda.matmul.allow_tf32,
@@ -379,7 +418,8 @@ DECIDES = ("src", "notebooks", "data_manifests")  # folders whose files decide v
 def commit() -> str:
     """The commit this runs from, with "+changes" when files that decide values differ from it.
 
-    A copy of a commit's files without git, as on a machine that is lent, is told by VISPROMPT_COMMIT which it is of.
+    A copy of a commit's files without git, as on a machine that is lent, is told by
+    VISPROMPT_COMMIT which it is of.
     """
     head = git("rev-parse", "--short=12", "HEAD")
     if head is None:

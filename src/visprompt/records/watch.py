@@ -34,7 +34,8 @@ class Seen:
     Attributes:
         codes: code objects, by their id.
         classes: the classes whose methods these were.
-        defaults: fields of dataclasses and named tuples that were left at their defaults: (class, name).
+        defaults: fields of dataclasses and named tuples that were left at their defaults: (class,
+            name).
         read: places of files and of environment variables; see `lists.READ`.
         elsewhere: place -> hash, from another process.
     """
@@ -70,10 +71,14 @@ class Seen:
         for name, unit in sorted(filter(None, tops)):
             said = said_by(name, unit)
             if name.startswith(UNKNOWN):
-                found[f"{name}:{unit}"] = said  # such a unit is nowhere in the tree, so that the record is never current
+                found[f"{name}:{unit}"] = (
+                    said  # such a unit is nowhere in the tree, so that the record is never current
+                )
                 continue
             at = source.module(name) or CELLS[name]
-            found[f"{name}:statement {said}" if unit.startswith("statement ") else f"{name}:{unit}"] = said
+            found[
+                f"{name}:statement {said}" if unit.startswith("statement ") else f"{name}:{unit}"
+            ] = said
             found |= lists.read_by(at, unit)
         return lists.as_list(found)
 
@@ -83,12 +88,16 @@ class Seen:
         return twin  # in this process nothing need be looked up, as `__getstate__` does
 
     def __getstate__(self):
-        return vars(Seen()) | {"elsewhere": self.units()}  # code objects cannot go to another process
+        # code objects cannot go to another process
+        return vars(Seen()) | {"elsewhere": self.units()}
 
 
 STACK: list[Seen] = []  # the watches that are on, innermost last
-KNOWN: dict[int, tuple] = {}  # id of a code object -> it, whether it is ours, whether it is a method
-IMPORTING: list = []  # frames of modules of ours that are being imported: what they run once decides no value
+KNOWN: dict[
+    int, tuple
+] = {}  # id of a code object -> it, whether it is ours, whether it is a method
+# frames of modules of ours that are being imported: what they run once decides no value
+IMPORTING: list = []
 
 
 def hook(frame, event, arg) -> None:
@@ -97,7 +106,11 @@ def hook(frame, event, arg) -> None:
         code = frame.f_code
         known = KNOWN.get(id(code))
         if known is None:
-            known = KNOWN[id(code)] = (code, look_of(code, frame), code.co_varnames[:1] in (("self",), ("cls",)))
+            known = KNOWN[id(code)] = (
+                code,
+                look_of(code, frame),
+                code.co_varnames[:1] in (("self",), ("cls",)),
+            )
         if known[1] is None:
             return
         if known[1] is not note_call:
@@ -112,7 +125,11 @@ def hook(frame, event, arg) -> None:
                 kind = mine if isinstance(mine, type) else type(mine)
                 seen.classes.add(kind)
                 if hasattr(kind, "__dataclass_fields__") and mine is not kind:
-                    seen.defaults |= {(kind, f.name) for f in fields(kind) if getattr(mine, f.name, None) == f.default}
+                    seen.defaults |= {
+                        (kind, f.name)
+                        for f in fields(kind)
+                        if getattr(mine, f.name, None) == f.default
+                    }
     elif event == "return" and IMPORTING and IMPORTING[-1] is frame:
         IMPORTING.pop()
 
@@ -122,7 +139,8 @@ def note_call(frame) -> None:
 
 
 def look_of(code: types.CodeType, frame) -> Callable | None:
-    """What a watch does with calls of some code: `note_call`, something else for what reads, or nothing."""
+    """What a watch does with calls of some code: `note_call`, something else for what reads, or
+    nothing."""
     if is_ours(code) or is_a_users(code, frame.f_globals.get("__name__")):
         return note_call
     if code is ENVIRONMENT:
@@ -134,7 +152,8 @@ def look_of(code: types.CodeType, frame) -> Callable | None:
 
 
 def note_defaults(frame) -> None:
-    """A dataclass or a named tuple of ours is made: its fields that are at their defaults decide."""
+    """A dataclass or a named tuple of ours is made: its fields that are at their defaults
+    decide."""
     given = frame.f_locals
     mine = given.get("self", given.get("_cls"))
     kind = mine if isinstance(mine, type) else type(mine)
@@ -144,8 +163,13 @@ def note_defaults(frame) -> None:
     if usual is None:
         usual = {f.name: f.default for f in fields(kind)} if is_dataclass(kind) else {}
     for name, default in usual.items():
-        value = given.get(name, default)  # a field with a factory is given a sentinel, which is no value of the field
-        if value is default or "FACTORY" in type(value).__name__ or (type(value) is type(default) and value == default):
+        # a field with a factory is given a sentinel, which is no value of the field
+        value = given.get(name, default)
+        if (
+            value is default
+            or "FACTORY" in type(value).__name__
+            or (type(value) is type(default) and value == default)
+        ):
             STACK[-1].defaults.add((kind, name))
 
 
@@ -158,7 +182,8 @@ def note_read(place: str) -> None:
 
 
 def note_variable(frame) -> None:
-    """An environment variable is read; this project's own say where things lie and decide no value."""
+    """An environment variable is read; this project's own say where things lie and decide no
+    value."""
     name, caller = frame.f_locals.get("key"), frame.f_back
     while caller is not None and caller.f_code.co_filename in (ENVIRONMENT.co_filename, MAPPING):
         caller = caller.f_back
@@ -169,7 +194,10 @@ def note_variable(frame) -> None:
 def note_manifest(frame) -> None:
     """A YAML or CSV file of the project is read, or one entry of it."""
     if STACK and not IMPORTING:
-        place, keys = within_project(frame.f_locals["path"]), ".".join(frame.f_locals.get("keys", ()))
+        place, keys = (
+            within_project(frame.f_locals["path"]),
+            ".".join(frame.f_locals.get("keys", ())),
+        )
         if place is not None and (keys or frame.f_code.co_name != "entry"):
             note_read(f"file:{place}#{keys}" if keys else f"file:{place}")
 
@@ -193,7 +221,8 @@ def opened(event: str, args: tuple) -> None:
 
 
 def decides(frame) -> bool:
-    """Whether a frame is of code that is watched, and not of a room whose files have fingerprints of their own."""
+    """Whether a frame is of code that is watched, and not of a room whose files have fingerprints
+    of their own."""
     if frame is None or frame.f_code.co_filename.startswith(FINGERPRINTED):
         return False
     return is_ours(frame.f_code) or is_a_users(frame.f_code, frame.f_globals.get("__name__"))
@@ -218,7 +247,8 @@ sys.addaudithook(opened)
 
 @contextmanager
 def watching() -> Iterator[Seen]:
-    """Collect the code that runs inside; watches nest, and the outer one sees all that the inner one saw."""
+    """Collect the code that runs inside; watches nest, and the outer one sees all that the inner
+    one saw."""
     seen, before = Seen(), sys.getprofile()
     STACK.append(seen)
     sys.setprofile(hook)
@@ -244,7 +274,8 @@ def unwatched() -> Iterator[None]:
 
 
 def restore(before) -> None:
-    """Give the hook back to who had it; a profiler in C, such as cProfile, cannot be given it, and ends here."""
+    """Give the hook back to who had it; a profiler in C, such as cProfile, cannot be given it, and
+    ends here."""
     sys.setprofile(before if callable(before) else None)
 
 
@@ -257,7 +288,8 @@ def note(seen: Seen) -> None:
 def remember(function: Callable) -> Callable:
     """Cache results like `functools.cache`; a result found again counts as computed, for the watch.
 
-    Where no watch is on the function runs unwatched, which is faster, and once more when one needs its code.
+    Where no watch is on the function runs unwatched, which is faster, and once more when one needs
+    its code.
     """
     kept: dict = {}
 
@@ -277,7 +309,8 @@ def remember(function: Callable) -> Callable:
 
 
 def in_own_process(function: Callable, *args):
-    """Call a function of a module in a new process, so that memory is its own; the watch sees what ran there."""
+    """Call a function of a module in a new process, so that memory is its own; the watch sees what
+    ran there."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         result, units = pool.submit(watched_call, function, args).result()
     seen = Seen()

@@ -1,6 +1,8 @@
-"""What published recipes ask beside the plain loop: decays apart, drops, another schedule, another start of the head.
+"""What published recipes ask beside the plain loop: decays apart, drops, another schedule, another
+start of the head.
 
-`loop.fit` knows none of it. `within` puts it around a fit: hooks on the optimiser and on the model, which end with it.
+`loop.fit` knows none of it. `within` puts it around a fit: hooks on the optimiser and on the model,
+which end with it.
 """
 
 import math
@@ -22,12 +24,26 @@ from ..methods import TunedModel, prompts, released
 from ..methods.adapter import Bottleneck
 from .recipe import Recipe
 
-BESIDE = ("head_decay", "spared", "schedule", "dropout", "drop_path", "head_start", "compile", "as_released")
+BESIDE = (
+    "head_decay",
+    "spared",
+    "schedule",
+    "dropout",
+    "drop_path",
+    "head_start",
+    "compile",
+    "as_released",
+)
 
 
 def asks(recipe: Recipe, model: TunedModel) -> bool:
-    """Whether a recipe asks anything that the plain loop does not do, or no more what the model was fitted with."""
-    beside = (getattr(recipe, field.name) != field.default for field in fields(recipe) if field.name in BESIDE)
+    """Whether a recipe asks anything that the plain loop does not do, or no more what the model was
+    fitted with."""
+    beside = (
+        getattr(recipe, field.name) != field.default
+        for field in fields(recipe)
+        if field.name in BESIDE
+    )
     return recipe.augmentation in WHOLE_CROPS or any(beside) or bool(released.form_of(model))
 
 
@@ -49,7 +65,9 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
         stack.callback(register_optimizer_step_pre_hook(steps).remove)
         stack.enter_context(released_form(model, recipe))
         if recipe.head_start != "small":
-            stack.enter_context(wrapped(model, "reset", lambda reset: started(model, recipe.head_start, reset)))
+            stack.enter_context(
+                wrapped(model, "reset", lambda reset: started(model, recipe.head_start, reset))
+            )
         for owner, name, wrap in drops(model, recipe):
             stack.enter_context(wrapped(owner, name, wrap))
         if recipe.compile:
@@ -62,17 +80,29 @@ def check(model: TunedModel, task: Task, recipe: Recipe) -> None:
     if recipe.augmentation in WHOLE_CROPS and not isinstance(task.train[0], Known):
         why = "crops originals, and the task has none; give it to data.originals.with_originals"
         raise BadInput(f"augmentation {recipe.augmentation!r} {why}, or write 'crop and flip'.")
-    if recipe.dropout and not isinstance(model.method, (prompts.Deep, prompts.Shallow)) and not bottlenecks(model):
-        raise BadInput(f"dropout is of prompts and of adapters, and {model.slug} has neither; write dropout 0.")
+    if (
+        recipe.dropout
+        and not isinstance(model.method, (prompts.Deep, prompts.Shallow))
+        and not bottlenecks(model)
+    ):
+        raise BadInput(
+            f"dropout is of prompts and of adapters, and {model.slug} has neither; write dropout 0."
+        )
     if recipe.drop_path and not (model.source.is_vit and model.source.opened):
-        raise BadInput(f"drop_path is written for timm's standard ViT blocks; for {model.source.name} write 0.")
+        raise BadInput(
+            f"drop_path is written for timm's standard ViT blocks; for {model.source.name} write 0."
+        )
     if recipe.compile and not (model.source.is_vit and model.source.opened):
-        raise BadInput(f"compile is tried on timm's standard ViT blocks alone; for {model.source.name} write False.")
+        raise BadInput(
+            f"compile is tried on timm's standard ViT blocks alone; for "
+            f"{model.source.name} write False."
+        )
 
 
 @contextmanager
 def released_form(model: TunedModel, recipe: Recipe) -> Iterator[None]:
-    """The model's method as the recipe wants it of released code; afterwards, what of it is a form stays."""
+    """The model's method as the recipe wants it of released code; afterwards, what of it is a form
+    stays."""
     asked = released.named(model.slug, recipe.as_released)
     released.take(model, asked)
     try:
@@ -94,7 +124,8 @@ def wrapped(owner: nn.Module, name: str, wrap) -> Iterator[None]:
 
 
 class Steps:
-    """Called before each step of an optimiser: sets the schedule's rate, and decays each parameter by its own weight.
+    """Called before each step of an optimiser: sets the schedule's rate, and decays each parameter
+    by its own weight.
 
     A decay is the optimiser's own: AdamW's p (1 - rate decay), SGD's gradient + decay p.
     """
@@ -120,7 +151,9 @@ class Steps:
         if one or (recipe.spared == "head bias" and parameter is head.bias):
             return 0.0
         in_head = parameter is head.weight or parameter is head.bias
-        return recipe.head_decay if in_head and recipe.head_decay is not None else recipe.weight_decay
+        return (
+            recipe.head_decay if in_head and recipe.head_decay is not None else recipe.weight_decay
+        )
 
     @torch.no_grad()
     def __call__(self, optimizer, args, kwargs) -> None:
@@ -151,13 +184,15 @@ def started(model: TunedModel, how: str, reset):
             nn.init.kaiming_normal_(weight, mode="fan_out", generator=generator)
         with torch.no_grad():
             model.head.weight.copy_(weight)
-            model.head.bias.fill_(0.0 if how == "truncated normal" else -math.log(99))  # a class in a hundred
+            # a class in a hundred
+            model.head.bias.fill_(0.0 if how == "truncated normal" else -math.log(99))
 
     return start
 
 
 def compiled(features):
-    """`features` through torch.compile. It also runs as it is, once with gradients and once without, on one image.
+    """`features` through torch.compile. It also runs as it is, once with gradients and once
+    without, on one image.
 
     What is compiled does not run as Python, and a record names the functions that ran.
     """
@@ -186,8 +221,15 @@ def drops(model: TunedModel, recipe: Recipe) -> Iterator[tuple]:
     if rate and isinstance(method, prompts.Deep) and method.form == "concatenate":
         yield method, "around", lambda around: before_layer(method, rate, around)
     if rate and isinstance(method, prompts.Deep):
-        # one mask a batch, since keys and values are made once for all of its images; "concatenate" has one an image
-        yield method, "extra", lambda extra: lambda index, project: extra(index, lambda p: project(dropped(method, rate, p)))
+        # one mask a batch, since keys and values are made once for all of its images; "concatenate"
+        # has one an image
+        yield (
+            method,
+            "extra",
+            lambda extra: (
+                lambda index, project: extra(index, lambda p: project(dropped(method, rate, p)))
+            ),
+        )
     for part in bottlenecks(model) if rate else ():
         yield part, "act", lambda act, part=part: lambda x: F.dropout(act(x), rate, part.training)
     if recipe.drop_path:
@@ -213,11 +255,14 @@ def behind_class_token(method, rate: float, enter):
 
 
 def before_layer(method, rate: float, around):
-    """`around` of prompts that are concatenated at each block: those are dropped, for each image others."""
+    """`around` of prompts that are concatenated at each block: those are dropped, for each image
+    others."""
 
     def wrapper(index, name, layer, x):
         def with_drops(y):
-            before, tokens, patches = y.tensor_split([method.prefix, method.prefix + y.shape[1] - x.shape[1]], 1)
+            before, tokens, patches = y.tensor_split(
+                [method.prefix, method.prefix + y.shape[1] - x.shape[1]], 1
+            )
             return layer(torch.cat([before, dropped(method, rate, tokens), patches], 1))
 
         return around(index, name, with_drops if name == "block" else layer, x)
@@ -226,7 +271,8 @@ def before_layer(method, rate: float, around):
 
 
 def stochastic_depth(model: TunedModel, rate: float, around):
-    """`around` with the two branches of each block left out for some images, more often the higher the block."""
+    """`around` with the two branches of each block left out for some images, more often the higher
+    the block."""
 
     def wrapper(index, name, layer, x):
         y = around(index, name, layer, x)

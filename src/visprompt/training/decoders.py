@@ -1,4 +1,5 @@
-"""From maps of a ViT's tokens to logits of every pixel: SETR's progressive upsampling, and a linear head."""
+"""From maps of a ViT's tokens to logits of every pixel: SETR's progressive upsampling, and a linear
+head."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from ..models.backbones import Backbone
 from ..models.intermediates import grid
 from .windows import resize
 
-SETR_LAYERS, SETR_DEPTH = (9, 12, 18, 24), 24  # of ViT-L, counted from 1; the last is the primary head's (DA-VPT Appendix B)
+# of ViT-L, counted from 1; the last is the primary head's (DA-VPT Appendix B)
+SETR_LAYERS, SETR_DEPTH = ((9, 12, 18, 24), 24)
 
 
 @dataclass(frozen=True)
@@ -22,9 +24,12 @@ class Decoder:
         BadInput: an unknown kind or an impossible value.
     """
 
-    kind: str = "setr-pup"  # SETR (Zheng et al., 2021), or "linear": a 1 x 1 convolution behind the backbone's last norm
+    # SETR (Zheng et al., 2021), or "linear": a 1 x 1 convolution behind the backbone's last norm
+    kind: str = "setr-pup"
     channels: int = 256  # of SETR-PUP's convolutions
-    layers: tuple[int, ...] | None = None  # counted from 1, the primary head's last; None: SETR_LAYERS' shares of the depth
+    layers: tuple[int, ...] | None = (
+        None  # counted from 1, the primary head's last; None: SETR_LAYERS' shares of the depth
+    )
     auxiliary: float = 0.4  # weight of each auxiliary head's loss; 0 leaves the heads out
 
     def __post_init__(self):
@@ -35,31 +40,39 @@ class Decoder:
             raise BadInput(f"auxiliary must be 0 or more, not {self.auxiliary}.")
 
     def blocks(self, depth: int) -> list[int]:
-        """The blocks that are read, counted from 0: the auxiliary heads' first, the primary head's last.
+        """The blocks that are read, counted from 0: the auxiliary heads' first, the primary head's
+        last.
 
         Raises:
             BadInput: a layer that a backbone of that depth lacks.
         """
-        layers = self.layers or tuple(max(1, round(layer * depth / SETR_DEPTH)) for layer in SETR_LAYERS)
+        layers = self.layers or tuple(
+            max(1, round(layer * depth / SETR_DEPTH)) for layer in SETR_LAYERS
+        )
         if self.kind == "linear":
             layers = layers[-1:] if self.layers else (depth,)
         if not all(1 <= layer <= depth for layer in layers):
-            raise BadInput(f"layers must be of 1 to {depth}, the blocks of this backbone, not {list(layers)}.")
+            raise BadInput(
+                f"layers must be of 1 to {depth}, the blocks of this backbone, not {list(layers)}."
+            )
         return [layer - 1 for layer in (layers if self.auxiliary else layers[-1:])]
 
 
 class UpHead(nn.Module):
-    """LayerNorm, then 3 x 3 convolutions with BatchNorm and ReLU, each followed by bilinear upsampling, and a classifier.
+    """LayerNorm, then 3 x 3 convolutions with BatchNorm and ReLU, each followed by bilinear
+    upsampling, and a classifier.
 
-    SETR-PUP's primary head doubles the resolution four times; MMSegmentation's auxiliary heads grow it four times, twice.
-    Both end at the picture's size where a patch has 16 pixels.
+    SETR-PUP's primary head doubles the resolution four times; MMSegmentation's auxiliary heads grow
+    it four times, twice. Both end at the picture's size where a patch has 16 pixels.
     """
 
     def __init__(self, width: int, channels: int, classes: int, stages: int, scale: int):
         super().__init__()
         self.norm, self.scale = nn.LayerNorm(width, eps=1e-6), scale
         widths = [width] + [channels] * stages
-        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1, bias=False) for a, b in zip(widths, widths[1:]))
+        self.convs = nn.ModuleList(
+            nn.Conv2d(a, b, 3, padding=1, bias=False) for a, b in zip(widths, widths[1:])
+        )
         self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for _ in range(stages))
         self.classify = nn.Conv2d(channels, classes, 1)
 
@@ -85,18 +98,22 @@ class LinearHead(nn.Module):
 
 
 def build_decoder(decoder: Decoder, backbone: Backbone, classes: int) -> nn.ModuleList:
-    """The heads of a decoder on a ViT, one for each of `Decoder.blocks`, the primary head last; see `reset_decoder`."""
+    """The heads of a decoder on a ViT, one for each of `Decoder.blocks`, the primary head last; see
+    `reset_decoder`."""
     grid(backbone)
     blocks = decoder.blocks(backbone.depth)
     if decoder.kind == "linear":
         return nn.ModuleList([LinearHead(backbone.width, classes)])
     doublings = max(1, math.ceil(math.log2(backbone.model.patch_embed.patch_size[0])))
     stages = [(math.ceil(doublings / 2), 4)] * (len(blocks) - 1) + [(doublings, 2)]
-    return nn.ModuleList(UpHead(backbone.width, decoder.channels, classes, n, scale) for n, scale in stages)
+    return nn.ModuleList(
+        UpHead(backbone.width, decoder.channels, classes, n, scale) for n, scale in stages
+    )
 
 
 def reset_decoder(heads: nn.ModuleList, generator: torch.Generator) -> None:
-    """Back to the start: convolutions Kaiming (fan out), the classifiers normal with 0.01, norms at one and zero."""
+    """Back to the start: convolutions Kaiming (fan out), the classifiers normal with 0.01, norms at
+    one and zero."""
     for module in heads.modules():
         if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)):
             module.reset_parameters()

@@ -1,4 +1,5 @@
-"""`visprompt fit FOLDER` and `visprompt predict FILE PICTURE…`: one's own pictures from the command line."""
+"""`visprompt fit FOLDER` and `visprompt predict FILE PICTURE…`: one's own pictures from the command
+line."""
 
 import argparse
 
@@ -7,23 +8,42 @@ BACKBONE = "vit_micro_patch4_24"  # comes with this project
 
 def add_commands(commands) -> None:
     """The two commands."""
-    weights = {"default": "pretrained", "help": "the backbone's: pretrained (the default) or a file"}
+    weights = {
+        "default": "pretrained",
+        "help": "the backbone's: pretrained (the default) or a file",
+    }
     device = {"default": "cpu", "help": "cpu or cuda"}
     action = commands.add_parser("fit", help=fit_folder.__doc__.split("\n")[0])
     action.set_defaults(run=fit_folder)
-    action.add_argument("folder", help="one folder per class, or another layout that the page on data names")
-    action.add_argument("--out", default="method.safetensors", help="file of the trained method (method.safetensors)")
+    action.add_argument(
+        "folder", help="one folder per class, or another layout that the page on data names"
+    )
+    action.add_argument(
+        "--out",
+        default="method.safetensors",
+        help="file of the trained method (method.safetensors)",
+    )
     action.add_argument("--method", default="vpt-deep", help="its slug (vpt-deep)")
-    action.add_argument("--backbone", default=BACKBONE, help=f"a timm ViT or ResNet, or an embedded one ({BACKBONE})")
+    action.add_argument(
+        "--backbone",
+        default=BACKBONE,
+        help=f"a timm ViT or ResNet, or an embedded one ({BACKBONE})",
+    )
     action.add_argument("--epochs", type=int, default=15, help="(15)")
     action.add_argument("--seed", type=int, default=0, help="(0)")
-    action.add_argument("--resize", default="direct", help="direct or crop, or either with -bicubic behind it (direct)")
+    action.add_argument(
+        "--resize",
+        default="direct",
+        help="direct or crop, or either with -bicubic behind it (direct)",
+    )
     action.add_argument("--weights", **weights)
     action.add_argument("--device", **device)
     action = commands.add_parser("predict", help=predict_pictures.__doc__.split("\n")[0])
     action.set_defaults(run=predict_pictures)
     action.add_argument("file", help="a method that fit or vp.save_method wrote")
-    action.add_argument("pictures", nargs="+", metavar="picture", help="a picture, or a folder of them")
+    action.add_argument(
+        "pictures", nargs="+", metavar="picture", help="a picture, or a folder of them"
+    )
     action.add_argument("--top", type=int, default=1, help="so many classes a picture (1)")
     action.add_argument("--weights", **weights)
     action.add_argument("--device", **device)
@@ -45,15 +65,22 @@ def fit_folder(args: argparse.Namespace) -> None:
     if Path(args.out).suffix != ".safetensors":
         raise BadInput(f"give --out a file name that ends in .safetensors, not {args.out!r}.")
     if not folder.is_dir():
-        raise BadInput(f"{args.folder} is not a folder; give the one that holds one folder per class.")
+        raise BadInput(
+            f"{args.folder} is not a folder; give the one that holds one folder per class."
+        )
     backbone = load_backbone(args.backbone, args.weights, device=args.device)
     task = load_task(folder.name, folder.parent, image_size=backbone.image_size, resize=args.resize)
-    counts = ", ".join(f"{len(getattr(task, part)[1]):,} for {part}" for part in ("train", "val", "test"))
+    counts = ", ".join(
+        f"{len(getattr(task, part)[1]):,} for {part}" for part in ("train", "val", "test")
+    )
     print(f"{task.classes} classes; pictures: {counts}")
     model = build_method(args.method, backbone, task.classes).to(args.device)
     values = fit_model(model, task, recipe, args.seed)
     save_method(model, args.out)
-    print(f"named right: {values['val']:.1f} % of val, {values['test']:.1f} % of test\nsaved: {args.out}")
+    print(
+        f"named right: {values['val']:.1f} % of val, {values['test']:.1f} % of "
+        f"test\nsaved: {args.out}"
+    )
 
 
 def predict_pictures(args: argparse.Namespace) -> None:

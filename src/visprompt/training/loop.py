@@ -40,21 +40,42 @@ def fit_model(
         What `fit` returns.
 
     Raises:
-        BadInput: more classes than the head has, images of another size than the backbone's, or an unknown argument.
+        BadInput: more classes than the head has, images of another size than the backbone's, or an
+            unknown argument.
     """
     for name in more:
         choose("argument of fit", name, ["cache", "watch"])
     require("fit's cache", more.get("cache", True), bool)
     if not callable(more.get("watch", print)):
-        raise BadInput(f"fit's watch must be a function of the number of epochs, not {more['watch']!r}.")
+        raise BadInput(
+            f"fit's watch must be a function of the number of epochs, not {more['watch']!r}."
+        )
     if next(model.parameters()).is_meta:
-        raise BadInput(f"this {model.slug} has shapes alone; build it on a backbone loaded without device='meta'.")
+        raise BadInput(
+            f"this {model.slug} has shapes alone; build it on a backbone loaded without "
+            f"device='meta'."
+        )
     if task.classes > model.num_classes:
-        raise BadInput(f"{task.name} has {task.classes} classes; build the method with num_classes={task.classes}.")
+        raise BadInput(
+            f"{task.name} has {task.classes} classes; build the method with "
+            f"num_classes={task.classes}."
+        )
     recipe = with_own_rate(recipe, model)
     fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
-    values = fitting(model, task, recipe, seed, prepared_on=prepared_on, **{"cache": may_cache(model, task, recipe), **more})
-    model.task = {"name": task.name, "class_names": list(task.class_names), "image_size": task.size, "resize": task.resize}
+    values = fitting(
+        model,
+        task,
+        recipe,
+        seed,
+        prepared_on=prepared_on,
+        **{"cache": may_cache(model, task, recipe), **more},
+    )
+    model.task = {
+        "name": task.name,
+        "class_names": list(task.class_names),
+        "image_size": task.size,
+        "resize": task.resize,
+    }
     return values
 
 
@@ -70,16 +91,16 @@ def tune(
     """Fit a model to a task, or find the record of the same run; `run=False` only looks for one.
 
     Args:
-        prepared_on: the task whose training images the method sees before the first step, where it is another
-            (SPT Figure 3b).
+        prepared_on: the task whose training images the method sees before the first step, where it
+            is another (SPT Figure 3b).
         about: what else the record should say, such as the profile; it decides nothing.
 
     Returns:
         A record whose values are those of `fit`.
 
     Raises:
-        BadInput: labels outside the head, images of another size than the backbone's, or something that is no model,
-            task, recipe or seed.
+        BadInput: labels outside the head, images of another size than the backbone's, or something
+            that is no model, task, recipe or seed.
     """
     for name, value, kind in (
         ("model", model, TunedModel),
@@ -88,13 +109,24 @@ def tune(
         ("seed", seed, int),
     ):
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise BadInput(f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see its docstring.")
+            raise BadInput(
+                f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see "
+                f"its docstring."
+            )
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
     fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),
-        partial(fitting, model, task, recipe, seed, cache=may_cache(model, task, recipe), prepared_on=prepared_on),
+        partial(
+            fitting,
+            model,
+            task,
+            recipe,
+            seed,
+            cache=may_cache(model, task, recipe),
+            prepared_on=prepared_on,
+        ),
         data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],
@@ -104,8 +136,12 @@ def tune(
 
 
 def may_cache(model: TunedModel, task: Task, recipe: Recipe) -> bool:
-    """Whether the activations of all splits, which `fit` keeps, stay within the recipe's `cache_gib` together."""
-    return activation_gib(model, sum(len(labels) for _, labels in (task.train, task.val, task.test))) <= recipe.cache_gib
+    """Whether the activations of all splits, which `fit` keeps, stay within the recipe's
+    `cache_gib` together."""
+    return (
+        activation_gib(model, sum(len(labels) for _, labels in (task.train, task.val, task.test)))
+        <= recipe.cache_gib
+    )
 
 
 def fit_as_asked(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
@@ -115,21 +151,34 @@ def fit_as_asked(model: TunedModel, task: Task, recipe: Recipe, seed: int, **mor
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:
-    """The data's identity in a record, from the fingerprints of its task and of the one it was prepared on."""
+    """The data's identity in a record, from the fingerprints of its task and of the one it was
+    prepared on."""
     return task if prepared_on is None else f"{task}, prepared on {prepared_on}"
 
 
-def run_settings(model: TunedModel, task: Task, recipe: Recipe, seed: int, prepared_on: Task | None = None) -> dict:
+def run_settings(
+    model: TunedModel, task: Task, recipe: Recipe, seed: int, prepared_on: Task | None = None
+) -> dict:
     """What the record of a run says of how it was made; see `settings_of`.
 
     Raises:
         BadInput: labels outside the head.
     """
     if task.classes > model.num_classes:
-        raise BadInput(f"{task.name} has {task.classes} classes; build the method with num_classes={task.classes}.")
-    facts = {"task": task.name, "train_size": len(task.train[1]), "resize": task.resize, "image_size": task.size}
+        raise BadInput(
+            f"{task.name} has {task.classes} classes; build the method with "
+            f"num_classes={task.classes}."
+        )
+    facts = {
+        "task": task.name,
+        "train_size": len(task.train[1]),
+        "resize": task.resize,
+        "image_size": task.size,
+    }
     other = None if prepared_on is None else prepared_on.name
-    settings = settings_of(model.slug, model.method.settings, model.source, facts, recipe, seed, other)
+    settings = settings_of(
+        model.slug, model.method.settings, model.source, facts, recipe, seed, other
+    )
     if model.num_classes != task.classes:
         settings["num_classes"] = model.num_classes
     if model.changes:
@@ -137,7 +186,9 @@ def run_settings(model: TunedModel, task: Task, recipe: Recipe, seed: int, prepa
     return settings
 
 
-def settings_of(slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: int, prepared_on: str | None) -> dict:
+def settings_of(
+    slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: int, prepared_on: str | None
+) -> dict:
     """The settings of a record of kind "tune", which need neither a model nor images.
 
     Args:
@@ -159,7 +210,8 @@ def settings_of(slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: 
 
 
 class Shared:
-    """Activations below the first trained block, kept on their device for the next run; the oldest go first."""
+    """Activations below the first trained block, kept on their device for the next run; the oldest
+    go first."""
 
     def __init__(self):
         self.kept: dict[tuple, tuple] = {}  # what was computed, and the code that did
@@ -173,7 +225,9 @@ class Shared:
         else:
             note(found[1])
         self.kept[key] = found
-        while len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30:
+        while (
+            len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30
+        ):
             del self.kept[next(iter(self.kept))]
         return found[0]
 
@@ -202,10 +256,10 @@ def fit(
         watch: called with the number of finished epochs: 0 before the first step, and after each.
 
     Returns:
-        `test` and `val` accuracy in percent after the last epoch, `right`, the test images that were named right (see
-        `records.test_images`), `val_by_epoch`, the training `loss` of each epoch,
-        the trained `parameters`, `cached_below` (the first trained block when the activations below it were kept,
-        else None) and `fit_seconds`.
+        `test` and `val` accuracy in percent after the last epoch, `right`, the test images that
+        were named right (see `records.test_images`), `val_by_epoch`, the training `loss` of each
+        epoch, the trained `parameters`, `cached_below` (the first trained block when the
+        activations below it were kept, else None) and `fit_seconds`.
     """
     start, recipe = time.perf_counter(), settled(recipe, model.slug, model.source.family)
     backbone, device = model.source, next(model.parameters()).device
@@ -223,14 +277,29 @@ def fit(
         if not cached:
             return images.to(device) if split == "train" else images
         # with the name, since random weights are known by their seed alone
-        key = backbone.name, backbone.mean, backbone.std, weights, task.fingerprint, split, first, device
-        return SHARED.get(key, lambda: in_batches(lambda x: model.below(pixels(x)), images, device), recipe.cache_gib)
+        key = (
+            backbone.name,
+            backbone.mean,
+            backbone.std,
+            weights,
+            task.fingerprint,
+            split,
+            first,
+            device,
+        )
+        return SHARED.get(
+            key,
+            lambda: in_batches(lambda x: model.below(pixels(x)), images, device),
+            recipe.cache_gib,
+        )
 
     def named_right(split):
         model.eval()
         given = inputs(split)
         with autocast(recipe, device):
-            guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), given, device).cpu()
+            guess = in_batches(
+                lambda x: model.classify(features(x)).argmax(-1), given, device
+            ).cpu()
         return guess == getattr(task, split)[1]
 
     def after(epoch):
@@ -238,12 +307,16 @@ def fit(
             by_epoch.append(percent(named_right("val")))
         watch(epoch)
 
-    features: Callable = model.features if cached else (lambda x: model.features(model.below(pixels(x))))
+    features: Callable = (
+        model.features if cached else (lambda x: model.features(model.below(pixels(x))))
+    )
     training, losses, by_epoch, prune = inputs("train"), [], [], None
     while True:  # once, but for a method that prunes and trains again from the start
         model.reset(seed)
         seen = prepared_on or task
-        model.method.prepare(backbone, pixels(seen.train[0]), seen.train[1].to(device), stream(seed, "preparation"))
+        model.method.prepare(
+            backbone, pixels(seen.train[0]), seen.train[1].to(device), stream(seed, "preparation")
+        )
         if prune is not None:
             prune()
         if recipe.standardise:
@@ -281,13 +354,16 @@ def percent(right: torch.Tensor) -> float:
 
 
 def train(model, features, inputs, labels, recipe, generator, watch) -> list[float]:
-    """The steps: shuffled batches, cosine schedule with warm-up. Returns the mean loss of each epoch.
+    """The steps: shuffled batches, cosine schedule with warm-up. Returns the mean loss of each
+    epoch.
 
     Raises:
         FloatingPointError: the loss is no number any more.
     """
     device = labels.device
-    groups = [{"params": list(model.head.parameters()), "lr": recipe.head_rate or recipe.learning_rate}]
+    groups = [
+        {"params": list(model.head.parameters()), "lr": recipe.head_rate or recipe.learning_rate}
+    ]
     if model.method_parameters():
         groups.append({"params": model.method_parameters(), "lr": recipe.learning_rate})
     if recipe.optimizer == "adam":
@@ -303,11 +379,14 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
     losses = []
     watch(0)
     for epoch in range(recipe.epochs):
-        # BatchNorm takes the batch's statistics where its own parameters are trained; a frozen backbone stays as it is.
+        # BatchNorm takes the batch's statistics where its own parameters are trained; a frozen
+        # backbone stays as it is.
         model.backbone.train(model.method.trains_backbone)
         model.method.train()
         sum_of_losses = 0.0
-        for batch in torch.randperm(len(labels), generator=generator).to(device).split(recipe.batch_size):
+        for batch in (
+            torch.randperm(len(labels), generator=generator).to(device).split(recipe.batch_size)
+        ):
             x = inputs[batch]
             if recipe.augmentation != "none":
                 x = crop_and_flip(x, generator)
@@ -317,13 +396,15 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
             loss.backward()
             optimizer.step()
             scheduler.step()
-            sum_of_losses += loss.detach().double() * len(batch)  # asking for its value would make a GPU wait
+            # asking for its value would make a GPU wait
+            sum_of_losses += loss.detach().double() * len(batch)
         model.method.after_epoch()
         losses.append(round(sum_of_losses.item() / len(labels), 6))
         if not math.isfinite(losses[-1]):
             raise FloatingPointError(
                 f"the loss of {model.slug} is {losses[-1]} after epoch {epoch + 1}; "
-                f"lower learning_rate (now {recipe.learning_rate}) or head_rate (now {recipe.head_rate})."
+                f"lower learning_rate (now {recipe.learning_rate}) or head_rate (now "
+                f"{recipe.head_rate})."
             )
         watch(epoch + 1)
     model.eval()
@@ -336,13 +417,16 @@ def autocast(recipe: Recipe, device: torch.device):
 
 
 def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time; see `data.originals` too."""
+    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time; see
+    `data.originals` too."""
     own = getattr(images, "cropped", None)
     if own is not None:
         return own(generator).to(images.device)
     from torchvision.transforms import v2  # slow to import
 
-    change = v2.Compose([v2.RandomResizedCrop(images.shape[-1], antialias=True), v2.RandomHorizontalFlip()])
+    change = v2.Compose(
+        [v2.RandomResizedCrop(images.shape[-1], antialias=True), v2.RandomHorizontalFlip()]
+    )
     with torch.random.fork_rng(devices=[]):  # torchvision asks the global generator
         torch.manual_seed(torch.randint(2**62, (), generator=generator).item())
         return torch.stack([change(image) for image in images])

@@ -1,4 +1,5 @@
-"""One loop that fits any method and a decoder to a segmentation task. Nothing of it runs in classification."""
+"""One loop that fits any method and a decoder to a segmentation task. Nothing of it runs in
+classification."""
 
 import math
 import time
@@ -24,14 +25,21 @@ from .windows import likely
 
 TOGETHER = 100  # pictures of one size that are tested at once where they are small
 EXAMPLES = 4  # test pictures whose predicted masks a record keeps
-MOST_OF_A_CLASS, TRIES = 0.75, 10  # of a crop's labelled pixels, and crops that are tried; MMSegmentation's
+# of a crop's labelled pixels, and crops that are tried; MMSegmentation's
+MOST_OF_A_CLASS, TRIES = (0.75, 10)
 SCALED = (0.5, 2.0)  # random scale of a training picture
 
 
 def segment(
-    model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, seed: int = 0, run: bool = True, about=None
+    model: Segmenter,
+    task: SegmentationTask,
+    recipe: SegmentationRecipe,
+    seed: int = 0,
+    run: bool = True,
+    about=None,
 ) -> Record | None:
-    """Fit a segmenter to a task, or find the record of the same run; `run=False` only looks for one.
+    """Fit a segmenter to a task, or find the record of the same run; `run=False` only looks for
+    one.
 
     Returns:
         A record of kind "segment" whose values are those of `fit_segmenter`.
@@ -40,9 +48,15 @@ def segment(
         BadInput: another number of classes, or a network of another size than the recipe's crops.
     """
     if model.classes != task.classes:
-        raise BadInput(f"{task.name} has {task.classes} classes; build the segmenter with classes={task.classes}.")
+        raise BadInput(
+            f"{task.name} has {task.classes} classes; build the segmenter with "
+            f"classes={task.classes}."
+        )
     if model.size != recipe.crop:
-        raise BadInput(f"the recipe's crops have {recipe.crop} pixels and the network {model.size}; use intermediates.resized.")
+        raise BadInput(
+            f"the recipe's crops have {recipe.crop} pixels and the network {model.size}; "
+            f"use intermediates.resized."
+        )
     return recorded(
         "segment",
         settings_of(model, task, recipe, seed),
@@ -55,7 +69,9 @@ def segment(
     )
 
 
-def settings_of(model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, seed: int) -> dict:
+def settings_of(
+    model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, seed: int
+) -> dict:
     """What a record says of how it was made."""
     backbone = model.source
     found = {
@@ -73,14 +89,17 @@ def settings_of(model: Segmenter, task: SegmentationTask, recipe: SegmentationRe
     return {**found, "architecture": backbone.architecture} if backbone.architecture else found
 
 
-def fit_segmenter(model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, seed: int) -> dict:
+def fit_segmenter(
+    model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, seed: int
+) -> dict:
     """Train, then measure once, after the last step.
 
     Returns:
-        `test` and `test_many`, single- and multi-scale mIoU in percent on the test split, `val` single-scale, `constant`,
-        the best mIoU there that one class for every pixel has, `counts`, the test split's confusion matrix, `predicted`,
-        the masks of the first EXAMPLES test pictures where they are small, `loss`, the means of each tenth of the steps,
-        the trained `parameters`, and `fit_seconds`.
+        `test` and `test_many`, single- and multi-scale mIoU in percent on the test split, `val`
+        single-scale, `constant`, the best mIoU there that one class for every pixel has, `counts`,
+        the test split's confusion matrix, `predicted`, the masks of the first EXAMPLES test
+        pictures where they are small, `loss`, the means of each tenth of the steps, the trained
+        `parameters`, and `fit_seconds`.
     """
     begun, prune, losses = time.perf_counter(), None, []
     while True:  # once, but for a method that prunes and trains again from the start
@@ -107,17 +126,28 @@ def fit_segmenter(model: Segmenter, task: SegmentationTask, recipe: Segmentation
 
 
 @torch.no_grad()
-def prepare(model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, generator: torch.Generator) -> None:
-    """Let the method see training pictures, whole and brought to the crop's size, before the first step."""
-    device, backbone, chosen = device_of(model.heads), model.source, range(min(len(task.train), recipe.seen_first))
+def prepare(
+    model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, generator: torch.Generator
+) -> None:
+    """Let the method see training pictures, whole and brought to the crop's size, before the first
+    step."""
+    device, backbone, chosen = (
+        device_of(model.heads),
+        model.source,
+        range(min(len(task.train), recipe.seen_first)),
+    )
     pairs = [squared(task.train[i], recipe.crop) for i in chosen]
-    pictures = normalise(torch.stack([picture for picture, _ in pairs]), backbone.mean, backbone.std)
+    pictures = normalise(
+        torch.stack([picture for picture, _ in pairs]), backbone.mean, backbone.std
+    )
     masks = torch.stack([mask for _, mask in pairs])
     if not model.guided:
         labels = masks.flatten(1).long().mode(-1).values.to(device)
         return model.method.prepare(backbone, pictures, labels, generator)
     labels = dense.patch_labels(masks, *model.grid).flatten().to(device)
-    parts = (backbone.run(backbone.stem(part.to(device)), Whole()) for part in pictures.split(TOGETHER))
+    parts = (
+        backbone.run(backbone.stem(part.to(device)), Whole()) for part in pictures.split(TOGETHER)
+    )
     rows, columns = model.grid
     features = torch.cat([tokens[:, -rows * columns :].flatten(0, 1) for tokens in parts])
     kept = labels != IGNORED
@@ -136,9 +166,9 @@ def squared(pair: Pair, size: int) -> Pair:
     if picture.shape[-1] == picture.shape[-2] == size:
         return pair
     grown = F.interpolate(picture[None].float(), (size, size), mode="bilinear", antialias=True)[0]
-    return grown.round().clamp(0, 255).to(torch.uint8), F.interpolate(mask[None, None].float(), (size, size))[0, 0].to(
-        mask.dtype
-    )
+    return grown.round().clamp(0, 255).to(torch.uint8), F.interpolate(
+        mask[None, None].float(), (size, size)
+    )[0, 0].to(mask.dtype)
 
 
 def train_segmenter(
@@ -172,7 +202,10 @@ def train_segmenter(
                 break
         model.method.after_epoch()
     model.eval()
-    return [round(torch.stack(losses[at : at + tenth]).mean().item(), 6) for at in range(0, steps, tenth)]
+    return [
+        round(torch.stack(losses[at : at + tenth]).mean().item(), 6)
+        for at in range(0, steps, tenth)
+    ]
 
 
 def checked(losses: list[torch.Tensor], slug: str, recipe: SegmentationRecipe, steps: int) -> None:
@@ -180,13 +213,15 @@ def checked(losses: list[torch.Tensor], slug: str, recipe: SegmentationRecipe, s
     mean = torch.stack(losses).mean().item()
     if not math.isfinite(mean):
         raise FloatingPointError(
-            f"the loss of {slug} is {mean} after step {steps}; lower learning_rate (now {recipe.learning_rate}) or "
+            f"the loss of {slug} is {mean} after step {steps}; lower learning_rate (now "
+            f"{recipe.learning_rate}) or "
             f"head_rate (now {recipe.head_rate})."
         )
 
 
 def optimizer_of(model: Segmenter, recipe: SegmentationRecipe):
-    """The optimizer, and the poly schedule with a linear warm-up; no rate falls below `last_rate`."""
+    """The optimizer, and the poly schedule with a linear warm-up; no rate falls below
+    `last_rate`."""
     groups = [{"params": list(model.heads.parameters()), "lr": recipe.head_rate}]
     if model.method_parameters():
         if recipe.learning_rate is None:
@@ -218,7 +253,10 @@ def batches(
             picture, mask = split[number]
             check_labels(mask, classes, where=f"the mask of training picture {number}")
             pairs.append(cut(fitted(picture, mask, recipe), recipe, backbone, generator))
-        yield torch.stack([picture for picture, _ in pairs]), torch.stack([mask for _, mask in pairs])
+        yield (
+            torch.stack([picture for picture, _ in pairs]),
+            torch.stack([mask for _, mask in pairs]),
+        )
 
 
 def fitted(picture: torch.Tensor, mask: torch.Tensor, recipe: SegmentationRecipe) -> Pair:
@@ -229,12 +267,16 @@ def fitted(picture: torch.Tensor, mask: torch.Tensor, recipe: SegmentationRecipe
     """
     if mask.shape != picture.shape[-2:]:
         sizes = [f"{side[-1]} x {side[-2]}" for side in (mask.shape, picture.shape)]
-        raise BadInput(f"a mask is {sizes[0]} pixels and its picture {sizes[1]}; give a mask of the picture's size.")
+        raise BadInput(
+            f"a mask is {sizes[0]} pixels and its picture {sizes[1]}; give a mask of the "
+            f"picture's size."
+        )
     return scaled(picture, mask, wanted(picture.shape[-2:], recipe))
 
 
 def wanted(size: Sequence[int], recipe: SegmentationRecipe) -> float:
-    """The factor that brings a picture of (H, W) to the recipe's short side, and no longer than its long side."""
+    """The factor that brings a picture of (H, W) to the recipe's short side, and no longer than its
+    long side."""
     if recipe.short_side is None:
         return 1.0
     return min(recipe.short_side / min(size), (recipe.long_side or math.inf) / max(size))
@@ -257,7 +299,10 @@ def cut(pair: Pair, recipe: SegmentationRecipe, backbone, generator: torch.Gener
     size = recipe.crop
     if recipe.augmentation == "none":
         if picture.shape[-2:] != (size, size):
-            raise BadInput(f"a training picture is not {size} x {size}; give augmentation={AUGMENTATIONS[1]!r}.")
+            raise BadInput(
+                f"a training picture is not {size} x {size}; give "
+                f"augmentation={AUGMENTATIONS[1]!r}."
+            )
         return picture, mask
     picture, mask = scaled(picture, mask, SCALED[0] + draw() * (SCALED[1] - SCALED[0]))
     for _ in range(TRIES):
@@ -286,48 +331,77 @@ def coloured(picture: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return v2.RandomPhotometricDistort()(picture)
 
 
-def seen(split: Sequence[Pair], recipe: SegmentationRecipe, backbone) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Pictures (B, 3, H, W), normalised, with their masks (B, H', W') as they are: those of one size together."""
+def seen(
+    split: Sequence[Pair], recipe: SegmentationRecipe, backbone
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Pictures (B, 3, H, W), normalised, with their masks (B, H', W') as they are: those of one
+    size together."""
     group: list[Pair] = []
     for number in range(len(split)):
         picture, mask = split[number]
         small = fitted(picture, mask, recipe)[0]
-        if group and (group[0][0].shape != small.shape or group[0][1].shape != mask.shape or len(group) == TOGETHER):
-            yield normalise(torch.stack([p for p, _ in group]), backbone.mean, backbone.std), torch.stack([m for _, m in group])
+        if group and (
+            group[0][0].shape != small.shape
+            or group[0][1].shape != mask.shape
+            or len(group) == TOGETHER
+        ):
+            yield (
+                normalise(torch.stack([p for p, _ in group]), backbone.mean, backbone.std),
+                torch.stack([m for _, m in group]),
+            )
             group = []
         group.append((small, mask))
         if max(small.shape) > 64:  # a large picture goes alone
             yield normalise(small[None], backbone.mean, backbone.std), mask[None]
             group = []
     if group:
-        yield normalise(torch.stack([p for p, _ in group]), backbone.mean, backbone.std), torch.stack([m for _, m in group])
+        yield (
+            normalise(torch.stack([p for p, _ in group]), backbone.mean, backbone.std),
+            torch.stack([m for _, m in group]),
+        )
 
 
 @torch.no_grad()
-def test(model: Segmenter, split: Sequence[Pair], recipe: SegmentationRecipe, many: bool = False) -> torch.Tensor:
+def test(
+    model: Segmenter, split: Sequence[Pair], recipe: SegmentationRecipe, many: bool = False
+) -> torch.Tensor:
     """Pixels by (true class, predicted class) of a split, (C, C)."""
-    device, counts = device_of(model.heads), torch.zeros(model.classes, model.classes, dtype=torch.long)
+    device, counts = (
+        device_of(model.heads),
+        torch.zeros(model.classes, model.classes, dtype=torch.long),
+    )
     model.eval()
     for pictures, masks in seen(split, recipe, model.source):
-        counts += confusion(predicted(model, pictures.to(device), recipe, masks.shape[-2:], many), masks, model.classes)
+        counts += confusion(
+            predicted(model, pictures.to(device), recipe, masks.shape[-2:], many),
+            masks,
+            model.classes,
+        )
     return counts
 
 
-def predicted(model: Segmenter, pictures: torch.Tensor, recipe: SegmentationRecipe, out, many: bool = False) -> torch.Tensor:
+def predicted(
+    model: Segmenter, pictures: torch.Tensor, recipe: SegmentationRecipe, out, many: bool = False
+) -> torch.Tensor:
     """The likeliest class of every pixel, (B, *out), on the CPU."""
     with autocast(recipe, pictures.device):
-        return likely(model, pictures, model.size, recipe.evaluation, tuple(out), many).argmax(1).cpu()
+        return (
+            likely(model, pictures, model.size, recipe.evaluation, tuple(out), many).argmax(1).cpu()
+        )
 
 
 @torch.no_grad()
 def examples(model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe) -> list[str]:
-    """Predicted masks of the first test pictures: a text of S x S letters each, where pictures are as small as that."""
+    """Predicted masks of the first test pictures: a text of S x S letters each, where pictures are
+    as small as that."""
     if model.size > 64:
         return []
     found = []
     for number in range(min(EXAMPLES, len(task.test))):
         picture, mask = task.test[number]
-        pixels = normalise(picture[None], model.source.mean, model.source.std).to(device_of(model.heads))
+        pixels = normalise(picture[None], model.source.mean, model.source.std).to(
+            device_of(model.heads)
+        )
         labels = predicted(model, pixels, recipe, mask.shape)[0]
         found.append("".join(chr(ord("a") + label) for label in labels.flatten().tolist()))
     return found

@@ -25,28 +25,43 @@ def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
         top: so many classes a picture, the likeliest first.
 
     Returns:
-        A row a picture and class: "picture" (its path or number), "class", "probability" (of a softmax, not calibrated).
+        A row a picture and class: "picture" (its path or number), "class", "probability" (of a
+            softmax, not calibrated).
 
     Raises:
         BadInput: the model was fitted to no task, a picture cannot be read, or there is none.
     """
     require("the model", model, TunedModel)
     if model.task is None:
-        raise BadInput("this model knows no class names: fit it with vp.fit, or load one that was saved after that.")
+        raise BadInput(
+            "this model knows no class names: fit it with vp.fit, or load one that was "
+            "saved after that."
+        )
     names = model.task["class_names"]
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= len(names):
         raise BadInput(f"top must be 1 to {len(names)}, the number of classes, not {top!r}.")
     found = list(_found(pictures))
     if not found:
-        raise BadInput(f"there is no picture in {pictures}; give a folder with some, such as PNG or JPEG files.")
+        raise BadInput(
+            f"there is no picture in {pictures}; give a folder with some, such as PNG or "
+            f"JPEG files."
+        )
     rows, device = [], next(model.parameters()).device
     model.eval()
     for number, picture in progress(list(enumerate(found)), "predicting"):
         image = torch.tensor(_pixels(model.task, picture, number), device=device)[None]
         with torch.no_grad():
-            likely = model(normalise(image, model.source.mean, model.source.std))[0].float().softmax(-1).topk(top)
+            likely = (
+                model(normalise(image, model.source.mean, model.source.std))[0]
+                .float()
+                .softmax(-1)
+                .topk(top)
+            )
         shown = number if isinstance(picture, Image.Image) else str(picture)
-        rows += [{"picture": shown, "class": names[i], "probability": float(p)} for p, i in zip(*likely, strict=True)]
+        rows += [
+            {"picture": shown, "class": names[i], "probability": float(p)}
+            for p, i in zip(*likely, strict=True)
+        ]
     return pd.DataFrame(rows)
 
 
@@ -69,8 +84,12 @@ def _found(pictures):
     elif isinstance(pictures, (str, Path)):
         path = Path(pictures)
         if kind(path, f"predict: image {shown(path)}") == "folder":
-            yield from sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file())
+            yield from sorted(
+                p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file()
+            )
         else:
             yield path
     else:
-        raise BadInput(f"predict takes PIL images, paths and folders, not a {type(pictures).__name__}.")
+        raise BadInput(
+            f"predict takes PIL images, paths and folders, not a {type(pictures).__name__}."
+        )

@@ -1,4 +1,5 @@
-"""What a named recipe says beyond one fit: pictures, checkpoints, what is searched, numbers a task has of its own."""
+"""What a named recipe says beyond one fit: pictures, checkpoints, what is searched, numbers a task
+has of its own."""
 
 import itertools
 import math
@@ -12,9 +13,11 @@ from ..errors import choose
 from ..manifests import load_yaml
 from .recipe import Recipe
 
-GROUPS = ("natural", "specialized", "structured", "fine", "other")  # what `data.tasks.group_of` says of a task
+# what `data.tasks.group_of` says of a task
+GROUPS = ("natural", "specialized", "structured", "fine", "other")
 PICTURES = ("resize", "trained_on")  # fields of a group that are none of `Recipe`
-PARTS = ("statistics", "pixels", "checkpoints", "searches", "per_task", "sources", "lacking")  # of a recipe, beside its groups
+# of a recipe, beside its groups
+PARTS = ("statistics", "pixels", "checkpoints", "searches", "per_task", "sources", "lacking")
 FACTORS = (0.2, 1.0, 5.0)  # of the recipe's rate: the search "ours", which every recipe has
 
 
@@ -23,9 +26,11 @@ class Protocol:
     """A recipe of `recipes.yaml` without its fields of `Recipe`.
 
     Attributes:
-        groups: group of a task -> fields of `Recipe` that differ there, `resize`, and `trained_on` of the final runs.
+        groups: group of a task -> fields of `Recipe` that differ there, `resize`, and `trained_on`
+            of the final runs.
         statistics: what the pixels are normalised with, see `models.loading`.
-        pixels: of an image's side, to which a ViT's positions are interpolated; None: the checkpoint's own.
+        pixels: of an image's side, to which a ViT's positions are interpolated; None: the
+            checkpoint's own.
         checkpoints: part of `studies.yaml` -> backbone.
         searches: name -> field -> values; see `tries`.
         per_task: method -> task -> settings that stand for "deep" and "shallow".
@@ -45,7 +50,11 @@ class Protocol:
 
     def of_group(self, group: str) -> dict:
         """The fields of `Recipe` that differ for a group of tasks."""
-        return {name: value for name, value in self.groups.get(group, {}).items() if name not in PICTURES}
+        return {
+            name: value
+            for name, value in self.groups.get(group, {}).items()
+            if name not in PICTURES
+        }
 
     def resize(self, group: str) -> str:
         """How pictures of a group come to their size."""
@@ -58,7 +67,10 @@ class Protocol:
     @cached_property
     def budget(self) -> dict[str, int]:
         """Search -> how many tries a cell has, whatever the method."""
-        return {name: math.prod(len(values) for values in grid.values()) for name, grid in self.searches.items()}
+        return {
+            name: math.prod(len(values) for values in grid.values())
+            for name, grid in self.searches.items()
+        }
 
     def search(self, name: str) -> dict:
         """A search of the recipe.
@@ -86,8 +98,8 @@ def protocol(name: str) -> Protocol:
 def tries(grid: Mapping[str, list], recipe: Recipe, rate_field: str) -> list[dict]:
     """The changes of a recipe that a search tries, the first of equals first.
 
-    Factors go with the recipe's rate, nearest to it first; rates as printed are those of 256 images a step where the grid
-    says so ("of_batch": 256), smallest first.
+    Factors go with the recipe's rate, nearest to it first; rates as printed are those of 256 images
+    a step where the grid says so ("of_batch": 256), smallest first.
 
     Args:
         rate_field: the method's own rate: "learning_rate", or "head_rate" of a linear probe.
@@ -95,8 +107,15 @@ def tries(grid: Mapping[str, list], recipe: Recipe, rate_field: str) -> list[dic
     grid = dict(grid)
     times = recipe.batch_size / grid.pop("of_batch")[0] if "of_batch" in grid else 1.0
     if "factors" in grid:
-        base = getattr(recipe, rate_field) or recipe.learning_rate  # a head without a rate has the method's
-        rates = [base * factor for factor in sorted(grid.pop("factors"), key=lambda factor: abs(math.log(factor)))]
+        # a head without a rate has the method's
+        base = getattr(recipe, rate_field) or recipe.learning_rate
+        rates = [
+            base * factor
+            for factor in sorted(grid.pop("factors"), key=lambda factor: abs(math.log(factor)))
+        ]
     else:
         rates = [rate * times for rate in sorted(grid.pop("learning_rate"))]
-    return [{rate_field: rate, **dict(zip(grid, values))} for rate, *values in itertools.product(rates, *grid.values())]
+    return [
+        {rate_field: rate, **dict(zip(grid, values))}
+        for rate, *values in itertools.product(rates, *grid.values())
+    ]

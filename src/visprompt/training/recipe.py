@@ -13,39 +13,59 @@ from ..manifests import load_yaml
 from ..methods import METHODS, TunedModel
 from ..models import embedded
 
-HABITS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "adamw": "adam"}  # other codes' words
+# other codes' words
+HABITS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "adamw": "adam"}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a method is fitted. The four things that differ silently in this field are fields here or in the record.
+    """How a method is fitted. The four things that differ silently in this field are fields here or
+    in the record.
 
     Raises:
         BadInput: an unknown field, a value of the wrong type, or an impossible one.
     """
 
-    learning_rate: float | None = None  # of the method's parameters; None: the method's own (recipes.yaml)
-    head_rate: float | None = 0.02  # on standardised features; a tenth leaves prompts below the linear probe; None: same
+    learning_rate: float | None = (
+        None  # of the method's parameters; None: the method's own (recipes.yaml)
+    )
+    head_rate: float | None = (
+        0.02  # on standardised features; a tenth leaves prompts below the linear probe; None: same
+    )
     optimizer: str = "adam"  # AP Section 6.1
     weight_decay: float = 0.0  # "without weight decay" (AP, Appendix A)
     epochs: int = 15  # 375 steps on 800 images
     batch_size: int = 32  # AP uses 128 on sets of thousands; 800 images want more steps an epoch
     warmup: float = 0.1  # share of the steps
-    augmentation: str = "none"  # as on VTAB; "crop and flip" of the stored images; of the originals, see `data.originals`
+    # as on VTAB; "crop and flip" of the stored images; of the originals, see `data.originals`
+    augmentation: str = "none"
     standardise: bool = True  # the head sees features with the training set's mean and scale
     selection: str = "last epoch"  # never the best epoch on the test set
-    precision: str = "float32"  # "bf16" computes in it where autocast does; weights and their updates stay float32
+    # "bf16" computes in it where autocast does; weights and their updates stay float32
+    precision: str = "float32"
     cache_gib: float = 2.0  # larger activations are recomputed batch by batch
-    # What published recipes ask besides; `as_asked.within` does it, so that the plain loop stays as it is.
-    head_decay: NotNegative | None = None  # the head's own weight decay (SPT, DA-VPT); None: weight_decay
-    spared: Literal["nothing", "head bias", "one-dimensional"] = "nothing"  # what no weight decay falls on (VPT: head bias)
+    # What published recipes ask besides; `as_asked.within` does it, so that the plain loop stays as
+    # it is.
+    head_decay: NotNegative | None = (
+        None  # the head's own weight decay (SPT, DA-VPT); None: weight_decay
+    )
+    spared: Literal["nothing", "head bias", "one-dimensional"] = (
+        "nothing"  # what no weight decay falls on (VPT: head bias)
+    )
     # "cosine" runs below the warm-up too; "by epoch" is the second, moving once an epoch
     schedule: Literal["cosine", "warm-up, then cosine", "warm-up, then cosine, by epoch"] = "cosine"
-    dropout: Share = 0.0  # of prompts entering a block, of an adapter's bottleneck (VPT, Gate-VPT, AdaptFormer: 0.1)
+    # of prompts entering a block, of an adapter's bottleneck (VPT, Gate-VPT, AdaptFormer: 0.1)
+    dropout: Share = 0.0
     drop_path: Share = 0.0  # of the last block's two branches, rising from 0 at the first (DA-VPT)
-    head_start: Literal["small", "truncated normal", "VPT's"] = "small"  # of deviation 0.01; 0.02 (SPT); He's, bias -4.6
-    compile: bool = False  # the network goes through torch.compile, which on a GPU saves starts of kernels
-    as_released: str = ""  # what is as released code has it: names of `released.DIFFERENCES`, by commas
+    head_start: Literal["small", "truncated normal", "VPT's"] = (
+        "small"  # of deviation 0.01; 0.02 (SPT); He's, bias -4.6
+    )
+    compile: bool = (
+        False  # the network goes through torch.compile, which on a GPU saves starts of kernels
+    )
+    as_released: str = (
+        ""  # what is as released code has it: names of `released.DIFFERENCES`, by commas
+    )
 
     def __new__(cls, *args, **given):
         known = [f.name for f in fields(cls)]
@@ -62,7 +82,10 @@ class Recipe:
         for f in fields(self):
             require(f"recipe field {f.name}", getattr(self, f.name), hints[f.name])
         if self.optimizer in HABITS:
-            raise BadInput(f"unknown optimizer {self.optimizer!r}. Write {HABITS[self.optimizer]!r}, which decays weights so.")
+            raise BadInput(
+                f"unknown optimizer {self.optimizer!r}. Write {HABITS[self.optimizer]!r}, "
+                f"which decays weights so."
+            )
         choose("optimizer", self.optimizer, ["adam", "sgd"])
         choose("selection", self.selection, ["last epoch"])
         choose("augmentation", self.augmentation, ["none", "crop and flip", *WHOLE_CROPS])
@@ -74,34 +97,54 @@ class Recipe:
             if getattr(self, name) < 0:
                 raise BadInput(f"recipe field {name} must be 0 or more, not {getattr(self, name)}.")
         if not 0 <= self.warmup < 1:
-            raise BadInput(f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}.")
+            raise BadInput(
+                f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}."
+            )
 
 
 def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
-    """A named recipe of `data_manifests/recipes.yaml`: its common fields, then the method's or those of `other` methods.
+    """A named recipe of `data_manifests/recipes.yaml`: its common fields, then the method's or
+    those of `other` methods.
 
     Raises:
         BadInput: unknown recipe or method, or an impossible value.
     """
     recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
     recipe = recipes[choose("recipe", name, recipes)]
-    methods = recipe[choose(f"kind of backbone in recipe {name}", "vit" if is_vit else "resnet", recipe)]
+    methods = recipe[
+        choose(f"kind of backbone in recipe {name}", "vit" if is_vit else "resnet", recipe)
+    ]
     choose(f"method of recipe {name}", slug, METHODS if "other" in methods else methods)
     return Recipe(**{**recipe["common"], **methods.get(slug, methods.get("other")), **changes})
 
 
 def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
-    """The recipe with the method's own learning rate where it names none; see `Recipe.learning_rate`."""
-    if recipe.learning_rate is not None or (slug == "linear-probe" and recipe.head_rate is not None):
+    """The recipe with the method's own learning rate where it names none; see
+    `Recipe.learning_rate`."""
+    if recipe.learning_rate is not None or (
+        slug == "linear-probe" and recipe.head_rate is not None
+    ):
         return recipe  # a linear probe has no parameters but the head's
-    return replace(recipe, learning_rate=load_recipe("quick", slug, family != "resnet").learning_rate)
+    return replace(
+        recipe, learning_rate=load_recipe("quick", slug, family != "resnet").learning_rate
+    )
 
 
 def with_own_rate(recipe: Recipe, model: TunedModel) -> Recipe:
-    """The recipe; where it names no rate and the network is a published one, with the method's rate of recipe "paper".
+    """The recipe; where it names no rate and the network is a published one, with the method's rate
+    of recipe "paper".
 
     The rates of recipe "quick", which `settled` takes, were chosen for the embedded networks.
     """
-    if recipe.learning_rate is not None or model.slug == "linear-probe" or model.source.name in embedded.networks():
+    if (
+        recipe.learning_rate is not None
+        or model.slug == "linear-probe"
+        or model.source.name in embedded.networks()
+    ):
         return recipe
-    return replace(recipe, learning_rate=load_recipe("paper", model.slug, model.source.family != "resnet").learning_rate)
+    return replace(
+        recipe,
+        learning_rate=load_recipe(
+            "paper", model.slug, model.source.family != "resnet"
+        ).learning_rate,
+    )

@@ -29,17 +29,34 @@ RANGES = {  # of the fields of a recipe that Recipe does not check itself
 
 RATES = ("learning_rate", "head_rate", "factors", "of_batch")  # of a search: each a number above 0
 
-SAID = [f.name for f in fields(Recipe)] + [*PICTURES, "statistics", "pixels", "checkpoints", "searches", "per_task", "seeds"]
+SAID = [f.name for f in fields(Recipe)] + [
+    *PICTURES,
+    "statistics",
+    "pixels",
+    "checkpoints",
+    "searches",
+    "per_task",
+    "seeds",
+]
 
 
 def recipes_schema() -> dict:
     """`recipes.yaml`."""
     every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
-    methods = mapping({}, {slug: mapping({}, every) for slug in ("other", *METHODS)}, minProperties=1)
+    methods = mapping(
+        {}, {slug: mapping({}, every) for slug in ("other", *METHODS)}, minProperties=1
+    )
     rates = {"type": "number", "exclusiveMinimum": 0}
-    ap = {"by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}), "by_variant": named(rates)}
-    group = mapping({}, every | {"resize": one_of(RESIZES), "trained_on": one_of(["train", JOINED])})
-    search = mapping({}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()})
+    ap = {
+        "by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}),
+        "by_variant": named(rates),
+    }
+    group = mapping(
+        {}, every | {"resize": one_of(RESIZES), "trained_on": one_of(["train", JOINED])}
+    )
+    search = mapping(
+        {}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()}
+    )
     more = {
         "statistics": one_of(STATISTICS),
         "pixels": COUNT,
@@ -59,11 +76,14 @@ def differences_schema() -> dict:
     texts = {name: TEXT for name in ("what", "paper", "code")}
     every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
     option = {"type": "object", "properties": {"recipe": mapping({}, every)}, "minProperties": 1}
-    return mapping({}, {slug: listed(mapping(texts, {"option": option, "none": TEXT})) for slug in METHODS})
+    return mapping(
+        {}, {slug: listed(mapping(texts, {"option": option, "none": TEXT})) for slug in METHODS}
+    )
 
 
 def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """An option is of the method's settings and of a recipe; where there is none, it is said why."""
+    """An option is of the method's settings and of a recipe; where there is none, it is said
+    why."""
     for slug, entries in content.items():
         for number, entry in enumerate(entries):
             path, option = (slug, number, "option"), entry.get("option", {})
@@ -73,14 +93,22 @@ def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
             for field, value in option.get("recipe", {}).items():
                 yield from said((*path, "recipe", field), lambda one: Recipe(**one), {field: value})
             names = option.get("recipe", {}).get("as_released", "")
-            yield from said((*path, "recipe", "as_released"), lambda one, slug=slug: released.named(slug, one), names)
+            yield from said(
+                (*path, "recipe", "as_released"),
+                lambda one, slug=slug: released.named(slug, one),
+                names,
+            )
 
 
 def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Each value is one that `Recipe` takes, and rates by block are as many as an embedded backbone has blocks."""
+    """Each value is one that `Recipe` takes, and rates by block are as many as an embedded backbone
+    has blocks."""
     depths: dict[str, set] = {"vit": set(), "resnet": set()}
     for entry in manifests.load_yaml(file.parent / "backbones.yaml")["embedded"].values():
-        for family, blocks in (("vit", "depth"), ("resnet", "layers")):  # no rates by block are chosen for a Swin
+        for family, blocks in (
+            ("vit", "depth"),
+            ("resnet", "layers"),
+        ):  # no rates by block are chosen for a Swin
             if blocks in entry["timm_kwargs"]:
                 depths[family].add(int(np.sum(entry["timm_kwargs"][blocks])))
     for name, recipe in content.items():
@@ -94,14 +122,21 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
         yield from sourced(name, recipe, {field for _, entry in groups for field in entry})
         for search, grid in recipe.get("searches", {}).items():
             if ("factors" in grid) == ("learning_rate" in grid):
-                text = "write either factors of the recipe's rate or learning_rate, a list of rates."
-                yield Fault((name, "searches", search, *(["factors"] if "factors" in grid else [])), text)
+                text = (
+                    "write either factors of the recipe's rate or learning_rate, a list of rates."
+                )
+                yield Fault(
+                    (name, "searches", search, *(["factors"] if "factors" in grid else [])), text
+                )
         for slug, tasks in recipe.get("per_task", {}).items():
             for task, given in tasks.items():
                 yield from method_settings((name, "per_task", slug, task), slug, given, ())
         for family, rates in recipe.get("ap_rates", {}).get("by_block", {}).items():
             if len(rates) not in depths[family]:
-                text = f"{len(rates)} rates are given; write one for each block, {sorted(depths[family])} of them."
+                text = (
+                    f"{len(rates)} rates are given; write one for each block, "
+                    f"{sorted(depths[family])} of them."
+                )
                 yield Fault((name, "ap_rates", "by_block", family), text)
 
 
@@ -121,7 +156,9 @@ def segmentation_recipes_schema() -> dict:
     """`segmentation_recipes.yaml`."""
 
     def known(kind) -> dict:
-        return {f.name: of_hint(f.type) for f in fields(kind) if f.name not in ("decoder", "evaluation")}
+        return {
+            f.name: of_hint(f.type) for f in fields(kind) if f.name not in ("decoder", "evaluation")
+        }
 
     methods = mapping({"other": mapping({}, known(SegmentationRecipe))})
     methods["properties"] |= {slug: mapping({}, known(SegmentationRecipe)) for slug in METHODS}
@@ -141,8 +178,16 @@ def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Each value is one that the recipe, its decoder and its evaluation take."""
     tupled = lambda given: {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
     for name, entry in content.items():
-        for part, kind in (("decoder", Decoder), ("evaluation", Evaluation), ("common", SegmentationRecipe)):
-            yield from said((name, part), lambda kind=kind, part=part, entry=entry: kind(**tupled(entry[part])))
+        for part, kind in (
+            ("decoder", Decoder),
+            ("evaluation", Evaluation),
+            ("common", SegmentationRecipe),
+        ):
+            yield from said(
+                (name, part), lambda kind=kind, part=part, entry=entry: kind(**tupled(entry[part]))
+            )
         for slug, given in entry["methods"].items():
             whole = {**entry["common"], **given}
-            yield from said((name, "methods", slug), lambda whole=whole: SegmentationRecipe(**whole))
+            yield from said(
+                (name, "methods", slug), lambda whole=whole: SegmentationRecipe(**whole)
+            )

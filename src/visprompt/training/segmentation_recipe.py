@@ -1,4 +1,5 @@
-"""How a segmenter is fitted and tested: the fields, and the named recipes of `segmentation_recipes.yaml`."""
+"""How a segmenter is fitted and tested: the fields, and the named recipes of
+`segmentation_recipes.yaml`."""
 
 import math
 import typing
@@ -25,7 +26,9 @@ class SegmentationRecipe:
     iterations: int = 160_000
     batch_size: int = 16
     crop: int = 512  # pixels of a side that the network sees, in training and in a window
-    short_side: int | None = None  # pictures are brought to it before they are cut; None: as they are
+    short_side: int | None = (
+        None  # pictures are brought to it before they are cut; None: as they are
+    )
     long_side: int | None = None  # which they may not exceed then
     learning_rate: float | None = 0.001  # of the method's parameters
     head_rate: float = 0.01  # of the decoder
@@ -49,7 +52,16 @@ class SegmentationRecipe:
         choose("schedule", self.schedule, ["poly"])
         choose("augmentation", self.augmentation, AUGMENTATIONS)
         choose("precision", self.precision, ["float32", "bf16"])
-        above = ("iterations", "batch_size", "crop", "short_side", "long_side", "learning_rate", "head_rate", "power")
+        above = (
+            "iterations",
+            "batch_size",
+            "crop",
+            "short_side",
+            "long_side",
+            "learning_rate",
+            "head_rate",
+            "power",
+        )
         for name in (*above, "seen_first"):
             if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:
                 raise BadInput(f"recipe field {name} must be above 0, not {getattr(self, name)}.")
@@ -57,9 +69,14 @@ class SegmentationRecipe:
             if getattr(self, name) < 0:
                 raise BadInput(f"recipe field {name} must be 0 or more, not {getattr(self, name)}.")
         if not 0 <= self.warmup < 1:
-            raise BadInput(f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}.")
+            raise BadInput(
+                f"recipe field warmup is a share of the steps, 0 to below 1, not {self.warmup}."
+            )
         if self.long_side is not None and self.long_side < (self.short_side or math.inf):
-            raise BadInput(f"recipe field long_side needs a short_side that is no longer, not {self.short_side}.")
+            raise BadInput(
+                f"recipe field long_side needs a short_side that is no longer, not "
+                f"{self.short_side}."
+            )
 
 
 def recipes() -> dict[str, dict]:
@@ -68,7 +85,8 @@ def recipes() -> dict[str, dict]:
 
 
 def load_segmentation_recipe(name: str, slug: str, **changes) -> SegmentationRecipe:
-    """A named recipe: its common fields, the method's or those of `other` methods, and changes to them.
+    """A named recipe: its common fields, the method's or those of `other` methods, and changes to
+    them.
 
     Raises:
         BadInput: unknown recipe or field, or an impossible value.
@@ -78,7 +96,12 @@ def load_segmentation_recipe(name: str, slug: str, **changes) -> SegmentationRec
     for change in changes:
         choose("recipe field", change, [f.name for f in fields(SegmentationRecipe)])
     methods = entry["methods"]
-    tupled = lambda part: {key: tuple(v) if isinstance(v, list) else v for key, v in entry[part].items()}
-    parts = {"decoder": Decoder(**tupled("decoder")), "evaluation": Evaluation(**tupled("evaluation"))}
+    tupled = lambda part: {
+        key: tuple(v) if isinstance(v, list) else v for key, v in entry[part].items()
+    }
+    parts = {
+        "decoder": Decoder(**tupled("decoder")),
+        "evaluation": Evaluation(**tupled("evaluation")),
+    }
     given = {**entry["common"], **methods.get(slug, methods["other"]), **parts}
     return SegmentationRecipe(**{**given, **changes})

@@ -25,7 +25,9 @@ class Segmenter(nn.Module):
         blocks: the blocks that the heads read, counted from 0.
     """
 
-    def __init__(self, backbone: Backbone, slug: str, classes: int, decoder: Decoder = Decoder(), **settings):
+    def __init__(
+        self, backbone: Backbone, slug: str, classes: int, decoder: Decoder = Decoder(), **settings
+    ):
         super().__init__()
         self.tuned = build_method(slug, backbone, classes, **settings)
         self.decoder, self.classes, self.grid = decoder, classes, grid(backbone)
@@ -60,7 +62,8 @@ class Segmenter(nn.Module):
         return self.source.image_size
 
     def reset(self, seed: int = 0) -> None:
-        """Back to the untrained state; with one seed the decoder starts the same for every method."""
+        """Back to the untrained state; with one seed the decoder starts the same for every
+        method."""
         self.tuned.reset(seed)
         reset_decoder(self.heads, stream(seed, "start"))
         self.eval()
@@ -74,27 +77,38 @@ class Segmenter(nn.Module):
         x = backbone.run(x, leaving, stop=None if last == backbone.depth else last)
         found = [as_map(leaving.left[block], *self.grid) for block in self.blocks]
         if self.decoder.kind == "linear":
-            found = [as_map(method.around(backbone.depth, "norm", backbone.model.norm, x), *self.grid)]
+            found = [
+                as_map(method.around(backbone.depth, "norm", backbone.model.norm, x), *self.grid)
+            ]
         return found
 
     def every(self, pictures: torch.Tensor) -> list[torch.Tensor]:
         """Logits (B, C, S, S) of every head, the primary one last."""
-        return [resize(head(x), pictures.shape[-2:]) for head, x in zip(self.heads, self.maps(pictures), strict=True)]
+        return [
+            resize(head(x), pictures.shape[-2:])
+            for head, x in zip(self.heads, self.maps(pictures), strict=True)
+        ]
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
         """(B, 3, S, S) normalised -> logits (B, C, S, S)."""
         return resize(self.heads[-1](self.maps(pictures)[-1]), pictures.shape[-2:])
 
-    def training_loss(self, pictures: torch.Tensor, masks: torch.Tensor, ignored: int) -> torch.Tensor:
+    def training_loss(
+        self, pictures: torch.Tensor, masks: torch.Tensor, ignored: int
+    ) -> torch.Tensor:
         """Cross-entropy of every head against masks (B, S, S), and what the method adds to it."""
         maps = self.maps(pictures)
-        *others, primary = (resize(head(x), masks.shape[-2:]) for head, x in zip(self.heads, maps, strict=True))
+        *others, primary = (
+            resize(head(x), masks.shape[-2:]) for head, x in zip(self.heads, maps, strict=True)
+        )
         loss = pixel_loss(primary, masks, ignored)
         for logits in others:
             loss = loss + self.decoder.auxiliary * pixel_loss(logits, masks, ignored)
         if self.guided:
             labels = patch_labels(masks, *self.grid)
-            loss = loss + dense_loss(self.method, maps[-1].flatten(2).transpose(1, 2), labels, ignored)
+            loss = loss + dense_loss(
+                self.method, maps[-1].flatten(2).transpose(1, 2), labels, ignored
+            )
         return loss
 
     def method_parameters(self) -> list[nn.Parameter]:
@@ -102,7 +116,9 @@ class Segmenter(nn.Module):
         return self.tuned.method_parameters()
 
 
-def build_segmenter(slug: str, backbone: Backbone, classes: int, decoder: Decoder = Decoder(), **settings) -> Segmenter:
+def build_segmenter(
+    slug: str, backbone: Backbone, classes: int, decoder: Decoder = Decoder(), **settings
+) -> Segmenter:
     """Put a method and a fresh decoder on a ViT; see `methods.build_method`.
 
     Raises:

@@ -1,4 +1,5 @@
-"""From a picture of any size to logits of its own size, by a network that takes one size: whole or in windows."""
+"""From a picture of any size to logits of its own size, by a network that takes one size: whole or
+in windows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from torch.nn import functional as F
 
 from ..errors import BadInput, choose
 
-SCALES = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75)  # of multi-scale inference in MMSegmentation, with each picture's mirror image
+# of multi-scale inference in MMSegmentation, with each picture's mirror image
+SCALES = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
 Network = Callable[[torch.Tensor], torch.Tensor]  # (B, 3, S, S) normalised -> (B, C, S, S)
 
 
@@ -30,7 +32,9 @@ class Evaluation:
         if self.stride < 1:
             raise BadInput(f"stride must be 1 pixel or more, not {self.stride}.")
         if not self.scales or min(self.scales) <= 0:
-            raise BadInput(f"scales must be numbers above 0, such as {list(SCALES)}, not {list(self.scales)}.")
+            raise BadInput(
+                f"scales must be numbers above 0, such as {list(SCALES)}, not {list(self.scales)}."
+            )
 
 
 def starts(length: int, window: int, stride: int) -> list[int]:
@@ -64,7 +68,11 @@ def slide(network: Network, pictures: torch.Tensor, size: int, stride: int) -> t
 
 def resize(x: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     """(B, C, H, W) -> (B, C, *size), bilinear; unchanged where it has that size."""
-    return x if x.shape[-2:] == tuple(size) else F.interpolate(x, size, mode="bilinear", align_corners=False)
+    return (
+        x
+        if x.shape[-2:] == tuple(size)
+        else F.interpolate(x, size, mode="bilinear", align_corners=False)
+    )
 
 
 def likely(
@@ -75,7 +83,8 @@ def likely(
     out: tuple[int, int] | None = None,
     many: bool = False,
 ) -> torch.Tensor:
-    """Probabilities (B, C, *out) of pictures (B, 3, H, W), normalised; without `out`, of their own size.
+    """Probabilities (B, C, *out) of pictures (B, 3, H, W), normalised; without `out`, of their own
+    size.
 
     Args:
         size: pixels of a side that the network takes.

@@ -1,6 +1,8 @@
-"""One picture a method, all in one style: `sketch` has the canvas, `scenes` what pictures share, a module a family.
+"""One picture a method, all in one style: `sketch` has the canvas, `scenes` what pictures share, a
+module a family.
 
-A recipe's docstring is the picture's alternative text. A method without a recipe of its own is drawn by `hooked`.
+A recipe's docstring is the picture's alternative text. A method without a recipe of its own is
+drawn by `hooked`.
 """
 
 import inspect
@@ -17,13 +19,15 @@ __all__ = ["RECIPES", "WIDTH", "alt", "draw"]
 
 
 def recipe_of(name: str):
-    """The recipe of a method, or of another entry of `RECIPES`. Raises: BadInput: there is no such picture."""
+    """The recipe of a method, or of another entry of `RECIPES`. Raises: BadInput: there is no such
+    picture."""
     choose("picture", name, [*RECIPES, *METHODS])
     return RECIPES.get(name) or hooked.recipe(name)
 
 
 def draw(name: str) -> Figure:
-    """The picture of a method, or of another entry of `RECIPES`. Raises: BadInput: there is no such picture."""
+    """The picture of a method, or of another entry of `RECIPES`. Raises: BadInput: there is no such
+    picture."""
     return recipe_of(name)()
 
 

@@ -9,8 +9,8 @@ from .sketch import EDGE, TRAINED, Sketch, picture
 
 @picture("lora")
 def lora() -> Figure:
-    """One block opened. Beside the frozen query and value projections runs a trained path of two wedges, A down to
-    rank r and B up again; its result is added. Keys have none."""
+    """One block opened. Beside the frozen query and value projections runs a trained path of two
+    wedges, A down to rank r and B up again; its result is added. Keys have none."""
     s = Sketch(3.1)
     y = 1.6
     at = opened(s, y, room={"norm1": 0.3, "qkv": 0.5}, skip=1.2)
@@ -37,9 +37,9 @@ def beside(s: Sketch, start, end, y, low):
 
 @picture("adapter")
 def adapter() -> Figure:
-    """One block opened. Behind the attention's projection, and again behind the MLP, the signal also takes a detour
-    through two trained wedges, down to a few units and up again, and is added to itself before the skip connection
-    joins."""
+    """One block opened. Behind the attention's projection, and again behind the MLP, the signal
+    also takes a detour through two trained wedges, down to a few units and up again, and is added
+    to itself before the skip connection joins."""
     s = Sketch(2.75)
     y = 1.5
     at = opened(s, y, room={"proj": 0.78, "fc2": 0.78}, skip=0.95)
@@ -51,8 +51,9 @@ def adapter() -> Figure:
 
 @picture("adaptformer")
 def adaptformer() -> Figure:
-    """One block opened. Parallel to the frozen MLP, from behind its LayerNorm to behind its second layer, runs a
-    trained bottleneck with a ReLU, whose result is multiplied by s and added. Attention has none."""
+    """One block opened. Parallel to the frozen MLP, from behind its LayerNorm to behind its second
+    layer, runs a trained bottleneck with a ReLU, whose result is multiplied by s and added.
+    Attention has none."""
     s = Sketch(2.75)
     y = 1.5
     at = opened(s, y, room={"norm2": 0.15, "fc2": 0.3}, skip=0.95)
@@ -68,8 +69,8 @@ def adaptformer() -> Figure:
 
 @picture("ssf")
 def ssf() -> Figure:
-    """One block opened. On the wire behind every layer, LayerNorms included, sits a trained diamond, a scale and a
-    shift of each channel. No path is added."""
+    """One block opened. On the wire behind every layer, LayerNorms included, sits a trained
+    diamond, a scale and a shift of each channel. No path is added."""
     s = Sketch(2.6)
     y = 1.5
     at = opened(s, y, skip=0.85)
@@ -77,7 +78,9 @@ def ssf() -> Figure:
     places[0] = (at["norm1>"] - 0.05, y)
     places += [(at["qkv>"], y + shift) for shift in (0.48, 0, -0.48)]
     for x, height in places:
-        s.ax.add_patch(RegularPolygon((x, height), 4, radius=0.11, fc=TRAINED, ec=EDGE, lw=1, zorder=3.5))
+        s.ax.add_patch(
+            RegularPolygon((x, height), 4, radius=0.11, fc=TRAINED, ec=EDGE, lw=1, zorder=3.5)
+        )
     s.seen.add("trained")
     s.text(at["proj"], y - 0.98, "diamond: times γ, plus β, channel by channel")
     return s.finish()

@@ -20,9 +20,9 @@ def perturbed(s: Sketch, x, y, frame, small=None, shown=""):
 
 @picture("vp")
 def visual_prompt() -> Figure:
-    """Above, image plus a trained perturbation of the same size goes through a frozen network to the trained head.
-    Below, the three templates: every pixel is trained, only a frame of some width is trained, or the image is shrunk
-    into the hole of a trained frame."""
+    """Above, image plus a trained perturbation of the same size goes through a frozen network to
+    the trained head. Below, the three templates: every pixel is trained, only a frame of some width
+    is trained, or the image is shrunk into the hole of a trained frame."""
     s = Sketch(3.1)
     y = 2.5
     s.image(0.5, y)
@@ -47,9 +47,10 @@ def visual_prompt() -> Figure:
 
 @picture("ap")
 def activation_prompt() -> Figure:
-    """In front of block 2 a trained tensor with one vector for each token, the class token's included, is added to
-    the tokens; a bracket says that everything before it is computed once and kept. Below, the three kinds: sum,
-    product entry by entry, and further tokens set beside the others."""
+    """In front of block 2 a trained tensor with one vector for each token, the class token's
+    included, is added to the tokens; a bracket says that everything before it is computed once and
+    kept. Below, the three kinds: sum, product entry by entry, and further tokens set beside the
+    others."""
     s = Sketch(4.0)
     y = 2.85
     columns = (*COLUMNS[:2], COLUMNS[2] - 0.22, COLUMNS[3])
@@ -59,9 +60,19 @@ def activation_prompt() -> Figure:
         s.sign(x - 0.14, place[1], radius=0.06, size=8)
         s.token(x, place[1], "trained")
     s.text(x - 0.1, at["top"] + 0.2, "z + δ")
-    brace(s, 0.1, columns[2] + 0.08, at["bottom"] - 0.16, "never changes: computed once for each image, then kept")
+    brace(
+        s,
+        0.1,
+        columns[2] + 0.08,
+        at["bottom"] - 0.16,
+        "never changes: computed once for each image, then kept",
+    )
     s.text(0.1, 1.5, "The kinds:", ha="left")
-    for left, words, sign in ((1.1, "add (AP)", "+"), (3.1, "product", "×"), (5.0, "concatenate", "")):
+    for left, words, sign in (
+        (1.1, "add (AP)", "+"),
+        (3.1, "product", "×"),
+        (5.0, "concatenate", ""),
+    ):
         places = s.stack(left, 1.5, ["class", *["patch"] * 3])
         if sign:
             for _, height in places:

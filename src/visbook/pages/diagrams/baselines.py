@@ -8,9 +8,10 @@ from .sketch import WIDTH, Sketch, picture
 
 @picture("vit")
 def vit() -> Figure:
-    """A frozen vision transformer: image, stem, tokens, blocks, and a trained head behind the class token. Below, one
-    block opened: LayerNorm, projections to queries Q, keys K and values V, attention, output projection and a sum
-    with what entered; then LayerNorm, an MLP of two layers and another sum."""
+    """A frozen vision transformer: image, stem, tokens, blocks, and a trained head behind the class
+    token. Below, one block opened: LayerNorm, projections to queries Q, keys K and values V,
+    attention, output projection and a sum with what entered; then LayerNorm, an MLP of two layers
+    and another sum."""
     s = Sketch(4.6)
     at = network(s, 3.55)
     y = 1.5
@@ -22,18 +23,24 @@ def vit() -> Figure:
 
 @picture("linear-probe")
 def linear_probe() -> Figure:
-    """The image passes a frozen stem and frozen blocks; only the head behind the class token is trained. A bracket
-    under all frozen parts says that their result is computed once and kept."""
+    """The image passes a frozen stem and frozen blocks; only the head behind the class token is
+    trained. A bracket under all frozen parts says that their result is computed once and kept."""
     s = Sketch(2.3)
     at = network(s, 1.5)
-    brace(s, 0.1, COLUMNS[3] + 0.1, at["bottom"] - 0.16, "never changes: computed once for each image, then kept")
+    brace(
+        s,
+        0.1,
+        COLUMNS[3] + 0.1,
+        at["bottom"] - 0.16,
+        "never changes: computed once for each image, then kept",
+    )
     return s.finish()
 
 
 @picture("full-finetune")
 def full_finetune() -> Figure:
-    """The same network with everything in the accent colour: stem, class token, every block and the head are
-    trained."""
+    """The same network with everything in the accent colour: stem, class token, every block and the
+    head are trained."""
     s = Sketch(2.3)
     at = network(s, 1.5, trained=True)
     brace(s, STEM - 0.22, HEAD + 0.26, at["bottom"] - 0.16, "every weight is trained")
@@ -42,8 +49,8 @@ def full_finetune() -> Figure:
 
 @picture("bias")
 def bias() -> Figure:
-    """One block opened. Each layer carries a small trained tab b, its shift; the tab of the key projection is hollow,
-    because it changes no output."""
+    """One block opened. Each layer carries a small trained tab b, its shift; the tab of the key
+    projection is hollow, because it changes no output."""
     s = Sketch(2.6)
     y = 1.5
     at = opened(s, y, skip=0.85)
@@ -55,14 +62,17 @@ def bias() -> Figure:
     s.token(at["qkv"] + 0.13, y - 0.2, "dropped", 0.18)
     s.text(at["qkv"] + 0.13, y - 0.205, "b")
     s.seen.discard("dropped")
-    s.text(at["proj"], y - 0.98, "dashed: the shift of the keys is trained too, and changes no output")
+    s.text(
+        at["proj"], y - 0.98, "dashed: the shift of the keys is trained too, and changes no output"
+    )
     return s.finish()
 
 
 @picture("norm-tune")
 def norm_tune() -> Figure:
-    """One block opened, then the last LayerNorm and the head. Both LayerNorms of the block and the last one are
-    trained: each has a scale gamma and a shift beta a channel. Attention, projections and MLP stay grey."""
+    """One block opened, then the last LayerNorm and the head. Both LayerNorms of the block and the
+    last one are trained: each has a scale gamma and a shift beta a channel. Attention, projections
+    and MLP stay grey."""
     s = Sketch(2.55)
     y = 1.35
     at = opened(s, y, trained=("norm1", "norm2"), right=5.55)

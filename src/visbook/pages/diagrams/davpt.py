@@ -17,7 +17,8 @@ SPACE = [
 
 
 def space(s: Sketch, x, y, prompts, pulls, pushes=()):
-    """Patches and prompts in a space of features; pulls and pushes are pairs (prompt, (group, patch))."""
+    """Patches and prompts in a space of features; pulls and pushes are pairs (prompt, (group,
+    patch))."""
     for group, places in enumerate(SPACE):
         for dx, dy in places:
             s.mark(x + dx, y + dy, group, size=6)
@@ -32,10 +33,11 @@ def space(s: Sketch, x, y, prompts, pulls, pushes=()):
 
 @picture("da-vpt")
 def da_vpt() -> Figure:
-    """Left, classes are gathered by k-means over their mean features into as many clusters as there are guided
-    prompts; each prompt stands for one cluster. Middle, the prompts enter the guided block, here the last. Right, in
-    the space of features each prompt is drawn to the patches of its own classes, solid arrows, and pushed from those
-    of others, dashed lines; the class token is drawn to the prompt of its class and pushed from another."""
+    """Left, classes are gathered by k-means over their mean features into as many clusters as there
+    are guided prompts; each prompt stands for one cluster. Middle, the prompts enter the guided
+    block, here the last. Right, in the space of features each prompt is drawn to the patches of its
+    own classes, solid arrows, and pushed from those of others, dashed lines; the class token is
+    drawn to the prompt of its class and pushed from another."""
     s = Sketch(3.75)
     s.text(0.95, 3.58, "classes, by k-means")
     heights = (3.0, 2.35, 1.7)
@@ -63,7 +65,16 @@ def da_vpt() -> Figure:
     x, y = 5.45, 2.28
     s.frame(x, y, 2.6, 2.25)
     prompts = [(-0.55, 0.42), (0.55, 0.42), (0, -0.5)]
-    pulls = [(0, (0, 0)), (0, (0, 1)), (0, (0, 2)), (1, (1, 0)), (1, (1, 1)), (1, (1, 2)), (2, (2, 0)), (2, (2, 3))]
+    pulls = [
+        (0, (0, 0)),
+        (0, (0, 1)),
+        (0, (0, 2)),
+        (1, (1, 0)),
+        (1, (1, 1)),
+        (1, (1, 2)),
+        (2, (2, 0)),
+        (2, (2, 3)),
+    ]
     space(s, x, y, prompts, pulls, [(0, (1, 3)), (1, (0, 3)), (2, (1, 0))])
     s.token(x - 0.22, y + 0.06, "class", 0.15)
     s.arrow((x - 0.29, y + 0.14), (x - 0.46, y + 0.33), color=CLASS)
@@ -76,9 +87,9 @@ def da_vpt() -> Figure:
 
 @picture("da-vpt-plus")
 def da_vpt_plus() -> Figure:
-    """One block opened. The prompts are DA-VPT's. In front of block 0 a trained vector is added to the class token;
-    at the value projection sits a trained shift b, and at the key projection one that is dashed because it changes no
-    output."""
+    """One block opened. The prompts are DA-VPT's. In front of block 0 a trained vector is added to
+    the class token; at the value projection sits a trained shift b, and at the key projection one
+    that is dashed because it changes no output."""
     s = Sketch(3.05)
     y = 1.75
     at = opened(s, y, left=1.05, skip=0.95)
@@ -91,7 +102,11 @@ def da_vpt_plus() -> Figure:
         s.token(at["qkv"] + 0.13, y + level - 0.2, kind, 0.18)
         s.text(at["qkv"] + 0.13, y + level - 0.205, "b")
     s.seen.discard("dropped")
-    s.text(at["proj"] + 0.2, y - 1.05, "dashed: the shift of the keys is trained too, and changes no output")
+    s.text(
+        at["proj"] + 0.2,
+        y - 1.05,
+        "dashed: the shift of the keys is trained too, and changes no output",
+    )
     return s.finish()
 
 
@@ -108,17 +123,24 @@ def flow(s: Sketch, x, y, guided):
         mine = guided and column == 0
         for row, patch in enumerate(patches):
             if not guided or (mine and row < 2) or (column == 2 and row > 1):
-                s.arrow((patch[0] + 0.1, patch[1]), (prompt[0] - 0.1, prompt[1]), width=1.5 if mine else 0.7)
+                s.arrow(
+                    (patch[0] + 0.1, patch[1]),
+                    (prompt[0] - 0.1, prompt[1]),
+                    width=1.5 if mine else 0.7,
+                )
         if not guided or mine:
-            s.arrow((prompt[0] + 0.1, prompt[1]), (x + 0.85, y), color=CLASS, width=2 if mine else 0.8)
+            s.arrow(
+                (prompt[0] + 0.1, prompt[1]), (x + 0.85, y), color=CLASS, width=2 if mine else 0.8
+            )
 
 
 @picture("davpt.figure-1")
 def davpt_figure_1() -> Figure:
-    """Two columns, VPT-Deep and DA-VPT. Above, prompts among patches of three groups of classes: VPT-Deep's prompts
-    lie between the groups and are drawn to patches of several; each of DA-VPT's lies in one group. Below, patches of
-    one image pass to prompts and on to the class token: from all to all in VPT-Deep, and in DA-VPT from the object's
-    patches through the prompt of its class."""
+    """Two columns, VPT-Deep and DA-VPT. Above, prompts among patches of three groups of classes:
+    VPT-Deep's prompts lie between the groups and are drawn to patches of several; each of DA-VPT's
+    lies in one group. Below, patches of one image pass to prompts and on to the class token: from
+    all to all in VPT-Deep, and in DA-VPT from the object's patches through the prompt of its
+    class."""
     s = Sketch(4.75)
     for x, name in ((1.75, "VPT-Deep"), (5.25, "DA-VPT")):
         s.text(x, 4.6, name, size=11)

@@ -1,4 +1,5 @@
-"""The picture of a method that has no recipe of its own: the network, and a mark wherever the method acts."""
+"""The picture of a method that has no recipe of its own: the network, and a mark wherever the
+method acts."""
 
 from collections.abc import Callable
 
@@ -24,7 +25,9 @@ HOOKS = {
 
 def hooks_of(slug: str) -> list[str]:
     """The hooks that a method answers otherwise than one that adds nothing."""
-    return [hook for hook in HOOKS if getattr(method_class(slug), hook) is not getattr(Method, hook)]
+    return [
+        hook for hook in HOOKS if getattr(method_class(slug), hook) is not getattr(Method, hook)
+    ]
 
 
 def recipe(slug: str) -> Callable[[], Figure]:
@@ -37,7 +40,13 @@ def recipe(slug: str) -> Callable[[], Figure]:
         for number, hook in enumerate(hooks, 1):
             words, columns, side = HOOKS[hook]
             for x in columns:
-                s.sign(x, at["top"] + 0.32 if side == "above" else at["bottom"] - 0.32, str(number), True, size=8)
+                s.sign(
+                    x,
+                    at["top"] + 0.32 if side == "above" else at["bottom"] - 0.32,
+                    str(number),
+                    True,
+                    size=8,
+                )
             row = 0.45 + 0.22 * (len(hooks) - number)
             s.sign(2.2, row, str(number), True, size=8)
             s.text(2.4, row, words, ha="left")
@@ -45,6 +54,7 @@ def recipe(slug: str) -> Callable[[], Figure]:
 
     acts = ", ".join(f"{number} {HOOKS[hook][0]}" for number, hook in enumerate(hooks, 1))
     drawn.__doc__ = (
-        f"The frozen network from image to trained head. {names()[slug]} acts on: {acts or 'nothing before the head'}."
+        f"The frozen network from image to trained head. {names()[slug]} acts "
+        f"on: {acts or 'nothing before the head'}."
     )
     return drawn

@@ -7,7 +7,8 @@ from .sketch import CLASS, EDGE, TRAINED, Sketch, picture
 
 
 def connected(s: Sketch, at, over, weights=False):
-    """Own prompts P above the columns, and arrows from them and from their neighbours into the columns."""
+    """Own prompts P above the columns, and arrows from them and from their neighbours into the
+    columns."""
     names = ("$P^{0}$", "$P^{1}$", "$P^{L-1}$")
     for column, name in enumerate(names):
         x = at["prompts"][column][0][0]
@@ -22,15 +23,18 @@ def connected(s: Sketch, at, over, weights=False):
             if column == 2:
                 s.text(x - 0.78, over, "…", size=11)
             start = before if column == 1 else x - 0.66
-            s.path((start, over), (x - 0.45, over), (x - 0.45, bend), (x - 0.1, bend), color=TRAINED)
+            s.path(
+                (start, over), (x - 0.45, over), (x - 0.45, bend), (x - 0.1, bend), color=TRAINED
+            )
             if weights:
                 s.sign(x - 0.45, (over + bend) / 2, "γ", trained=True, radius=0.12, size=10)
 
 
 @picture("cdc")
 def cdc() -> Figure:
-    """Every block has its own trained prompts, drawn above. What enters a block is the sum of its own prompts and
-    those of the block before; what came out of the block before for its prompts is dashed and not used."""
+    """Every block has its own trained prompts, drawn above. What enters a block is the sum of its
+    own prompts and those of the block before; what came out of the block before for its prompts is
+    dashed and not used."""
     s = Sketch(3.75)
     kinds = ("computed", ("dropped", "computed"), ("dropped", "computed"), "dropped")
     at = network(s, 1.5, kinds)
@@ -41,9 +45,9 @@ def cdc() -> Figure:
 
 @picture("ivpt")
 def ivpt() -> Figure:
-    """As in CDC, each block's prompts are joined by those of the block before, here weighted by a trained N by N
-    matrix gamma. Behind each block but the last, the patches that the class token attends to most are circled, and a
-    trained prompt is added to each of them."""
+    """As in CDC, each block's prompts are joined by those of the block before, here weighted by a
+    trained N by N matrix gamma. Behind each block but the last, the patches that the class token
+    attends to most are circled, and a trained prompt is added to each of them."""
     s = Sketch(3.95)
     kinds = ("computed", ("dropped", "computed"), ("dropped", "computed"), "dropped")
     at = network(s, 1.6, kinds)
@@ -57,16 +61,19 @@ def ivpt() -> Figure:
             s.arrow((x + 0.1, high), (x + 0.11, height), color=CLASS, bend=-0.4, width=0.9)
             s.token(x - 0.32, height, "trained", 0.13)
             s.arrow((x - 0.25, height), (x - 0.11, height), color=TRAINED)
-    s.text(COLUMNS[1] + 0.4, at["bottom"] - 0.16, "top k of the class token's attention, plus $P_{re}$")
+    s.text(
+        COLUMNS[1] + 0.4, at["bottom"] - 0.16, "top k of the class token's attention, plus $P_{re}$"
+    )
     return s.finish()
 
 
 def tower(s: Sketch, x, low, kind, layers=3, patches=1, rise=1.02):
-    """Blocks above each other, prompts at the left and image tokens at the right: one structure of prompts.
+    """Blocks above each other, prompts at the left and image tokens at the right: one structure of
+    prompts.
 
     Args:
-        kind: "isolated", "added" to what came out, "inside" the block, "all" earlier ones or the "adjacent" one;
-            "ivpt" is the last with weights and a reinforced patch.
+        kind: "isolated", "added" to what came out, "inside" the block, "all" earlier ones or the
+            "adjacent" one; "ivpt" is the last with weights and a reinforced patch.
     """
     linked, own, sign = kind in ("all", "adjacent", "ivpt"), x - 0.76, x - 0.54
     drops, right = linked or kind == "isolated", 0.1 + 0.2 * patches
@@ -91,11 +98,19 @@ def tower(s: Sketch, x, low, kind, layers=3, patches=1, rise=1.02):
         if inner and (linked or kind == "added"):
             s.sign(sign, y, radius=0.06, size=8)
         if linked and inner:
-            s.arrow((own + 0.02, y - rise + 0.09), (sign - 0.02, y - 0.07), color=TRAINED, width=0.9)
+            s.arrow(
+                (own + 0.02, y - rise + 0.09), (sign - 0.02, y - 0.07), color=TRAINED, width=0.9
+            )
             if kind == "ivpt":
                 s.sign((own + sign) / 2, y - rise / 2, "γ", trained=True, radius=0.11, size=9)
             if kind == "all" and layer > 1:
-                s.arrow((own - 0.04, low + 0.09), (sign - 0.05, y - 0.06), color=TRAINED, bend=-0.21, width=0.9)
+                s.arrow(
+                    (own - 0.04, low + 0.09),
+                    (sign - 0.05, y - 0.06),
+                    color=TRAINED,
+                    bend=-0.21,
+                    width=0.9,
+                )
         block, middle = y + 0.4, x + (right - 0.24) / 2
         s.box(middle, block, right + 0.56, 0.36, f"block {layer}" if kind != "inside" else "")
         for shift in (-0.2, 0.06, 0.32) if kind == "inside" else ():
@@ -110,10 +125,10 @@ def tower(s: Sketch, x, low, kind, layers=3, patches=1, rise=1.02):
 
 @picture("ivpt.figure-1")
 def ivpt_figure_1() -> Figure:
-    """Three towers of two blocks. In the first, each block has prompts of its own and what comes out for them is not
-    used. In the second, prompts that come out travel on and new ones are added to them. In the third, prompts that
-    enter a block are joined by those of the block before, weighted by gamma, and salient patches get a trained prompt
-    added."""
+    """Three towers of two blocks. In the first, each block has prompts of its own and what comes
+    out for them is not used. In the second, prompts that come out travel on and new ones are added
+    to them. In the third, prompts that enter a block are joined by those of the block before,
+    weighted by gamma, and salient patches get a trained prompt added."""
     s = Sketch(3.25)
     for x, kind, words in (
         (1.15, "isolated", "each block its own\n(VPT-Deep)"),
@@ -127,9 +142,10 @@ def ivpt_figure_1() -> Figure:
 
 @picture("ivpt.figure-3")
 def ivpt_figure_3() -> Figure:
-    """Five towers of three blocks, A to E. A: new prompts at each block, outputs not used. B: outputs travel on and
-    new prompts are added to them. C: outputs travel on and residuals are added inside each block. D: each block's
-    prompts are joined by those of all blocks before. E: by those of the one block before."""
+    """Five towers of three blocks, A to E. A: new prompts at each block, outputs not used. B:
+    outputs travel on and new prompts are added to them. C: outputs travel on and residuals are
+    added inside each block. D: each block's prompts are joined by those of all blocks before. E: by
+    those of the one block before."""
     s = Sketch(4.25)
     for index, (kind, words) in enumerate(
         [

@@ -1,29 +1,47 @@
-"""What several pictures share: the network from left to right, one block opened, arrows of prompts, and a brace."""
+"""What several pictures share: the network from left to right, one block opened, arrows of prompts,
+and a brace."""
 
 from .sketch import CLASS, STEP, TRAINED, WIDTH, Sketch
 
-# The network scene, left to right: stem, then a column of tokens before each of three blocks and behind the last.
+# The network scene, left to right: stem, then a column of tokens before each of three blocks and
+# behind the last.
 STEM, COLUMNS, BLOCKS, HEAD = 0.94, (1.4, 2.68, 4.1, 5.38), (1.97, 3.25, 4.67), 6.1
 
 
 def network(
-    s: Sketch, y, prompts=(None,) * 4, *, count=3, patches=4, trained=False, names=("0", "1", "L−1"), columns=COLUMNS
+    s: Sketch,
+    y,
+    prompts=(None,) * 4,
+    *,
+    count=3,
+    patches=4,
+    trained=False,
+    names=("0", "1", "L−1"),
+    columns=COLUMNS,
 ) -> dict:
     """Image, stem, three blocks, head, and the columns of tokens between them.
 
     Args:
         y: height of the middle.
-        prompts: for each of the four columns None, a kind of token, or two: what came out, and what goes in.
+        prompts: for each of the four columns None, a kind of token, or two: what came out, and what
+            goes in.
 
     Returns:
-        {"prompts": for each column the places of what goes in, "class", "patches", "top", "bottom"}.
+        {"prompts": for each column the places of what goes in, "class", "patches", "top",
+        "bottom"}.
     """
     count = count if any(prompts) else 0
     tall = (count + 1 + patches) * STEP + (0.08 if count else 0) + 0.08
     top = y + tall / 2 - STEP / 2
     rows = {"class": top - count * STEP - (0.08 if count else 0)}
     rows["patches"] = rows["class"] - STEP - 0.08
-    found = {"prompts": [], "class": [], "patches": [], "top": top + STEP / 2, "bottom": top + STEP / 2 - tall}
+    found = {
+        "prompts": [],
+        "class": [],
+        "patches": [],
+        "top": top + STEP / 2,
+        "bottom": top + STEP / 2 - tall,
+    }
     middle = rows["patches"] - STEP
     s.image(0.35, middle)
     s.arrow((0.66, middle), (0.71, middle), head="-")
@@ -34,7 +52,9 @@ def network(
         for side, each in zip((-1, 1), sides):
             places = s.stack(x + side * shift, top, [each] * count) if each else []
         found["prompts"].append(places)
-        found["class"] += s.stack(x, rows["class"], ["trained" if trained and not index else "class"])
+        found["class"] += s.stack(
+            x, rows["class"], ["trained" if trained and not index else "class"]
+        )
         found["patches"].append(s.stack(x, rows["patches"], ["patch"] * patches))
         before = BLOCKS[index - 1] + 0.25 if index else STEM + 0.23
         if index == 2 and names[2] == "L−1":
@@ -67,8 +87,11 @@ LAYERS = {
 }
 
 
-def opened(s: Sketch, y: float, trained=(), room=None, left=0.12, right=WIDTH - 0.12, skip=1.0) -> dict[str, float]:
-    """One block with its layers along a line at height y; returns the middles of layers, and of wires behind them.
+def opened(
+    s: Sketch, y: float, trained=(), room=None, left=0.12, right=WIDTH - 0.12, skip=1.0
+) -> dict[str, float]:
+    """One block with its layers along a line at height y; returns the middles of layers, and of
+    wires behind them.
 
     Args:
         trained: names of layers in the accent colour.
@@ -76,7 +99,9 @@ def opened(s: Sketch, y: float, trained=(), room=None, left=0.12, right=WIDTH - 
     """
     room = room or {}
     wires = ["in", *LAYERS]
-    gap = (right - left - sum(width for width, _ in LAYERS.values()) - sum(room.values())) / len(wires)
+    gap = (right - left - sum(width for width, _ in LAYERS.values()) - sum(room.values())) / len(
+        wires
+    )
     x, at = left, {}
     for name in wires:
         width, words = LAYERS.get(name, (0, ""))
@@ -94,7 +119,14 @@ def opened(s: Sketch, y: float, trained=(), room=None, left=0.12, right=WIDTH - 
         elif name.startswith("sum"):
             s.sign(at[name], y)
         elif name != "in":
-            s.box(at[name], y, width, 1.32 if name == "attention" else 0.5, words, trained=name in trained)
+            s.box(
+                at[name],
+                y,
+                width,
+                1.32 if name == "attention" else 0.5,
+                words,
+                trained=name in trained,
+            )
         if name == "norm1":
             s.path((end, y), (end + wire - 0.1, y), arrow=False)
         elif name != "qkv":
@@ -130,11 +162,14 @@ def entering(s: Sketch, at, columns=(0, 1, 2), color=TRAINED):
 
 
 def leaving(s: Sketch, at, columns=(1, 2, 3), short=0.1):
-    """Arrows from a block to the prompts that come out of it, with dots where blocks are left out."""
+    """Arrows from a block to the prompts that come out of it, with dots where blocks are left
+    out."""
     row = at["prompts"][0][1][1]
     for column in columns:
         start = BLOCKS[column - 1] + 0.25
         if column == 2:
             s.text(start + 0.14, row, "…", size=11, color=TRAINED)
             start += 0.26
-        s.arrow((start, row), (COLUMNS[column] - (0.1 if column == 3 else short), row), color=TRAINED)
+        s.arrow(
+            (start, row), (COLUMNS[column] - (0.1 if column == 3 else short), row), color=TRAINED
+        )

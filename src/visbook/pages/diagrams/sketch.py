@@ -1,4 +1,5 @@
-"""The canvas of a picture, and the few things drawn on it. Lengths are inches of a page 7 inches, or 700 pixels, wide."""
+"""The canvas of a picture, and the few things drawn on it. Lengths are inches of a page 7 inches,
+or 700 pixels, wide."""
 
 from collections.abc import Callable
 
@@ -11,7 +12,11 @@ from .. import plots
 WIDTH = 7.0
 INK, EDGE, FROZEN, PATCH = "#1d252b", "#5b6770", "#eef2f6", "#b4c0ca"
 TRAINED, COMPUTED, CLASS = plots.PALETTE["ap"], "#fbdcc4", "#0072b2"
-GROUPS = [("o", "#009e73"), ("^", "#cc79a7"), ("D", "#56b4e9")]  # clusters of classes: marker and colour
+GROUPS = [
+    ("o", "#009e73"),
+    ("^", "#cc79a7"),
+    ("D", "#56b4e9"),
+]  # clusters of classes: marker and colour
 KEY = {
     "trained": "trained",
     "frozen": "frozen",
@@ -26,7 +31,8 @@ RECIPES: dict[str, Callable[[], Figure]] = {}
 
 
 def picture(name: str):
-    """Enter a recipe under a method's slug, or under the id of the artifact it is the counterpart of."""
+    """Enter a recipe under a method's slug, or under the id of the artifact it is the counterpart
+    of."""
 
     def enter(recipe):
         RECIPES[name] = recipe
@@ -36,7 +42,8 @@ def picture(name: str):
 
 
 class Sketch:
-    """A white canvas and the few things drawn on it; places are (x, y) of a thing's centre, in inches."""
+    """A white canvas and the few things drawn on it; places are (x, y) of a thing's centre, in
+    inches."""
 
     def __init__(self, height: float):
         self.figure = Figure(figsize=(WIDTH, height), facecolor="white", layout="none")
@@ -97,7 +104,13 @@ class Sketch:
     def token(self, x, y, kind, size=TOKEN):
         """One token, or one entry of a key."""
         self.seen.add(kind)
-        color = {"trained": TRAINED, "frozen": FROZEN, "class": CLASS, "patch": PATCH, "computed": COMPUTED}
+        color = {
+            "trained": TRAINED,
+            "frozen": FROZEN,
+            "class": CLASS,
+            "patch": PATCH,
+            "computed": COMPUTED,
+        }
         line = {"trained": TRAINED, "computed": TRAINED, "class": CLASS}.get(kind, EDGE)
         self.ax.add_patch(
             Rectangle(
@@ -146,7 +159,9 @@ class Sketch:
         """A small circle: a sum, a product, a gate."""
         if trained:
             self.seen.add("trained")
-        self.ax.add_patch(Circle((x, y), radius, fc=TRAINED if trained else "white", ec=EDGE, lw=1, zorder=3))
+        self.ax.add_patch(
+            Circle((x, y), radius, fc=TRAINED if trained else "white", ec=EDGE, lw=1, zorder=3)
+        )
         self.text(x, y - 0.005, words, size=size, zorder=4)
 
     def bottleneck(self, x, y, up_down=0.3, length=0.62):
@@ -154,33 +169,58 @@ class Sketch:
         self.seen.add("trained")
         wide, narrow, half = up_down / 2, up_down / 5, length / 2
         for sign in (-1, 1):
-            corners = [(x + sign * half, y - wide), (x + sign * half, y + wide), (x + sign * 0.03, y + narrow)]
+            corners = [
+                (x + sign * half, y - wide),
+                (x + sign * half, y + wide),
+                (x + sign * 0.03, y + narrow),
+            ]
             corners.append((x + sign * 0.03, y - narrow))
             self.ax.add_patch(Polygon(corners, fc=TRAINED, ec=EDGE, lw=1, zorder=3))
 
     def image(self, x, y, size=0.62, frame=None):
-        """A small landscape; `frame` shows a trained "border" or trained pixels ("full") instead of or on it."""
+        """A small landscape; `frame` shows a trained "border" or trained pixels ("full") instead of
+        or on it."""
         left, low = x - size / 2, y - size / 2
         whole = dict(lw=0.9, ec=EDGE, zorder=2)
-        self.ax.add_patch(Rectangle((left, low), size, size, fc="white" if frame else "#e4ebf1", **whole))
+        self.ax.add_patch(
+            Rectangle((left, low), size, size, fc="white" if frame else "#e4ebf1", **whole)
+        )
         if frame == "full":
             shades = np.random.default_rng(0).uniform(0.25, 1, (6, 6))
             for (row, column), shade in np.ndenumerate(shades):
                 corner = left + column * size / 6, low + row * size / 6
-                self.ax.add_patch(Rectangle(corner, size / 6, size / 6, fc=TRAINED, alpha=shade, lw=0, zorder=3))
+                self.ax.add_patch(
+                    Rectangle(corner, size / 6, size / 6, fc=TRAINED, alpha=shade, lw=0, zorder=3)
+                )
         elif frame == "border":
             self.ax.add_patch(Rectangle((left, low), size, size, fc=TRAINED, **whole))
-            self.ax.add_patch(Rectangle((left + size / 6, low + size / 6), size / 1.5, size / 1.5, fc="white", **whole))
+            self.ax.add_patch(
+                Rectangle(
+                    (left + size / 6, low + size / 6), size / 1.5, size / 1.5, fc="white", **whole
+                )
+            )
         else:
-            hill = np.array([(0, 0), (0, 0.25), (0.35, 0.62), (0.6, 0.3), (0.78, 0.45), (1, 0.2), (1, 0)])
+            hill = np.array(
+                [(0, 0), (0, 0.25), (0.35, 0.62), (0.6, 0.3), (0.78, 0.45), (1, 0.2), (1, 0)]
+            )
             self.ax.add_patch(Polygon(hill * size + (left, low), fc="#9fb0bd", lw=0, zorder=2))
-            self.ax.add_patch(Circle((left + 0.75 * size, low + 0.76 * size), 0.1 * size, fc="#c9b458", lw=0, zorder=2))
+            self.ax.add_patch(
+                Circle(
+                    (left + 0.75 * size, low + 0.76 * size),
+                    0.1 * size,
+                    fc="#c9b458",
+                    lw=0,
+                    zorder=2,
+                )
+            )
         if frame:
             self.seen.add("trained")
 
     def outline(self, x, y, color):
         """A thick line around a token."""
-        self.ax.add_patch(Rectangle((x - 0.1, y - 0.1), 0.2, 0.2, fc="none", ec=color, lw=1.9, zorder=4))
+        self.ax.add_patch(
+            Rectangle((x - 0.1, y - 0.1), 0.2, 0.2, fc="none", ec=color, lw=1.9, zorder=4)
+        )
 
     def apart(self, start, end, color=EDGE):
         """A dashed line with bars at its ends: two things are pushed from each other."""
@@ -189,4 +229,6 @@ class Sketch:
     def mark(self, x, y, group, size=7, hollow=False):
         """A sample of one of the class groups."""
         marker, color = GROUPS[group]
-        self.ax.plot(x, y, marker, ms=size, mfc="white" if hollow else color, mec=color, mew=1.2, zorder=3)
+        self.ax.plot(
+            x, y, marker, ms=size, mfc="white" if hollow else color, mec=color, mew=1.2, zorder=3
+        )

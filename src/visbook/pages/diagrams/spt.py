@@ -8,9 +8,9 @@ from .sketch import CLASS, EDGE, STEP, TRAINED, Sketch, picture
 
 @picture("spt-shallow")
 def spt_shallow() -> Figure:
-    """Left, before training: images of the task pass the frozen stem and give a pool of patch tokens; a few drawn
-    ones, outlined, become the trained prompts. Right, training: the prompts enter block 0 and travel through all
-    blocks, as in VPT-Shallow."""
+    """Left, before training: images of the task pass the frozen stem and give a pool of patch
+    tokens; a few drawn ones, outlined, become the trained prompts. Right, training: the prompts
+    enter block 0 and travel through all blocks, as in VPT-Shallow."""
     s = Sketch(3.45)
     s.text(1.3, 3.28, "before training")
     s.text(5.0, 3.28, "training")
@@ -43,7 +43,9 @@ def spt_shallow() -> Figure:
         for height, color in ((top - STEP, TRAINED), (top - 0.7 - 2 * STEP, EDGE)):
             if left > 4:
                 s.text(left - 0.5, height, "…", size=11, color=color)
-            s.arrow((left - 0.4 if left > 4 else x + 0.1, height), (left - 0.25, height), color=color)
+            s.arrow(
+                (left - 0.4 if left > 4 else x + 0.1, height), (left - 0.25, height), color=color
+            )
             s.arrow((left + 0.25, height), (left + 0.5, height), color=color)
     s.arrow((5.93, top - 0.7), (6.25, top - 0.7), color=CLASS)
     s.box(6.51, top - 0.7, 0.52, 0.4, "head", trained=True)
@@ -52,9 +54,9 @@ def spt_shallow() -> Figure:
 
 @picture("spt-deep")
 def spt_deep() -> Figure:
-    """Two rows. Above, before training, images of the task pass the frozen network once, and at every level some
-    patch tokens are drawn. Below, they become the trained prompts of the block of the same level; otherwise it is
-    VPT-Deep, with prompt outputs that are not used."""
+    """Two rows. Above, before training, images of the task pass the frozen network once, and at
+    every level some patch tokens are drawn. Below, they become the trained prompts of the block of
+    the same level; otherwise it is VPT-Deep, with prompt outputs that are not used."""
     s = Sketch(5.0)
     s.text(0.1, 4.8, "before training, once", ha="left")
     for shift in (0.1, 0.05, 0):
@@ -78,16 +80,19 @@ def spt_deep() -> Figure:
         target = at["prompts"][index][0][0]
         s.arrow((x, 3.66), (target, at["top"] + 0.4), color=TRAINED)
         s.text(target, at["top"] + 0.22, ("$P_0$", "$P_1$", "$P_{L-1}$")[index])
-    s.text(5.9, 3.45, "a sample of a level's patch\ntokens is where the prompts\nof that block start")
+    s.text(
+        5.9, 3.45, "a sample of a level's patch\ntokens is where the prompts\nof that block start"
+    )
     entering(s, at)
     return s.finish()
 
 
 @picture("spt.figure-s2")
 def spt_figure_s2() -> Figure:
-    """Four panels, each with three levels. (a) Prompts start as uniform random numbers. (b) Prompts of all levels
-    start as tokens of the first level, or of the last. (c) Prompts of each level start as tokens of that level. (d)
-    As (c), but the prompts then stay frozen and only the head is trained."""
+    """Four panels, each with three levels. (a) Prompts start as uniform random numbers. (b) Prompts
+    of all levels start as tokens of the first level, or of the last. (c) Prompts of each level
+    start as tokens of that level. (d) As (c), but the prompts then stay frozen and only the head is
+    trained."""
     s = Sketch(3.6)
     names = ["(a) random", "(b) one level for all", "(c) the same level", "(d) same level, frozen"]
     for index, name in enumerate(names):
