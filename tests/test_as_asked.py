@@ -252,10 +252,8 @@ def test_what_released_code_does_changes_training_and_ends_with_it(slug, name):
     first, values = fitted(PLAIN, slug, **settings)
     model, other = fitted(replace(PLAIN, as_released=name), slug, **settings)
     assert type(model.method) is type(first.method)
-    if name not in (
-        "normed class means",
-        "cut temperatures",
-    ):  # same clusters; no temperature that turned back
+    # same clusters; no temperature that turned back
+    if name not in ("normed class means", "cut temperatures"):
         assert values["loss"] != other["loss"]
     assert other["loss"] == fitted(replace(PLAIN, as_released=name), slug, **settings)[1]["loss"]
 

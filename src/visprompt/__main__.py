@@ -73,9 +73,8 @@ def run(args: argparse.Namespace) -> int:
 def discard(*streams: io.TextIOWrapper) -> None:
     """Let nothing more be said there; Python would complain when it empties them at its end."""
     for stream in streams:
-        with contextlib.suppress(
-            io.UnsupportedOperation
-        ):  # a stream without a file has none to complain of
+        # a stream without a file has none to complain of
+        with contextlib.suppress(io.UnsupportedOperation):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -353,9 +353,8 @@ def _run_chunk(settings: Settings, seeds: list[int], gradient) -> list[dict]:
     next_check = next_trace = 1
     for step in range(1, settings.max_steps + 1):
         at = (step - 1) % BLOCK
-        if (
-            at == 0
-        ):  # many steps' data in one call: drawing is otherwise the slowest part of a small step
+        # many steps' data in one call: drawing is otherwise the slowest part of a small step
+        if at == 0:
             own = [generators[i] for i in running]
             x, y, _ = draw(settings, own, BLOCK * settings.batch, even=settings.balanced)
             x = x.unflatten(1, (BLOCK, settings.batch))

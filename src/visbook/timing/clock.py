@@ -64,9 +64,8 @@ def in_turns(
             if gpu:
                 torch.cuda.synchronize()
                 torch.cuda.reset_peak_memory_stats()
-            with (
-                unwatched() if number else contextlib.nullcontext()
-            ):  # the untimed round shows what runs
+            # the untimed round shows what runs
+            with unwatched() if number else contextlib.nullcontext():
                 start = time.perf_counter()
                 for _ in range(calls):
                     action()

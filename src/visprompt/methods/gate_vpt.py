@@ -63,9 +63,8 @@ class Method(prompts.Shallow):
         if name == "qkv":  # scores are q k, so q carries their temperature
             q, rest = y.tensor_split([y.shape[-1] // 3], -1)
             return torch.cat([q / self.bounded(self.temperatures[index]), rest], -1)
-        if name != "block" or index == len(
-            self.gates
-        ):  # behind the last block there is nothing to carry on
+        # behind the last block there is nothing to carry on
+        if name != "block" or index == len(self.gates):
             return y
         before, came_out, patches = self.split(y)
         gate = self.gates[index].sigmoid()
