@@ -4,7 +4,10 @@ import difflib
 from collections.abc import Iterable
 
 # What to do where the book's package, `visbook`, is not installed.
-INSTALL_BOOK = "Install it from the repository, as in: pip install . ./src/visbook (make book and make test do)."
+INSTALL_BOOK = (
+    "Install it from the repository, as in: pip install . ./src/visbook "
+    "(make book and make test do)."
+)
 
 
 class BadInput(ValueError):
