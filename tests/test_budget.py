@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import visprompt as vp
 from visbook.studies import budget, forecast, mask_forecast, mask_runs, plan
-from visbook.studies.lab import Run
+from visbook.studies.case import Run
 from visprompt.__main__ import main
 from visprompt.methods import settings_of as method_settings
 from visprompt.training.loop import settings_of
@@ -207,7 +207,7 @@ def test_a_record_is_told_by_what_it_says():
     backbone = vp.load_backbone(MICRO, device="meta")
     run = planned("vpt-deep", prompt_tokens=10)
     run = replace(run, run=replace(run.run, rate=0.01))
-    recipe = replace(plan.lab_of("quick").recipe(run.run), learning_rate=0.01)
+    recipe = replace(plan.lab_of("quick").resolve(run.run).recipe, learning_rate=0.01)
     facts = {"task": "position", "train_size": 800, "resize": "none", "image_size": 24}
     said = settings_of(
         "vpt-deep", method_settings("vpt-deep", prompt_tokens=10), backbone, facts, recipe, 0, None

@@ -22,7 +22,8 @@ import visprompt as vp
 from visbook.site import record_pages
 from visbook.studies import from_record, keepable, matching, renewing
 from visbook.studies import lab as labs
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visprompt import records
 from visprompt.__main__ import main
 from visprompt.errors import BadInput, CannotWrite
@@ -273,7 +274,8 @@ def test_looking_up_draws_no_images_and_builds_no_model(lab, monkeypatch):
         monkeypatch.setattr(
             labs, name, lambda *args, **more: pytest.fail("not needed to find a record")
         )
-    assert Lab(lab.bench).do(SMALL) == record == Lab(lab.bench).find(SMALL)
+    fresh = Lab(lab.bench)
+    assert fresh.find(fresh.resolve(SMALL)) == record == Lab(lab.bench).do(SMALL)
 
 
 def test_a_record_found_by_settings_is_the_one_that_tune_finds(lab):
@@ -287,7 +289,7 @@ def test_a_record_found_by_settings_is_the_one_that_tune_finds(lab):
             prepared_on="texture",
         ),
     ):
-        assert vp.tune(**lab.prepare(run)) == lab.find(run) is not None
+        assert vp.tune(**lab.prepare(run)) == lab.find(lab.resolve(run)) is not None
 
 
 @dataclass(frozen=True)
@@ -877,7 +879,7 @@ def test_keep_narrowed_and_tried(lab, stores, committed, capsys):
 def test_keep_takes_the_runs_of_a_study(stores, committed):
     lab = Lab(LabSettings())
     run = Run("vit_micro_patch4_24", "position", "bias")
-    about = {"weights": lab.backbone(run.backbone).fingerprint, "about": lab.about(run)}
+    about = {"weights": lab.backbone(run.backbone).fingerprint, "about": lab.resolve(run).about}
     settings = run_settings(
         **{
             name: lab.prepare(run)[name]

@@ -16,7 +16,8 @@ from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.parameters import Parameters
 from visbook.site import rehearsal
 from visbook.studies import grids, stand_ins
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.roles import cast_for
 from visbook.studies.sweeps import at_best_rates
 from visprompt import paths, records
@@ -120,7 +121,7 @@ def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_
     for look in (
         lambda: records.find_record(record.id),
         lambda: records.all_records(),
-        lambda: lab.find(run),
+        lambda: lab.find(lab.resolve(run)),
     ):
         with pytest.raises(BadInput, match="made in a rehearsal, whose numbers mean nothing"):
             look()

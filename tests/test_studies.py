@@ -1,7 +1,11 @@
 """Studies: grids as written, rates searched on validation alone, failures that leave the others
 running."""
 
+import ast
 import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +14,8 @@ from PIL import Image
 
 import visprompt as vp
 from visbook.studies import comparable, grids, plan, statistics, sweeps
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.sweeps import sweep
 from visprompt import records
 from visprompt.__main__ import main
@@ -29,8 +34,6 @@ def lab(monkeypatch, stores):
     whole = lab.task
 
     def few(name, image_size, train_size=None):
-        from dataclasses import replace
-
         task = whole(name, image_size, train_size)
         return replace(
             task,
@@ -41,6 +44,69 @@ def lab(monkeypatch, stores):
 
     monkeypatch.setattr(lab, "task", few)
     return lab
+
+
+ASKED = ("backbone", "task", "facts", "joins", "load_recipe")
+
+
+def asks(module) -> dict[str, set[str]]:
+    """What is asked for -> the functions of a module that ask."""
+    found = {name: set() for name in ASKED}
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+        if isinstance(node, ast.FunctionDef):
+            for call in [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]:
+                name = getattr(call, "attr", getattr(call, "id", None))
+                if name in ASKED:
+                    found[name].add(node.name)
+    return found
+
+
+def test_what_decides_a_run_is_asked_for_in_one_place_each():
+    """Only a case asks; of a lab's methods only those that load tasks do."""
+    from visbook.studies import case, lab
+
+    own, others = asks(case), asks(lab)
+    assert own == {
+        "backbone": {"backbone"},
+        "task": set(),
+        "facts": {"facts"},
+        "joins": {"joined"},
+        "load_recipe": {"recipe"},
+    }
+    assert others == {name: set() for name in ASKED} | {"task": {"facts", "compute", "stored"}}
+
+
+def test_a_run_asks_once_for_its_backbone_its_task_and_its_recipe(monkeypatch, stores):
+    from visbook.studies import case
+
+    lab, asked = Lab(LabSettings("spt", changes={"epochs": 1})), Counter()
+
+    def count(owner, name):
+        real = getattr(owner, name)
+        monkeypatch.setattr(
+            owner, name, lambda *args, **more: asked.update([name]) or real(*args, **more)
+        )
+
+    for name in ("backbone", "task", "facts", "resolve"):
+        count(lab, name)
+    count(case, "load_recipe")
+    for run in (
+        Run(MICRO, "position", "linear-probe", rate=0.1),  # train and val joined
+        Run(MICRO, "position", "linear-probe", rate=0.1, trial=True),
+    ):
+        asked.clear()
+        assert lab.find(lab.resolve(run)) is None
+        once = {"resolve": 1, "backbone": 1, "task": 1, "load_recipe": 1}
+        # facts of drawn images have a record, and are asked for in place of the images
+        assert asked == once | ({"facts": 1} if run.trial else {})
+        for _ in ("fitted", "found"):
+            asked.clear()
+            lab.do(run)
+            assert max(asked.values()) == 1 and set(once) - {"task"} <= set(asked)
+    other = replace(run, prepared_on="letters")
+    asked.clear()
+    assert lab.find(lab.resolve(other)) is None
+    assert asked["resolve"] == 2 and asked["load_recipe"] == 1
 
 
 @pytest.mark.parametrize("profile", ["quick", "paper"])

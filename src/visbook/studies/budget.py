@@ -16,9 +16,9 @@ from visprompt.records import is_current, stores
 from visprompt.records import store as records
 from visprompt.training.recipe import Recipe
 
+from .case import rate_name
 from .forecast import Fetch, checkpoint_files, data_files, speed_of
 from .grids import Cast, cast
-from .lab import rate_name
 from .mask_forecast import mask_operations
 from .mask_runs import content
 from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_runs, runs_of, told
@@ -222,7 +222,8 @@ def fits(run: Planned, settings: dict, weights: str) -> bool:
     """Whether a record's settings are those of a planned run."""
     one = run.run
     lab = lab_of(run.recipe)
-    recipe, said = asdict(lab.recipe(one)), dict(settings["recipe"])
+    case = lab.resolve(one)
+    recipe, said = asdict(case.recipe), dict(settings["recipe"])
     if run.like is not None:
         searched = {
             rate_name(one.method),
@@ -230,7 +231,7 @@ def fits(run: Planned, settings: dict, weights: str) -> bool:
         }
         said |= {name: recipe[name] for name in searched}
     said = asdict(Recipe()) | said  # a field that is newer than the record
-    chosen = json.loads(json.dumps(asdict(method_settings(one.method, **lab.chosen(one)))))
+    chosen = json.loads(json.dumps(asdict(method_settings(one.method, **case.settings))))
     same = settings["method_settings"] == chosen and settings.get("prepared_on") == one.prepared_on
     sized = one.train_size is None or settings["train_size"] == one.train_size
     return same and sized and said == recipe and one.scratch == weights.startswith("random")

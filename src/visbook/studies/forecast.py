@@ -115,11 +115,12 @@ def operations(run: Planned) -> float | None:
     image; else with every step. A backward pass counts as much as the forward one, and twice as
     much where all weights are trained. None where the number of images is not known.
     """
-    one, lab = run.run, lab_of(run.recipe)
-    r, settings, (train, val, test) = lab.recipe(one), lab.chosen(one), sizes(one.task)
+    one, (train, val, test) = run.run, sizes(run.run.task)
     if None in (train, val, test):
         return None
-    train = one.train_size or train + val * lab.joins(one)
+    case = lab_of(run.recipe).resolve(one)
+    r, settings = case.recipe, case.settings
+    train = one.train_size or train + val * case.joined
     net, start = network(one.backbone), first_trained(one)
     extra = settings.get("prompt_tokens", 0) if one.method != "ap" else 0
     above, whole = net.part(start, extra), net.part(-1, extra)
@@ -158,10 +159,10 @@ class Speed:
 
     def hours(self, run: Planned) -> float | None:
         """Hours of a run; None where no manifest says how many images there are."""
-        return self.hours_of(operations(run), lab_of(run.recipe).recipe(run.run).precision)
+        return self.hours_of(operations(run), lab_of(run.recipe).resolve(run.run).recipe.precision)
 
     def hours_of(self, work: float | None, precision: str = "float32") -> float | None:
-        """Hours of so many operations; None of None."""
+        """Hours that `work` operations take; None where that is not known."""
         return None if work is None else work / self.by_precision[precision] / 3600
 
 

@@ -130,8 +130,10 @@ def measured_again(
     measure, names = MEASURED[record.kind]
     s = record.settings
     run = SimpleNamespace(method=s["method"], seed=s["seed"])
+    case = SimpleNamespace(about=record.about)
+    given = ready(record, weights, data_dir)
     lab = SimpleNamespace(
-        prepare=lambda run: ready(record, weights, data_dir), about=lambda run: record.about
+        resolve=lambda run: case, ready=lambda case: given, prepare=lambda run: given
     )
     return measure(run, lab, **{name: s[name] for name in names})
 

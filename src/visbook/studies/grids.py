@@ -15,7 +15,8 @@ from visprompt.methods import METHODS, method_class
 from visprompt.models import embedded
 from visprompt.models.backbones import load_backbone
 
-from .lab import Lab, Run
+from .case import Run
+from .lab import Lab
 from .sweeps import at_best_rates, row_of, sweep
 
 
@@ -292,11 +293,13 @@ def looked_up(find: Callable, run: Run, lab: Lab):
 def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[str]]]:
     """The cells whose data and weights are at hand, and the variants of the others by what they
     lack."""
-    lacking = {}
-    for variant, run, _ in found:
-        if why := lab.lacking(run):
-            lacking.setdefault(why, []).append(variant)
-    return [cell for cell in found if not lab.lacking(cell[1])], lacking
+    there, lacking = [], {}
+    for cell in found:
+        if why := lab.resolve(cell[1]).lacking:
+            lacking.setdefault(why, []).append(cell[0])
+        else:
+            there.append(cell)
+    return there, lacking
 
 
 def with_rates(

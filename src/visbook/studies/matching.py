@@ -15,9 +15,9 @@ from visprompt.papers import papers
 from visprompt.records.index import flat
 
 from . import plan
+from .case import Run, rate_name
 from .evidence import FREE
 from .grids import studies
-from .lab import Run, rate_name
 from .roles import under
 
 # paper -> what the kinds of its theory's records begin with
@@ -120,9 +120,10 @@ def by_cell(runs: Iterable[Run], recipe: str) -> Cells:
     lab, found = plan.lab_of(recipe), {}
     searched = {name for grid in lab.protocol.searches.values() for name in grid}
     for run in runs:
+        case = lab.resolve(run)
         parts = {
-            "method_settings": settings_of(run.method, **lab.chosen(run)),
-            "recipe": lab.recipe(run),
+            "method_settings": settings_of(run.method, **case.settings),
+            "recipe": case.recipe,
         }
         free = {f"recipe.{name}" for name in (*FREE, *searched, rate_name(run.method))}
         usual = flat(

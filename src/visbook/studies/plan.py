@@ -10,6 +10,7 @@ import functools
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import SimpleNamespace
 
 from visprompt import paths
@@ -20,8 +21,9 @@ from visprompt.manifests import load_yaml
 from visprompt.models import embedded
 from visprompt.training.recipe import Recipe
 
+from .case import Case, Run
 from .grids import Cast, cast, cells, depth_of, family_of, form
-from .lab import Lab, LabSettings, Run
+from .lab import Lab, LabSettings
 from .roles import under
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
@@ -77,7 +79,7 @@ class Planned:
         None  # of a final run: the run whose search gives its rate; None: the recipe's rate
     )
 
-    @functools.cached_property
+    @cached_property
     def key(self) -> tuple[str, str, str]:
         """Stage, recipe and run."""
         return self.stage, self.recipe, repr(self.run)
@@ -281,6 +283,24 @@ def searched_runs(actors: Cast) -> set[str]:
 used_whole = functools.cache(catalogue.used_whole)
 
 
+class Outline(Case):
+    """A case of which nothing is loaded: val is taken to be cut out of the authors' train."""
+
+    val_of_train = True
+
+    @cached_property
+    def whole(self) -> bool:
+        return used_whole(self.run.task)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        run, read = self.run, self.lab.read
+        key = self.backbone.family, run.method, self.group, run.rate, repr(run.changes)
+        if key not in read:
+            read[key] = super().recipe
+        return read[key]
+
+
 class Paper(Lab):
     """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe
     it reads once."""
@@ -292,21 +312,11 @@ class Paper(Lab):
     def backbone(self, name: str, scratch: bool = False):
         return SimpleNamespace(family=family_of(name), depth=0)
 
-    def joins(self, run: Run) -> bool:
-        asked = self.protocol.joins(groups().get(run.task, "other")) and not run.trial
-        return asked and (run.train_size is None or used_whole(run.task))
+    def group(self, task: str) -> str:
+        return groups().get(task, "other")
 
-    def recipe(self, run: Run) -> Recipe:
-        key = (
-            family_of(run.backbone),
-            run.method,
-            groups().get(run.task),
-            run.rate,
-            repr(run.changes),
-        )
-        if key not in self.read:
-            self.read[key] = super().recipe(run)
-        return self.read[key]
+    def resolve(self, run: Run) -> Outline:
+        return Outline(run, self)
 
 
 @functools.cache
@@ -352,7 +362,7 @@ def runs_of(found: Iterable[Cell]) -> list[Planned]:
         if cell.grid:
             runs += [planned(cell, tried, "search") for tried in lab.trials(searched)]
         # whose seed 0 is one of the search
-        own = cell.grid and cell.like is None and not lab.joins(cell.run)
+        own = cell.grid and cell.like is None and not lab.resolve(cell.run).joined
         for seed in cell.seeds[1:] if own else cell.seeds:
             runs.append(
                 planned(

@@ -168,7 +168,7 @@ def segment(args) -> None:
 
 def rates(args) -> None:
     """Search a method's learning rate for the quick recipe; the validation split decides."""
-    from .lab import rate_name
+    from .case import rate_name
     from .rates import search
 
     accuracies = {

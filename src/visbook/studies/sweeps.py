@@ -9,7 +9,8 @@ import pandas as pd
 from visprompt.errors import BadInput
 from visprompt.records import Record, run_all
 
-from .lab import Lab, LabSettings, Run, Usual, rate_name
+from .case import Run, Usual, rate_name
+from .lab import Lab, LabSettings
 
 
 def sweep(
