@@ -92,16 +92,15 @@ def test_a_checkpoint_is_as_large_as_its_parameters_with_the_classifier(name, me
 def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores):
     """The forecast takes prompts for tokens, lets gradients flow below the decoder, and attention's
     own flow back once."""
-    key, profile = ("scenes_shape", variant, 0, None), mask_runs.content()["profiles"]["quick"]
-    given = dict(mask_runs.content()["variants"][variant])
-    slug = given.pop("method")
-    given = {name: profile["prompts"].get(value, value) for name, value in given.items()}
+    every = plan.runs_of(plan.mask_cells("davpt.table-2", "quick"))
+    run = next(run for run in every if run.variant == variant)
+    slug, given = run.run.method, run.run.settings
     recipe = load_segmentation_recipe("quick", slug)
-    model = build_segmenter(slug, vp.load_backbone(profile["backbone"]), 5, recipe.decoder, **given)
+    model = build_segmenter(slug, vp.load_backbone(MICRO), 5, recipe.decoder, **given)
     pictures, masks = torch.randn(4, 3, 24, 24), torch.randint(5, (4, 24, 24))
     with FlopCounterMode(display=False) as counter:
         model.training_loss(pictures, masks, 255).backward()
-    one = mask_forecast.passes(profile["backbone"], 24, 5, recipe.decoder)
+    one = mask_forecast.passes(MICRO, 24, 5, recipe.decoder)
     with FlopCounterMode(display=False) as whole:
         model.eval()(pictures[:1])
     plain = 1 + given.get("prompt_tokens", 0) / one["tokens"]
@@ -113,9 +112,9 @@ def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores
     steps = replace(recipe, iterations=1, batch_size=4)
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
-        patch.setattr(mask_forecast, "load_segmentation_recipe", lambda *_: steps)
+        patch.setattr(mask_runs, "load_segmentation_recipe", lambda *_, **__: steps)
         patch.setattr(mask_forecast, "pictures", lambda task: ((4, 0, 0), 5))
-        found = mask_forecast.mask_operations(key, "quick")
+        found = mask_forecast.mask_operations(run)
     assert 0.98 * counter.get_total_flops() <= found <= above * counter.get_total_flops()
 
 
@@ -138,10 +137,8 @@ def test_the_plan_of_everything(capsys):
     found = budget.plan()
     assert [row.artifact for row in found.rows] == list(plan.artifacts()) and len(found.rows) == 99
     assert found.all.runs < sum(row.runs for row in found.rows)  # shared runs once
-    keys = {run.key for id in plan.artifacts() for run in plan.runs_of(plan.cells_of(id))}
-    assert found.all.runs == len(
-        keys | {key for id in plan.artifacts() for key in plan.mask_runs(id)}
-    )
+    cells = [cell for id in plan.artifacts() for cell in plan.cells_of(id) + plan.mask_cells(id)]
+    assert found.all.runs == len({run.key for run in plan.runs_of(cells)})
     assert (
         max(row.bytes for row in found.rows)
         <= found.all.bytes

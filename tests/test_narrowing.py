@@ -151,9 +151,8 @@ def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):
         lab.resolve(Run("vit_base_patch16_224.mae", "svhn", "bias")).lacking
         == "svhn is not in the data folder"
     )
-    assert "no-such" in Lab(LabSettings("spt", data_dir="no-such", profile="paper")).lacking(
-        Run("b", "dtd", "bias")
-    )
+    nowhere = Lab(LabSettings("spt", data_dir="no-such", profile="paper"))
+    assert "no-such" in nowhere.resolve(Run("b", "dtd", "bias")).lacking
     every = grids.cells("benchmark", grids.cast("paper"))
     _, why = grids.possible(every, lab)
     assert len(why) == len({run.task for _, run, _ in every}) - 1 + any(

@@ -209,7 +209,9 @@ def test_structured_tasks_are_neither_cropped_nor_flipped():
             "direct-bicubic" if name in ("spt", "davpt") else "direct"
         )
     assert (
-        Lab(LabSettings(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation
+        Lab(LabSettings(recipe="ivpt"))
+        .resolve(Run(MICRO, "letters", "vpt-deep"))
+        .recipe.augmentation
         == "place in the original and flip"
     )
     assert (protocol("ivpt").resize("natural"), protocol("spt").resize("fine")) == (

@@ -95,7 +95,7 @@ def test_a_run_asks_once_for_its_backbone_its_task_and_its_recipe(monkeypatch, s
         Run(MICRO, "position", "linear-probe", rate=0.1, trial=True),
     ):
         asked.clear()
-        assert lab.find(lab.resolve(run)) is None
+        assert lab.resolve(run).find() is None
         once = {"resolve": 1, "backbone": 1, "task": 1, "load_recipe": 1}
         # facts of drawn images have a record, and are asked for in place of the images
         assert asked == once | ({"facts": 1} if run.trial else {})
@@ -105,7 +105,7 @@ def test_a_run_asks_once_for_its_backbone_its_task_and_its_recipe(monkeypatch, s
             assert max(asked.values()) == 1 and set(once) - {"task"} <= set(asked)
     other = replace(run, prepared_on="letters")
     asked.clear()
-    assert lab.find(lab.resolve(other)) is None
+    assert lab.resolve(other).find() is None
     assert asked["resolve"] == 2 and asked["load_recipe"] == 1
 
 

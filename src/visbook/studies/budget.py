@@ -3,6 +3,7 @@ once."""
 
 import contextlib
 import io
+import itertools
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +22,7 @@ from .forecast import Fetch, checkpoint_files, data_files, speed_of
 from .grids import Cast, cast
 from .mask_forecast import mask_operations
 from .mask_runs import content
-from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_runs, runs_of, told
+from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_cells, runs_of, told
 
 ALL = "all"  # the row of all artifacts together
 
@@ -93,17 +94,13 @@ def plan(
     runs = {id: runs_of(cells_of(id, actors=actors)) for id in ids or artifacts()}
     together = {run.key: run for found in runs.values() for run in found}
     done = recorded(together.values())
-    masks = {id: mask_runs(id, profile) for id in runs}
-    hours = {
-        key: speed.hours_of(mask_operations(key, profile))
-        for found in masks.values()
-        for key in found
-    }
-    hours = Hours(
-        done, hours | {key: speed.hours(run) for key, run in together.items() if key not in done}
-    )
+    masks = {id: runs_of(mask_cells(id, profile)) for id in runs}
+    hours = {key: speed.hours(run) for key, run in together.items() if key not in done}
+    for run in itertools.chain(*masks.values()):
+        hours[run.key] = speed.hours_of(mask_operations(run))
+    hours = Hours(done, hours)
     files = {id: to_fetch(id, runs[id], actors, folder) for id in runs}
-    keys = {id: [run.key for run in runs[id]] + masks[id] for id in runs}
+    keys = {id: [run.key for run in runs[id] + masks[id]] for id in runs}
     rows = [row(id, line(id, keys[id], hours, files[id]), profile) for id in runs]
     every = {file.name: file for found in files.values() for file in found}
     return Budget(

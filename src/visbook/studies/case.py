@@ -4,7 +4,7 @@ asked for once."""
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from visprompt.data.catalogue import entry_of, used_whole
 from visprompt.data.joining import JOINED, first, joined
@@ -12,6 +12,10 @@ from visprompt.data.layouts import digest_of_lists, task_folder
 from visprompt.data.originals import WHOLE_CROPS, with_originals
 from visprompt.data.tasks import Task, embedded_tasks
 from visprompt.errors import BadInput
+from visprompt.methods import build_method
+from visprompt.methods import settings_of as method_settings
+from visprompt.records import Record, recorded
+from visprompt.training.loop import data_of, settings_of, tune
 from visprompt.training.recipe import Recipe, load_recipe, settled
 
 from .ap_rates import ap_rate
@@ -68,8 +72,9 @@ def rate_name(method: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A run and all that decides it; `Lab.resolve` makes it. Each part is asked for when it is
-    first read, and once.
+    """A run and all that decides it, by which it is found, fitted and described.
+
+    `Lab.resolve` makes it. Each part is asked for when it is first read, and once.
 
     Attributes:
         run: what was asked for.
@@ -78,6 +83,7 @@ class Case:
 
     run: Run
     lab: "Lab"
+    kind: ClassVar[str] = "tune"  # of the record
 
     @cached_property
     def backbone(self):
@@ -200,6 +206,47 @@ class Case:
             return None
         other = replace(run, task=run.prepared_on, prepared_on=None, train_size=None, trial=True)
         return self.lab.resolve(other)
+
+    def find(self) -> Record | None:
+        """The record of the run, which other code may have made; None where there is none."""
+        run, facts, other = self.run, self.facts, self.prepared_on
+        settings = settings_of(
+            run.method,
+            method_settings(run.method, **self.settings),
+            self.backbone,
+            facts.settings,
+            self.recipe,
+            run.seed,
+            run.prepared_on,
+        )
+        return recorded(
+            self.kind,
+            settings,
+            dict,
+            data=data_of(facts.fingerprint, other and other.facts.fingerprint),
+            weights=self.lab.prints[run.backbone, run.scratch],
+            run=False,
+        )
+
+    def ready(self) -> dict:
+        """What `tune` and `fit` take: model, task, recipe, seed and prepared_on.
+
+        Raises:
+            BadInput: a name or a file is wrong.
+        """
+        backbone, task, other = self.backbone, self.task, self.prepared_on
+        model = build_method(self.run.method, backbone, task.classes, **self.settings)
+        return {
+            "model": model,
+            "task": task,
+            "recipe": self.recipe,
+            "seed": self.run.seed,
+            "prepared_on": other and other.task,
+        }
+
+    def fit(self, ready: dict) -> Record:
+        """Do the run; `ready` is what `ready` gave."""
+        return tune(**ready, about=self.about)
 
     @cached_property
     def lacking(self) -> str:

@@ -130,11 +130,9 @@ def measured_again(
     measure, names = MEASURED[record.kind]
     s = record.settings
     run = SimpleNamespace(method=s["method"], seed=s["seed"])
-    case = SimpleNamespace(about=record.about)
     given = ready(record, weights, data_dir)
-    lab = SimpleNamespace(
-        resolve=lambda run: case, ready=lambda case: given, prepare=lambda run: given
-    )
+    case = SimpleNamespace(about=record.about, ready=lambda: given)
+    lab = SimpleNamespace(resolve=lambda run: case, prepare=lambda run: given)
     return measure(run, lab, **{name: s[name] for name in names})
 
 

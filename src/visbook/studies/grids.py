@@ -19,6 +19,8 @@ from .case import Run
 from .lab import Lab
 from .sweeps import at_best_rates, row_of, sweep
 
+MASKS = "segmentation"  # the one study that is written in a file of its own
+
 
 @dataclass(frozen=True, eq=False)
 class Cast:
@@ -120,6 +122,9 @@ def form(name: str, profile: str) -> dict:
         BadInput: no study has that name.
     """
     known = studies()
+    if name == MASKS:
+        variants = load_yaml(paths.MANIFESTS / "segmentation.yaml")["variants"]
+        known = {MASKS: {"backbones": ["supervised"], "tasks": MASKS, "variants": variants}}
     entry = dict(known[choose("study", name, known)])
     own = entry.pop("paper", {})
     if profile != "quick":
@@ -251,7 +256,7 @@ def check_cells(names: Sequence[str], cast: Cast, data_dir: str | None = None) -
             )
     empty = [name for name in has if not cells(name, cast, 1)]
     for name in empty if names else empty[: len(empty) == len(has)]:
-        parts = studies()[name]["backbones"]
+        parts = form(name, cast.profile)["backbones"]
         if not has[name]:
             why = (
                 f"its backbones play {', '.join(parts)}, and only "
@@ -316,7 +321,7 @@ def with_rates(
     """
     number, parts = share(part)
     depth = None
-    if "blocks" in studies()[choose("study", name, studies())]:
+    if "blocks" in form(name, cast.profile):
         try:
             if left_out is not None and not possible(cells(name, cast, 1), lab)[0]:
                 raise BadInput("no weights need be fetched for this")

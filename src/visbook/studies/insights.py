@@ -26,7 +26,7 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     """The record of a measurement on a run: `measure(ready)` gets what `fit` takes and returns the
     values."""
     case = lab.resolve(run)
-    ready = lab.ready(case)
+    ready = case.ready()
     model, task, other = ready["model"], ready["task"], ready["prepared_on"]
     settings = {
         **run_settings(model, task, ready["recipe"], run.seed, ready["prepared_on"]),

@@ -8,11 +8,9 @@ from visprompt import paths
 from visprompt.data.tasks import Task, embedded_tasks, group_of, load_task
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
-from visprompt.methods import build_method
-from visprompt.methods import settings_of as method_settings
 from visprompt.models.reachable import backbone_once
 from visprompt.records import Record, forget_failure, is_current, record_failure, recorded, store
-from visprompt.training.loop import SHARED, data_of, settings_of, tune
+from visprompt.training.loop import SHARED
 from visprompt.training.protocol import Protocol, protocol, tries
 
 from .case import Case, Facts, Run, rate_name
@@ -159,7 +157,7 @@ class Lab:
                 SHARED.leave(loaded.pop(key).fingerprint)
 
     def special(self, task: str) -> dict:
-        """What the recipe has different for fine-grained tasks; `images` knows the other groups
+        """What the recipe has different for fine-grained tasks; `stored` knows the other groups
         too."""
         return self.fine if group_of(task) == "fine" else {}
 
@@ -202,24 +200,8 @@ class Lab:
         return Case(run, self)
 
     def prepare(self, run: Run) -> dict:
-        """What `tune` and `fit` take for a run; see `ready`."""
-        return self.ready(self.resolve(run))
-
-    def ready(self, case: Case) -> dict:
-        """What `tune` and `fit` take for a case: model, task, recipe, seed and prepared_on.
-
-        Raises:
-            BadInput: a name or a file is wrong.
-        """
-        backbone, task, other = case.backbone, case.task, case.prepared_on
-        model = build_method(case.run.method, backbone, task.classes, **case.settings)
-        return {
-            "model": model,
-            "task": task,
-            "recipe": case.recipe,
-            "seed": case.run.seed,
-            "prepared_on": other and other.task,
-        }
+        """What `tune` and `fit` take for a run; see `Case.ready`."""
+        return self.resolve(run).ready()
 
     def trials(self, cell: Run) -> list[Run]:
         """What a search tries for a cell, which every method has as many of; of equals the first is
@@ -234,27 +216,6 @@ class Lab:
             for rate, change in more
         ]
 
-    def find(self, case: Case) -> Record | None:
-        """The record of a case, which other code may have made; None where there is none."""
-        run, facts, other = case.run, case.facts, case.prepared_on
-        settings = settings_of(
-            run.method,
-            method_settings(run.method, **case.settings),
-            case.backbone,
-            facts.settings,
-            case.recipe,
-            run.seed,
-            run.prepared_on,
-        )
-        return recorded(
-            "tune",
-            settings,
-            dict,
-            data=data_of(facts.fingerprint, other and other.facts.fingerprint),
-            weights=self.prints[run.backbone, run.scratch],
-            run=False,
-        )
-
     def do(self, run: Run, compute: bool = True) -> Record | None:
         """The record of a run, from disk or, with `compute`, by doing it; a failure leaves a record
         too.
@@ -266,18 +227,18 @@ class Lab:
         for name in ("device", "data_dir", "weights"):
             del named["bench"][name]
         try:
-            found = self.find(case)
+            found = case.find()
             if not compute:
                 return found
             if found is not None and is_current(found):
-                forget_failure("tune", named)
-                # `vp.tune` made it, which knows of no study
+                forget_failure(case.kind, named)
+                # the library alone made it, which knows of no study
                 return found if found.about else store.completed(found, case.about)
-            ready = self.ready(case)
+            ready = case.ready()
         except BadInput as error:
             if compute:
-                record_failure("tune", named, error)
+                record_failure(case.kind, named, error)
             raise
-        done = tune(**ready, about=case.about)
-        forget_failure("tune", named)
+        done = case.fit(ready)
+        forget_failure(case.kind, named)
         return done

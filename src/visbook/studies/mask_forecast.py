@@ -13,39 +13,28 @@ from visprompt.models.backbones import load_backbone
 from visprompt.models.intermediates import grid, resized
 from visprompt.records import recorded
 from visprompt.training.decoders import build_decoder
-from visprompt.training.segmentation_recipe import SegmentationRecipe, load_segmentation_recipe
+from visprompt.training.segmentation_recipe import SegmentationRecipe
 from visprompt.training.windows import starts
 
 from .forecast import FROZEN_BACKWARD, TRAINED_BACKWARD, Marks
-from .mask_runs import content
+from .plan import Planned, mask_lab
 
 
-def mask_operations(key: tuple, profile: str = "paper") -> float | None:
-    """Operations of a run of `plan.mask_runs`: every step and every test; None where no manifest
-    has the pictures' number.
+def mask_operations(run: Planned) -> float | None:
+    """Operations of a run of segmentation: every step and every test; None where no manifest has
+    the pictures' number.
 
     A step counts the whole backbone, what flows back through it, and every head forward and twice
     back. A test picture is taken as a square, which has the fewest windows.
     """
-    task, variant, *_ = key
-    about, given = (
-        content()["profiles"]["quick" if profile == "quick" else "paper"],
-        dict(content()["variants"][variant]),
-    )
-    slug, (train, val, test), classes = given.pop("method"), *pictures(task)
+    slug, ((train, val, test), classes) = run.run.method, pictures(run.run.task)
     if train is None:
         return None
-    recipe = load_segmentation_recipe(about["tasks"][task], slug)
-    one = passes(about["backbone"], recipe.crop, classes, recipe.decoder)
-    kind, prompts = method_class(slug), given.get("prompt_tokens", 0)
-    forward = one["backbone"] * (1 + about["prompts"].get(prompts, prompts) / one["tokens"])
-    back = (
-        0
-        if slug == "linear-probe"
-        else TRAINED_BACKWARD
-        if kind.trains_backbone
-        else FROZEN_BACKWARD
-    )
+    recipe = mask_lab(run.profile).resolve(run.run).recipe
+    one = passes(run.run.backbone, recipe.crop, classes, recipe.decoder)
+    forward = one["backbone"] * (1 + run.run.settings.get("prompt_tokens", 0) / one["tokens"])
+    back = TRAINED_BACKWARD if method_class(slug).trains_backbone else FROZEN_BACKWARD
+    back = 0 if slug == "linear-probe" else back
     step = forward * (1 + back) + one["heads"] * (1 + TRAINED_BACKWARD)
     many = windows(recipe, recipe.evaluation.scales) * (1 + recipe.evaluation.flip)
     seen = (test + val) * windows(recipe, (1.0,)) + test * many

@@ -7,11 +7,11 @@ loaded to plan.
 
 import difflib
 import functools
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import SimpleNamespace
+from typing import ClassVar
 
 from visprompt import paths
 from visprompt.data import catalogue
@@ -22,8 +22,9 @@ from visprompt.models import embedded
 from visprompt.training.recipe import Recipe
 
 from .case import Case, Run
-from .grids import Cast, cast, cells, depth_of, family_of, form
+from .grids import MASKS, Cast, cast, cells, depth_of, family_of, form
 from .lab import Lab, LabSettings
+from .mask_runs import MaskLab, mask_cast
 from .roles import under
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
@@ -227,20 +228,19 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
     return found
 
 
-def mask_runs(id: str, profile: str = "paper") -> list[tuple]:
-    """Task, variant, seed and factor of the rate of every run of segmentation that an artifact
-    shows."""
-    about = load_yaml(paths.MANIFESTS / "segmentation.yaml")["profiles"][
-        "quick" if profile == "quick" else "paper"
+def mask_cells(id: str, profile: str = "paper") -> list[Cell]:
+    """The cells of segmentation that an artifact shows."""
+    profile, entry = "quick" if profile == "quick" else "paper", artifact(id)
+    lab, actors = mask_lab(profile), mask_cast(profile)
+    shown = actors.tasks[MASKS] if profile == "quick" else entry.data
+    searched = len(lab.profile["factors"]) > 1
+    how = (LabSettings().search, SELECTION) if searched else ("", GIVEN)
+    seeds = tuple(lab.profile["seeds"])
+    return [
+        Cell(MASKS, variant, run, MASKS, profile, seeds, how[0], None, how[1])
+        for variant, run, _ in cells(MASKS, actors)
+        if variant in entry.masks and run.task in shown
     ]
-    tasks = [task for task in about["tasks"] if profile == "quick" or task in artifact(id).data]
-    found = []
-    for task, variant in itertools.product(tasks, artifact(id).masks):
-        factors = about["factors"] if len(about["factors"]) > 1 else []
-        # the best of which is the run of seed 0
-        found += [(task, variant, 0, factor) for factor in factors]
-        found += [(task, variant, seed, None) for seed in about["seeds"][bool(factors) :]]
-    return found
 
 
 def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
@@ -286,7 +286,7 @@ used_whole = functools.cache(catalogue.used_whole)
 class Outline(Case):
     """A case of which nothing is loaded: val is taken to be cut out of the authors' train."""
 
-    val_of_train = True
+    val_of_train: ClassVar[bool] = True
 
     @cached_property
     def whole(self) -> bool:
@@ -325,6 +325,9 @@ def lab_of(recipe: str) -> Paper:
     return Paper(LabSettings(recipe))
 
 
+mask_lab = functools.cache(MaskLab)
+
+
 @functools.cache
 def groups() -> dict[str, str]:
     """The group of every task, of the papers and embedded."""
@@ -358,7 +361,8 @@ def runs_of(found: Iterable[Cell]) -> list[Planned]:
     """
     runs = []
     for cell in found:
-        searched, lab = cell.like or cell.run, lab_of(cell.recipe)
+        searched = cell.like or cell.run
+        lab = mask_lab(cell.profile) if cell.study == MASKS else lab_of(cell.recipe)
         if cell.grid:
             runs += [planned(cell, tried, "search") for tried in lab.trials(searched)]
         # whose seed 0 is one of the search

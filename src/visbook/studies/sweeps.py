@@ -65,7 +65,8 @@ def begun_elsewhere(runs: list) -> list:
 
 def row_of(run: Run, record: Record) -> dict:
     """A row of `sweep`."""
-    values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
+    names = ("test", "val", "fit_seconds", "test_many", "constant")  # the last two: of masks
+    values = {name: record.values[name] for name in names if name in record.values}
     if "trained_on" in record.about:
         values["val"] = float("nan")  # it was trained on
     return {
