@@ -24,9 +24,8 @@ from visprompt.records import all_records, recorded
 
 from .plan import Planned, family_of, lab_of
 
-TRAINED_BACKWARD = (
-    2  # operations of a backward pass over those of the forward one, where all weights are trained
-)
+# operations of a backward pass over those of the forward one: where all weights are trained
+TRAINED_BACKWARD = 2
 FROZEN_BACKWARD = 1  # where gradients only pass through
 
 
@@ -39,15 +38,17 @@ class Network:
     tokens: int  # that enter the first block of a transformer; 0 of a ResNet
 
     def part(self, start: int, extra: int = 0) -> float:
-        """From the input of block `start` on (-1: the image), with so many more tokens in every
+        """Operations from block `start` on (-1: from the image), with `extra` more tokens in each
         block of a ViT."""
         grown = 1 + extra / self.tokens if self.tokens else 1.0
         return (self.stem if start < 0 else 0.0) + grown * sum(self.blocks[max(start, 0) :])
 
 
 class Marks(Hooks):
-    """Notes how many operations there were when a block is entered; a Swin's merging counts to the
-    block before."""
+    """Hooks that note the operations counted so far whenever a block is entered.
+
+    A Swin's merging counts to the block before it.
+    """
 
     def __init__(self):
         self.counter, self.seen = None, []
@@ -124,7 +125,7 @@ def operations(run: Planned) -> float | None:
     net, start = network(one.backbone), first_trained(one)
     extra = settings.get("prompt_tokens", 0) if one.method != "ap" else 0
     above, whole = net.part(start, extra), net.part(-1, extra)
-    backward = TRAINED_BACKWARD if method_class(one.method).trains_backbone else FROZEN_BACKWARD
+    backward = backward_of(one.method)
     step, once = above * (1 + backward), whole - above
     seen = train * r.epochs
     again = 2 if one.method == "e2vpt" else 1  # pruned, and trained from the start
@@ -135,6 +136,12 @@ def operations(run: Planned) -> float | None:
             + test * above
         )
     return again * (seen * (step + once) + val * r.epochs * whole) + test * whole
+
+
+def backward_of(method: str) -> int:
+    """Operations of a method's backward pass through the backbone, over those of the forward
+    one."""
+    return TRAINED_BACKWARD if method_class(method).trains_backbone else FROZEN_BACKWARD
 
 
 def first_trained(run) -> int:
@@ -152,7 +159,7 @@ def first_trained(run) -> int:
 
 @dataclass(frozen=True)
 class Speed:
-    """Operations that a device does a second, and how that is known."""
+    """Operations per second of a device, by precision, and how they are known."""
 
     by_precision: dict[str, float]
     how: str
@@ -167,10 +174,12 @@ class Speed:
 
 
 def speed_of(device: str | None, precision: str | None = None) -> Speed:
-    """A device of devices.yaml at its peak; None: this machine's bench where there is one of a GPU,
-    else an H200.
+    """The speed of a device: the peak that devices.yaml gives, or what was measured here.
 
-    With a precision all runs are taken to be in it.
+    Args:
+        device: of devices.yaml, or "measured"; None: measured where a GPU's bench is kept, else an
+            H200.
+        precision: of all runs, in place of their recipes' own.
 
     Raises:
         BadInput: neither a device of the table nor "measured", or nothing was measured here.
@@ -205,12 +214,8 @@ def measured() -> Speed | None:
     record = max(records, key=lambda record: record.date)
     net, batch, reached = network(record.settings["backbone"]), record.settings["batch_size"], []
     for side, values in record.values.items():
-        start, cls = values["start"], method_class(record.settings["sides"][side]["method"])
-        work = (
-            batch
-            * net.part(start)
-            * (1 + (TRAINED_BACKWARD if cls.trains_backbone else FROZEN_BACKWARD))
-        )
+        start, method = values["start"], record.settings["sides"][side]["method"]
+        work = batch * net.part(start) * (1 + backward_of(method))
         if start < len(net.blocks):
             reached.append(work / statistics.median(values["seconds"]))
     rate = statistics.median(reached)

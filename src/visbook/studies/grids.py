@@ -135,7 +135,7 @@ def form(name: str, profile: str) -> dict:
 
 
 def tasks_of(name: str, cast: Cast) -> list[str]:
-    """The tasks of a study in this cast, each once."""
+    """The tasks of a study, each once."""
     return list(
         dict.fromkeys(
             task for part in form(name, cast.profile)["tasks"] for task in cast.playing(part)
@@ -296,8 +296,8 @@ def looked_up(find: Callable, run: Run, lab: Lab):
 
 
 def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[str]]]:
-    """The cells whose data and weights are at hand, and the variants of the others by what they
-    lack."""
+    """The cells whose data and weights are at hand, and for each thing that is lacking the variants
+    that need it."""
     there, lacking = [], {}
     for cell in found:
         if why := lab.resolve(cell[1]).lacking:

@@ -1,4 +1,4 @@
-"""A lab: loads backbones and tasks once, and finds, fits and describes the runs of one recipe."""
+"""A lab: loads each backbone and task once, and does the runs of one recipe, or finds them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -34,8 +34,8 @@ class LabSettings:
 
 
 class Lab:
-    """Does runs; every backbone and every task is loaded once, and a look-up draws no images and
-    builds no model."""
+    """Does and finds runs. Each backbone and task is loaded once; finding a run needs no images of
+    an embedded task, and no model."""
 
     def __init__(self, bench: LabSettings):
         self.bench, self.backbones, self.prints, self.tasks, self.known = bench, {}, {}, {}, {}
@@ -69,8 +69,9 @@ class Lab:
         return weights
 
     def backbone(self, name: str, scratch: bool = False):
-        """A frozen backbone by name; `scratch` gives it random weights. What was refused once is
-        not asked for again.
+        """A frozen backbone by name, with random weights where `scratch`.
+
+        What could not be loaded once is not tried again.
 
         Raises:
             BadInput: as `load_backbone`.
@@ -115,8 +116,8 @@ class Lab:
         return self.tasks[key]
 
     def facts(self, name: str, image_size: int, train_size: int | None = None) -> Facts:
-        """A task's facts; those of an embedded one have a record, so that its images need not be
-        drawn for them."""
+        """What a look-up must know of a task. Of an embedded one it is kept as a record, so that no
+        image need be drawn."""
         key = name, image_size, train_size
         if key not in self.known:
 
@@ -204,8 +205,8 @@ class Lab:
         return self.resolve(run).ready()
 
     def trials(self, cell: Run) -> list[Run]:
-        """What a search tries for a cell, which every method has as many of; of equals the first is
-        taken."""
+        """The runs that a search tries for a cell, as many for every method, the preferred of
+        equals first."""
         field = rate_name(cell.method)
         found = tries(self.protocol.search(self.bench.search), self.resolve(cell).recipe, field)
         # the recipe's own rate alone

@@ -1,5 +1,5 @@
-"""What planned runs of segmentation take: operations of training and of tests, on pictures as small
-as they may be."""
+"""Operations that planned runs of segmentation take, in training and in the tests, for the
+smallest pictures that a recipe allows."""
 
 import functools
 
@@ -8,7 +8,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from visprompt.data import catalogue
 from visprompt.data.mask_tasks import HELD_OUT, drawn_tasks
-from visprompt.methods import method_class
 from visprompt.models.backbones import load_backbone
 from visprompt.models.intermediates import grid, resized
 from visprompt.records import recorded
@@ -16,7 +15,7 @@ from visprompt.training.decoders import build_decoder
 from visprompt.training.segmentation_recipe import SegmentationRecipe
 from visprompt.training.windows import starts
 
-from .forecast import FROZEN_BACKWARD, TRAINED_BACKWARD, Marks
+from .forecast import TRAINED_BACKWARD, Marks, backward_of
 from .plan import Planned, mask_lab
 
 
@@ -33,8 +32,7 @@ def mask_operations(run: Planned) -> float | None:
     recipe = mask_lab(run.profile).resolve(run.run).recipe
     one = passes(run.run.backbone, recipe.crop, classes, recipe.decoder)
     forward = one["backbone"] * (1 + run.run.settings.get("prompt_tokens", 0) / one["tokens"])
-    back = TRAINED_BACKWARD if method_class(slug).trains_backbone else FROZEN_BACKWARD
-    back = 0 if slug == "linear-probe" else back
+    back = 0 if slug == "linear-probe" else backward_of(slug)
     step = forward * (1 + back) + one["heads"] * (1 + TRAINED_BACKWARD)
     many = windows(recipe, recipe.evaluation.scales) * (1 + recipe.evaluation.flip)
     seen = (test + val) * windows(recipe, (1.0,)) + test * many
@@ -54,7 +52,7 @@ def pictures(task: str) -> tuple[tuple[int | None, int | None, int | None], int]
 
 
 def windows(recipe: SegmentationRecipe, scales: tuple[float, ...]) -> int:
-    """Windows of a square test picture, over scales."""
+    """How many windows cover a square test picture at all scales together."""
     short = recipe.short_side or recipe.crop
     sides = [max(round(scale * short), recipe.crop) for scale in scales]
     if recipe.evaluation.mode == "whole":

@@ -244,7 +244,7 @@ def mask_cells(id: str, profile: str = "paper") -> list[Cell]:
 
 
 def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
-    """The recipe and the seeds of a paper's cells in a profile."""
+    """The recipe and the seeds of a paper's runs in a profile."""
     entry = written()["papers"]
     if profile == "quick":
         return "quick", tuple(range(entry["quick"]["seeds"]))
@@ -302,8 +302,8 @@ class Outline(Case):
 
 
 class Paper(Lab):
-    """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe
-    it reads once."""
+    """A lab that loads nothing: of a backbone it knows the family, and it reads each recipe
+    once."""
 
     def __init__(self, bench: LabSettings):
         super().__init__(bench)
@@ -354,9 +354,9 @@ whole_cast = functools.cache(cast)
 
 
 def runs_of(found: Iterable[Cell]) -> list[Planned]:
-    """The trainings of cells, each once, a search before what needs its rate.
+    """The trainings that cells take, each once; a search comes before the runs that need its rate.
 
-    The best run of a search is the cell's run with seed 0, but where final runs are trained on the
+    The best run of a search is the cell's run with seed 0, unless final runs are trained on the
     validation images too.
     """
     runs = []
