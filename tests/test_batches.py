@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visbook.studies import batches
-from visbook.studies.lab import Run
+from visbook.studies.case import Run
 from visbook.studies.plan import Planned
 from visprompt.errors import BadInput
 

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import visprompt as vp
 from visbook.studies import budget, forecast, mask_forecast, mask_runs, plan
-from visbook.studies.lab import Run
+from visbook.studies.case import Run
 from visprompt.__main__ import main
 from visprompt.methods import settings_of as method_settings
 from visprompt.training.loop import settings_of
@@ -92,16 +92,15 @@ def test_a_checkpoint_is_as_large_as_its_parameters_with_the_classifier(name, me
 def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores):
     """The forecast takes prompts for tokens, lets gradients flow below the decoder, and attention's
     own flow back once."""
-    key, profile = ("scenes_shape", variant, 0, None), mask_runs.content()["profiles"]["quick"]
-    given = dict(mask_runs.content()["variants"][variant])
-    slug = given.pop("method")
-    given = {name: profile["prompts"].get(value, value) for name, value in given.items()}
+    every = plan.runs_of(plan.mask_cells("davpt.table-2", "quick"))
+    run = next(run for run in every if run.variant == variant)
+    slug, given = run.run.method, run.run.settings
     recipe = load_segmentation_recipe("quick", slug)
-    model = build_segmenter(slug, vp.load_backbone(profile["backbone"]), 5, recipe.decoder, **given)
+    model = build_segmenter(slug, vp.load_backbone(MICRO), 5, recipe.decoder, **given)
     pictures, masks = torch.randn(4, 3, 24, 24), torch.randint(5, (4, 24, 24))
     with FlopCounterMode(display=False) as counter:
         model.training_loss(pictures, masks, 255).backward()
-    one = mask_forecast.passes(profile["backbone"], 24, 5, recipe.decoder)
+    one = mask_forecast.passes(MICRO, 24, 5, recipe.decoder)
     with FlopCounterMode(display=False) as whole:
         model.eval()(pictures[:1])
     plain = 1 + given.get("prompt_tokens", 0) / one["tokens"]
@@ -113,9 +112,9 @@ def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores
     steps = replace(recipe, iterations=1, batch_size=4)
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
-        patch.setattr(mask_forecast, "load_segmentation_recipe", lambda *_: steps)
+        patch.setattr(mask_runs, "load_segmentation_recipe", lambda *_, **__: steps)
         patch.setattr(mask_forecast, "pictures", lambda task: ((4, 0, 0), 5))
-        found = mask_forecast.mask_operations(key, "quick")
+        found = mask_forecast.mask_operations(run)
     assert 0.98 * counter.get_total_flops() <= found <= above * counter.get_total_flops()
 
 
@@ -138,10 +137,8 @@ def test_the_plan_of_everything(capsys):
     found = budget.plan()
     assert [row.artifact for row in found.rows] == list(plan.artifacts()) and len(found.rows) == 99
     assert found.all.runs < sum(row.runs for row in found.rows)  # shared runs once
-    keys = {run.key for id in plan.artifacts() for run in plan.runs_of(plan.cells_of(id))}
-    assert found.all.runs == len(
-        keys | {key for id in plan.artifacts() for key in plan.mask_runs(id)}
-    )
+    cells = [cell for id in plan.artifacts() for cell in plan.cells_of(id) + plan.mask_cells(id)]
+    assert found.all.runs == len({run.key for run in plan.runs_of(cells)})
     assert (
         max(row.bytes for row in found.rows)
         <= found.all.bytes
@@ -207,7 +204,7 @@ def test_a_record_is_told_by_what_it_says():
     backbone = vp.load_backbone(MICRO, device="meta")
     run = planned("vpt-deep", prompt_tokens=10)
     run = replace(run, run=replace(run.run, rate=0.01))
-    recipe = replace(plan.lab_of("quick").recipe(run.run), learning_rate=0.01)
+    recipe = replace(plan.lab_of("quick").resolve(run.run).recipe, learning_rate=0.01)
     facts = {"task": "position", "train_size": 800, "resize": "none", "image_size": 24}
     said = settings_of(
         "vpt-deep", method_settings("vpt-deep", prompt_tokens=10), backbone, facts, recipe, 0, None

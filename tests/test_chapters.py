@@ -18,7 +18,7 @@ from visbook.chapters.chapter import Chapter
 from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.page import Page
 from visbook.studies import comparable, grids, plan
-from visbook.studies.lab import Run
+from visbook.studies.case import Run
 from visprompt import records
 from visprompt.errors import BadInput
 

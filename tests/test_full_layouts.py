@@ -15,7 +15,7 @@ from scipy.io import savemat
 from test_layouts import check_red, colour, load
 
 import visprompt as vp
-from visbook.studies import lab
+from visbook.studies import case, lab
 from visprompt.data import catalogue, full_layouts
 from visprompt.errors import BadInput
 
@@ -84,26 +84,26 @@ def test_final_runs_on_a_whole_data_set_have_the_images_that_the_paper_has(
         map(str, range(10)),
     )
     entry = {**catalogue.entry_of("cifar10"), "splits": {"train": printed, "test": 10}}
-    monkeypatch.setattr(lab, "entry_of", lambda name: entry)
+    monkeypatch.setattr(case, "entry_of", lambda name: entry)
     made = lab.Lab(lab.LabSettings("paper", data_dir=str(tmp_path), profile="paper"))
     run = lab.Run("vit_micro_patch4_24", "cifar10", "linear-probe", rate=0.1)
     counts = [
-        len(made.images(replace(run, **more)).train[1])
+        len(made.resolve(replace(run, **more)).task.train[1])
         for more in ({}, {"train_size": 50}, {"trial": True})
     ]
     assert counts == ([100, 50, 90] if joins else [90, 50, 90])
     every = replace(run, train_size=100)
     if joins:
         assert (
-            len(made.images(every).train[1]) == 100
-            and made.facts_of(every).settings["train_size"] == 100
+            len(made.resolve(every).task.train[1]) == 100
+            and made.resolve(every).facts.settings["train_size"] == 100
         )
-        assert len(made.images(replace(every, trial=True)).train[1]) == 90  # val chooses
+        assert len(made.resolve(replace(every, trial=True)).task.train[1]) == 90  # val chooses
     else:
         with pytest.raises(
             vp.BadInput, match="train_size must be 1 to cifar10's 90 training images, not 100"
         ):
-            made.images(every)
+            made.resolve(every).task
 
 
 def test_one_raw_folder_serves_both_tasks_of_cifar100(tmp_path):

@@ -15,7 +15,8 @@ import torch
 from PIL import Image
 
 import visprompt as vp
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.sweeps import sweep
 from visprompt.data import image_cache, stored
 from visprompt.data.stored import Later, Stored, Streamed

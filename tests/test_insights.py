@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import visprompt as vp
 from visbook.chapters.real import kept_rows
 from visbook.studies import guidance, insights
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visprompt.errors import BadInput
 from visprompt.measure.attention import prompt_attention
 from visprompt.measure.similarity import normalised_mutual_information

@@ -13,7 +13,8 @@ from visbook.chapters.ap_theory_runs import ToyParameters
 from visbook.chapters.chapter import Chapter
 from visbook.chapters.shallow_runs import PROFILE, TrialParameters
 from visbook.studies import grids
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visprompt import paths
 from visprompt.data.rehearsed import write_tasks
 from visprompt.errors import BadInput
@@ -145,14 +146,13 @@ def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):
 
     monkeypatch.setattr("visbook.studies.lab.backbone_once", load)
     lab = Lab(LabSettings("spt", "pretrained", str(tmp_path), profile="paper"))
-    assert lab.lacking(Run("vit_base_patch16_224.mae", "dtd", "bias")) == REFUSED
+    assert lab.resolve(Run("vit_base_patch16_224.mae", "dtd", "bias")).lacking == REFUSED
     assert (
-        lab.lacking(Run("vit_base_patch16_224.mae", "svhn", "bias"))
+        lab.resolve(Run("vit_base_patch16_224.mae", "svhn", "bias")).lacking
         == "svhn is not in the data folder"
     )
-    assert "no-such" in Lab(LabSettings("spt", data_dir="no-such", profile="paper")).lacking(
-        Run("b", "dtd", "bias")
-    )
+    nowhere = Lab(LabSettings("spt", data_dir="no-such", profile="paper"))
+    assert "no-such" in nowhere.resolve(Run("b", "dtd", "bias")).lacking
     every = grids.cells("benchmark", grids.cast("paper"))
     _, why = grids.possible(every, lab)
     assert len(why) == len({run.task for _, run, _ in every}) - 1 + any(

@@ -9,7 +9,8 @@ from conftest import small_vit, tiny_task
 from PIL import Image
 
 import visprompt as vp
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visprompt import BadInput, Recipe
 from visprompt.data.joining import joined
 from visprompt.data.originals import (
@@ -124,13 +125,13 @@ def test_a_lab_gives_the_originals_that_its_recipe_crops(folder, stores, monkeyp
 
     monkeypatch.setattr(labs, "group_of", lambda task: "fine")
     lab = Lab(LabSettings(recipe="spt", data_dir=str(folder)))
-    images = lab.images(Run("vit_micro_patch4_24", "wide", "linear-probe"))
+    images = lab.resolve(Run("vit_micro_patch4_24", "wide", "linear-probe")).task
     assert (
         isinstance(images.train[0].originals, Originals)
         and images.train[0].how == RESIZED
         and images.resize == "crop-bicubic"
     )
-    drawn = lab.images(Run("vit_micro_patch4_24", "flowers", "linear-probe"))
+    drawn = lab.resolve(Run("vit_micro_patch4_24", "flowers", "linear-probe")).task
     assert isinstance(drawn.train[0].originals, Stack)
 
 

@@ -4,7 +4,8 @@ import pytest
 
 import visprompt as vp
 from visbook.studies import artifact_runs, grids, plan
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.sweeps import at_best_rates
 from visprompt import papers
 from visprompt.data import catalogue

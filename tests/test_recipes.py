@@ -10,7 +10,8 @@ from conftest import small_vit
 import visprompt as vp
 from visbook.site import recipe_pages
 from visbook.studies import grids, roles, sweeps
-from visbook.studies.lab import Lab, LabSettings, Run, Usual
+from visbook.studies.case import Run, Usual
+from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.rates import below
 from visprompt import BadInput, manifests, papers, paths
 from visprompt.data.joining import JOINED, joined
@@ -61,7 +62,7 @@ def test_a_search_tries_as_much_for_every_method(name):
         for slug in slugs:
             cells = lab.trials(Run(MICRO, "position", slug))
             assert len({repr(cell) for cell in cells}) == len(cells) == budget
-            assert all(cell.trial and lab.recipe(cell) for cell in cells)
+            assert all(cell.trial and lab.resolve(cell).recipe for cell in cells)
 
 
 def test_the_search_of_ours_is_three_rates_with_the_recipes_own_first():
@@ -104,9 +105,11 @@ def test_the_tokens_of_a_task_are_those_that_ivpt_prints():
 def test_a_profiles_number_of_tokens_gives_way_to_the_tasks_own_and_an_explicit_one_does_not():
     lab, cast = Lab(LabSettings(recipe="ivpt")), roles.cast_for("ivpt", "paper")
     usual = Run(MICRO, "svhn", "ivpt", settings={"prompt_tokens": cast.prompts["deep"]})
-    assert lab.chosen(usual) == {"prompt_tokens": 50, "salient_tokens": 20}
-    assert lab.chosen(replace(usual, settings={"prompt_tokens": 20})) == {"prompt_tokens": 20}
-    assert lab.chosen(replace(usual, method="vpt-deep")) == {"prompt_tokens": 20}
+    assert lab.resolve(usual).settings == {"prompt_tokens": 50, "salient_tokens": 20}
+    assert lab.resolve(replace(usual, settings={"prompt_tokens": 20})).settings == {
+        "prompt_tokens": 20
+    }
+    assert lab.resolve(replace(usual, method="vpt-deep")).settings == {"prompt_tokens": 20}
     assert repr(usual) == repr(replace(usual, settings={"prompt_tokens": 20}))
 
 
@@ -134,9 +137,9 @@ def test_all_structures_of_a_table_have_its_number_of_prompts():
     usual = {"prompt_tokens": Usual(20)}
     for method in ("ivpt", "cdc", "provp", "express"):
         assert (
-            lab.chosen(Run("vit_base_patch16_224", "smallnorb_elevation", method, settings=usual))[
-                "prompt_tokens"
-            ]
+            lab.resolve(
+                Run("vit_base_patch16_224", "smallnorb_elevation", method, settings=usual)
+            ).settings["prompt_tokens"]
             == 200
         )
 
@@ -153,7 +156,7 @@ def test_final_runs_are_trained_on_both_splits_and_tries_on_train(stores, monkey
     lab = Lab(LabSettings(recipe="spt", changes={"epochs": 1}, profile="paper"))
     run = Run(MICRO, "position", "linear-probe")
     (best,) = sweeps.at_best_rates([run], lab, compute=True)
-    assert best.rate and not best.trial and lab.joins(best)
+    assert best.rate and not best.trial and lab.resolve(best).joined
     final = lab.do(best)
     assert final.settings["train_size"] == 1000 and final.about["trained_on"] == JOINED
     assert final.about["sources"]["trained_on"].startswith("SPT Table S1")
@@ -166,8 +169,11 @@ def test_final_runs_are_trained_on_both_splits_and_tries_on_train(stores, monkey
     # no accuracy on what was trained on
     assert row["val"] != row["val"] and row["train_size"] == 1000
     # fine-grained sets keep their val apart
-    assert not lab.joins(Run(MICRO, "flowers", "linear-probe"))
-    assert not lab.joins(replace(run, train_size=400)) and not Lab(LabSettings()).joins(run)
+    assert not lab.resolve(Run(MICRO, "flowers", "linear-probe")).joined
+    assert (
+        not lab.resolve(replace(run, train_size=400)).joined
+        and not Lab(LabSettings()).resolve(run).joined
+    )
 
 
 def test_the_quick_profiles_records_hold_nothing_new(stores):
@@ -190,20 +196,22 @@ def test_what_a_search_chose_beside_the_rate_goes_with_the_final_runs(stores, mo
 
     monkeypatch.setattr(lab, "do", do)
     (best,) = sweeps.at_best_rates([Run(MICRO, "position", "linear-probe")], lab, compute=True)
-    assert (best.rate, best.changes) == (0.001, {"head_decay": 3.0}) and lab.recipe(
+    assert (best.rate, best.changes) == (0.001, {"head_decay": 3.0}) and lab.resolve(
         best
-    ).head_decay == 3.0
+    ).recipe.head_decay == 3.0
 
 
 def test_structured_tasks_are_neither_cropped_nor_flipped():
     for name in PAPERS:
         lab = Lab(LabSettings(recipe=name))
-        assert lab.recipe(Run(MICRO, "position", "vpt-deep")).augmentation == "none"
+        assert lab.resolve(Run(MICRO, "position", "vpt-deep")).recipe.augmentation == "none"
         assert protocol(name).resize("structured") == (
             "direct-bicubic" if name in ("spt", "davpt") else "direct"
         )
     assert (
-        Lab(LabSettings(recipe="ivpt")).recipe(Run(MICRO, "letters", "vpt-deep")).augmentation
+        Lab(LabSettings(recipe="ivpt"))
+        .resolve(Run(MICRO, "letters", "vpt-deep"))
+        .recipe.augmentation
         == "place in the original and flip"
     )
     assert (protocol("ivpt").resize("natural"), protocol("spt").resize("fine")) == (

@@ -20,9 +20,10 @@ import pytest
 
 import visprompt as vp
 from visbook.site import record_pages
-from visbook.studies import from_record, keepable, matching, renewing
+from visbook.studies import case, from_record, keepable, matching, renewing
 from visbook.studies import lab as labs
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visprompt import records
 from visprompt.__main__ import main
 from visprompt.errors import BadInput, CannotWrite
@@ -269,11 +270,12 @@ def test_an_older_record_is_shown_and_said_to_be_older_but_not_taken_for_a_run(l
 
 def test_looking_up_draws_no_images_and_builds_no_model(lab, monkeypatch):
     record = lab.do(SMALL)
-    for name in ("load_task", "build_method"):
+    for module, name in ((labs, "load_task"), (case, "build_method")):
         monkeypatch.setattr(
-            labs, name, lambda *args, **more: pytest.fail("not needed to find a record")
+            module, name, lambda *args, **more: pytest.fail("not needed to find a record")
         )
-    assert Lab(lab.bench).do(SMALL) == record == Lab(lab.bench).find(SMALL)
+    fresh = Lab(lab.bench)
+    assert fresh.resolve(SMALL).find() == record == Lab(lab.bench).do(SMALL)
 
 
 def test_a_record_found_by_settings_is_the_one_that_tune_finds(lab):
@@ -287,7 +289,7 @@ def test_a_record_found_by_settings_is_the_one_that_tune_finds(lab):
             prepared_on="texture",
         ),
     ):
-        assert vp.tune(**lab.prepare(run)) == lab.find(run) is not None
+        assert vp.tune(**lab.prepare(run)) == lab.resolve(run).find() is not None
 
 
 @dataclass(frozen=True)
@@ -411,7 +413,7 @@ def test_a_failed_run_leaves_its_failure_and_the_others_go_on(stores):
 def test_a_failure_on_bad_input_goes_when_the_run_succeeds(lab, stores, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(
-            labs, "build_method", lambda *args, **more: (_ for _ in ()).throw(BadInput("mend me"))
+            case, "build_method", lambda *args, **more: (_ for _ in ()).throw(BadInput("mend me"))
         )
         with pytest.raises(BadInput, match="mend me"):
             lab.do(SMALL)
@@ -877,7 +879,7 @@ def test_keep_narrowed_and_tried(lab, stores, committed, capsys):
 def test_keep_takes_the_runs_of_a_study(stores, committed):
     lab = Lab(LabSettings())
     run = Run("vit_micro_patch4_24", "position", "bias")
-    about = {"weights": lab.backbone(run.backbone).fingerprint, "about": lab.about(run)}
+    about = {"weights": lab.backbone(run.backbone).fingerprint, "about": lab.resolve(run).about}
     settings = run_settings(
         **{
             name: lab.prepare(run)[name]

@@ -16,7 +16,8 @@ from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.parameters import Parameters
 from visbook.site import rehearsal
 from visbook.studies import grids, stand_ins
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.roles import cast_for
 from visbook.studies.sweeps import at_best_rates
 from visprompt import paths, records
@@ -120,7 +121,7 @@ def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_
     for look in (
         lambda: records.find_record(record.id),
         lambda: records.all_records(),
-        lambda: lab.find(run),
+        lambda: lab.resolve(run).find(),
     ):
         with pytest.raises(BadInput, match="made in a rehearsal, whose numbers mean nothing"):
             look()
@@ -131,7 +132,7 @@ def test_a_rehearsed_page_asks_for_the_papers_segmentation_which_is_not_there():
         profile="rehearsal", plan="paper", data_dir=None, device="cpu", kept_seeds=[]
     )
     found = masks.found(SimpleNamespace(p=p))
-    assert not len(found.frame) and found.study.profile == "paper"
+    assert not len(found.frame) and found.lab.bench.profile == "paper"
 
 
 ACTORS = cast_for("spt", "rehearsal")

@@ -5,7 +5,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from visbook.studies.mask_runs import Study, content
+from visbook.studies import grids
+from visbook.studies.mask_runs import MaskLab, content, mask_cast, runs
+from visprompt import records
 from visprompt.chance import stream
 from visprompt.data.mask_tasks import SegmentationTask, load_segmentation, stack
 from visprompt.data.scenes import CLASSES, IGNORED, scenes
@@ -231,6 +233,24 @@ def test_a_run_is_recorded_and_found_again(backbone, task, tmp_path, monkeypatch
         mask_loop.segment(build_segmenter("linear-probe", backbone, 4, decoder), task, recipe)
 
 
+def test_masks_go_through_the_lab_of_all_runs(stores, monkeypatch):
+    """Searched on validation, done and found by the code that does it for classification."""
+    decoder, small = Decoder("linear"), Evaluation("slide", 24, (1.0,))
+    lab = MaskLab(changes={"iterations": 2, "decoder": decoder, "evaluation": small})
+    parts = [stack(*scenes("scenes_shape", n, 30, i)) for i, n in enumerate((24, 8, 8))]
+    lab.masks["scenes_shape"] = SegmentationTask("scenes_shape", CLASSES["scenes_shape"], *parts)
+    monkeypatch.setattr(lab, "leave", lambda name: None)
+    actors = mask_cast("quick", ["scenes_shape"], ["linear-probe"])
+    done = runs(lab, actors, [0, 1])
+    found = runs(lab, actors, [0, 1], compute=False)
+    assert [record.id for record in done.record] == [record.id for record in found.record]
+    tries = {trial.rate: lab.do(trial, compute=False) for trial in lab.trials(done.run[0])}
+    assert len(tries) == 2 and len(records.all_records("segment")) == 3
+    assert done.rate[0] == max(tries, key=lambda rate: tries[rate].values["val"])
+    about = {"profile": "quick", "data": "embedded", "evidence": "trend"}
+    assert done.record[0].about == about and done.record[0].kind == "segment"
+
+
 def test_a_crop_is_of_one_size_and_keeps_picture_and_mask_together(backbone, monkeypatch):
     """A picture whose red tells its mask's label still does after scaling, cutting and
     mirroring."""
@@ -269,9 +289,10 @@ def test_recipes_are_the_papers():
     assert (pascal.iterations, pascal.crop, pascal.evaluation.stride) == (80_000, 480, 320)
     assert ade.decoder == pascal.decoder == Decoder(layers=(9, 12, 18, 24))
     assert all(entry["sources"] for entry in recipes().values())
-    study = Study("paper")
-    assert {cell.task for cell in study.cells()} == {"ade20k", "pascal_context"}
-    assert len(Study(methods=["ivpt"], tasks=["scenes_shape"]).cells()) == 2
+    found = grids.cells("segmentation", mask_cast("paper"))
+    assert {run.task for _, run, _ in found} == {"ade20k", "pascal_context"}
+    narrow = mask_cast("quick", methods=["ivpt"], tasks=["scenes_shape"])
+    assert len(grids.cells("segmentation", narrow)) == 2
 
 
 @pytest.mark.refused
@@ -296,10 +317,10 @@ def test_what_cannot_be_is_refused_in_one_line(backbone):
         build_segmenter("linear-probe", load_backbone("resnet_micro_24"), 5)
     with pytest.raises(BadInput, match="Did you mean 'scenes_shape'"):
         load_segmentation("scenes_shapes")
-    with pytest.raises(BadInput, match="the study has none of vp; it has linear-probe"):
-        Study(methods=["vp"]).cells()
+    with pytest.raises(BadInput, match="no method vp in segmentation; there is linear-probe"):
+        mask_cast("quick", methods=["vp"])
     with pytest.raises(BadInput, match="Did you mean 'ade20k'"):
-        Study("paper", tasks=["ade20"])
+        mask_cast("paper", tasks=["ade20"])
 
 
 def test_drawn_scenes_are_the_same_every_time_and_as_the_manifest_says():

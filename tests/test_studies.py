@@ -1,7 +1,10 @@
 """Studies: grids as written, rates searched on validation alone, failures that leave the others
 running."""
 
+import ast
 import json
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +13,8 @@ from PIL import Image
 
 import visprompt as vp
 from visbook.studies import comparable, grids, plan, statistics, sweeps
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.sweeps import sweep
 from visprompt import records
 from visprompt.__main__ import main
@@ -29,8 +33,6 @@ def lab(monkeypatch, stores):
     whole = lab.task
 
     def few(name, image_size, train_size=None):
-        from dataclasses import replace
-
         task = whole(name, image_size, train_size)
         return replace(
             task,
@@ -41,6 +43,72 @@ def lab(monkeypatch, stores):
 
     monkeypatch.setattr(lab, "task", few)
     return lab
+
+
+ASKED = ("backbone", "task", "facts", "joins", "load_recipe", "load_segmentation_recipe")
+
+
+def asks(path) -> set[tuple[str, str, str]]:
+    """(module, function, what it asks for) of a module's calls."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            for call in [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]:
+                name = getattr(call, "attr", getattr(call, "id", None))
+                found |= {(path.stem, node.name, name)} if name in ASKED else set()
+    return found
+
+
+def test_what_decides_a_run_is_asked_for_in_one_place():
+    """A case asks, each part in one place; a lab only loads."""
+    found = set().union(*(asks(path) for path in (BOOK / "studies").glob("*.py")))
+    assert found == {
+        ("case", "backbone", "backbone"),
+        ("case", "facts", "facts"),
+        ("case", "joined", "joins"),
+        ("case", "recipe", "load_recipe"),
+        ("mask_runs", "backbone", "backbone"),
+        ("mask_runs", "recipe", "load_segmentation_recipe"),
+        # a lab's facts and `stored`, which a case asks for
+        *(("lab", name, "task") for name in ("facts", "compute", "stored")),
+        ("grids", "with_rates", "backbone"),  # of no run: how many blocks there are
+        # of a record, which is held against its paper's recipe
+        ("evidence", "recipe_strays", "load_recipe"),
+        ("evidence", "data_strays", "joins"),
+    }
+
+
+def test_a_run_asks_once_for_its_backbone_its_task_and_its_recipe(monkeypatch, stores):
+    from visbook.studies import case
+
+    lab, asked = Lab(LabSettings("spt", changes={"epochs": 1})), Counter()
+
+    def count(owner, name):
+        real = getattr(owner, name)
+        monkeypatch.setattr(
+            owner, name, lambda *args, **more: asked.update([name]) or real(*args, **more)
+        )
+
+    for name in ("backbone", "task", "facts", "resolve"):
+        count(lab, name)
+    count(case, "load_recipe")
+    for run in (
+        Run(MICRO, "position", "linear-probe", rate=0.1),  # train and val joined
+        Run(MICRO, "position", "linear-probe", rate=0.1, trial=True),
+    ):
+        asked.clear()
+        assert lab.resolve(run).find() is None
+        once = {"resolve": 1, "backbone": 1, "task": 1, "load_recipe": 1}
+        # facts of drawn images have a record, and are asked for in place of the images
+        assert asked == once | ({"facts": 1} if run.trial else {})
+        for _ in ("fitted", "found"):
+            asked.clear()
+            lab.do(run)
+            assert max(asked.values()) == 1 and set(once) - {"task"} <= set(asked)
+    other = replace(run, prepared_on="letters")
+    asked.clear()
+    assert lab.resolve(other).find() is None
+    assert asked["resolve"] == 2 and asked["load_recipe"] == 1
 
 
 @pytest.mark.parametrize("profile", ["quick", "paper"])

@@ -8,7 +8,8 @@ from conftest import carries, tiny_task
 from safetensors.torch import save_file
 
 import visprompt as vp
-from visbook.studies.lab import Facts, Lab, LabSettings, Run
+from visbook.studies.case import Facts, Run
+from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.statistics import interval
 from visbook.studies.sweeps import at_best_rates
 from visprompt.errors import BadInput

@@ -136,7 +136,7 @@ class ApRuns:
     def why_left_out(self, backbone: str, task: str) -> str:
         """Why a backbone and task are not on the page, or nothing."""
         if self.p.profile == "paper":
-            return self.lab.lacking(Run(backbone, task, "ap"))
+            return self.lab.resolve(Run(backbone, task, "ap")).lacking
         if not self.is_short or self.is_vit(backbone):
             return ""
         known = self.lab.do(self.ap(backbone, 0, task, block=self.place(backbone)), compute=False)

@@ -135,7 +135,7 @@ class Chapter:
             BadInput: with `compute`, whatever keeps it from being run.
         """
         if compute:
-            why = self.lab.lacking(run) if self.lenient else ""
+            why = self.lab.resolve(run).lacking if self.lenient else ""
             if not why:
                 return measurement(run, self.lab)
             self.left_out.setdefault(why, []).append(measurement.__name__.replace("_", " "))

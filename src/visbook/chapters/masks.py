@@ -11,14 +11,13 @@ from matplotlib.colors import ListedColormap
 
 from visprompt import papers
 from visprompt.data.mask_tasks import SegmentationTask
-from visprompt.errors import BadInput
 from visprompt.models.backbones import load_backbone
 from visprompt.models.embedded import networks
 from visprompt.training.overlap import IGNORED
 from visprompt.training.segmenter import build_segmenter, count_trained
 
 from ..studies import statistics
-from ..studies.mask_runs import Study, content
+from ..studies.mask_runs import MaskLab, content, mask_cast, runs
 from .chapter import Chapter
 
 LARGE, CLASSES = "vit_large_patch16_224", 150  # of both tables; ADE20K's classes
@@ -60,7 +59,7 @@ COLOURS = [
 class Found:
     """The runs of the segmentation study that have records."""
 
-    study: Study
+    lab: MaskLab
     frame: pd.DataFrame
 
     def of(self, variants: Sequence[str]) -> pd.DataFrame:
@@ -76,11 +75,9 @@ class Found:
 def found(chapter: Chapter) -> Found:
     """What a page can show. Nothing is run here: `visprompt segment` does that."""
     p = chapter.p
-    study = Study(p.plan, data_dir=p.data_dir, device=p.device)
-    try:
-        return Found(study, study.run(p.kept_seeds, compute=False))
-    except BadInput:  # the paper's data or weights are not here; `end` says what would run
-        return Found(study, pd.DataFrame())
+    lab = MaskLab(p.plan, data_dir=p.data_dir, device=p.device)
+    # empty where the paper's data or weights are not here; `end` says what would run
+    return Found(lab, runs(lab, mask_cast(p.plan), p.kept_seeds, compute=False))
 
 
 def how(rows: pd.DataFrame) -> str:
@@ -112,7 +109,8 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
                 line[f"{task}, {name}"] = (
                     statistics.spread(some[column], some.record) if len(some) else "–"
                 )
-        lines.append(line | {"trained": f"{mine.parameters.iloc[0]:,}", "rate": rates(mine)})
+        trained = mine.record.iloc[0].values["parameters"]["total"]
+        lines.append(line | {"trained": f"{trained:,}", "rate": rates(mine)})
     return pd.DataFrame(lines)
 
 
@@ -214,7 +212,7 @@ def show(
         artifact, body, evidence="trend", how=how(rows), records=used, caption=caption
     )
     for task in dict.fromkeys(rows.task):
-        figure = pictures(shown, shown.study.task(task), variants)
+        figure = pictures(shown, shown.lab.masks_of(task), variants)
         if figure is not None:
             caption = (
                 f"{task}: the first test pictures, their masks, and what is "

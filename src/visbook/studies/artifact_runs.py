@@ -7,8 +7,9 @@ import pandas as pd
 
 from visprompt.errors import BadInput
 
+from .case import Run
 from .grids import Cast, at_searched_rate, share
-from .lab import Lab, Run
+from .lab import Lab
 from .plan import Cell, Planned, artifact, cells_of, command, groups, told
 from .sweeps import at_best_rates, sweep
 

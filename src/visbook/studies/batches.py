@@ -22,8 +22,9 @@ from visprompt.records.store import write_whole
 
 from .artifact_runs import ready
 from .budget import there
+from .case import Run
 from .grids import cast
-from .lab import Lab, LabSettings, Run
+from .lab import Lab, LabSettings
 from .plan import Planned, artifacts, cells_of, runs_of
 from .sweeps import row_of
 

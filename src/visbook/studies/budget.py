@@ -3,6 +3,7 @@ once."""
 
 import contextlib
 import io
+import itertools
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
@@ -16,12 +17,12 @@ from visprompt.records import is_current, stores
 from visprompt.records import store as records
 from visprompt.training.recipe import Recipe
 
+from .case import rate_name
 from .forecast import Fetch, checkpoint_files, data_files, speed_of
 from .grids import Cast, cast
-from .lab import rate_name
 from .mask_forecast import mask_operations
 from .mask_runs import content
-from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_runs, runs_of, told
+from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_cells, runs_of, told
 
 ALL = "all"  # the row of all artifacts together
 
@@ -93,17 +94,13 @@ def plan(
     runs = {id: runs_of(cells_of(id, actors=actors)) for id in ids or artifacts()}
     together = {run.key: run for found in runs.values() for run in found}
     done = recorded(together.values())
-    masks = {id: mask_runs(id, profile) for id in runs}
-    hours = {
-        key: speed.hours_of(mask_operations(key, profile))
-        for found in masks.values()
-        for key in found
-    }
-    hours = Hours(
-        done, hours | {key: speed.hours(run) for key, run in together.items() if key not in done}
-    )
+    masks = {id: runs_of(mask_cells(id, profile)) for id in runs}
+    hours = {key: speed.hours(run) for key, run in together.items() if key not in done}
+    for run in itertools.chain(*masks.values()):
+        hours[run.key] = speed.hours_of(mask_operations(run))
+    hours = Hours(done, hours)
     files = {id: to_fetch(id, runs[id], actors, folder) for id in runs}
-    keys = {id: [run.key for run in runs[id]] + masks[id] for id in runs}
+    keys = {id: [run.key for run in runs[id] + masks[id]] for id in runs}
     rows = [row(id, line(id, keys[id], hours, files[id]), profile) for id in runs]
     every = {file.name: file for found in files.values() for file in found}
     return Budget(
@@ -222,7 +219,8 @@ def fits(run: Planned, settings: dict, weights: str) -> bool:
     """Whether a record's settings are those of a planned run."""
     one = run.run
     lab = lab_of(run.recipe)
-    recipe, said = asdict(lab.recipe(one)), dict(settings["recipe"])
+    case = lab.resolve(one)
+    recipe, said = asdict(case.recipe), dict(settings["recipe"])
     if run.like is not None:
         searched = {
             rate_name(one.method),
@@ -230,7 +228,7 @@ def fits(run: Planned, settings: dict, weights: str) -> bool:
         }
         said |= {name: recipe[name] for name in searched}
     said = asdict(Recipe()) | said  # a field that is newer than the record
-    chosen = json.loads(json.dumps(asdict(method_settings(one.method, **lab.chosen(one)))))
+    chosen = json.loads(json.dumps(asdict(method_settings(one.method, **case.settings))))
     same = settings["method_settings"] == chosen and settings.get("prepared_on") == one.prepared_on
     sized = one.train_size is None or settings["train_size"] == one.train_size
     return same and sized and said == recipe and one.scratch == weights.startswith("random")

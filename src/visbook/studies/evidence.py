@@ -12,8 +12,8 @@ from visprompt.records import Record
 from visprompt.training.protocol import protocol
 from visprompt.training.recipe import load_recipe, settled
 
+from .case import rate_name
 from .grids import family_of
-from .lab import rate_name
 from .plan import conditions
 from .roles import cast_for
 

@@ -24,7 +24,7 @@ from visprompt.records import all_records, recorded
 
 from .plan import Planned, family_of, lab_of
 
-# operations of a backward pass over those of the forward one, where all weights are trained
+# operations of a backward pass over those of the forward one: where all weights are trained
 TRAINED_BACKWARD = 2
 FROZEN_BACKWARD = 1  # where gradients only pass through
 
@@ -38,15 +38,17 @@ class Network:
     tokens: int  # that enter the first block of a transformer; 0 of a ResNet
 
     def part(self, start: int, extra: int = 0) -> float:
-        """From the input of block `start` on (-1: the image), with so many more tokens in every
+        """Operations from block `start` on (-1: from the image), with `extra` more tokens in each
         block of a ViT."""
         grown = 1 + extra / self.tokens if self.tokens else 1.0
         return (self.stem if start < 0 else 0.0) + grown * sum(self.blocks[max(start, 0) :])
 
 
 class Marks(Hooks):
-    """Notes how many operations there were when a block is entered; a Swin's merging counts to the
-    block before."""
+    """Hooks that note the operations counted so far whenever a block is entered.
+
+    A Swin's merging counts to the block before it.
+    """
 
     def __init__(self):
         self.counter, self.seen = None, []
@@ -114,15 +116,16 @@ def operations(run: Planned) -> float | None:
     image; else with every step. A backward pass counts as much as the forward one, and twice as
     much where all weights are trained. None where the number of images is not known.
     """
-    one, lab = run.run, lab_of(run.recipe)
-    r, settings, (train, val, test) = lab.recipe(one), lab.chosen(one), sizes(one.task)
+    one, (train, val, test) = run.run, sizes(run.run.task)
     if None in (train, val, test):
         return None
-    train = one.train_size or train + val * lab.joins(one)
+    case = lab_of(run.recipe).resolve(one)
+    r, settings = case.recipe, case.settings
+    train = one.train_size or train + val * case.joined
     net, start = network(one.backbone), first_trained(one)
     extra = settings.get("prompt_tokens", 0) if one.method != "ap" else 0
     above, whole = net.part(start, extra), net.part(-1, extra)
-    backward = TRAINED_BACKWARD if method_class(one.method).trains_backbone else FROZEN_BACKWARD
+    backward = backward_of(one.method)
     step, once = above * (1 + backward), whole - above
     seen = train * r.epochs
     again = 2 if one.method == "e2vpt" else 1  # pruned, and trained from the start
@@ -133,6 +136,12 @@ def operations(run: Planned) -> float | None:
             + test * above
         )
     return again * (seen * (step + once) + val * r.epochs * whole) + test * whole
+
+
+def backward_of(method: str) -> int:
+    """Operations of a method's backward pass through the backbone, over those of the forward
+    one."""
+    return TRAINED_BACKWARD if method_class(method).trains_backbone else FROZEN_BACKWARD
 
 
 def first_trained(run) -> int:
@@ -150,25 +159,27 @@ def first_trained(run) -> int:
 
 @dataclass(frozen=True)
 class Speed:
-    """Operations that a device does a second, and how that is known."""
+    """Operations per second of a device, by precision, and how they are known."""
 
     by_precision: dict[str, float]
     how: str
 
     def hours(self, run: Planned) -> float | None:
         """Hours of a run; None where no manifest says how many images there are."""
-        return self.hours_of(operations(run), lab_of(run.recipe).recipe(run.run).precision)
+        return self.hours_of(operations(run), lab_of(run.recipe).resolve(run.run).recipe.precision)
 
     def hours_of(self, work: float | None, precision: str = "float32") -> float | None:
-        """Hours of so many operations; None of None."""
+        """Hours that `work` operations take; None where that is not known."""
         return None if work is None else work / self.by_precision[precision] / 3600
 
 
 def speed_of(device: str | None, precision: str | None = None) -> Speed:
-    """A device of devices.yaml at its peak; None: this machine's bench where there is one of a GPU,
-    else an H200.
+    """The speed of a device: the peak that devices.yaml gives, or what was measured here.
 
-    With a precision all runs are taken to be in it.
+    Args:
+        device: of devices.yaml, or "measured"; None: measured where a GPU's bench is kept, else an
+            H200.
+        precision: of all runs, in place of their recipes' own.
 
     Raises:
         BadInput: neither a device of the table nor "measured", or nothing was measured here.
@@ -203,12 +214,8 @@ def measured() -> Speed | None:
     record = max(records, key=lambda record: record.date)
     net, batch, reached = network(record.settings["backbone"]), record.settings["batch_size"], []
     for side, values in record.values.items():
-        start, cls = values["start"], method_class(record.settings["sides"][side]["method"])
-        work = (
-            batch
-            * net.part(start)
-            * (1 + (TRAINED_BACKWARD if cls.trains_backbone else FROZEN_BACKWARD))
-        )
+        start, method = values["start"], record.settings["sides"][side]["method"]
+        work = batch * net.part(start) * (1 + backward_of(method))
         if start < len(net.blocks):
             reached.append(work / statistics.median(values["seconds"]))
     rate = statistics.median(reached)

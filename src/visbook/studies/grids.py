@@ -15,8 +15,11 @@ from visprompt.methods import METHODS, method_class
 from visprompt.models import embedded
 from visprompt.models.backbones import load_backbone
 
-from .lab import Lab, Run
+from .case import Run
+from .lab import Lab
 from .sweeps import at_best_rates, row_of, sweep
+
+MASKS = "segmentation"  # the one study that is written in a file of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +122,9 @@ def form(name: str, profile: str) -> dict:
         BadInput: no study has that name.
     """
     known = studies()
+    if name == MASKS:
+        variants = load_yaml(paths.MANIFESTS / "segmentation.yaml")["variants"]
+        known = {MASKS: {"backbones": ["supervised"], "tasks": MASKS, "variants": variants}}
     entry = dict(known[choose("study", name, known)])
     own = entry.pop("paper", {})
     if profile != "quick":
@@ -129,7 +135,7 @@ def form(name: str, profile: str) -> dict:
 
 
 def tasks_of(name: str, cast: Cast) -> list[str]:
-    """The tasks of a study in this cast, each once."""
+    """The tasks of a study, each once."""
     return list(
         dict.fromkeys(
             task for part in form(name, cast.profile)["tasks"] for task in cast.playing(part)
@@ -250,7 +256,7 @@ def check_cells(names: Sequence[str], cast: Cast, data_dir: str | None = None) -
             )
     empty = [name for name in has if not cells(name, cast, 1)]
     for name in empty if names else empty[: len(empty) == len(has)]:
-        parts = studies()[name]["backbones"]
+        parts = form(name, cast.profile)["backbones"]
         if not has[name]:
             why = (
                 f"its backbones play {', '.join(parts)}, and only "
@@ -290,13 +296,15 @@ def looked_up(find: Callable, run: Run, lab: Lab):
 
 
 def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[str]]]:
-    """The cells whose data and weights are at hand, and the variants of the others by what they
-    lack."""
-    lacking = {}
-    for variant, run, _ in found:
-        if why := lab.lacking(run):
-            lacking.setdefault(why, []).append(variant)
-    return [cell for cell in found if not lab.lacking(cell[1])], lacking
+    """The cells whose data and weights are at hand, and for each thing that is lacking the variants
+    that need it."""
+    there, lacking = [], {}
+    for cell in found:
+        if why := lab.resolve(cell[1]).lacking:
+            lacking.setdefault(why, []).append(cell[0])
+        else:
+            there.append(cell)
+    return there, lacking
 
 
 def with_rates(
@@ -313,7 +321,7 @@ def with_rates(
     """
     number, parts = share(part)
     depth = None
-    if "blocks" in studies()[choose("study", name, studies())]:
+    if "blocks" in form(name, cast.profile):
         try:
             if left_out is not None and not possible(cells(name, cast, 1), lab)[0]:
                 raise BadInput("no weights need be fetched for this")

@@ -11,8 +11,9 @@ from visprompt.measure.attention import attention_weights
 from visprompt.records import Record
 from visprompt.training.loop import fit
 
+from .case import Run
 from .insights import measured
-from .lab import Lab, Run
+from .lab import Lab
 
 
 def class_guidance(run: Run, lab: Lab, pool: int = 200, compute: bool = True) -> Record | None:

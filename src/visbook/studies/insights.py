@@ -18,13 +18,15 @@ from visprompt.records import Record, recorded
 from visprompt.training import as_asked
 from visprompt.training.loop import accuracy, data_of, fit, run_settings
 
-from .lab import Lab, Run
+from .case import Run
+from .lab import Lab
 
 
 def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool) -> Record | None:
     """The record of a measurement on a run: `measure(ready)` gets what `fit` takes and returns the
     values."""
-    ready = lab.prepare(run)
+    case = lab.resolve(run)
+    ready = case.ready()
     model, task, other = ready["model"], ready["task"], ready["prepared_on"]
     settings = {
         **run_settings(model, task, ready["recipe"], run.seed, ready["prepared_on"]),
@@ -39,7 +41,7 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
         data=data_of(task.fingerprint, other and other.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],
-        about=lab.about(run),
+        about=case.about,
         run=compute,
     )
 

@@ -1,5 +1,5 @@
-"""What planned runs of segmentation take: operations of training and of tests, on pictures as small
-as they may be."""
+"""Operations that planned runs of segmentation take, in training and in the tests, for the
+smallest pictures that a recipe allows."""
 
 import functools
 
@@ -8,44 +8,31 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from visprompt.data import catalogue
 from visprompt.data.mask_tasks import HELD_OUT, drawn_tasks
-from visprompt.methods import method_class
 from visprompt.models.backbones import load_backbone
 from visprompt.models.intermediates import grid, resized
 from visprompt.records import recorded
 from visprompt.training.decoders import build_decoder
-from visprompt.training.segmentation_recipe import SegmentationRecipe, load_segmentation_recipe
+from visprompt.training.segmentation_recipe import SegmentationRecipe
 from visprompt.training.windows import starts
 
-from .forecast import FROZEN_BACKWARD, TRAINED_BACKWARD, Marks
-from .mask_runs import content
+from .forecast import TRAINED_BACKWARD, Marks, backward_of
+from .plan import Planned, mask_lab
 
 
-def mask_operations(key: tuple, profile: str = "paper") -> float | None:
-    """Operations of a run of `plan.mask_runs`: every step and every test; None where no manifest
-    has the pictures' number.
+def mask_operations(run: Planned) -> float | None:
+    """Operations of a run of segmentation: every step and every test; None where no manifest has
+    the pictures' number.
 
     A step counts the whole backbone, what flows back through it, and every head forward and twice
     back. A test picture is taken as a square, which has the fewest windows.
     """
-    task, variant, *_ = key
-    about, given = (
-        content()["profiles"]["quick" if profile == "quick" else "paper"],
-        dict(content()["variants"][variant]),
-    )
-    slug, (train, val, test), classes = given.pop("method"), *pictures(task)
+    slug, ((train, val, test), classes) = run.run.method, pictures(run.run.task)
     if train is None:
         return None
-    recipe = load_segmentation_recipe(about["tasks"][task], slug)
-    one = passes(about["backbone"], recipe.crop, classes, recipe.decoder)
-    kind, prompts = method_class(slug), given.get("prompt_tokens", 0)
-    forward = one["backbone"] * (1 + about["prompts"].get(prompts, prompts) / one["tokens"])
-    back = (
-        0
-        if slug == "linear-probe"
-        else TRAINED_BACKWARD
-        if kind.trains_backbone
-        else FROZEN_BACKWARD
-    )
+    recipe = mask_lab(run.profile).resolve(run.run).recipe
+    one = passes(run.run.backbone, recipe.crop, classes, recipe.decoder)
+    forward = one["backbone"] * (1 + run.run.settings.get("prompt_tokens", 0) / one["tokens"])
+    back = 0 if slug == "linear-probe" else backward_of(slug)
     step = forward * (1 + back) + one["heads"] * (1 + TRAINED_BACKWARD)
     many = windows(recipe, recipe.evaluation.scales) * (1 + recipe.evaluation.flip)
     seen = (test + val) * windows(recipe, (1.0,)) + test * many
@@ -65,7 +52,7 @@ def pictures(task: str) -> tuple[tuple[int | None, int | None, int | None], int]
 
 
 def windows(recipe: SegmentationRecipe, scales: tuple[float, ...]) -> int:
-    """Windows of a square test picture, over scales."""
+    """How many windows cover a square test picture at all scales together."""
     short = recipe.short_side or recipe.crop
     sides = [max(round(scale * short), recipe.crop) for scale in scales]
     if recipe.evaluation.mode == "whole":

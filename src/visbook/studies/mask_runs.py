@@ -1,36 +1,27 @@
-"""The segmentation study: methods x tasks x seeds of data_manifests/segmentation.yaml, at the rates
-validation chooses."""
+"""The study of segmentation.yaml: a lab whose cases have masks; all else is as of any other
+study."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 
 from visprompt import paths
-from visprompt.data.mask_tasks import drawn_tasks, load_segmentation
-from visprompt.errors import BadInput, choose
+from visprompt.data.mask_tasks import SegmentationTask, drawn_tasks, load_segmentation
+from visprompt.errors import choose
 from visprompt.manifests import load_yaml
-from visprompt.methods import METHODS
-from visprompt.models.backbones import load_backbone
 from visprompt.models.intermediates import resized
-from visprompt.records import Record, run_all
+from visprompt.records import Record
 from visprompt.training.mask_loop import segment
+from visprompt.training.protocol import Protocol
 from visprompt.training.segmentation_recipe import SegmentationRecipe, load_segmentation_recipe
 from visprompt.training.segmenter import build_segmenter
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One method on one task with one seed."""
-
-    variant: str
-    task: str
-    method: str
-    settings: dict = field(default_factory=dict)
-    rate: float | None = None  # in place of the recipe's
-    seed: int = 0
+from .case import Case, Run, rate_name
+from .grids import MASKS, Cast, check_cells, study
+from .lab import Lab, LabSettings
 
 
 def content() -> dict:
@@ -38,172 +29,127 @@ def content() -> dict:
     return load_yaml(paths.MANIFESTS / "segmentation.yaml")
 
 
-class Study:
-    """The runs of a profile; the backbone and every task are loaded once."""
+class MaskCase(Case):
+    """A run of segmentation and all that decides it."""
 
-    def __init__(
-        self,
-        profile: str = "quick",
-        tasks: Sequence[str] = (),
-        methods: Sequence[str] = (),
-        data_dir: str | None = None,
-        device: str = "cpu",
-        weights: str | None = "pretrained",
-        changes: dict | None = None,
-    ):
-        profiles = content()["profiles"]
-        self.profile, self.about = profile, profiles[choose("profile", profile, profiles)]
-        for task in tasks:
-            choose("segmentation task", task, self.about["tasks"])
-        for method in methods:
-            choose("method", method, METHODS)
-        self.only_tasks, self.only_methods = list(tasks), list(methods)
-        self.data_dir, self.device, self.weights, self.changes = (
-            data_dir,
-            device,
-            weights,
-            dict(changes or {}),
-        )
-        self.backbones, self.tasks = {}, {}
+    kind: ClassVar[str] = "segment"
+    joined: ClassVar[bool] = False
 
-    def cells(self) -> list[Cell]:
-        """Every method on every task, with seed 0 and the recipe's rate.
+    @cached_property
+    def recipe(self) -> SegmentationRecipe:
+        """The recipe of the task, with the rate of the run."""
+        run, changes = self.run, self.lab.bench.changes | self.run.changes
+        if run.rate is not None:
+            changes[rate_name(run.method)] = run.rate
+        return load_segmentation_recipe(self.lab.profile["tasks"][run.task], run.method, **changes)
 
-        Raises:
-            BadInput: the study has none of the methods that were asked for.
-        """
-        found, prompts = [], self.about["prompts"]
-        for task in self.only_tasks or self.about["tasks"]:
-            for variant, given in content()["variants"].items():
-                settings = {
-                    key: prompts.get(value, value)
-                    for key, value in given.items()
-                    if key != "method"
-                }
-                if not self.only_methods or given["method"] in self.only_methods:
-                    found.append(Cell(variant, task, given["method"], settings))
-        if not found:
-            known = ", ".join(
-                dict.fromkeys(given["method"] for given in content()["variants"].values())
-            )
-            raise BadInput(f"the study has none of {', '.join(self.only_methods)}; it has {known}.")
-        return found
+    @cached_property
+    def backbone(self):
+        """The frozen backbone, at the size of the recipe's crops."""
+        name, scratch, size = self.run.backbone, self.run.scratch, self.recipe.crop
+        if (name, scratch, size) not in self.lab.sizes:
+            self.lab.sizes[name, scratch, size] = resized(self.lab.backbone(name, scratch), size)
+        return self.lab.sizes[name, scratch, size]
 
-    def backbone(self, size: int):
-        """The backbone for pictures of a size."""
-        if not self.backbones:
-            loaded = load_backbone(self.about["backbone"], self.weights, device=self.device)
-            self.backbones[loaded.image_size] = loaded
-        if size not in self.backbones:
-            self.backbones[size] = resized(next(iter(self.backbones.values())), size)
-        return self.backbones[size]
+    @cached_property
+    def task(self) -> SegmentationTask:
+        """The pictures and their masks."""
+        return self.lab.masks_of(self.run.task)
 
-    def task(self, name: str):
-        """A task by name."""
-        if name not in self.tasks:
-            self.tasks[name] = load_segmentation(name, self.data_dir)
-        return self.tasks[name]
+    def find(self) -> Record | None:
+        """The record of the run, which other code may have made; None where there is none."""
+        return segment(**self.ready(), run=False)
 
-    def recipe(self, cell: Cell) -> SegmentationRecipe:
-        """The recipe of a cell."""
-        changes = dict(self.changes)
-        if cell.rate is not None:
-            changes["head_rate" if cell.method == "linear-probe" else "learning_rate"] = cell.rate
-        return load_segmentation_recipe(self.about["tasks"][cell.task], cell.method, **changes)
-
-    def rate(self, cell: Cell) -> float:
-        """A cell's own rate: the decoder's for a linear probe, which trains nothing else."""
-        recipe = self.recipe(cell)
-        return recipe.head_rate if cell.method == "linear-probe" else recipe.learning_rate
-
-    def do(self, cell: Cell, compute: bool = True) -> Record | None:
-        """The record of a cell, from disk or, with `compute`, by doing it."""
-        recipe, task = self.recipe(cell), self.task(cell.task)
+    def ready(self) -> dict:
+        """What `segment` takes: model, task, recipe and seed."""
+        run, task, recipe = self.run, self.task, self.recipe
         model = build_segmenter(
-            cell.method, self.backbone(recipe.crop), task.classes, recipe.decoder, **cell.settings
+            run.method, self.backbone, task.classes, recipe.decoder, **self.settings
         )
+        return {"model": model, "task": task, "recipe": recipe, "seed": run.seed}
+
+    def fit(self, ready: dict) -> Record:
+        """Do the run; `ready` is what `ready` gave."""
+        return segment(**ready, about=self.about)
+
+    @cached_property
+    def about(self) -> dict:
+        """What a record of the run says beside what decided it."""
         # no path of a machine
-        data = "embedded" if cell.task in drawn_tasks() else Path(self.data_dir).resolve().name
-        return segment(
-            model,
-            task,
-            recipe,
-            cell.seed,
-            compute,
-            {"profile": self.profile, "data": data, "evidence": "trend"},
-        )
+        drawn, data_dir = self.run.task in drawn_tasks(), self.lab.bench.data_dir
+        data = "embedded" if drawn else Path(data_dir).resolve().name
+        return {"profile": self.lab.bench.profile, "data": data, "evidence": "trend"}
 
-    def tried(self, cell: Cell) -> list[Cell]:
-        """A cell at each rate that validation chooses from, the recipe's own first."""
-        factors = sorted(self.about["factors"], key=lambda factor: abs(np.log(factor)))
-        return [replace(cell, rate=self.rate(cell) * factor) for factor in factors]
 
-    def at_best_rate(self, cell: Cell) -> Cell | None:
-        """A cell at the rate with the best mIoU on validation with seed 0; None where not all were
-        tried."""
-        trials = [
-            (trial, self.do(trial, compute=False)) for trial in self.tried(replace(cell, seed=0))
-        ]
-        if not all(record for _, record in trials):
-            return None
-        return replace(max(trials, key=lambda pair: pair[1].values["val"])[0], seed=cell.seed)
+class MaskLab(Lab):
+    """A lab for the runs of a profile of segmentation.yaml."""
 
-    def run(self, seeds: Sequence[int] = (), compute: bool = True) -> pd.DataFrame:
-        """A row a cell and seed that has a record; with `compute` those that have none are done
-        first.
+    def __init__(self, profile: str = "quick", **bench):
+        super().__init__(LabSettings(profile=profile, **bench))
+        profiles = content()["profiles"]
+        self.profile = profiles[choose("profile", profile, profiles)]
+        self.masks, self.sizes = {}, {}
 
-        Args:
-            seeds: none: the profile's.
+    @cached_property
+    def protocol(self) -> Protocol:
+        """The search for a rate, the same for every method."""
+        return Protocol(MASKS, searches={"ours": {"factors": self.profile["factors"]}})
 
-        Returns:
-            Columns backbone, task, variant, method, seed, train_size, test, test_many, val,
-            constant, rate, parameters, record and cell.
+    def masks_of(self, name: str) -> SegmentationTask:
+        """A task by name."""
+        if name not in self.masks:
+            self.masks[name] = load_segmentation(name, self.bench.data_dir)
+        return self.masks[name]
 
-        Raises:
-            BadInput: runs that failed, after the last.
-        """
-        cells, seeds = self.cells(), list(seeds) or self.about["seeds"]
-        if compute:
-            self.run_some([trial for cell in cells for trial in self.tried(cell)], "search")
-        chosen = {cell.variant + cell.task: self.at_best_rate(cell) for cell in cells}
-        wanted = [
-            replace(best, seed=seed)
-            for best in chosen.values()
-            if best is not None
-            for seed in seeds
-        ]
-        if compute:
-            self.run_some(wanted, "segmentation")
-        found = [(cell, self.do(cell, compute=False)) for cell in wanted]
-        return pd.DataFrame(
-            [self.row(cell, record) for cell, record in found if record is not None]
-        )
+    def leave(self, name: str) -> None:
+        """Let go of the pictures of a task."""
+        self.masks.pop(name, None)
 
-    def run_some(self, cells: Sequence[Cell], label: str) -> None:
-        """Do cells in turn."""
-        named = [
-            f"{cell.variant} on {cell.task}, rate {self.rate(cell):g}, seed {cell.seed}"
-            for cell in cells
-        ]
-        run_all(
-            [
-                (name, lambda cell=cell: self.do(cell))
-                for name, cell in zip(named, cells, strict=True)
-            ],
-            label,
-        )
+    def resolve(self, run: Run) -> MaskCase:
+        return MaskCase(run, self)
 
-    def row(self, cell: Cell, record: Record) -> dict:
-        """A row of `run`."""
-        values = {name: record.values[name] for name in ("test", "test_many", "val", "constant")}
-        about = {
-            name: record.settings[name]
-            for name in ("backbone", "task", "method", "seed", "train_size")
-        }
-        more = {
-            "rate": self.rate(cell),
-            "parameters": record.values["parameters"]["total"],
-            "record": record,
-            "cell": cell,
-        }
-        return {**about, "variant": cell.variant, **values, **more}
+
+def mask_cast(profile: str, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> Cast:
+    """Who plays the parts of the study in a profile.
+
+    Args:
+        tasks, methods: none but these.
+
+    Raises:
+        BadInput: an unknown profile or task, or a method that the study has none of.
+    """
+    profiles = content()["profiles"]
+    about = profiles[choose("profile", profile, profiles)]
+    for task in tasks:
+        choose("segmentation task", task, about["tasks"])
+    found = Cast(
+        {"supervised": about["backbone"]},
+        {MASKS: [*about["tasks"]]},
+        about["prompts"],
+        profile,
+        tuple(tasks),
+        tuple(methods),
+    )
+    check_cells([MASKS], found)
+    return found
+
+
+def runs(
+    lab: MaskLab, actors: Cast, seeds: Sequence[int] = (), compute: bool = True
+) -> pd.DataFrame:
+    """The runs of the study at the rates that validation chooses, a row for each that has a record.
+
+    Args:
+        seeds: none: the profile's.
+        compute: do those that have none first.
+
+    Returns:
+        The columns of `grids.study`, with "test" and "test_many", single- and multi-scale mIoU,
+        and "constant", the best mIoU that one class for every pixel has.
+
+    Raises:
+        BadInput: runs that failed, after the last.
+    """
+    seeds = list(seeds) or lab.profile["seeds"]
+    given = {"seeds": seeds, "search": True} if compute else {"kept_seeds": seeds}
+    return study(MASKS, actors, lab, **given)

@@ -15,9 +15,9 @@ from visprompt.papers import papers
 from visprompt.records.index import flat
 
 from . import plan
+from .case import Run, rate_name
 from .evidence import FREE
 from .grids import studies
-from .lab import Run, rate_name
 from .roles import under
 
 # paper -> what the kinds of its theory's records begin with
@@ -120,9 +120,10 @@ def by_cell(runs: Iterable[Run], recipe: str) -> Cells:
     lab, found = plan.lab_of(recipe), {}
     searched = {name for grid in lab.protocol.searches.values() for name in grid}
     for run in runs:
+        case = lab.resolve(run)
         parts = {
-            "method_settings": settings_of(run.method, **lab.chosen(run)),
-            "recipe": lab.recipe(run),
+            "method_settings": settings_of(run.method, **case.settings),
+            "recipe": case.recipe,
         }
         free = {f"recipe.{name}" for name in (*FREE, *searched, rate_name(run.method))}
         usual = flat(
@@ -169,24 +170,10 @@ def splits_of(task: str) -> tuple[int, int]:
 @functools.cache
 def masks(slug: str, profile: str, method: str) -> list[dict]:
     """The settings of a method in the variants of segmentation that a paper's artifacts show."""
-    content = load_yaml(paths.MANIFESTS / "segmentation.yaml")
-    prompts = content["profiles"]["quick" if profile == "quick" else "paper"]["prompts"]
-    shown = {
-        variant
-        for entry in plan.artifacts().values()
-        if entry.paper == slug
-        for variant in entry.masks
-    }
-    given = [
-        entry
-        for variant, entry in content["variants"].items()
-        if variant in shown and entry["method"] == method
-    ]
-    chosen = [
-        {name: prompts.get(value, value) for name, value in entry.items() if name != "method"}
-        for entry in given
-    ]
-    return [flat(asdict(settings_of(method, **settings))) for settings in chosen]
+    shown = [id for id, entry in plan.artifacts().items() if entry.paper == slug]
+    runs = [cell.run for id in shown for cell in plan.mask_cells(id, profile)]
+    chosen = {repr(run.settings): run.settings for run in runs if run.method == method}
+    return [flat(asdict(settings_of(method, **settings))) for settings in chosen.values()]
 
 
 def method_settings(entry: Mapping) -> dict:

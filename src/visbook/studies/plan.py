@@ -7,10 +7,11 @@ loaded to plan.
 
 import difflib
 import functools
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import SimpleNamespace
+from typing import ClassVar
 
 from visprompt import paths
 from visprompt.data import catalogue
@@ -20,8 +21,10 @@ from visprompt.manifests import load_yaml
 from visprompt.models import embedded
 from visprompt.training.recipe import Recipe
 
-from .grids import Cast, cast, cells, depth_of, family_of, form
-from .lab import Lab, LabSettings, Run
+from .case import Case, Run
+from .grids import MASKS, Cast, cast, cells, depth_of, family_of, form
+from .lab import Lab, LabSettings
+from .mask_runs import MaskLab, mask_cast
 from .roles import under
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
@@ -76,7 +79,7 @@ class Planned:
     # of a final run: the run whose search gives its rate; None: the recipe's rate
     like: Run | None = None
 
-    @functools.cached_property
+    @cached_property
     def key(self) -> tuple[str, str, str]:
         """Stage, recipe and run."""
         return self.stage, self.recipe, repr(self.run)
@@ -224,24 +227,23 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
     return found
 
 
-def mask_runs(id: str, profile: str = "paper") -> list[tuple]:
-    """Task, variant, seed and factor of the rate of every run of segmentation that an artifact
-    shows."""
-    about = load_yaml(paths.MANIFESTS / "segmentation.yaml")["profiles"][
-        "quick" if profile == "quick" else "paper"
+def mask_cells(id: str, profile: str = "paper") -> list[Cell]:
+    """The cells of segmentation that an artifact shows."""
+    profile, entry = "quick" if profile == "quick" else "paper", artifact(id)
+    lab, actors = mask_lab(profile), mask_cast(profile)
+    shown = actors.tasks[MASKS] if profile == "quick" else entry.data
+    searched = len(lab.profile["factors"]) > 1
+    how = (LabSettings().search, SELECTION) if searched else ("", GIVEN)
+    seeds = tuple(lab.profile["seeds"])
+    return [
+        Cell(MASKS, variant, run, MASKS, profile, seeds, how[0], None, how[1])
+        for variant, run, _ in cells(MASKS, actors)
+        if variant in entry.masks and run.task in shown
     ]
-    tasks = [task for task in about["tasks"] if profile == "quick" or task in artifact(id).data]
-    found = []
-    for task, variant in itertools.product(tasks, artifact(id).masks):
-        factors = about["factors"] if len(about["factors"]) > 1 else []
-        # the best of which is the run of seed 0
-        found += [(task, variant, 0, factor) for factor in factors]
-        found += [(task, variant, seed, None) for seed in about["seeds"][bool(factors) :]]
-    return found
 
 
 def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
-    """The recipe and the seeds of a paper's cells in a profile."""
+    """The recipe and the seeds of a paper's runs in a profile."""
     entry = written()["papers"]
     if profile == "quick":
         return "quick", tuple(range(entry["quick"]["seeds"]))
@@ -280,9 +282,27 @@ def searched_runs(actors: Cast) -> set[str]:
 used_whole = functools.cache(catalogue.used_whole)
 
 
+class Outline(Case):
+    """A case of which nothing is loaded: val is taken to be cut out of the authors' train."""
+
+    val_of_train: ClassVar[bool] = True
+
+    @cached_property
+    def whole(self) -> bool:
+        return used_whole(self.run.task)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        run, read = self.run, self.lab.read
+        key = self.backbone.family, run.method, self.group, run.rate, repr(run.changes)
+        if key not in read:
+            read[key] = super().recipe
+        return read[key]
+
+
 class Paper(Lab):
-    """A lab that knows of a backbone only its family, and loads nothing; what it reads of a recipe
-    it reads once."""
+    """A lab that loads nothing: of a backbone it knows the family, and it reads each recipe
+    once."""
 
     def __init__(self, bench: LabSettings):
         super().__init__(bench)
@@ -291,27 +311,20 @@ class Paper(Lab):
     def backbone(self, name: str, scratch: bool = False):
         return SimpleNamespace(family=family_of(name), depth=0)
 
-    def joins(self, run: Run) -> bool:
-        asked = self.protocol.joins(groups().get(run.task, "other")) and not run.trial
-        return asked and (run.train_size is None or used_whole(run.task))
+    def group(self, task: str) -> str:
+        return groups().get(task, "other")
 
-    def recipe(self, run: Run) -> Recipe:
-        key = (
-            family_of(run.backbone),
-            run.method,
-            groups().get(run.task),
-            run.rate,
-            repr(run.changes),
-        )
-        if key not in self.read:
-            self.read[key] = super().recipe(run)
-        return self.read[key]
+    def resolve(self, run: Run) -> Outline:
+        return Outline(run, self)
 
 
 @functools.cache
 def lab_of(recipe: str) -> Paper:
     """The lab of a recipe that loads nothing."""
     return Paper(LabSettings(recipe))
+
+
+mask_lab = functools.cache(MaskLab)
 
 
 @functools.cache
@@ -340,18 +353,19 @@ whole_cast = functools.cache(cast)
 
 
 def runs_of(found: Iterable[Cell]) -> list[Planned]:
-    """The trainings of cells, each once, a search before what needs its rate.
+    """The trainings that cells take, each once; a search comes before the runs that need its rate.
 
-    The best run of a search is the cell's run with seed 0, but where final runs are trained on the
+    The best run of a search is the cell's run with seed 0, unless final runs are trained on the
     validation images too.
     """
     runs = []
     for cell in found:
-        searched, lab = cell.like or cell.run, lab_of(cell.recipe)
+        searched = cell.like or cell.run
+        lab = mask_lab(cell.profile) if cell.study == MASKS else lab_of(cell.recipe)
         if cell.grid:
             runs += [planned(cell, tried, "search") for tried in lab.trials(searched)]
         # whose seed 0 is one of the search
-        own = cell.grid and cell.like is None and not lab.joins(cell.run)
+        own = cell.grid and cell.like is None and not lab.resolve(cell.run).joined
         for seed in cell.seeds[1:] if own else cell.seeds:
             runs.append(
                 planned(

@@ -15,7 +15,7 @@ from visprompt.records import Record
 from visprompt.training.loop import tune
 from visprompt.training.recipe import Recipe
 
-from .lab import rate_name
+from .case import rate_name
 
 NETWORK, TASK = "vit_micro_patch4_24", "position"  # where the methods differ most
 TRIED = {"weights": (0.001, 0.003, 0.01, 0.03, 0.1), "prompts": (0.01, 0.03, 0.1, 0.3, 1.0)}

@@ -50,8 +50,8 @@ def merge(args) -> None:
 
 def renew(args) -> None:
     """Run kept records of a kind again that older code made; --part 1/2 and 2/2 side by side."""
-    from .lab import files_of
     from .renewing import renew
+    from .weights import files_of
 
     only = {"method": args.method, "task": args.task, "lacking_images": args.lacking_images}
     done = renew(args.kind, args.part, files_of(args.weights), args.data_dir, **only)
@@ -63,9 +63,9 @@ def carry(args) -> None:
     their kinds to today's code."""
     from visprompt.records import carrying
 
-    from .lab import files_of
     from .reference import run_reference
     from .renewing import run_sample, without_equal
+    from .weights import files_of
 
     weights, reference = files_of(args.weights), None
     count, failed = run_sample(args.count, args.seed, args.part, weights, args.data_dir)
@@ -133,8 +133,8 @@ def verify(args) -> int:
     above --tolerance."""
     from tqdm import tqdm
 
-    from .lab import files_of
     from .renewing import verify
+    from .weights import files_of
 
     worst, count = None, 0
     print("record\tkept\tnow\tdifference\twhat\tdiffers between the machines")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from visprompt.training.protocol import protocol
 
+from .case import Usual
 from .grids import Cast, cast
-from .lab import Usual
 
 
 def cast_for(recipe: str, profile: str, **narrowed) -> Cast:

@@ -147,7 +147,7 @@ def batches(args) -> None:
 
 def segment(args) -> None:
     """Do the runs of data_manifests/segmentation.yaml and print their mIoU."""
-    from .mask_runs import Study
+    from .mask_runs import MaskLab, mask_cast, runs
 
     try:
         seeds = [int(seed) for seed in args.seeds]
@@ -157,9 +157,9 @@ def segment(args) -> None:
         ) from None
     changes = {"iterations": args.iterations, "precision": args.precision}
     changes = {name: value for name, value in changes.items() if value is not None}
-    found = Study(
-        args.profile, args.tasks, args.methods, args.data_dir, args.device, args.weights, changes
-    ).run(seeds)
+    where = {"data_dir": args.data_dir, "device": args.device, "weights": args.weights}
+    lab = MaskLab(args.profile, changes=changes, **where)
+    found = runs(lab, mask_cast(args.profile, args.tasks, args.methods), seeds)
     means = found.groupby(["task", "variant"], sort=False)[["test", "test_many"]].agg(
         ["mean", "std"]
     )
@@ -168,7 +168,7 @@ def segment(args) -> None:
 
 def rates(args) -> None:
     """Search a method's learning rate for the quick recipe; the validation split decides."""
-    from .lab import rate_name
+    from .case import rate_name
     from .rates import search
 
     accuracies = {

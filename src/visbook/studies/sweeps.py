@@ -9,7 +9,8 @@ import pandas as pd
 from visprompt.errors import BadInput
 from visprompt.records import Record, run_all
 
-from .lab import Lab, LabSettings, Run, Usual, rate_name
+from .case import Run, Usual, rate_name
+from .lab import Lab, LabSettings
 
 
 def sweep(
@@ -56,15 +57,16 @@ def sweep(
 
 
 def begun_elsewhere(runs: list) -> list:
-    """The same runs from another one on: of two processes with the same runs each then finds what
-    the other has done."""
+    """The runs in an order that starts elsewhere in each process, so that two processes with the
+    same runs find each other's records."""
     first = os.getpid() * 37 % max(1, len(runs))
     return runs[first:] + runs[:first]
 
 
 def row_of(run: Run, record: Record) -> dict:
     """A row of `sweep`."""
-    values = {name: record.values[name] for name in ("test", "val", "fit_seconds")}
+    names = ("test", "val", "fit_seconds", "test_many", "constant")  # the last two: of masks
+    values = {name: record.values[name] for name in names if name in record.values}
     if "trained_on" in record.about:
         values["val"] = float("nan")  # it was trained on
     return {
@@ -88,11 +90,11 @@ def row_of(run: Run, record: Record) -> dict:
 
 
 def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
-    """The runs at what did best of the search's tries, on validation with seed 0 for their own
-    cell; one try wins unrun.
+    """The runs at the learning rate that did best on validation, in a search with seed 0.
 
-    A cell is a backbone, a task and a method with its settings. Equals: the rate nearest to the
-    recipe's wins. The test accuracy of the tried runs is not looked at.
+    Each cell, a backbone, a task and a method with its settings, has a search of its own. Of equal
+    rates the one nearest to the recipe's wins. A search of one rate needs no run. Test accuracy
+    chooses nothing.
 
     Args:
         compute: False takes only what is on disk; a cell whose search is not whole keeps the

@@ -64,6 +64,10 @@ class Protocol:
         """Whether final runs are trained on train and val together."""
         return self.groups.get(group, {}).get("trained_on") == JOINED
 
+    def of_task(self, method: str, task: str) -> dict:
+        """The settings of a method that a task has of its own."""
+        return self.per_task.get(method, {}).get(task, {})
+
     @cached_property
     def budget(self) -> dict[str, int]:
         """Search -> how many tries a cell has, whatever the method."""
