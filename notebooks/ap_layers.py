@@ -38,6 +38,8 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
+from dataclasses import replace
+
 import numpy as np
 
 import visprompt as vp
@@ -137,7 +139,9 @@ page.not_run(
 pair = [chapter.cast.backbones.get(f"ap-{word}") for word in ("vit", "resnet")]
 both = all(pair) and not any(chapter.lab.lacking(Run(name, task, "ap")) for name in pair)
 if both:
-    found, count = ap_layers.dissection(chapter, task)
+    vit, resnet = pair
+    on_task = replace(p, tasks=[task])
+    found, count = ap_layers.Pair(chapter.lab, on_task, [vit], [resnet]).dissection()
     cka, distance = np.array(found.values["cka"]), np.array(found.values["distance"])
     page.show(
         "ap.figure-5",

@@ -2,6 +2,7 @@
 variants."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,10 +17,12 @@ from visprompt.models.backbones import Backbone
 from visprompt.records import Record, recorded
 
 from ..pages import plots
+from ..studies.lab import Lab
 from ..studies.statistics import interval, spread
 from .ap import judge_over_norm
 from .ap_blocks import every_block
 from .chapter import Chapter
+from .parameters import ChapterParameters
 
 
 def judge_best(chapter: Chapter, rows: pd.DataFrame, part: str, on: Sequence[str]) -> None:
@@ -59,22 +62,35 @@ def show_forms(chapter: Chapter, artifact: str, claims: dict[str, tuple[str, str
         chapter.judge(f"{artifact}.{claim}", rows, a, b, on=on)
 
 
-def dissection(chapter: Chapter, task: str) -> tuple[Record, int]:
-    """The record of the features of the ViT and the ResNet on a task, and how many images it is
-    about."""
-    names = {kind: chapter.cast.backbones[f"ap-{kind}"] for kind in ("vit", "resnet")}
-    backbones = [chapter.lab.backbone(name) for name in names.values()]
-    tasks = [chapter.lab.task(task, backbone.image_size) for backbone in backbones]
-    images = [one.test[0][:400] for one in tasks]
-    record = recorded(
-        "dissection",
-        {**names, "task": task, "images": 400},
-        lambda: dissect(backbones, images, chapter.p.device),
-        data=tasks[0].fingerprint,
-        weights=" ".join(backbone.fingerprint for backbone in backbones),
-        made=backbones,
-    )
-    return record, len(images[0])
+@dataclass(frozen=True)
+class Pair:
+    """The networks whose features are dissected on a task: the first of each list."""
+
+    lab: Lab
+    p: ChapterParameters
+    vits: list[str]
+    resnets: list[str]
+
+    def dissection(self) -> tuple[Record, int]:
+        """The record of the features of the first ViT and the first ResNet, and how many images it
+        is about."""
+        vit, resnet = (self.lab.backbone(names[0]) for names in (self.vits, self.resnets))
+        tasks = [self.lab.task(self.p.tasks[0], backbone.image_size) for backbone in (vit, resnet)]
+        images = [task.test[0][:400] for task in tasks]
+        record = recorded(
+            "dissection",
+            {
+                "vit": self.vits[0],
+                "resnet": self.resnets[0],
+                "task": self.p.tasks[0],
+                "images": 400,
+            },
+            lambda: dissect((vit, resnet), images, self.p.device),
+            data=tasks[0].fingerprint,
+            weights=f"{vit.fingerprint} {resnet.fingerprint}",
+            made=[vit, resnet],
+        )
+        return record, len(images[0])
 
 
 def cost_figure(rows: pd.DataFrame) -> Figure:

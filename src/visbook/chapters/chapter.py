@@ -15,8 +15,10 @@ from visprompt.data.tasks import embedded_tasks, group_of
 from visprompt.errors import choose
 from visprompt.models.embedded import networks
 from visprompt.progress import progress
+from visprompt.words import NOT_RUN
 
 from ..pages import plots
+from ..pages.judging import badge
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..studies import comparable, evidence, grids, plan, statistics
@@ -251,7 +253,8 @@ class Chapter:
     def end(self, artifact: str, why: str) -> None:
         """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing
         was shown."""
-        if self.p.profile == "quick" or not self.page.artifacts[artifact]["shows"]:
+        entry = self.page.artifacts[artifact]
+        if self.p.profile == "quick" or not (entry["shows"] or entry["not_run"]):
             self.page.not_run(artifact, why=why)
 
     def show_recipe(self, frame: pd.DataFrame, more: Sequence[tuple] = ()) -> None:
@@ -332,7 +335,9 @@ class Chapter:
             thing: or the function of `frame` that makes it.
         """
         if not len(frame):
-            self.page.not_run(artifact, why="No run of it is kept here.")
+            if not self.page.artifacts[artifact]["not_run"]:
+                command = plan.command(artifact, self.p.profile)
+                self.page.not_run(artifact, why="No run of it is here.", command=command)
             return
         thing = thing(frame) if callable(thing) else thing
         how = f"{self.how(frame)} {note}".strip()
@@ -346,6 +351,30 @@ class Chapter:
             records=used,
             caption=caption,
             alt=alt,
+        )
+
+    def present(
+        self,
+        thing,
+        frame: pd.DataFrame,
+        caption: str,
+        alt: str | None = None,
+        *,
+        cell: str = "",
+    ) -> None:
+        """Present what belongs to no artifact and is made of the rows of `frame`, as `show`."""
+        if not len(frame):
+            told = html.escape(f"{caption} This would run it: visprompt study {' '.join(self.own)}")
+            display(HTML(f'<div class="vp-notrun">{badge(NOT_RUN)} {told}</div>'))
+            return
+        self.page.present(
+            thing(frame) if callable(thing) else thing,
+            evidence="trend",
+            how=self.how(frame),
+            records=[*frame.record],
+            caption=caption,
+            alt=alt,
+            cell=cell,
         )
 
     def answers(
