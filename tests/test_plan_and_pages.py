@@ -13,21 +13,35 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from visbook.chapters import small_and_real
+from visbook.chapters import ap, ivpt, small_and_real
 from visbook.chapters.chapter import Chapter
 from visbook.pages.page import Page
 from visbook.studies import grids, plan
 from visprompt import paths
 from visprompt.data.tasks import group_of
 
-OPEN = {}
+# Artifacts whose page differs from the plan, and how: mending either changes numbers on a page.
+OPEN = {
+    "davpt.table-1": "the plan has SPT-Deep, the page BIAS",
+    "davpt.table-3": "the plan has SPT-Deep, the page BIAS",
+    "davpt.table-7": "the plan has other pre-trainings and SPT-Deep, the page BIAS",
+    "davpt.table-4": "the plan has the losses on prompts themselves, of which the page only judges",
+    "davpt.figure-4": "the plan has the benchmark's runs, the page the same ones of its studies",
+    "davpt.figure-5": "the plan has the benchmark's runs, the page the same ones of davpt-weights",
+    "davpt.figure-6": "its maps are looked up under Figure 3",
+    "spt.figure-s4": "its records under MAE are looked up under Figure 2",
+    "ivpt.table-8": "the page shows costs alone",
+    "spt.table-2": "the page has a linear probe too",
+    "spt.table-4": "the page has a linear probe too",
+}
 HEADING = [""]  # the artifact whose section is run
-PAGES = sorted({plan.notebooks()[id] for id, entry in plan.artifacts().items() if entry.studies})
+SHOWN = {id: plan.notebooks()[id] for id, entry in plan.artifacts().items() if entry.studies}
+PAGES = sorted({name for id, name in SHOWN.items() if id not in OPEN})
 
 
 def cell_of(run) -> str:
-    """A run whatever its seed."""
-    return repr(replace(run, seed=0))
+    """A run whatever its seed and its searched rate."""
+    return repr(replace(run, seed=0, rate=None, changes={}))
 
 
 def row_of(variant, run, seed, number) -> dict:
@@ -61,6 +75,12 @@ def study(name, cast, lab, **_) -> pd.DataFrame:
     return frame
 
 
+def quietly(monkeypatch) -> None:
+    """Leave out what takes long on a page and shows no run of a study."""
+    for module, name in ((small_and_real, "show"), (ivpt, "audit"), (ap, "judge_averages")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+
+
 @pytest.fixture
 def shown(monkeypatch):
     """Artifact -> the runs that are shown or looked at for it, of the pages that are run."""
@@ -71,14 +91,21 @@ def shown(monkeypatch):
         found[artifact].update({cell_of(run): run for run in runs})
         self.artifacts[artifact]["shows"].append("")
 
+    quietly(monkeypatch)
     monkeypatch.setattr(grids, "study", study)
     monkeypatch.setattr(Page, "show", show)
+    monkeypatch.setattr(
+        Chapter,
+        "show",
+        lambda self, artifact, thing, frame, *_, **__: (
+            self.page.show(artifact, thing, records=frame.record) if len(frame) else None
+        ),
+    )
     monkeypatch.setattr(
         Chapter, "look", lambda self, _, run, compute: found[HEADING[0]].update({cell_of(run): run})
     )
     for kind, names in {
         Chapter: ["show_recipe", "show_rates"],
-        small_and_real: ["show"],
         Page: ["present", "judge", "not_judged", "printed", "judge_count", "checked", "not_run"],
     }.items():
         for name in names:
@@ -113,7 +140,23 @@ def first_difference(id: str, runs: dict) -> str:
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_the_runs_that_the_plan_lists(name, shown):
     run_page(name)
-    for id, entry in plan.artifacts().items():
-        if plan.notebooks()[id] == name and entry.studies:
-            wrong = first_difference(id, shown[id])
-            print(wrong)
+    found = {id: first_difference(id, shown[id]) for id, page in SHOWN.items() if page == name}
+    wrong = [told for id, told in found.items() if told and id not in OPEN]
+    assert not wrong, wrong[0]
+    mended = [id for id, told in found.items() if not told and id in OPEN]
+    assert not mended, f"{mended[0]} agrees with the plan now; take it out of OPEN"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_without_any_run_is_whole(name, monkeypatch):
+    """Nothing is made of no row, and every artifact is shown in part or said to be not run."""
+
+    def study(*_, **__):
+        frame = pd.DataFrame()
+        frame.attrs["left_out"] = {}
+        return frame
+
+    quietly(monkeypatch)
+    monkeypatch.setattr(grids, "study", study)
+    monkeypatch.setattr(Chapter, "look", lambda *_, **__: None)
+    run_page(name)

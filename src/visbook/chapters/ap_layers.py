@@ -30,9 +30,9 @@ def judge_best(chapter: Chapter, rows: pd.DataFrame, part: str, on: Sequence[str
     is above two methods."""
     claim, every = "ap.figure-2.best-layer-deep", every_block(chapter.cast, part)
     found = chapter.answers(claim, rows, every, on, [part])
-    blocks = found.groupby("block").val.mean().dropna()  # none where it was trained on
-    if not len(blocks):
+    if not len(found) or found.val.isna().all():  # none where it was trained on
         return
+    blocks = found.groupby("block").val.mean()
     best, used = blocks.idxmax(), [*found.record]
     chapter.page.judge(
         claim, best / (len(every) - 1), evidence=chapter.evidence(used)[0], records=used

@@ -208,7 +208,7 @@ class Chapter:
             repr(cell.run) for cell in plan.cells_of(artifact, self.p.profile, actors=self.cast)
         }
         cell = lambda run: repr(replace(run, seed=0, rate=None, changes={}))
-        return frame[[cell(run) in wanted for run in frame.get("run", ())]]
+        return frame.loc[[cell(run) in wanted for run in frame.get("run", ())]]
 
     def how(self, frame: pd.DataFrame) -> str:
         """How the numbers of some rows came about, in a sentence."""
