@@ -36,32 +36,29 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # one name; None: the profile's ViT and ResNet
+backbone = None  # plays the ViT or the ResNet in place of the profile's; no other is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
-tasks = None
-looked_up = (
-    None  # of the tasks, those that are shown where a record has them, and not run otherwise
-)
-methods = None
-seeds = None
-kept_seeds = None  # seeds shown where a kept record has them, and not run otherwise
+tasks = None  # none but these
+methods = None  # slugs; no variants but theirs
+studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
+# only where a backbone, tasks, methods or search is given
+seeds = None  # run and shown here
+kept_seeds = None  # shown where a record has them
+search = None  # do the quick profile's search for learning rates too, where it has no records (about an hour)
 data_dir = None  # folder of the tasks that are not embedded
-few_shot = None  # training images of the few-shot tables
 epochs = None
 precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
-search = False  # do the search for learning rates too, where it has no records (about an hour)
 
 # %% tags=["hide-input", "remove-output"]
-import pandas as pd
-
 import visprompt as vp
 from visbook.chapters import ap
-from visbook.chapters.ap_runs import seeds_of, shown_of
+from visbook.chapters.chapter import Chapter
 from visprompt import papers
 
-runs = ap.TableRuns.opened("ap", globals())
-page, p = runs.page, runs.p
+OWN = ["ap-full", "ap-few", "ap-amount"]
+chapter = Chapter.opened("ap", globals(), OWN, ap.METHODS, ["ap-full", "ap-few"])
+page = chapter.page
 
 # %% [markdown]
 # (ap.figure-1)=
@@ -81,12 +78,8 @@ page.show(
     caption="Where the learned perturbation enters: VP at the image, AP at the input of one block.",
     alt="Two rows of boxes from image to head. An arrow adds VP's perturbation at the image, another adds AP's in front of block 2.",
 )
-network = (
-    runs.lab.backbone(runs.backbones[0])
-    if runs.backbones
-    else vp.load_backbone("vit_tiny_patch16_224")
-)
-off = ap.vp_from_layer_0(network)
+small = vp.load_backbone("vit_micro_patch4_24")
+off = ap.vp_from_layer_0(small)
 page.checked("VP is AP at layer 0, the image: largest difference of the logits", off, at_most=1e-5)
 
 # %% [markdown]
@@ -100,7 +93,7 @@ page.checked("VP is AP at layer 0, the image: largest difference of the logits",
 # (each names its commit, date and hardware).
 
 # %% name="runs" tags=["hide-input", "remove-output"]
-frame = runs.frame
+rows = chapter.planned("ap.table-1")
 
 # %% [markdown]
 # **How the quick profile's learning rates were chosen.** Five rates a method (of the head for the linear probe, which
@@ -112,8 +105,8 @@ frame = runs.frame
 # says how far the recipe's rate is below the best of its row. A dash: the run at that rate is not kept.
 
 # %% name="rates" tags=["hide-input"]
-runs.show_left_out()
-runs.show_rates()
+chapter.show_left_out()
+ap.show_rates(chapter)
 
 # %% [markdown]
 # (ap.table-1)=
@@ -130,12 +123,10 @@ runs.show_rates()
 # there; smaller ones were not tried on the other tasks.
 
 # %% name="ap.table-1" tags=["hide-input"]
-table, used = runs.table()
-runs.show(
-    "ap.table-1", table, used, f"Test accuracy in %, whole training split, {shown_of(frame)}."
-)
-runs.judge_gains("ap.table-1")
-runs.judge_compact()
+caption = f"Test accuracy in %, whole training split, {ap.shown_of(rows)}."
+chapter.show("ap.table-1", ap.table, rows, caption)
+ap.judge_gains(chapter, "ap.table-1", rows, on := chapter.of_study("ap-full"))
+ap.judge_compact(chapter, rows, on)
 
 # %% name="table-1-printed" tags=["hide-input"]
 CELLS = "From the printed cells."
@@ -172,14 +163,11 @@ page.not_run(
 # split.
 
 # %% name="ap.table-3" tags=["hide-input"]
-table, used = runs.table(p.few_shot)
-runs.show(
-    "ap.table-3",
-    table,
-    used,
-    f"Test accuracy in %, {p.few_shot} training images, {shown_of(frame)}.",
-)
-runs.judge_gains("ap.table-3", p.few_shot)
+rows = chapter.planned("ap.table-3")
+images = " or ".join(f"{size:,}" for size in sorted(set(rows.train_size)))
+caption = f"Test accuracy in %, {images} training images, {ap.shown_of(rows)}."
+chapter.show("ap.table-3", ap.table, rows, caption)
+ap.judge_gains(chapter, "ap.table-3", rows, chapter.of_study("ap-few"))
 ap.judge_averages(page, "ap.table-3")
 page.printed("ap.table-3", "Table 3 as printed")
 page.not_run(
@@ -195,18 +183,15 @@ page.not_run(
 # the few images of Table 3 and with all of the tasks' training split.
 
 # %% name="ap.figure-a3" tags=["hide-input"]
-shares = runs.shares() if runs.backbones else []
-used = pd.concat([frame.iloc[:0], *(rows for parts in shares for rows in parts.values())])
-used = used[~used.index.duplicated()]  # the few images may be the whole split
-if len(used) and len(shares[0]) == 3:
-    runs.show(
-        "ap.figure-a3",
-        ap.share_figure(used),
-        [*used.record],
-        f"Mean accuracy over {', '.join(runs.tasks)} on {runs.backbones[0]}, {seeds_of(used)}.",
-        "Mean accuracy of full fine-tuning, VP and AP at two training-set sizes.",
-    )
-    runs.judge_shares(shares, [*used.record])
+rows = ap.with_share(chapter.planned("ap.figure-a3"))
+chapter.show(
+    "ap.figure-a3",
+    ap.share_figure,
+    rows,
+    f"Mean accuracy over {', '.join(dict.fromkeys(rows.task))}, {ap.seeds_of(rows)}.",
+    "Mean accuracy of full fine-tuning, VP and AP over the share of the training images.",
+)
+ap.judge_shares(chapter, rows)
 page.not_run(
     "ap.figure-a3",
     why="Camelyon, Food101 and CIFAR-10 need the data and the published weights.",

@@ -23,32 +23,38 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # one name; None: the profile's ViT and ResNet
+backbone = None  # plays the ViT or the ResNet in place of the profile's; no other is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
-tasks = None  # tasks on which every block is tried
-methods = None
-seeds = None
-kept_seeds = None  # seeds shown where a kept record has them, and not run otherwise
+tasks = None  # none but these
+methods = None  # slugs; no variants but theirs
+studies = None  # of data_manifests/studies.yaml, run here; []: none; None: all of this page, but in the quick profile
+# only where a backbone, tasks, methods or search is given
+seeds = None  # run and shown here
+kept_seeds = None  # shown where a record has them
+search = None  # search rates here; no study of this page has any
 data_dir = None  # folder of the tasks that are not embedded
-few_shot = None  # of Figure 6, which takes half and twice as many training images too
 epochs = None
 precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
+from dataclasses import replace
+
 import numpy as np
-import pandas as pd
 
 import visprompt as vp
-from visbook.chapters import ap_layers, ap_peft
-from visbook.chapters.ap_runs import EVIDENCE, seeds_of, shown_of
+from visbook.chapters import ap, ap_blocks, ap_layers, ap_peft
+from visbook.chapters.chapter import Chapter
+from visbook.studies.lab import Run
 
-runs = ap_layers.LayerRuns.opened("ap_layers", globals())
-page, p = runs.page, runs.p
+OWN = ["ap-layers", "ap-samples", "ap-forms", "ap-peft"]
+chapter = Chapter.opened("ap_layers", globals(), OWN, ap.METHODS, ["ap-layers"])
+page, p = chapter.page, chapter.p
+task = chapter.of_study("ap-layers")[0]
 
-# %% name="runs" tags=["hide-input", "remove-output"]
-frame = runs.frame
-with_ap = "ap" in p.methods and len(frame) > 0
+# %% name="runs" tags=["hide-input"]
+layers = chapter.planned("ap.figure-4")
+chapter.show_left_out()
 
 # %% [markdown]
 # (ap.figure-2)=
@@ -61,7 +67,7 @@ with_ap = "ap" in p.methods and len(frame) > 0
 # whole network but backward only to its block, so a deep prompt trains almost as cheaply as a linear probe.
 
 # %% name="ap.figure-2" tags=["hide-input"]
-exact, rows = ap_layers.block_costs("resnet101")
+exact, rows = ap_blocks.block_costs("resnet101")
 page.show(
     "ap.figure-2",
     ap_layers.cost_figure(rows),
@@ -82,18 +88,15 @@ page.judge("ap.figure-2.vp-parameters", 3 * 224 * 224 / 1e3, evidence="derived",
 # on the test accuracy. Choosing the block as well as the rate gives AP a larger search than the other methods have.
 
 # %% name="figure-2-accuracy" tags=["hide-input"]
-runs.show_left_out()
-if runs.resnets and with_ap:
-    name, task = runs.resnets[0], runs.tasks[0]
-    used = runs.layers(name, task)
-    runs.show(
-        "ap.figure-2",
-        runs.layer_figure(name, task),
-        [*used.record],
-        f"AP by block on {name}, task {task}: mean and range over {seeds_of(used)}; star: best on validation.",
-        f"Accuracy of AP by block on {name} with dashed lines for linear probe, NORM-TUNE, VP and full fine-tuning.",
-    )
-    runs.judge_best(name)
+rows = chapter.planned("ap.figure-2")
+chapter.show(
+    "ap.figure-2",
+    ap_blocks.block_grid,
+    rows,
+    f"AP by block: mean and range over {ap.seeds_of(rows)}; star: best on validation.",
+    "Accuracy of AP by block of a ResNet with dashed lines for linear probe, NORM-TUNE, VP and full fine-tuning.",
+)
+ap_layers.judge_best(chapter, rows, "ap-resnet", [task])
 
 # %% [markdown]
 # (ap.figure-4)=
@@ -109,17 +112,15 @@ if runs.resnets and with_ap:
 # [](real_images.ipynb) asks the same of a published ViT-Tiny, on photographs of two kinds.
 
 # %% name="ap.figure-4" tags=["hide-input"]
-if with_ap:
-    used = pd.concat([runs.layers(name, runs.tasks[0]) for name in runs.backbones])
-    runs.show(
-        "ap.figure-4",
-        runs.layer_grid(runs.tasks[0]),
-        [*used.record],
-        f"AP by block, task {runs.tasks[0]}, mean and range over {seeds_of(used)}; star: best on validation.",
-        "Accuracy of AP by block for the ViT and the ResNet, with the other methods as dashed lines and a star on the best block.",
-    )
-    runs.judge_preference("ap.figure-4.vit-prefers-shallow", runs.vits)
-    runs.judge_preference("ap.figure-4.resnet-prefers-deep", runs.resnets)
+chapter.show(
+    "ap.figure-4",
+    ap_blocks.block_grid,
+    layers,
+    f"AP by block, mean and range over {ap.seeds_of(layers)}; star: best on validation.",
+    "Accuracy of AP by block for the ViT and the ResNet, with the other methods as dashed lines and a star on the best block.",
+)
+for word, part in {"vit-prefers-shallow": "ap-vit", "resnet-prefers-deep": "ap-resnet"}.items():
+    ap_blocks.judge_preference(chapter, f"ap.figure-4.{word}", part, [task])
 page.not_run(
     "ap.figure-4",
     why="ResNet-50, ResNet-101, ViT-Base and ViT-Large on OxfordPets need the published weights and the data.",
@@ -135,17 +136,19 @@ page.not_run(
 # a little. Prompts would like layers that see globally.
 
 # %% name="ap.figure-5" tags=["hide-input"]
-both = runs.vits and runs.resnets and p.tasks[0] in runs.tasks
+pair = [chapter.cast.backbones.get(f"ap-{word}") for word in ("vit", "resnet")]
+both = all(pair) and not any(chapter.lab.lacking(Run(name, task, "ap")) for name in pair)
 if both:
-    found, count = runs.dissection()
+    vit, resnet = pair
+    on_task = replace(p, tasks=[task])
+    found, count = ap_layers.Pair(chapter.lab, on_task, [vit], [resnet]).dissection()
     cka, distance = np.array(found.values["cka"]), np.array(found.values["distance"])
     page.show(
         "ap.figure-5",
-        ap_layers.dissection_figure(runs.vits[0], runs.resnets[0], cka, distance),
-        evidence=EVIDENCE,
+        ap_layers.dissection_figure(*pair, cka, distance),
+        evidence="trend",
         records=[found],
-        how=f"Frozen {runs.vits[0]} and {runs.resnets[0]} on {count} test images of {runs.tasks[0]}; one pair of backbones, "
-        "no seeds.",
+        how=f"Frozen {pair[0]} and {pair[1]} on {count} test images of {task}; one pair of backbones, no seeds.",
         caption="(A) Similarity of the two networks' features by block. (B) How far each attention head looks (grey dots).",
         alt="A heat map of CKA between ViT blocks and ResNet blocks, and a curve of mean attention distance over the ViT's blocks.",
     )
@@ -158,12 +161,8 @@ if both:
         "distance-falls": (ap_layers.slope(distance[:turn]), "Interval over the heads."),
         "distance-rises-at-end": (ap_layers.slope(distance[turn:]), "Interval over the heads."),
     }
-    looked_at = pd.DataFrame({"task": runs.tasks[:1], "seed": 0})
     for claim, (values, note) in read.items():
-        if runs.answers(f"ap.figure-5.{claim}", looked_at):
-            page.judge(
-                f"ap.figure-5.{claim}", *values, evidence=EVIDENCE, records=[found], note=note
-            )
+        page.judge(f"ap.figure-5.{claim}", *values, evidence="trend", records=[found], note=note)
 page.not_run(
     "ap.figure-5",
     why="ViT-Large/16 and ResNet-101 on OxfordPets need the published weights and the data.",
@@ -178,26 +177,23 @@ page.not_run(
 # training-set size for several layers of ViT-Large/16.
 
 # %% name="ap.figure-6" tags=["hide-input"]
-if runs.vits and with_ap:
-    name = runs.vits[0]
-    shallow, deep = runs.place(name), runs.lab.backbone(name).depth - 2
-    used = runs.by_size((shallow, deep))
-    runs.show(
-        "ap.figure-6",
-        ap_layers.size_figure(used, (shallow, deep)),
-        [*used.record],
-        f"Accuracy against training images, {name}, task {runs.tasks[0]}, mean and range over {seeds_of(used)}.",
-        "Two rising curves of test accuracy over the number of training images, for a shallow and a deep block.",
-    )
-    few = used[used.train_size <= p.few_shot]
-    counted = ", ".join(map(str, sorted(few.train_size.unique())))
-    note = f"Blocks {shallow} and {deep}, {counted} images."
-    runs.judge_lead(
-        "ap.figure-6.shallow-needs-fewer",
-        few[few.block == shallow],
-        few[few.block == deep],
-        note=note,
-    )
+rows = chapter.planned("ap.figure-6")
+chapter.show(
+    "ap.figure-6",
+    ap_layers.size_figure,
+    rows,
+    f"Accuracy against training images, mean and range over {ap.seeds_of(rows)}; block in brackets.",
+    "Two rising curves of test accuracy over the number of training images, for a shallow and a deep block.",
+)
+few = ap_layers.fewest(rows)
+chapter.judge(
+    "ap.figure-6.shallow-needs-fewer",
+    few,
+    "shallow block",
+    "deep block",
+    note=f"With {', '.join(map(str, sorted(set(few.train_size))))} images.",
+    on=chapter.of_study("ap-samples"),
+)
 page.not_run(
     "ap.figure-6",
     why="ViT-Large/16 on OxfordPets needs the published weights and the data.",
@@ -211,15 +207,8 @@ page.not_run(
 # The paper finds adding best. Each form is shown at its own learning rate, chosen as on [](ap.ipynb).
 
 # %% name="ap.table-a3" tags=["hide-input"]
-if runs.vits and with_ap:
-    name = runs.vits[0]
-    runs.compare(
-        "ap.table-a3",
-        {kind: {"kind": kind} for kind in ("add", "product", "concatenate")},
-        {"add-over-product": ("add", "product"), "add-over-concatenate": ("add", "concatenate")},
-        f"Three ways to join prompt and activations at block {runs.place(name)} of {name}, task {', '.join(runs.tasks)}; "
-        f"{shown_of(frame)}.",
-    )
+claims = {"add-over-product": ("AP", "AP-PRODUCT"), "add-over-concatenate": ("AP", "AP-CONCATE")}
+ap_layers.show_forms(chapter, "ap.table-a3", claims)
 large = vp.load_backbone("vit_large_patch16_224", device="meta")
 added, product = (
     vp.count_parameters(vp.build_method("ap", large, 10, kind=kind)) for kind in ("add", "product")
@@ -241,14 +230,8 @@ page.not_run(
 # rate serves all prompts of a run, chosen as on [](ap.ipynb).
 
 # %% name="ap.table-a4" tags=["hide-input"]
-if runs.vits and with_ap:
-    runs.compare(
-        "ap.table-a4",
-        {"AP": {}, "AP-3": {"block": [0, 1, 2]}, "AP-5": {"block": [0, 1, 2, 3, 4]}},
-        {"three-blocks-gain-small": ("AP-3", "AP"), "five-blocks-gain-small": ("AP-5", "AP")},
-        f"Prompts on one block, on the first three and on the first five of {runs.vits[0]}, task {', '.join(runs.tasks)}; "
-        f"{shown_of(frame)}.",
-    )
+claims = {"three-blocks-gain-small": ("AP-3", "AP"), "five-blocks-gain-small": ("AP-5", "AP")}
+ap_layers.show_forms(chapter, "ap.table-a4", claims)
 ap_peft.show_parameters(page, "ap.table-a4")
 note = "ViT-Large/16 with a 10-way head, as in Table 2."
 for word, count in (("three", 3), ("five", 5)):

@@ -39,7 +39,7 @@ precision = None  # "bf16" on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visbook.chapters import ap_others, ap_peft
+from visbook.chapters import ap_blocks, ap_others, ap_peft
 from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
 from visprompt import papers
@@ -50,7 +50,7 @@ WEIGHTS = "The accuracies need the published weights and the data."
 STAR = "mean and range over seeds; star: best on validation, where that was not trained on."
 
 # %% name="runs" tags=["hide-input"]
-layers = chapter.rows("ap-layers")
+chapter.rows("ap-layers")
 chapter.show_left_out()
 
 # %% [markdown]
@@ -95,9 +95,9 @@ chapter.end("ap.table-5", WEIGHTS)
 # %% name="ap.figure-7" tags=["hide-input"]
 ap_others.show_costs(chapter, "ap.figure-7")
 rows = chapter.rows("ap-layers-others")
-ap_others.show_blocks(chapter, "ap.figure-7", rows, f"AP by block on CLIP and Swin: {STAR}")
+ap_blocks.show_blocks(chapter, "ap.figure-7", rows, f"AP by block on CLIP and Swin: {STAR}")
 for word, part in {"clip": "ap-clip", "swin": "swin"}.items():
-    ap_others.judge_preference(
+    ap_blocks.judge_preference(
         chapter, f"ap.figure-7.{word}-prefers-shallow", part, "layers", "ap-layers-others"
     )
 chapter.end("ap.figure-7", WEIGHTS)
@@ -111,13 +111,10 @@ chapter.end("ap.figure-7", WEIGHTS)
 # must be prompted before that is lost.
 
 # %% name="ap.figure-a1" tags=["hide-input"]
-parts = {"vit-prefers-shallow": "supervised", "cnn-prefers-deep": "resnet"}
-if chapter.p.plan == "paper":
-    parts = {"vit-prefers-shallow": "ap-vit", "cnn-prefers-deep": "ap-resnet"}
-rows = layers[layers.backbone.isin([chapter.cast.backbones.get(part) for part in parts.values()])]
-ap_others.show_blocks(chapter, "ap.figure-a1", rows, f"AP by block: {STAR}")
-for claim, part in parts.items():
-    ap_others.judge_preference(
+rows = chapter.planned("ap.figure-a1")
+ap_blocks.show_blocks(chapter, "ap.figure-a1", rows, f"AP by block: {STAR}")
+for claim, part in {"vit-prefers-shallow": "ap-vit", "cnn-prefers-deep": "ap-resnet"}.items():
+    ap_blocks.judge_preference(
         chapter, f"ap.figure-a1.{claim}", part, chapter.of_study("ap-layers")
     )
 chapter.end(
@@ -133,14 +130,11 @@ chapter.end(
 # one rate for every block, VPT at one block the rate of VPT-Deep, which favours AP.
 
 # %% name="ap.figure-a2" tags=["hide-input"]
-vit = parts["vit-prefers-shallow"]
-rows = layers[layers.backbone == chapter.cast.backbones.get(vit)]
-on = "layers" if chapter.p.plan == "paper" else chapter.of_study("ap-layers")
-rows = rows[rows.task.isin(chapter.cast.playing("layers"))]
-ap_others.show_blocks(
+rows = chapter.planned("ap.figure-a2")
+ap_blocks.show_blocks(
     chapter, "ap.figure-a2", rows, f"AP and VPT at single blocks: {STAR}", ["ap", "vpt-deep"]
 )
-ap_others.judge_beside_vpt(chapter, vit, on)
+ap_others.judge_beside_vpt(chapter, "ap-vit", "layers")
 chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weights and the data.")
 
 # %% [markdown]

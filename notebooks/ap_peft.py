@@ -106,7 +106,7 @@ if turns is not None:
         "ap.table-4.ap-time-below-lora", *faster, evidence="measured", records=[turns], note=told
     )
 page.printed("ap.table-4", "Table 4 as printed")
-ap_peft.show_tuned(chapter, "ap.table-4", tuned[tuned.variant != "VPT-50"])
+ap_peft.show_tuned(chapter, "ap.table-4")
 chapter.judge("ap.table-4.ap-over-vpt", tuned, "AP", "VPT-10", on="full", note=ap_peft.WEIGHTED)
 chapter.end("ap.table-4", WHY)
 
@@ -156,6 +156,7 @@ page.judge("ap.table-a5.same-as-before", change.max().max(), evidence="derived",
 lost = ap_peft.rank(fresh.loc[both], "AP") - ap_peft.rank(before.loc[both], "AP")
 page.judge("ap.table-a5.ap-rank-kept", lost, evidence="derived", note=CELLS)
 page.printed("ap.table-a5", "Table A5 as printed")
+ap_peft.show_tuned(chapter, "ap.table-a5")
 chapter.end("ap.table-a5", WHY)
 
 # %% [markdown]
@@ -177,7 +178,7 @@ for claim, pair in {
 }.items():
     ap_peft.judge_memory(page, f"ap.table-a6.{claim}", held, *pair)
 page.printed("ap.table-a6", "Table A6 as printed")
-ap_peft.show_tuned(chapter, "ap.table-a6", tuned[tuned.variant.isin(["AP", "VPT-10", "VPT-50"])])
+ap_peft.show_tuned(chapter, "ap.table-a6")
 chapter.judge(
     "ap.table-a6.vpt-10-near-vpt-50", tuned, "VPT-10", "VPT-50", on="full", note=ap_peft.WEIGHTED
 )
@@ -194,7 +195,7 @@ ssf = ap_peft.rank(ap_peft.groups("ap.table-a7")[1], "SSF")
 page.judge("ap.table-a7.ssf-rank", ssf, evidence="derived", note=CELLS)
 ap_peft.show_parameters(page, "ap.table-a7")
 page.printed("ap.table-a7", "Table A7 as printed")
-ap_peft.show_tuned(chapter, "ap.table-a7", tuned[tuned.variant.isin(["AP", "SSF"])])
+ap_peft.show_tuned(chapter, "ap.table-a7")
 fine, rest = ap_peft.benchmarks(chapter)
 chapter.judge("ap.table-a7.ssf-over-ap-fgvc", tuned, "SSF", "AP", on=fine)
 chapter.judge("ap.table-a7.ap-over-ssf-vtab", tuned, "AP", "SSF", on=rest)
@@ -208,7 +209,7 @@ chapter.end("ap.table-a7", WHY)
 
 # %% name="ap.table-a8" tags=["hide-input"]
 rows = chapter.rows("ap-ranks")
-ap_peft.show_tuned(chapter, "ap.table-a8", rows)
+ap_peft.show_tuned(chapter, "ap.table-a8")
 for claim, pair in {
     "rank-10-over-rank-1": ("rank 10", "rank 1"),
     "rank-50-gain-small": ("rank 50", "rank 10"),

@@ -26,14 +26,15 @@ token_counts = None  # list of P, two at least
 larger = False  # also run what is kept, about an hour on one core; else the kept run is shown where there is one
 
 # %% tags=["hide-input", "remove-output"]
-from IPython.display import display
+from IPython.display import Markdown, display
 
 from visbook.chapters import ap_theory_conditions as conditions
 from visbook.chapters import ap_theory_ends
 from visbook.chapters import ap_theory_lemma_2 as lemma_2
 from visbook.chapters import ap_theory_lemma_3 as lemma_3
 from visbook.chapters import ap_theory_lemmas as lemmas
-from visbook.chapters.ap_theory_runs import COUNTS, WHY_GAMMA, ToyRuns, local
+from visbook.chapters.ap_theory_runs import COUNTS, GAMMA_COUNTS, WHY_GAMMA, ToyRuns, local
+from visbook.pages.plots import with_interval
 from visbook.theory import ap_limits
 from visprompt.records import recorded
 
@@ -197,8 +198,39 @@ if toy.have("ap.lemma-3", "Steps against gamma", "gamma", *WHY_GAMMA):
         alt="Layer 1 needs fewer steps as 1 + gamma grows, with slope about -1; layer 2 does not depend on it. The "
         "constant tends to 32 from below, from further below for gamma near -1.",
     )
+
+# %% name="lemma-3-reading" tags=["hide-input"]
 if toy.absent.isdisjoint(["gamma", "noise", *WHY_GAMMA]):
-    display(lemma_3.lemma_3_reading(toy))
+    end, most = toy.flows[1, "error", -0.5].values["cells"][-1], GAMMA_COUNTS[1][-1]
+    power = {name: with_interval(fit) for (name, layer), fit in toy.powers.items() if layer == 1}
+    bend, bent = lemma_3.bend(toy)
+    own, lost, careful = lemma_3.own_shares(toy), *lemma_3.lost_near_minus_1(toy)
+    text = f"""
+**What to take from it.** Direction and order of the norm are as the proof has them. The background parts decide: in the
+symmetric limit at P = {end["tokens"]} they stop at {end["direction"][2]:.2f}, just short of -1/(1 + gamma) = -2, where
+v3 and v4 no longer activate their neurons, while v1 and v2 are still at {end["direction"][0]:.2f}. So zero error at
+layer 1 comes from *removing the background*, as the paper's proof idea says. Attention then prefers the discriminative
+token by a constant factor (A90 to A95), which leaves its weight of order 1/P.
+
+- *1 + gamma.* A prompt -k (v3 + v4) lowers what the background's neuron sees by k (1 + gamma) only, so the walk is
+  1/(1 + gamma) long at a speed of order eta/P. From gamma = -0.5 up the exponent is {power["1 + gamma from 0.5 on"]} at
+  P = {most}; over all gamma it is {power["1 + gamma"]}, with a median trial that depends on luck. Three things bend it
+  near gamma = -1. *Constants:* in the symmetric limit (1 + gamma) eta T / P at this P is {bend[-0.9]:.0f} for
+  gamma = -0.9 and {bend[-0.1]:.0f} for -0.1 (exponent {bent:.2f}); it tends to 32 for both, but later near -1. With one
+  shared prompt SGD follows that (P = 32: {power["1 + gamma, one prompt shared, P = 32"]}). *Tokens part* here too: the
+  own share at zero error is {own[-0.9]:.2f} at gamma = -0.9 and {own[-0.1]:.1g} at -0.1. *Step size:* with a quarter of
+  it the exponent is {power["1 + gamma, a quarter of the step, P = 32"]}, flatter than the limit, against
+  {power["1 + gamma, P = 32"]} at the same P with the judged one, at which some trials overshoot: {lost} at gamma = -0.9
+  reach the cap, and {careful} with a quarter of the step.
+- *1 - P sigma* stands on opposite sides in A28 and in the proof's last line: noise cannot both help and hinder. It does
+  neither: the exponent is {power["1 - P sigma"]}. So the proof's line bounds the need, and the statement's, which falls
+  to nothing at P sigma = 1, does not.
+- *The first gradient* at the discriminative token is e^{{-beta^2}} (v1 + (2 beta^2 - 1) v4) / (4P) for large P: A80's
+  sign of v4 is right for beta^2 < 1/2; above, the part through the scores outweighs that through the values. It does
+  not matter for the bound, since a token is discriminative in one sample of P only, and the others' gradient is as A81
+  has it.
+"""
+    display(Markdown(text))
 
 # %% [markdown]
 # **What the lemma does not say.** Where the time goes: near its end the prompt slides along the hinge's edge, which the

@@ -218,15 +218,11 @@ why = (
 )
 page.not_judged("davpt.table-3.gain-over-vpt", why)
 rows = davpt.fine(supervised)
-if len(rows):
-    caption = "Test accuracy in % on fine-grained data, with the method's trained parameters without the head: on this "
-    caption += "backbone, and counted on ViT-Base/16 with default settings."
-    chapter.show("davpt.table-3", davpt.fine_table(rows), rows, caption)
-    chapter.judge("davpt.table-3.da-vpt-over-vpt-deep", rows, "DA-VPT", "VPT-Deep", on="fine")
-    means = rows[rows.variant != "DA-VPT+"].groupby("variant").test.mean().astype(float)
-    if len(means) and len(davpt.over(rows, "DA-VPT+", strongest := means.idxmax())):
-        note = "The strongest of the methods shown."
-        chapter.judge("davpt.table-3.highest", rows, "DA-VPT+", strongest, note, on="fine")
+caption = "Test accuracy in % on fine-grained data, with the method's trained parameters without the head: on this "
+caption += "backbone, and counted on ViT-Base/16 with default settings."
+chapter.show("davpt.table-3", davpt.fine_table, rows, caption)
+chapter.judge("davpt.table-3.da-vpt-over-vpt-deep", rows, "DA-VPT", "VPT-Deep", on="fine")
+davpt.judge_highest(chapter, rows)
 why = "The five FGVC sets need their images and the published weights."
 chapter.end("davpt.table-3", why)
 
@@ -287,19 +283,10 @@ chapter.end(
 
 # %% name="davpt.table-7" tags=["hide-input"]
 rows = supervised[supervised.group != "fine"]
-if len(rows):
-    caption = "Test accuracy in % by task on the supervised backbone, mean over seeds."
-    chapter.show(
-        "davpt.table-7", statistics.task_table(rows).reset_index(names="method"), rows, caption
-    )
-    both = chapter.answers("davpt.table-7.most-tasks", rows, ["DA-VPT+", "VPT-Deep"], "vtab")
-    if len(both):
-        wide = both.pivot_table(index="seed", columns=["variant", "task"], values="test")
-        gain = wide["DA-VPT+"] - wide["VPT-Deep"]
-        note = f"{gain.shape[1]} tasks; the interval is over"
-        chapter.judge_values(
-            "davpt.table-7.most-tasks", 100 * (gain > 0).mean(axis=1), [*both.record], note
-        )
+caption = "Test accuracy in % by task on the supervised backbone, mean over seeds."
+by_task = lambda rows: statistics.task_table(rows).reset_index(names="method")
+chapter.show("davpt.table-7", by_task, rows, caption)
+davpt.judge_most_tasks(chapter, rows)
 chapter.end("davpt.table-7", "The 19 tasks of VTAB-1k need their images and the published weights.")
 
 # %% [markdown]

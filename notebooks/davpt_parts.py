@@ -46,7 +46,7 @@ from visbook.chapters import attention_viewer, davpt
 from visbook.chapters import davpt_parts as parts
 from visbook.chapters.chapter import PARTS, Chapter
 from visbook.chapters.davpt_attention import Looks, guidance_table, lift
-from visbook.studies import bench, insights, statistics
+from visbook.studies import bench, grids, insights, statistics
 from visprompt.data.tasks import embedded_tasks
 
 STUDIES = ["davpt-parts", "davpt-projection", "davpt-layers", "davpt-biases", "davpt-weights"]
@@ -67,10 +67,9 @@ off = max(
 )
 page.judge("davpt.table-4.sums", round(off, 10), evidence="derived")
 frame = chapter.rows("davpt-parts", variants=list(parts.STEPS))
-if len(frame):
-    caption = "Components of DA-VPT: test accuracy in %, gain over VPT-Deep in points (mean, and the seeds with least and "
-    caption += "most), and the gains that the text prints."
-    chapter.show("davpt.table-4", parts.components_table(frame), frame, caption)
+caption = "Components of DA-VPT: test accuracy in %, gain over VPT-Deep in points (mean, and the seeds with least and "
+caption += "most), and the gains that the text prints."
+chapter.show("davpt.table-4", parts.components_table, frame, caption)
 everything = davpt.methods_on(chapter, "supervised")
 for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items():
     chapter.judge(f"davpt.table-4.losses-{kind}", everything, "DA-VPT", "VPT-Deep", on=on)
@@ -248,22 +247,20 @@ if "DA-VPT" in set(guided.get("method", ())):
 
 # %% name="davpt.figure-4" tags=["hide-input"]
 layers = chapter.rows("davpt-layers")
-if len(layers):
-    depth = chapter.lab.backbone(chapter.cast.backbones["supervised"]).depth
-    alt = "Two lines of accuracy over the blocks: that block guided alone, and all blocks from it to the last."
-    caption = "DA-VPT by guided block: mean and range over seeds."
-    chapter.show("davpt.figure-4", parts.layers_figure(layers, depth), layers, caption, alt)
-    last, earlier = f"block {depth - 1} alone", [f"block {at} alone" for at in range(depth - 1)]
-    note = "Each block at the best of three rates."
-    davpt.judge_over_mean(
-        chapter,
-        "davpt.figure-4.last-block",
-        layers,
-        last,
-        earlier,
-        chapter.of_study("davpt-layers"),
-        note,
-    )
+depth = grids.depth_of("supervised", chapter.cast)
+alt = "Two lines of accuracy over the blocks: that block guided alone, and all blocks from it to the last."
+caption = "DA-VPT by guided block: mean and range over seeds."
+by_depth = lambda rows: parts.layers_figure(rows, depth)
+chapter.show("davpt.figure-4", by_depth, layers, caption, alt)
+davpt.judge_over_mean(
+    chapter,
+    "davpt.figure-4.last-block",
+    layers,
+    f"block {depth - 1} alone",
+    [f"block {at} alone" for at in range(depth - 1)],
+    chapter.of_study("davpt-layers"),
+    "Each block at the best of three rates.",
+)
 
 # %% tags=["hide-input"]
 timed = looks.of(insights.clustering_times, "DA-VPT")
@@ -286,24 +283,22 @@ if timed:
 
 # %% tags=["hide-input"]
 biases = chapter.rows("davpt-biases")
-if len(davpt.over(biases, "value", "key")):
-    caption = "Bias categories, the class token left as it was: accuracy over that with key biases alone, mean (diamond) and "
-    caption += "seeds (dots). Each at the best of three learning rates."
-    alt = "Rows for query, value, key and value, attention output, norm and MLP biases, each with its gain over key biases."
-    chapter.show("davpt.figure-4", parts.biases_figure(biases), biases, caption, alt)
-if len(biases):
-    table = statistics.task_table(biases).reset_index(names="biases")
-    caption = 'The same as test accuracy in %; "none" is DA-VPT.'
-    chapter.show("davpt.figure-4", table, biases, caption)
-    others = ["query", "attention output", "norms", "MLP"]
-    davpt.judge_over_mean(
-        chapter,
-        "davpt.figure-4.key-and-value",
-        biases,
-        "key and value",
-        others,
-        chapter.of_study("davpt-biases"),
-    )
+paired = biases if len(davpt.over(biases, "value", "key")) else biases.iloc[:0]
+caption = "Bias categories, the class token left as it was: accuracy over that with key biases alone, mean (diamond) and "
+caption += "seeds (dots). Each at the best of three learning rates."
+alt = "Rows for query, value, key and value, attention output, norm and MLP biases, each with its gain over key biases."
+chapter.show("davpt.figure-4", parts.biases_figure, paired, caption, alt)
+by_task = lambda rows: statistics.task_table(rows).reset_index(names="biases")
+caption = 'The same as test accuracy in %; "none" is DA-VPT.'
+chapter.show("davpt.figure-4", by_task, biases, caption)
+davpt.judge_over_mean(
+    chapter,
+    "davpt.figure-4.key-and-value",
+    biases,
+    "key and value",
+    ["query", "attention output", "norms", "MLP"],
+    chapter.of_study("davpt-biases"),
+)
 chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 
 # %% [markdown]
@@ -330,20 +325,15 @@ chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 
 # %% name="davpt.figure-5" tags=["hide-input"]
 weighed = chapter.rows("davpt-weights")
-if len(weighed):
-    caption = "DA-VPT+ with other weights and numbers of prompts: mean and range over seeds, a line a pre-training."
-    alt = "Four panels, accuracy over beta, lambda, guided prompts and other prompts, a line for each pre-training."
-    chapter.show("davpt.figure-5", parts.weights_figure(chapter, weighed), weighed, caption, alt)
-    about = {"on": "ablation", "parts": [*PARTS]}
-    chapter.judge("davpt.figure-5.beta-below-one", weighed, "beta = 0.1", "beta = 1", **about)
-    note = '"beta = 0.1" has lambda = 0.1.'
-    chapter.judge(
-        "davpt.figure-5.lambda-below-one", weighed, "beta = 0.1", "lambda = 1", note, **about
-    )
-    claim, both = "davpt.figure-5.guided-more-sensitive", parts.spans(chapter)
-    rows = chapter.answers(claim, weighed, list({*both[0], *both[1]}), **about)
-    if len(rows):
-        chapter.judge_values(claim, parts.range_differences(chapter, rows), [*rows.record])
+caption = "DA-VPT+ with other weights and numbers of prompts: mean and range over seeds, a line a pre-training."
+alt = "Four panels, accuracy over beta, lambda, guided prompts and other prompts, a line for each pre-training."
+lines = lambda rows: parts.weights_figure(chapter, rows)
+chapter.show("davpt.figure-5", lines, weighed, caption, alt)
+about = {"on": "ablation", "parts": [*PARTS]}
+chapter.judge("davpt.figure-5.beta-below-one", weighed, "beta = 0.1", "beta = 1", **about)
+note = '"beta = 0.1" has lambda = 0.1.'
+chapter.judge("davpt.figure-5.lambda-below-one", weighed, "beta = 0.1", "lambda = 1", note, **about)
+parts.judge_sensitive(chapter, weighed, **about)
 chapter.end("davpt.figure-5", "CUB-200-2011 on three ViT-Base/16 needs its images.")
 
 # %% [markdown]

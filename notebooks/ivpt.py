@@ -115,11 +115,10 @@ chapter.show_recipe(chapter.rows("benchmark", "sizes", "pretraining"), more)
 LISTED = ["Full fine-tuning", "Linear probe", "BIAS", "VPT-Deep", "EXPRESS", "E2VPT", "iVPT"]
 frame = chapter.rows("benchmark", variants=LISTED, tasks="benchmark", part="supervised")
 frame = frame[frame.group != "fine"]
-if len(frame):
-    table = ivpt.with_parameters(statistics.group_table(frame), frame)
-    chapter.show("ivpt.table-1", table, frame, f"{ivpt.BY_GROUP} Trained parameters in thousands.")
-    caption = "The same by task: test accuracy in %, mean over seeds."
-    chapter.show("ivpt.table-1", statistics.task_table(frame), frame, caption)
+by_group = lambda rows: ivpt.with_parameters(statistics.group_table(rows), rows)
+chapter.show("ivpt.table-1", by_group, frame, f"{ivpt.BY_GROUP} Trained parameters in thousands.")
+caption = "The same by task: test accuracy in %, mean over seeds."
+chapter.show("ivpt.table-1", statistics.task_table, frame, caption)
 rivals = {
     "full": "Full fine-tuning",
     "vpt": "VPT-Deep",
@@ -253,11 +252,10 @@ masks.end(chapter, "ivpt.table-7", "ade20k")
 # %% name="ivpt.table-9" tags=["hide-input"]
 FINE = ["Full fine-tuning", "Linear probe", "VPT-Deep", "EXPRESS", "E2VPT", "iVPT"]
 frame = chapter.rows("benchmark", variants=FINE, tasks="fine", part="supervised")
-if len(frame):
-    table = ivpt.with_parameters(statistics.group_table(frame, groups=()), frame)
-    names = ", ".join(dict.fromkeys(frame.task))
-    caption = f"Test accuracy in % on {names}, mean ± standard deviation over seeds. Trained parameters in thousands."
-    chapter.show("ivpt.table-9", table, frame, caption)
+means = lambda rows: ivpt.with_parameters(statistics.group_table(rows, groups=()), rows)
+names = ", ".join(dict.fromkeys(frame.task))
+caption = f"Test accuracy in % on {names}, mean ± standard deviation over seeds. Trained parameters in thousands."
+chapter.show("ivpt.table-9", means, frame, caption)
 for word, worse in (("vpt", "VPT-Deep"), ("e2vpt", "E2VPT"), ("full", "Full fine-tuning")):
     chapter.judge(f"ivpt.table-9.ivpt-over-{word}", frame, "iVPT", worse, on="fine")
 FGVC = ["CUB-200", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford Cars"]

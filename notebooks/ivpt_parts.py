@@ -63,14 +63,9 @@ page = chapter.page
 
 # %% name="ivpt.table-2" tags=["hide-input"]
 frame = ivpt.of_vtab(chapter, *ivpt.STEPS)
-if len(frame):
-    chapter.show(
-        "ivpt.table-2",
-        statistics.group_table(frame),
-        frame,
-        f"{ivpt.BY_GROUP} iVPT is CDC + DA + AR.",
-    )
-    ivpt.show_gains(chapter, "ivpt.table-2", frame, ivpt.STEPS[1:], "the three steps")
+caption = f"{ivpt.BY_GROUP} iVPT is CDC + DA + AR."
+chapter.show("ivpt.table-2", statistics.group_table, frame, caption)
+ivpt.show_gains(chapter, "ivpt.table-2", frame, ivpt.STEPS[1:], "the three steps")
 chapter.judge("ivpt.table-2.cdc-over-vpt", frame, "CDC", "VPT-Deep", on="vtab")
 chapter.judge("ivpt.table-2.da-over-cdc", frame, "CDC + DA", "CDC", on="vtab")
 chapter.judge("ivpt.table-2.ar-over-cdc-da", frame, "iVPT", "CDC + DA", on="vtab")
@@ -95,9 +90,8 @@ chapter.end("ivpt.table-2", ivpt.SCALE)
 
 # %% name="ivpt.table-3" tags=["hide-input"]
 frame = ivpt.of_vtab(chapter, *ivpt.STRUCTURES)
-if len(frame):
-    chapter.show("ivpt.table-3", statistics.group_table(frame), frame, ivpt.BY_GROUP)
-    ivpt.show_gains(chapter, "ivpt.table-3", frame, ivpt.STRUCTURES[1:], "four prompt structures")
+chapter.show("ivpt.table-3", statistics.group_table, frame, ivpt.BY_GROUP)
+ivpt.show_gains(chapter, "ivpt.table-3", frame, ivpt.STRUCTURES[1:], "four prompt structures")
 chapter.judge("ivpt.table-3.vpt-over-provp", frame, "VPT-Deep", "ProVP", on="vtab")
 chapter.judge("ivpt.table-3.express-over-vpt", frame, "EXPRESS", "VPT-Deep", on="vtab")
 chapter.judge("ivpt.table-3.vanilla-over-express", frame, "Vanilla CDC", "EXPRESS", on="vtab")
@@ -144,10 +138,7 @@ chapter.end("ivpt.figure-4", NOISE)
 
 # %% name="ivpt.table-4" tags=["hide-input"]
 frame = ivpt.of_vtab(chapter, *ivpt.PLACES)
-if len(frame):
-    table = statistics.group_table(frame)
-    table.insert(0, "AR", table.method.map(ivpt.PLACES))
-    chapter.show("ivpt.table-4", table, frame, ivpt.BY_GROUP)
+chapter.show("ivpt.table-4", ivpt.places_table, frame, ivpt.BY_GROUP)
 chapter.judge("ivpt.table-4.top-k-over-none", frame, "iVPT", "CDC + DA", on="vtab")
 chapter.judge("ivpt.table-4.top-k-over-all", frame, "iVPT", "iVPT, AR on all tokens", on="vtab")
 ivpt.audit(chapter, "ivpt.table-4")
@@ -178,12 +169,10 @@ chapter.end("ivpt.table-4", ivpt.SCALE)
 
 # %% name="ivpt.figure-5" tags=["hide-input"]
 frame = chapter.rows("ivpt-tokens", part="supervised")
-if len(frame):
-    frame = parts.token_numbers(frame)
-    caption = "Accuracy over N without AR (left) and over k with ten prompts (right); mean and range over seeds."
-    alt = "Two curves of test accuracy, over the number of prompt tokens and over the number of reinforced tokens."
-    chapter.show("ivpt.figure-5", parts.tokens_figure(frame), frame, caption, alt)
-    parts.judge_tokens(chapter, frame)
+caption = "Accuracy over N without AR (left) and over k with ten prompts (right); mean and range over seeds."
+alt = "Two curves of test accuracy, over the number of prompt tokens and over the number of reinforced tokens."
+chapter.show("ivpt.figure-5", parts.tokens_figure, parts.token_numbers(frame), caption, alt)
+parts.judge_tokens(chapter, parts.token_numbers(frame))
 why = "The paper's sets, with a ViT-B/16, need the published weights and the data."
 chapter.end("ivpt.figure-5", why)
 
@@ -201,13 +190,7 @@ chapter.end("ivpt.figure-5", why)
 # %% name="ivpt.figure-6" tags=["hide-input"]
 foreign_noise = parts.noise_of(chapter, "ivpt.figure-6")
 parts.show_noise(chapter, "ivpt.figure-6", foreign_noise)
-if len(foreign_noise):
-    claim = "ivpt.figure-6.more-on-foreign"
-    foreign = parts.spared(chapter, foreign_noise, claim, "ivpt.figure-6")
-    natural = parts.spared(chapter, natural_noise, claim, "ivpt.figure-4")
-    more = (foreign.mean(axis=1) - natural.mean(axis=1)).dropna()
-    used = [*foreign_noise.record, *natural_noise.record]
-    chapter.judge_values(claim, more, used, "Against the tasks of Figure 4, paired by seed;")
+parts.judge_foreign(chapter, foreign_noise, natural_noise)
 chapter.end("ivpt.figure-6", NOISE)
 
 # %% [markdown]

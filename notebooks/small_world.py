@@ -106,21 +106,13 @@ page.present(
 frame = chapter.rows(
     "tasks", "benchmark", variants=["Linear probe", "Full fine-tuning", "From scratch"]
 )
-if len(frame):
-    frame = frame.drop_duplicates(["variant", "task", "seed"])
-    about = {
-        "evidence": "trend",
-        "cell": "tasks",
-        "how": chapter.how(frame),
-        "records": [*frame.record],
-    }
-    caption = "Test accuracy in %, mean and standard deviation over the seeds that there are."
-    page.present(small_world.tasks_table(frame), **about, caption=caption)
-    caption = "The same, to compare: what pretraining gives, and what fine-tuning can add."
-    alt = "For each task three marks on a line from 0 to 100 percent: from scratch, linear probe and full fine-tuning, "
-    page.present(
-        small_world.tasks_figure(frame), **about, caption=caption, alt=f"{alt}beside chance."
-    )
+frame = frame.drop_duplicates(["variant", "task", "seed"])
+caption = "Test accuracy in %, mean and standard deviation over the seeds that there are."
+chapter.present(small_world.tasks_table, frame, caption, cell="tasks")
+caption = "The same, to compare: what pretraining gives, and what fine-tuning can add."
+alt = "For each task three marks on a line from 0 to 100 percent: from scratch, linear probe and full fine-tuning, "
+alt += "beside chance."
+chapter.present(small_world.tasks_figure, frame, caption, alt, cell="tasks")
 
 # %% [markdown]
 # ## Between the methods
@@ -131,15 +123,8 @@ if len(frame):
 # %% name="separation" tags=["hide-input"]
 bench = chapter.rows("benchmark")
 tuned = bench[bench.variant != "Linear probe"]
-if len(tuned):
-    page.present(
-        small_world.separation_table(tuned),
-        evidence="trend",
-        cell="separation",
-        how=chapter.how(tuned),
-        records=[*tuned.record],
-        caption="Methods of the benchmark without the linear probe: mean test accuracy, in %.",
-    )
+caption = "Methods of the benchmark without the linear probe: mean test accuracy, in %."
+chapter.present(small_world.separation_table, tuned, caption, cell="separation")
 chapter.show_left_out()
 
 # %% tags=["remove-output", "remove-input"]

@@ -57,7 +57,7 @@ import pandas as pd
 
 from visbook.chapters import small_and_real as two_legs
 from visbook.chapters import spt
-from visbook.chapters.chapter import PARTS, Chapter
+from visbook.chapters.chapter import FULL, PARTS, Chapter
 from visbook.studies import grids, statistics
 from visprompt.data.tasks import embedded_tasks
 
@@ -112,11 +112,11 @@ chapter.show_rates(chapter.rows("benchmark", "pretraining", variants=spt.PAIR))
 
 # %% name="spt.figure-2" tags=["hide-input"]
 watched = spt.prompt_records(chapter, "pretraining", "mae")
-if len(watched):
-    caption = "NMI of prompts and patches by epoch, MAE: mean and range of the seeds."
-    alt = "Curves of NMI over epochs for VPT-Deep and SPT-Deep, one panel a task."
-    chapter.show("spt.figure-2", spt.nmi_figure(spt.nmi(watched)), watched, caption, alt)
-    spt.judge_nmi(chapter, watched)
+caption = "NMI of prompts and patches by epoch, MAE: mean and range of the seeds."
+alt = "Curves of NMI over epochs for VPT-Deep and SPT-Deep, one panel a task."
+curves = lambda rows: spt.nmi_figure(spt.nmi(rows))
+chapter.show("spt.figure-2", curves, watched, caption, alt)
+spt.judge_nmi(chapter, watched)
 spt.judge_convergence(chapter)
 chapter.end(
     "spt.figure-2",
@@ -149,18 +149,11 @@ COLUMNS = [
 rivals = {"vpt": "VPT-Deep", "gate": "Gate-VPT", "full": "Full fine-tuning"}
 for part in ("mae", "mocov3"):
     frame = chapter.rows("pretraining", variants=COLUMNS, part=part)
-    if len(frame):
-        caption = f"{PARTS[part]}: test accuracy in %, mean ± standard deviation over seeds."
-        chapter.show("spt.table-2", statistics.group_table(frame), frame, caption)
-        for slug, rival in rivals.items():
-            chapter.judge(
-                f"spt.table-2.{part}-over-{slug}",
-                frame,
-                "SPT-Deep",
-                rival,
-                on="pretraining",
-                parts=[part],
-            )
+    caption = f"{PARTS[part]}: test accuracy in %, mean ± standard deviation over seeds."
+    chapter.show("spt.table-2", statistics.group_table, frame, caption)
+    about = {"on": "pretraining", "parts": [part]}
+    for slug, rival in rivals.items():
+        chapter.judge(f"spt.table-2.{part}-over-{slug}", frame, "SPT-Deep", rival, **about)
 page.judge(
     "spt.table-2.wins-over-full",
     spt.wins_over_full(),
@@ -214,26 +207,13 @@ LISTED = [
     "SPT-Deep",
 ]
 frame = chapter.rows("benchmark", variants=LISTED, tasks="fine", part="supervised")
-if len(frame):
-    table = statistics.group_table(frame).drop(columns="mean")
-    trained = frame.groupby("variant").parameters.first()
-    table.insert(1, "parameters without head", [f"{trained[name]:,}" for name in table.method])
-    names = ", ".join(frame.task.unique())
-    caption = f"{names}, supervised: test accuracy in %, mean ± standard deviation over seeds."
-    chapter.show("spt.table-3", table, frame, caption)
-    for slug, rival in {
-        "vpt-deep": "VPT-Deep",
-        "e2vpt": "E2VPT",
-        "full": "Full fine-tuning",
-    }.items():
-        chapter.judge(
-            f"spt.table-3.deep-over-{slug}",
-            frame,
-            "SPT-Deep",
-            rival,
-            on="fine",
-            parts=["supervised"],
-        )
+names = ", ".join(frame.task.unique())
+caption = f"{names}, supervised: test accuracy in %, mean ± standard deviation over seeds."
+chapter.show("spt.table-3", spt.fine_table, frame, caption)
+rivals = {"vpt-deep": "VPT-Deep", "e2vpt": "E2VPT", "full": FULL}
+about = {"on": "fine", "parts": ["supervised"]}
+for slug, rival in rivals.items():
+    chapter.judge(f"spt.table-3.deep-over-{slug}", frame, "SPT-Deep", rival, **about)
 page.printed("spt.table-3", "Table 3 as printed")
 chapter.end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC sets.")
 
@@ -283,20 +263,15 @@ page.printed("spt.table-s1", "Table S1 as printed")
 
 
 # %% name="spt.figure-s4" tags=["hide-input"]
-found = [
-    frame
-    for frame in (spt.prompt_records(chapter, "benchmark", "supervised"), watched)
-    if len(frame)
-]
-if found:
-    compared = pd.concat(found)
-    caption = "CKA of prompts and patches after the last epoch, mean over tasks and seeds. Dots: the most similar layer "
-    caption += "of each row; on the diagonal it is the prompts' own."
-    alt = "Matrices of CKA, prompts by block against patches by block, by method and pre-training."
-    chapter.show("spt.figure-s4", spt.cka_figure(chapter, compared), compared, caption, alt)
-    caption = "Share of layers whose most similar patches are of their own layer."
-    chapter.show("spt.figure-s4", spt.own_layer_table(compared), compared, caption)
-    spt.judge_cka(chapter, compared)
+compared = pd.concat([spt.prompt_records(chapter, "benchmark", "supervised"), watched])
+caption = "CKA of prompts and patches after the last epoch, mean over tasks and seeds. Dots: the most similar layer "
+caption += "of each row; on the diagonal it is the prompts' own."
+alt = "Matrices of CKA, prompts by block against patches by block, by method and pre-training."
+matrices = lambda rows: spt.cka_figure(chapter, rows)
+chapter.show("spt.figure-s4", matrices, compared, caption, alt)
+caption = "Share of layers whose most similar patches are of their own layer."
+chapter.show("spt.figure-s4", spt.own_layer_table, compared, caption)
+spt.judge_cka(chapter, compared)
 chapter.end(
     "spt.figure-s4", "ViT-B/16 of several pre-trainings; the data set is not named in the text."
 )
@@ -323,9 +298,8 @@ frame = chapter.rows(
 )
 for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.cast.backbones.get(part)]
-    if len(rows):
-        caption = f"Pre-training {name}: test accuracy in %, mean over seeds."
-        chapter.show("spt.table-s3", statistics.task_table(rows), rows, caption)
+    caption = f"Pre-training {name}: test accuracy in %, mean over seeds."
+    chapter.show("spt.table-s3", statistics.task_table, rows, caption)
 over_full = (
     "spt.table-s3.supervised-over-full",
     frame,
@@ -352,16 +326,15 @@ chapter.end("spt.table-s3", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give
 
 # %% name="spt.table-s4" tags=["hide-input"]
 frame = chapter.rows("benchmark", variants=LISTED, part="supervised")
-if len(frame):
-    caption = "Supervised pre-training: test accuracy in %, mean ± standard deviation over seeds."
-    chapter.show("spt.table-s4", statistics.group_table(frame), frame, caption)
-    pairs = {
-        "deep-over-vpt-deep": ("SPT-Deep", "VPT-Deep"),
-        "deep-over-e2vpt": ("SPT-Deep", "E2VPT"),
-    }
-    pairs["shallow-over-vpt-shallow"] = "SPT-Shallow", "VPT-Shallow"
-    for claim, pair in pairs.items():
-        chapter.judge(f"spt.table-s4.{claim}", frame, *pair, on="benchmark")
+caption = "Supervised pre-training: test accuracy in %, mean ± standard deviation over seeds."
+chapter.show("spt.table-s4", statistics.group_table, frame, caption)
+pairs = {
+    "deep-over-vpt-deep": ("SPT-Deep", "VPT-Deep"),
+    "deep-over-e2vpt": ("SPT-Deep", "E2VPT"),
+    "shallow-over-vpt-shallow": ("SPT-Shallow", "VPT-Shallow"),
+}
+for claim, pair in pairs.items():
+    chapter.judge(f"spt.table-s4.{claim}", frame, *pair, on="benchmark")
 page.printed("spt.table-s4", "Table S4 as printed")
 chapter.end("spt.table-s4", "Needs ViT-B/16 of ImageNet-21k, FGVC and VTAB-1k.")
 

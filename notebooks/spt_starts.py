@@ -76,13 +76,13 @@ page = chapter.page
 frame = chapter.rows("spt-starts")
 names = [*spt_starts.STARTS, *(f"{name}, frozen" for name in spt_starts.STARTS)]
 frame = frame[frame.variant.isin(names)]
-if len(frame):
-    probes = chapter.rows("benchmark", "pretraining", variants=[spt_starts.PROBE])
-    frame = pd.concat([frame, probes[probes.task.isin(frame.task)]])
-    caption = f"SPT-Deep by the prompts' start, task {', '.join(frame.task.unique())}: test accuracy in %, mean ± standard "
-    caption += "deviation over seeds."
-    chapter.show("spt.table-4", spt_starts.starts_table(chapter, frame), frame, caption)
-    spt_starts.judge_starts(chapter, frame)
+probes = chapter.rows("benchmark", "pretraining", variants=[spt_starts.PROBE])
+frame = pd.concat([frame, probes[probes.task.isin(frame.task)]])
+caption = f"SPT-Deep by the prompts' start, task {', '.join(frame.task.unique())}: test accuracy in %, mean ± standard "
+caption += "deviation over seeds."
+starts = lambda rows: spt_starts.starts_table(chapter, rows)
+chapter.show("spt.table-4", starts, frame, caption)
+spt_starts.judge_starts(chapter, frame)
 page.printed("spt.table-4", "Table 4 (a) as printed")
 chapter.end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k and of MAE.")
 
@@ -193,23 +193,15 @@ chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised
 
 # %% name="spt.table-s2" tags=["hide-input"]
 frame = chapter.rows("spt-starts", variants=[*spt_starts.LEVELS], tasks="ablation")
-if len(frame):
-    shallow = chapter.rows(
-        "benchmark", "pretraining", variants=spt_starts.SHALLOW, tasks="ablation"
-    )
-    frame = pd.concat([frame, shallow])
-    caption = f"Task {', '.join(frame.task.unique())} by the level that prompts start from: test accuracy in %, mean ± "
-    caption += "standard deviation over seeds."
-    chapter.show("spt.table-s2", spt_starts.levels_table(chapter, frame), frame, caption)
-    for claim, rival in zip(["uniform", "first", "last"], spt_starts.LEVELS):
-        chapter.judge(
-            f"spt.table-s2.over-{claim}",
-            frame,
-            "random",
-            rival,
-            on="ablation",
-            parts=["supervised", "mae"],
-        )
+shallow = chapter.rows("benchmark", "pretraining", variants=spt_starts.SHALLOW, tasks="ablation")
+frame = pd.concat([frame, shallow[shallow.task.isin(frame.task)]])
+caption = f"Task {', '.join(frame.task.unique())} by the level that prompts start from: test accuracy in %, mean ± "
+caption += "standard deviation over seeds."
+levels = lambda rows: spt_starts.levels_table(chapter, rows)
+chapter.show("spt.table-s2", levels, frame, caption)
+about = {"on": "ablation", "parts": ["supervised", "mae"]}
+for claim, rival in zip(["uniform", "first", "last"], spt_starts.LEVELS):
+    chapter.judge(f"spt.table-s2.over-{claim}", frame, "random", rival, **about)
 page.printed("spt.table-s2", "Table S2 as printed")
 chapter.end("spt.table-s2", "CUB-200-2011 with ViT-B/16 of ImageNet-21k and of MAE.")
 

@@ -104,6 +104,16 @@ def test_a_chapter_without_runs_is_empty_and_judges_nothing(chapter):
     )
 
 
+def test_what_is_made_of_no_run_says_so(chapter, monkeypatch):
+    frame, of_nothing = chapter.rows("benchmark"), lambda rows: pytest.fail("it was made")
+    assert chapter.how(frame) == "Not run."
+    show = lambda: chapter.show("spt.table-3", of_nothing, frame, "A table.")
+    page = shown(monkeypatch, chapter, lambda: [show(), show()])
+    assert page.count("not run") == 1 and plan.command("spt.table-3", "quick") in page
+    page = shown(monkeypatch, chapter, lambda: chapter.present(of_nothing, frame, "A table."))
+    assert "not run" in page and "A table. This would run it: visprompt study benchmark" in page
+
+
 def test_a_chapter_shows_each_run_once(chapter, stores):
     chapter.p = ChapterParameters(
         tasks=["position"], methods=["linear-probe"], studies=["benchmark"], seeds=[0], epochs=1

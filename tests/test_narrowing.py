@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 from test_workflow import PROGRAMS, make, program, ran, root  # noqa: F401
 
-from visbook.chapters.ap import TableRuns
 from visbook.chapters.ap_theory_runs import ToyParameters
 from visbook.chapters.chapter import Chapter
 from visbook.chapters.shallow_runs import PROFILE, TrialParameters
@@ -129,9 +128,8 @@ def test_without_data_nothing_is_asked_for_and_nothing_is_refused(monkeypatch):
     assert not sum(map(len, chapter.frames.values())) and set(chapter.left_out) == {
         "no data folder is given"
     }
-    runs = TableRuns.opened("ap", {"profile": "paper"})
-    assert not len(runs.frame) and runs.backbones == runs.tasks == runs.vits == []
-    assert not len(runs.table()[0])
+    chapter = Chapter.opened("ap", {"profile": "paper"}, ["ap-full"])
+    assert not len(chapter.planned("ap.table-1"))
 
 
 def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):

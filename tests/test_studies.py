@@ -458,7 +458,7 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
         ),
         (
             "sizes --backbone vit_micro_patch4_24",
-            "its backbones play smaller, larger, and only supervised is played",
+            "its backbones play smaller, larger, and only supervised, ap-vit is played",
         ),
         ("--part 3/2", "part must be written 1/2"),
         ("sizes --part 99/99", "fewer cells than part 99/99"),

@@ -2,7 +2,6 @@
 were chosen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,16 +25,17 @@ from ..pages import plots
 from ..pages.page import Page
 from ..studies.ap_rates import ap_rates, block_rates
 from ..studies.comparable import comparable
-from ..studies.grids import cast
-from ..studies.lab import Run, rate_name
+from ..studies.lab import rate_name
 from ..studies.rates import below
-from ..studies.statistics import Cell, difference, over_tasks, spread
-from .ap_runs import COMPACT, EVIDENCE, NINETEEN, ApParameters, ApRuns, records_of
+from ..studies.statistics import Cell, gain, over_tasks, spread
+from .chapter import FULL, Chapter
 
-TASKS = {
-    "quick": ["position", "count", "texture"],
-    "paper": NINETEEN,
-}
+COMPACT = (
+    "the paper itself excepts compact models such as ResNet-18 and ViT-Tiny "
+    "(ap.table-1.compact-not-over-norm), and"
+)
+METHODS = ["linear-probe", "full-finetune", "norm-tune", "vp", "ap"]
+NETWORKS = {"resnet": "ap-resnet", "vit": "ap-vit"}  # word of a claim -> part of studies.yaml
 RATES = {  # tried for each method, in the quick profile
     "linear-probe": [0.002, 0.006, 0.02, 0.06, 0.2],
     "full-finetune": [0.0001, 0.0003, 0.001, 0.003, 0.01],
@@ -51,222 +51,165 @@ VARIANTS = {
 }
 
 
-@dataclass(frozen=True)
-class TableParameters(ApParameters):
-    """What the page on AP's accuracy takes."""
-
-    # of the tasks, those that are shown where a record has them, and not run otherwise
-    looked_up: list[str] | None = None
-    # do the search for learning rates too, where it has no records (about an hour)
-    search: bool = False
-
-    def of_profile(self) -> dict:
-        """Tasks that are asked for are run; else only the first, which is what fits into ten
-        minutes."""
-        looked_up = TASKS["quick"][1:] if self.profile == "quick" and self.tasks is None else []
-        return super().of_profile() | {"tasks": TASKS[self.plan], "looked_up": looked_up}
+def seeds_of(rows: pd.DataFrame) -> str:
+    """How many seeds some runs have, in words."""
+    return f"{rows.seed.nunique()} seeds" if rows.seed.nunique() != 1 else "one seed"
 
 
-class TableRuns(ApRuns):
-    """Every method on every task, AP at the paper's block, on the whole training split and on few
-    images."""
+def shown_of(rows: pd.DataFrame) -> str:
+    """What a cell of a table of accuracies shows."""
+    seeds = seeds_of(rows)
+    return f"mean ± standard deviation over {seeds}" if rows.seed.nunique() > 1 else seeds
 
-    takes = TableParameters
 
-    def runs_of(self, backbone: str, seed: int) -> list[Run]:
-        found = []
-        for task in self.tasks:
-            for size in self.amounts(backbone, task, [None, self.p.few_shot]):
-                found += [
-                    Run(backbone, task, method, seed, size) for method in self.others(backbone)
-                ]
-                found += [self.ap(backbone, seed, task, size, block=self.place(backbone))]
-        return found
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean ± standard deviation over seeds by backbone, method and task, and the mean over
+    tasks."""
+    lines, tasks = [], list(dict.fromkeys(rows.task))
+    for (backbone, variant), runs in rows.groupby(["backbone", "variant"], sort=False):
+        by_task = dict([*runs.groupby("task")])
+        line = {"backbone": backbone, "method": variant}
+        line |= {t: spread(by_task[t].test, by_task[t].record) for t in tasks if t in by_task}
+        if len(by_task) == len(tasks):  # fewer tasks are another mean
+            mean = np.mean([part.test.mean() for part in by_task.values()])
+            line["mean"] = Cell(f"{mean:.1f}", runs.record)
+        lines.append(line)
+    return pd.DataFrame(lines, dtype=object).fillna("–")
 
-    def is_run_here(self, run: Run) -> bool:
-        return run.task not in self.p.looked_up
 
-    def table(self, size: int | None = None) -> tuple[pd.DataFrame, list[Record]]:
-        """Mean ± standard deviation over seeds by backbone, method and task, and the mean over
-        tasks; and the records."""
-        rows, used = [], []
-        for name in self.backbones:
-            for method in self.p.methods:
-                runs = self.part(name, method, size=size, task=self.tasks)
-                if not len(runs):
-                    continue
-                used += [*runs.record]
-                by_task = dict([*runs.groupby("task")])
-                row = {"backbone": name, "method": plots.NAMES[method]}
-                row |= {
-                    task: spread(by_task[task].test, by_task[task].record)
-                    for task in self.tasks
-                    if task in by_task
-                }
-                if len(by_task) == len(self.tasks):  # fewer tasks are another mean
-                    mean = np.mean([part.test.mean() for part in by_task.values()])
-                    row["mean"] = Cell(f"{mean:.1f}", runs.record)
-                rows.append(row)
-        return pd.DataFrame(rows, dtype=object).fillna("–"), used
+def judge_gains(chapter: Chapter, artifact: str, rows: pd.DataFrame, on: Sequence[str]) -> None:
+    """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand."""
+    for word, part in NETWORKS.items():
+        name = chapter.cast.backbones.get(part)
+        mine = rows[rows.backbone == name]
+        about = {"on": on, "parts": [part]}
+        chapter.judge(f"{artifact}.{word}-ap-over-vp", mine, "AP", "VP", **about)
+        chapter.judge(f"{artifact}.{word}-ap-over-linear", mine, "AP", "Linear probe", **about)
+        judge_over_norm(chapter, f"{artifact}.{word}-ap-over-norm", name, mine, **about)
+        chapter.judge(f"{artifact}.{word}-full-over-ap", mine, FULL, "AP", **about)
 
-    def judge_gains(self, artifact: str, size: int | None = None) -> None:
-        """Judge the four orders that the paper's accuracy tables assert, on every backbone at
-        hand."""
-        on = about(self.p.plan, artifact)
-        for word, names in (("resnet", self.resnets), ("vit", self.vits)):
-            for name in names[:1]:
-                ap, vp, linear, norm, full = (
-                    self.part(name, method, size=size, task=self.tasks)
-                    for method in ("ap", "vp", "linear-probe", "norm-tune", "full-finetune")
-                )
-                self.judge_lead(f"{artifact}.{word}-ap-over-vp", ap, vp, on)
-                self.judge_lead(f"{artifact}.{word}-ap-over-linear", ap, linear, on)
-                if name in networks():
-                    self.page.not_judged(
-                        f"{artifact}.{word}-ap-over-norm", f"{COMPACT} {name} is smaller still"
-                    )
-                else:
-                    self.judge_lead(f"{artifact}.{word}-ap-over-norm", ap, norm, on)
-                self.judge_lead(f"{artifact}.{word}-full-over-ap", full, ap, on)
 
-    def judge_compact(self) -> None:
-        """Judge what the paper's limitations say of compact models, by the network where each is
-        least certain."""
-        on, found = about(self.p.profile, "ap.table-1"), {"over-vp": [], "not-over-norm": []}
-        for name in (name for name in self.p.backbones if name in networks()):
-            ap = self.part(name, "ap", task=self.p.tasks)
-            for claim, other in (("over-vp", "vp"), ("not-over-norm", "norm-tune")):
-                parts = self.answers(
-                    f"ap.table-1.compact-{claim}",
-                    ap,
-                    self.part(name, other, task=self.p.tasks),
-                    on=on,
-                )
-                found[claim] += [(difference(*parts), name, records_of(*parts))] if parts else []
-        for claim, leads in found.items():
-            if leads:
-                least = (min if claim == "over-vp" else max)(
-                    leads, key=lambda lead: lead[0][1 if claim == "over-vp" else 2]
-                )
-                used = [record for _, _, records in leads for record in records]
-                told = ", ".join(f"{name} {gain[0]:.1f}" for gain, name, _ in leads)
-                self.page.judge(
-                    f"ap.table-1.compact-{claim}",
-                    *least[0],
-                    evidence=EVIDENCE,
-                    records=used,
-                    note=f"{told}.",
-                )
+def judge_over_norm(chapter: Chapter, claim: str, name: str, rows: pd.DataFrame, **about) -> None:
+    """Judge AP against NORM-TUNE, unless the paper's limitations except the network."""
+    if len(rows) and name in networks():
+        chapter.page.not_judged(claim, f"{COMPACT} {name} is smaller still")
+    else:
+        chapter.judge(claim, rows, "AP", "NORM-TUNE", **about)
 
-    def shares(self) -> list[dict[str, pd.DataFrame]]:
-        """On the first backbone, for few images and for all: method -> its rows, for the methods of
-        Figure A3."""
-        shown = [method for method in ("full-finetune", "vp", "ap") if method in self.p.methods]
-        name, tasks = self.backbones[0], self.tasks
-        return [
-            {m: self.part(name, m, size=size, task=tasks) for m in shown}
-            for size in (self.p.few_shot, None)
-        ]
 
-    def judge_shares(
-        self, shares: Sequence[dict[str, pd.DataFrame]], used: Sequence[Record]
-    ) -> None:
-        """Judge AP's lead over VP at the number of images where it is least certain, and what more
-        images give to whom."""
-        claim, on = "ap.figure-a3.ap-over-vp", about(self.p.plan, "ap.figure-a3")
-        found = [self.answers(claim, parts["ap"], parts["vp"], on=on) for parts in shares]
-        if all(found):
-            least = min((difference(*pair) for pair in found), key=lambda gain: gain[1])
-            note = "The size at which AP's lead is least certain."
-            self.page.judge(claim, *least, evidence=self.evidence(used)[0], records=used, note=note)
-        claim = "ap.figure-a3.full-gains-most"
-        if found := self.answers(
-            claim, *(rows for parts in shares for rows in parts.values()), on=on
-        ):
-            means = [rows.groupby(["seed", "task"]).test.mean().unstack() for rows in found]
-            full, vp, ap = (every - few for few, every in zip(means[:3], means[3:], strict=True))
-            lead = full - max(vp, ap, key=lambda gains: gains.mean().mean())
-            note = (
-                f"From few images to all: full fine-tuning {full.mean().mean():.1f}, VP "
-                f"{vp.mean().mean():.1f}, AP {ap.mean().mean():.1f}."
+def judge_compact(chapter: Chapter, rows: pd.DataFrame, on: Sequence[str]) -> None:
+    """Judge what the paper's limitations say of compact models, by the network where each is least
+    certain."""
+    for word, other in (("over-vp", "VP"), ("not-over-norm", "NORM-TUNE")):
+        claim, leads = f"ap.table-1.compact-{word}", {}
+        for name in dict.fromkeys(name for name in rows.backbone if name in networks()):
+            mine = chapter.answers(claim, rows[rows.backbone == name], ["AP", other], on)
+            if len(mine):
+                leads[name] = gain(mine, "AP", other)
+        if leads:
+            least = (
+                min(leads.values(), key=lambda lead: lead.low)
+                if other == "VP"
+                else max(leads.values(), key=lambda lead: lead.high)
             )
-            self.page.judge(
-                claim, *over_tasks(lead), evidence=self.evidence(used)[0], records=used, note=note
-            )
-
-    def search_rows(self, name: str) -> tuple[list[dict], list[Record]]:
-        """Validation accuracy of the rates tried on one backbone, the rate taken in brackets; and
-        the kept records."""
-        task, is_vit, backbone = load_task("position"), self.is_vit(name), self.lab.backbone(name)
-        found, used = [], []
-        trials = [(method, plots.NAMES[method], {}, None) for method in RATES if method != "ap"]
-        by_block = block_rates(self.p.plan, is_vit, backbone.depth)
-        trials += [
-            ("ap", f"AP, block {block}", {"block": block}, rate)
-            for block, rate in enumerate(by_block)
-        ]
-        if is_vit:
-            trials += [
-                ("ap", f"AP, {key}", VARIANTS[key], rate)
-                for key, rate in ap_rates(self.p.plan, "by_variant").items()
-            ]
-        for method, label, choice, taken in trials:
-            model = build_method(method, backbone, task.classes, **choice)
-            field = rate_name(method)
-            taken = taken or getattr(load_recipe("quick", method, is_vit), field)
-            tried, values = {}, {}
-            for rate in RATES[method]:
-                recipe = load_recipe("quick", method, is_vit, **{field: rate})
-                record = tune(model, task, recipe, 0, run=self.p.search)
-                if record is not None:
-                    used.append(record)
-                    values[rate] = record.values["val"]
-                    value = f"{rate:g}: {values[rate]:.1f}"
-                    tried[f"rate {len(tried) + 1}"] = f"[{value}]" if rate == taken else value
-            found += (
-                [
-                    {
-                        "backbone": name,
-                        "method": label,
-                        **tried,
-                        "below the best": below(values, taken),
-                    }
-                ]
-                if tried
-                else []
-            )
-        return found, used
-
-    def show_rates(self) -> None:
-        """Show the rates that were tried in the quick profile, where there are records of them."""
-        found = (
-            [self.search_rows(name) for name in self.backbones] if self.p.profile == "quick" else []
-        )
-        used = [record for _, records in found for record in records]
-        if used:
-            table = pd.DataFrame([row for rows, _ in found for row in rows]).fillna("–")
-            # last, whatever row has the most rates
-            table["below the best"] = table.pop("below the best")
-            self.page.present(
-                table,
+            chapter.page.judge(
+                *(claim, least.mean, least.low, least.high),
                 evidence="trend",
-                how="On position, seed 0, 200 validation images.",
-                records=used,
-                caption="Rate: validation accuracy in %, the rate taken in brackets.",
-                cell="rates",
+                records=[record for lead in leads.values() for record in lead.records],
+                note=f"{', '.join(f'{name} {lead.mean:.1f}' for name, lead in leads.items())}.",
             )
 
 
-def about(profile: str, artifact: str) -> list[str]:
-    """The data sets that an artifact's claims speak of; in the quick profile the drawn tasks that
-    play their parts."""
-    if profile == "quick":
-        return TASKS["quick"]
-    return {
-        "ap.table-1": NINETEEN,
-        "ap.table-3": cast("paper").tasks["vtab"],
-        "ap.figure-a3": cast("paper").tasks["large"],
-    }[artifact]
+def with_share(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs on numbers of images, with these as the share of their task's largest, in %."""
+    most = rows.groupby("task").train_size.transform("max")
+    return rows.assign(share=(100 * rows.train_size / most).astype(float).round())
+
+
+def judge_shares(chapter: Chapter, rows: pd.DataFrame) -> None:
+    """Judge AP's lead over VP at the share of the images where it is least certain, and what more
+    images give to whom."""
+    on, shares = chapter.of_study("ap-amount"), sorted(set(rows.share))
+    leads = {
+        f"{share:.0f} % of the images": (rows[rows.share == share], "AP", "VP") for share in shares
+    }
+    chapter.judge_least("ap.figure-a3.ap-over-vp", leads, on)
+    claim, names = "ap.figure-a3.full-gains-most", [FULL, "VP", "AP"]
+    ends = [
+        chapter.answers(claim, rows[rows.share == end], names, on)
+        for end in shares[:1] + shares[-1:]
+    ]
+    if not ends or not all(map(len, ends)):
+        return
+    few, every = (part.groupby(["variant", "seed", "task"]).test.mean() for part in ends)
+    full, vp, ap = ((every - few)[name].unstack() for name in names)
+    lead = full - max(vp, ap, key=lambda gains: gains.mean().mean())
+    means = ", ".join(
+        f"{name} {gains.mean().mean():.1f}"
+        for name, gains in (("full fine-tuning", full), ("VP", vp), ("AP", ap))
+    )
+    used = [*ends[0].record, *ends[1].record]
+    chapter.page.judge(
+        *(claim, *over_tasks(lead)),
+        evidence=chapter.evidence(used)[0],
+        records=used,
+        note=f"From few images to all: {means}.",
+    )
+
+
+def search_rows(chapter: Chapter, name: str) -> tuple[list[dict], list[Record]]:
+    """Validation accuracy of the rates tried on one backbone, the rate taken in brackets; and the
+    kept records."""
+    task, backbone = load_task("position"), chapter.lab.backbone(name)
+    is_vit, found, used = backbone.family != "resnet", [], []
+    trials = [(method, plots.NAMES[method], {}, None) for method in RATES if method != "ap"]
+    trials += [
+        ("ap", f"AP, block {block}", {"block": block}, rate)
+        for block, rate in enumerate(block_rates("quick", is_vit, backbone.depth))
+    ]
+    if is_vit:
+        trials += [
+            ("ap", f"AP, {key}", VARIANTS[key], rate)
+            for key, rate in ap_rates("quick", "by_variant").items()
+        ]
+    for method, label, choice, taken in trials:
+        model = build_method(method, backbone, task.classes, **choice)
+        field = rate_name(method)
+        taken = taken or getattr(load_recipe("quick", method, is_vit), field)
+        tried, values = {}, {}
+        for rate in RATES[method]:
+            recipe = load_recipe("quick", method, is_vit, **{field: rate})
+            record = tune(model, task, recipe, 0, run=chapter.p.search)
+            if record is not None:
+                used.append(record)
+                values[rate] = record.values["val"]
+                value = f"{rate:g}: {values[rate]:.1f}"
+                tried[f"rate {len(tried) + 1}"] = f"[{value}]" if rate == taken else value
+        if tried:
+            lost = {"below the best": below(values, taken)}
+            found.append({"backbone": name, "method": label, **tried, **lost})
+    return found, used
+
+
+def show_rates(chapter: Chapter) -> None:
+    """Show the rates that were tried in the quick profile, where there are records of them."""
+    names = [chapter.cast.backbones.get(part) for part in ("ap-vit", "ap-resnet")]
+    if chapter.p.profile != "quick":
+        return
+    found = [search_rows(chapter, name) for name in names if name]
+    used = [record for _, records in found for record in records]
+    if used:
+        tried = pd.DataFrame([row for rows, _ in found for row in rows]).fillna("–")
+        # last, whatever row has the most rates
+        tried["below the best"] = tried.pop("below the best")
+        chapter.page.present(
+            tried,
+            evidence="trend",
+            how="On position, seed 0, 200 validation images.",
+            records=used,
+            caption="Rate: validation accuracy in %, the rate taken in brackets.",
+            cell="rates",
+        )
 
 
 def draw_network(ax: Axes, at: float, y: float, color: str, text: str) -> None:
@@ -328,15 +271,14 @@ def vp_from_layer_0(backbone: Backbone) -> float:
         return (prompted(images) - plain).abs().max().item()
 
 
-def share_figure(used: pd.DataFrame) -> Figure:
-    """Figure A3: mean accuracy over the number of training images, a line a method."""
+def share_figure(rows: pd.DataFrame) -> Figure:
+    """Figure A3: mean accuracy over the share of the training images, a line a method."""
     fig, ax = plt.subplots(figsize=(7, 3))
-    used = comparable(used, ["method", "train_size"])
-    for method in dict.fromkeys(used.method):
-        line = used[used.method == method].groupby("train_size").test.mean()
-        ax.plot(line.index, line, "o-", color=plots.PALETTE[method], label=plots.NAMES[method])
-    ax.set(xlabel="training images a task", ylabel="mean test accuracy, %")
-    ax.set_xticks(sorted(used.train_size.unique()))
+    for variant, mine in comparable(rows, ["variant", "share"]).groupby("variant", sort=False):
+        line, method = mine.groupby("share").test.mean(), mine.method.iloc[0]
+        ax.plot(line.index, line, "o-", color=plots.PALETTE[method], label=variant)
+    ax.set(xlabel="training images, % of each task's", ylabel="mean test accuracy, %")
+    ax.set_xticks(sorted(set(rows.share)))
     ax.legend()
     return fig
 

@@ -94,15 +94,11 @@ def show_parameters(
     )
 
 
-def show_tuned(chapter: Chapter, artifact: str, rows: pd.DataFrame) -> None:
-    """Show the accuracies of some runs by group of tasks; nothing where there is none."""
-    if len(rows):
-        chapter.show(
-            artifact,
-            group_table(rows),
-            rows,
-            "Test accuracy in %, mean ± standard deviation over seeds.",
-        )
+def show_tuned(chapter: Chapter, artifact: str, rows: pd.DataFrame | None = None) -> None:
+    """Show the accuracies of an artifact's runs, or of some of them, by group of tasks."""
+    rows = chapter.planned(artifact) if rows is None else rows
+    caption = "Test accuracy in %, mean ± standard deviation over seeds."
+    chapter.show(artifact, group_table, rows, caption)
 
 
 def benchmarks(chapter: Chapter) -> tuple[list[str], list[str]]:

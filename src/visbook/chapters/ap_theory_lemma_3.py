@@ -1,13 +1,15 @@
 """What the page on AP's lemmas draws for Lemma 3: how the time depends on gamma."""
 
+from itertools import chain
+
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Markdown
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from ..pages.plots import log_axes, with_interval
+from ..pages.plots import log_axes
 from ..theory import ap_limits
+from .ap_theory_readings import lost
 from .ap_theory_runs import (
     COLOURS,
     GAMMA_COUNTS,
@@ -87,71 +89,27 @@ def gamma_figure(toy: ToyRuns) -> Figure:
     return fig
 
 
-def lemma_3_reading(toy: ToyRuns) -> Markdown:
-    """What Lemma 3's runs say."""
-    end = toy.flows[1, "error", -0.5].values["cells"][-1]
+def bend(toy: ToyRuns) -> tuple[dict[float, float], float]:
+    """In the symmetric limit at the largest P: the constant of layer 1 at both ends of gamma, and
+    the exponent of 1 + gamma."""
     most = GAMMA_COUNTS[1][-1]
-    bend = {g: constant(toy.limit_values(1, gamma=g)[most][0], most, g) for g in (-0.9, -0.1)}
-    lost = [
-        v
-        for n in GAMMA_COUNTS[1]
-        for v in toy.scanned("gamma", 1, lambda c: c["gamma"], at(n))[-0.9]
-    ]
-    bent = ap_limits.slope({1 + g: toy.limit_values(1, gamma=g)[most] for g in (-0.9, -0.5, -0.1)})
-    careful = toy.scanned("gamma, a quarter of the step", 1, lambda c: c["gamma"])[-0.9]
-    own_at = {
-        c["gamma"]: median(v) for c, v in toy.of_cells("gamma", 1, "own") if c["tokens"] == most
-    }
-    return Markdown(
-        "**What to take from it.** Direction and order of the norm are as the proof has "
-        "them. The background parts "
-        f"decide: in the symmetric limit at P = {end['tokens']} they stop at "
-        f"{end['direction'][2]:.2f}, just short of "
-        "-1/(1 + gamma) = -2, where v3 and v4 no longer activate their neurons, while v1 "
-        "and v2 are still at "
-        f"{end['direction'][0]:.2f}. So zero error at layer 1 comes from *removing the "
-        f"background*, as the paper's "
-        "proof idea says. Attention then prefers the discriminative token by a constant "
-        "factor (A90 to A95), which leaves "
-        "its weight of order 1/P.\n\n"
-        "- *1 + gamma.* A prompt -k (v3 + v4) lowers what the background's neuron sees by "
-        "k (1 + gamma) only, so the "
-        "walk is 1/(1 + gamma) long at a speed of order eta/P. From gamma = -0.5 up the "
-        "exponent is "
-        f"{with_interval(toy.powers['1 + gamma from 0.5 on', 1])} at P = {most}; over all "
-        f"gamma it is "
-        f"{with_interval(toy.powers['1 + gamma', 1])}, with a median trial that depends on "
-        f"luck. Three things bend it near "
-        f"gamma = -1. *Constants:* in the symmetric limit (1 + gamma) eta T / P at this P "
-        f"is {bend[-0.9]:.0f} for "
-        f"gamma = -0.9 and {bend[-0.1]:.0f} for -0.1 (exponent {bent['slope']:.2f}); it "
-        f"tends to 32 for both, but "
-        f"later near -1. With one shared prompt SGD follows that (P = 32: "
-        f"{with_interval(toy.powers['1 + gamma, one prompt shared, P = 32', 1])}). *Tokens "
-        f"part* here too: the own share at "
-        f"zero error is {own_at[-0.9]:.2f} at gamma = -0.9 and {own_at[-0.1]:.1g} at -0.1. "
-        f"*Step size:* with a quarter "
-        f"of it the exponent is "
-        f"{with_interval(toy.powers['1 + gamma, a quarter of the step, P = 32', 1])}, "
-        f"flatter than the "
-        f"limit, against {with_interval(toy.powers['1 + gamma, P = 32', 1])} at the same P "
-        f"with the judged one, at which some "
-        f"trials overshoot: {sum(v is None for v in lost)} of {len(lost)} at gamma = -0.9 "
-        f"reach the cap, and "
-        f"{sum(v is None for v in careful)} of {len(careful)} with a quarter of the step.\n"
-        "- *1 - P sigma* stands on opposite sides in A28 and in the proof's last line: "
-        "noise cannot both help and "
-        f"hinder. It does neither: the exponent is "
-        f"{with_interval(toy.powers['1 - P sigma', 1])}. So the proof's line bounds the "
-        "need, and the statement's, which falls to nothing at P sigma = 1, does not.\n"
-        "- *The first gradient* at the discriminative token is e^{-beta^2} (v1 + (2 "
-        "beta^2 - 1) v4) / (4P) for large "
-        "P: A80's sign of v4 is right for beta^2 < 1/2; above, the part through the "
-        "scores outweighs that through the "
-        "values. It does not matter for the bound, since a token is discriminative in one "
-        "sample of P only, and "
-        "the others' gradient is as A81 has it."
-    )
+    times = {gamma: toy.limit_values(1, gamma=gamma)[most] for gamma in (-0.9, -0.5, -0.1)}
+    ends = {gamma: constant(times[gamma][0], most, gamma) for gamma in (-0.9, -0.1)}
+    return ends, ap_limits.slope({1 + gamma: time for gamma, time in times.items()})["slope"]
+
+
+def own_shares(toy: ToyRuns) -> dict[float, float]:
+    """Median own share of the tokens at zero error by gamma, at layer 1 and the largest P."""
+    cells = toy.of_cells("gamma", 1, "own")
+    return {c["gamma"]: median(v) for c, v in cells if c["tokens"] == GAMMA_COUNTS[1][-1]}
+
+
+def lost_near_minus_1(toy: ToyRuns) -> tuple[str, str]:
+    """How many trials at gamma = -0.9 reach the cap with the judged step, and with a quarter of
+    it."""
+    every = [toy.scanned("gamma", 1, lambda c: c["gamma"], at(n)) for n in GAMMA_COUNTS[1]]
+    careful = toy.scanned("gamma, a quarter of the step", 1, lambda c: c["gamma"])
+    return lost(chain(*(found[-0.9] for found in every))), lost(careful[-0.9])
 
 
 def judge_noise(toy: ToyRuns) -> None:

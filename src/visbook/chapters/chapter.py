@@ -15,11 +15,13 @@ from visprompt.data.tasks import embedded_tasks, group_of
 from visprompt.errors import choose
 from visprompt.models.embedded import networks
 from visprompt.progress import progress
+from visprompt.words import NOT_RUN
 
 from ..pages import plots
+from ..pages.judging import badge
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
-from ..studies import comparable, evidence, grids, statistics
+from ..studies import comparable, evidence, grids, plan, statistics
 from ..studies.lab import Lab, LabSettings, Run
 from ..studies.roles import cast_for
 from . import recipe_table
@@ -42,16 +44,23 @@ class Chapter:
         own: the studies it shows.
         quick_methods: slugs that the quick profile runs on QUICK_TASK with seed 0; pages of one
             chapter are run side by side, so one of them alone has any.
+        quick_studies: whose runs those are, on the supervised ViT alone.
     """
 
     takes = ChapterParameters  # the parameters of the page
 
     def __init__(
-        self, page: Page, p: ChapterParameters, own: Sequence[str], quick_methods: Sequence[str]
+        self,
+        page: Page,
+        p: ChapterParameters,
+        own: Sequence[str],
+        quick_methods: Sequence[str],
+        quick_studies: Sequence[str] = ("benchmark",),
     ):
         for name in p.studies or []:
             choose("study of this page", name, own)
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
+        self.quick_studies = list(quick_studies)
         page.studies = self.own
         paper = page.name.partition("_")[0]
         recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
@@ -73,6 +82,7 @@ class Chapter:
         namespace: dict,
         own: Sequence[str],
         quick_methods: Sequence[str] = (),
+        quick_studies: Sequence[str] = ("benchmark",),
         *,
         no_paper: bool = False,
     ) -> "Chapter":
@@ -87,7 +97,7 @@ class Chapter:
         p = read_parameters(cls.takes, namespace)
         if no_paper and p.profile != "quick" and not namespace.get("studies"):
             p = replace(p, studies=[], kept_seeds=[])
-        return cls(Page(name, p), p, own, quick_methods)
+        return cls(Page(name, p), p, own, quick_methods, quick_studies)
 
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
@@ -101,9 +111,13 @@ class Chapter:
             and p.methods is None
         ):
             narrow = replace(
-                self.cast, only_tasks=(QUICK_TASK,), only_methods=tuple(self.quick_methods)
+                self.cast,
+                only_tasks=(QUICK_TASK,),
+                only_methods=tuple(self.quick_methods),
+                backbones={part: self.cast.backbones[part] for part in ("supervised", "ap-vit")},
             )
-            grids.study("benchmark", narrow, self.lab, seeds=p.seeds)
+            for name in self.quick_studies:
+                grids.study(name, narrow, self.lab, seeds=p.seeds)
         return {name: self.frame(name) for name in progress(self.own, self.page.name)}
 
     def frame(self, name: str) -> pd.DataFrame:
@@ -187,8 +201,19 @@ class Chapter:
             frame = pd.concat([frame[frame.variant == variant] for variant in variants])
         return frame
 
+    def planned(self, artifact: str) -> pd.DataFrame:
+        """The rows that plan.yaml lists for an artifact."""
+        frame = self.rows(*plan.artifact(artifact).studies)
+        wanted = {
+            repr(cell.run) for cell in plan.cells_of(artifact, self.p.profile, actors=self.cast)
+        }
+        cell = lambda run: repr(replace(run, seed=0, rate=None, changes={}))
+        return frame.loc[[cell(run) in wanted for run in frame.get("run", ())]]
+
     def how(self, frame: pd.DataFrame) -> str:
         """How the numbers of some rows came about, in a sentence."""
+        if not len(frame):
+            return "Not run."
         seeds = frame.groupby(["variant", "task"]).seed.nunique()
         counted = (
             f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
@@ -228,7 +253,8 @@ class Chapter:
     def end(self, artifact: str, why: str) -> None:
         """Say what of the paper's own scale was not run: in the quick profile, and wherever nothing
         was shown."""
-        if self.p.profile == "quick" or not self.page.artifacts[artifact]["shows"]:
+        entry = self.page.artifacts[artifact]
+        if self.p.profile == "quick" or not (entry["shows"] or entry["not_run"]):
             self.page.not_run(artifact, why=why)
 
     def show_recipe(self, frame: pd.DataFrame, more: Sequence[tuple] = ()) -> None:
@@ -302,7 +328,18 @@ class Chapter:
         alt: str | None = None,
         note: str = "",
     ) -> None:
-        """Show a figure or a table that is made of the rows of `frame`."""
+        """Show a figure or a table that is made of the rows of `frame`; of no row, that it was not
+        run.
+
+        Args:
+            thing: or the function of `frame` that makes it.
+        """
+        if not len(frame):
+            if not self.page.artifacts[artifact]["not_run"]:
+                command = plan.command(artifact, self.p.profile)
+                self.page.not_run(artifact, why="No run of it is here.", command=command)
+            return
+        thing = thing(frame) if callable(thing) else thing
         how = f"{self.how(frame)} {note}".strip()
         used = list({record.id: record for record in frame.record}.values())
         word, why = self.evidence(used)
@@ -314,6 +351,30 @@ class Chapter:
             records=used,
             caption=caption,
             alt=alt,
+        )
+
+    def present(
+        self,
+        thing,
+        frame: pd.DataFrame,
+        caption: str,
+        alt: str | None = None,
+        *,
+        cell: str = "",
+    ) -> None:
+        """Present what belongs to no artifact and is made of the rows of `frame`, as `show`."""
+        if not len(frame):
+            told = html.escape(f"{caption} This would run it: visprompt study {' '.join(self.own)}")
+            display(HTML(f'<div class="vp-notrun">{badge(NOT_RUN)} {told}</div>'))
+            return
+        self.page.present(
+            thing(frame) if callable(thing) else thing,
+            evidence="trend",
+            how=self.how(frame),
+            records=[*frame.record],
+            caption=caption,
+            alt=alt,
+            cell=cell,
         )
 
     def answers(

@@ -89,6 +89,26 @@ def judge_over_mean(
         chapter.judge_values(claim, values, [*used.record], told.strip())
 
 
+def judge_highest(chapter: Chapter, rows: pd.DataFrame) -> None:
+    """Judge whether DA-VPT+ is above the strongest of the other methods on fine-grained tasks."""
+    means = rows[rows.variant != "DA-VPT+"].groupby("variant").test.mean().astype(float)
+    if len(means) and len(over(rows, "DA-VPT+", strongest := means.idxmax())):
+        note = "The strongest of the methods shown."
+        chapter.judge("davpt.table-3.highest", rows, "DA-VPT+", strongest, note, on="fine")
+
+
+def judge_most_tasks(chapter: Chapter, rows: pd.DataFrame) -> None:
+    """Judge on which share of VTAB's tasks DA-VPT+ is above VPT-Deep."""
+    both = chapter.answers("davpt.table-7.most-tasks", rows, ["DA-VPT+", "VPT-Deep"], "vtab")
+    if len(both):
+        wide = both.pivot_table(index="seed", columns=["variant", "task"], values="test")
+        gain = wide["DA-VPT+"] - wide["VPT-Deep"]
+        note = f"{gain.shape[1]} tasks; the interval is over"
+        chapter.judge_values(
+            "davpt.table-7.most-tasks", 100 * (gain > 0).mean(axis=1), [*both.record], note
+        )
+
+
 def dots(
     ax, named: dict[str, pd.Series], color: str, shift: float = 0.0, label: str | None = None
 ) -> None:

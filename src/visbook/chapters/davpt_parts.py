@@ -211,6 +211,15 @@ def spans(chapter: Chapter) -> list[list[str]]:
     return [list(panels[name].values()) for name in ("guided prompts", "other prompts")]
 
 
+def judge_sensitive(chapter: Chapter, rows: pd.DataFrame, **about) -> None:
+    """Judge whether accuracy depends more on the guided block's number of prompts than on the
+    others'."""
+    claim, both = "davpt.figure-5.guided-more-sensitive", spans(chapter)
+    rows = chapter.answers(claim, rows, list({*both[0], *both[1]}), **about)
+    if len(rows):
+        chapter.judge_values(claim, range_differences(chapter, rows), [*rows.record])
+
+
 def range_differences(chapter: Chapter, rows: pd.DataFrame) -> pd.Series:
     """Range of accuracy over guided minus range over other prompt numbers, by seed."""
     index = ["seed", "backbone", "task"]

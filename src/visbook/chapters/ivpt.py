@@ -75,6 +75,13 @@ def with_parameters(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def places_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies by group, and where each variant adds its reinforcement."""
+    table = statistics.group_table(frame)
+    table.insert(0, "AR", table.method.map(PLACES))
+    return table
+
+
 def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
     """Gains over a variant: one mark a task, and the mean with its interval over seeds; None
     without any."""
@@ -118,7 +125,7 @@ def show_gains(
     chapter: Chapter, artifact: str, frame: pd.DataFrame, variants: Sequence[str], how_many: str
 ) -> None:
     """Gains over VPT-Deep with their caption."""
-    figure = gain_figure(frame, "VPT-Deep", variants)
+    figure = gain_figure(frame, "VPT-Deep", variants) if len(frame) else None
     if figure is not None:
         caption = (
             "Accuracy above VPT-Deep, in points: grey, each task; coloured, their "

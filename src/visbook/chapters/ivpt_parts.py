@@ -116,6 +116,16 @@ def show_noise(chapter: Chapter, artifact: str, frame: pd.DataFrame) -> None:
     chapter.judge_values(claim, spared(chapter, frame, claim, artifact), [*frame.record], told)
 
 
+def judge_foreign(chapter: Chapter, foreign: pd.DataFrame, natural: pd.DataFrame) -> None:
+    """Judge whether CDC spares more on specialised and structured sets than on natural ones."""
+    if len(foreign):
+        claim = "ivpt.figure-6.more-on-foreign"
+        more = spared(chapter, foreign, claim, "ivpt.figure-6").mean(axis=1)
+        more = (more - spared(chapter, natural, claim, "ivpt.figure-4").mean(axis=1)).dropna()
+        used = [*foreign.record, *natural.record]
+        chapter.judge_values(claim, more, used, "Against the tasks of Figure 4, paired by seed;")
+
+
 def token_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     """The runs of ivpt-tokens with columns N and k."""
     numbers = [re.match(r"N = (\d+), k = (\d+)", name).groups() for name in frame.variant]

@@ -18,7 +18,7 @@ from ..studies.lab import rate_name
 from ..studies.statistics import Gain, spread
 from . import real
 from . import small_and_real as two_legs
-from .ap_others import LINES, block_grid
+from .ap_blocks import LINES, block_grid
 from .chapter import Chapter
 
 BASE = "VPT-Deep"  # what the papers improve on; kept on every task

@@ -96,6 +96,14 @@ def nmi_figure(curves: pd.DataFrame):
     return fig
 
 
+def fine_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies on fine-grained tasks, and what each method trains."""
+    table = statistics.group_table(frame).drop(columns="mean")
+    trained = frame.groupby("variant").parameters.first()
+    table.insert(1, "parameters without head", [f"{trained[name]:,}" for name in table.method])
+    return table
+
+
 def judge_nmi(chapter: Chapter, frame: pd.DataFrame) -> None:
     """The two claims of Figure 2, a value a seed."""
     claim = "spt.figure-2.vpt-nmi-rises"

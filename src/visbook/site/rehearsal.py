@@ -20,7 +20,6 @@ from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
 from visprompt.words import REHEARSED
 
-from ..chapters.ap_runs import BACKBONES, LAYER_TASKS, NINETEEN
 from ..studies import plan
 from ..studies.grids import cast
 from ..studies.roles import cast_for
@@ -66,14 +65,14 @@ def prepare(stage: Path) -> None:
 def write_data(folder: Path) -> None:
     """Write every data set that a run of the paper profile reads."""
     tasks = [task for part in cast("paper").tasks.values() for task in part]
-    write_tasks(dict.fromkeys([*tasks, *NINETEEN, *LAYER_TASKS["paper"]]), folder)
+    write_tasks(dict.fromkeys(tasks), folder)
 
 
 def write_weights(folder: Path) -> None:
     """Write a checkpoint for every backbone of the paper profile."""
     recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
     played = [name for recipe in recipes for name in cast_for(recipe, "paper").backbones.values()]
-    for name in dict.fromkeys([*played, *BACKBONES["paper"]]):
+    for name in dict.fromkeys(played):
         write_checkpoint(name, folder)
 
 

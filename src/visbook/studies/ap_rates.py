@@ -29,4 +29,8 @@ def variant(settings: dict) -> str:
     """Name of an AP variant, as in recipes.yaml: "product", "concatenate", "3 blocks" or plain
     "add"."""
     blocks = settings.get("block")
-    return f"{len(blocks)} blocks" if isinstance(blocks, list) else settings.get("kind", "add")
+    return (
+        f"{len(blocks)} blocks"
+        if isinstance(blocks, (list, tuple))
+        else settings.get("kind", "add")
+    )

@@ -61,7 +61,8 @@ def cast(
     """The cast of a profile.
 
     Args:
-        backbone: plays "supervised" in place of the profile's, and no other part is played.
+        backbone: plays "supervised" and AP's ViT or ResNet in place of the profile's, and no other
+            part is played.
         tasks: none but these; those that no study names, such as a folder's, are run in every part.
         methods: slugs; no variants but theirs.
 
@@ -70,7 +71,9 @@ def cast(
     """
     profiles = load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"]
     entry = profiles["paper" if profile == "rehearsal" else choose("profile", profile, profiles)]
-    backbones = entry["backbones"] if backbone is None else {"supervised": backbone}
+    backbones = (
+        entry["backbones"] if backbone is None else dict.fromkeys(parts_of(backbone), backbone)
+    )
     own = {task for part in entry["tasks"].values() for task in part}
     foreign = tuple(task for task in tasks if task not in own)
     known = (entry.get("places", {}), entry.get("blocks", {})) if backbone is None else ({}, {})
@@ -150,6 +153,11 @@ def family_of(backbone: str) -> str:
         embedded.networks()[backbone]["timm_class"] if backbone in embedded.networks() else backbone
     )
     return next((family for family in ("resnet", "swin") if kind.lower().startswith(family)), "vit")
+
+
+def parts_of(backbone: str) -> tuple[str, str]:
+    """The parts that a backbone of one's own plays."""
+    return "supervised", "ap-resnet" if family_of(backbone) == "resnet" else "ap-vit"
 
 
 def carries(backbone: str, method: str) -> bool:

@@ -44,7 +44,9 @@ NOT_READ = {"p", "page"}
 CACHES = {"cache", "lru_cache", "cached_property"}
 # Place today -> name then, of units that were renamed: what calls them and what they say counts as
 # before.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {
+    "chapters.ap_layers:Pair.dissection": "LayerRuns.dissection",
+}
 
 
 @dataclass

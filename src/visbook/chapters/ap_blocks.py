@@ -1,0 +1,170 @@
+"""AP at every block: what it costs, how well it does, and which end of a network it prefers."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from visprompt.measure.cost import count_flops
+from visprompt.methods import build_method
+from visprompt.methods.parameters import count_parameters
+from visprompt.models.backbones import Backbone, load_backbone
+from visprompt.models.embedded import networks
+from visprompt.records import Record, recorded
+
+from ..pages import plots
+from ..studies.grids import Cast, depth_of
+from .chapter import Chapter
+
+COLOURS = {
+    "ap": plots.PALETTE["ap"],
+    "vpt-deep": "#0173b2",
+}  # VPT-Deep's on the other chapters' pages
+LINES = {
+    "Linear probe": "linear-probe",
+    "NORM-TUNE": "norm-tune",
+    "VP": "vp",
+    "Full fine-tuning": "full-finetune",
+}
+
+
+def by_block(rows: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Of runs at every block those of a method at single blocks."""
+    return rows[rows.variant.str.startswith(f"{method}, block ")]
+
+
+def every_block(cast: Cast, part: str, method: str = "ap") -> list[str]:
+    """The variants of a method at each block of the backbone that plays a part."""
+    return [f"{method}, block {block}" for block in range(depth_of(part, cast))]
+
+
+def block_plot(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
+    """Accuracy by block with the spread over seeds, a star on the block best on validation; of one
+    method the others as lines."""
+    for method in methods:
+        mine = by_block(rows, method).groupby("block")
+        mean, colour = mine.test.agg(["mean", "min", "max"]), COLOURS[method]
+        ax.fill_between(
+            mean.index.astype(float), mean["min"], mean["max"], color=colour, alpha=0.2, lw=0
+        )
+        ax.plot(mean.index, mean["mean"], "o-", color=colour, label=plots.NAMES[method], ms=4)
+        val = mine.val.mean().dropna()  # none where it was trained on
+        if len(val):
+            ax.plot(
+                val.idxmax(),
+                mean["mean"][val.idxmax()],
+                "*",
+                ms=14,
+                color=colour,
+                mec="black",
+                mew=0.6,
+            )
+    for variant, method in LINES.items() if len(methods) == 1 else ():  # NORM-TUNE has VPT's blue
+        other = rows[rows.variant == variant]
+        if len(other):
+            ax.axhline(
+                other.test.mean(),
+                ls="--",
+                lw=1.4,
+                color=plots.PALETTE[method],
+                label=plots.NAMES[method],
+            )
+    ax.autoscale(axis="y")  # a line near the edge does not ask for it
+    ax.set(xlabel="block with the prompt", ylabel="test accuracy, %")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def block_grid(rows: pd.DataFrame, methods: Sequence[str] = ("ap",)) -> Figure:
+    """Accuracy by block: a row for every backbone, a column for every task."""
+    backbones, tasks = (list(dict.fromkeys(rows[name])) for name in ("backbone", "task"))
+    shape = len(backbones), len(tasks)
+    fig, axes = plt.subplots(
+        *shape, figsize=(max(4.5, 3.5 * shape[1]), 2.8 * shape[0]), squeeze=False
+    )
+    for line, backbone in zip(axes, backbones, strict=True):
+        for ax, task in zip(line, tasks, strict=True):
+            block_plot(ax, rows[(rows.backbone == backbone) & (rows.task == task)], methods)
+            name = backbone if backbone in networks() else backbone.partition(".")[0]
+            ax.set_title(f"{name}: {task}", fontsize=9)
+    fig.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8
+    )
+    return fig
+
+
+def show_blocks(
+    chapter: Chapter,
+    artifact: str,
+    rows: pd.DataFrame,
+    caption: str,
+    methods: Sequence[str] = ("ap",),
+) -> None:
+    """Show accuracy by block; nothing where some method was not run at a single one."""
+    if all(len(by_block(rows, method)) for method in methods):
+        alt = "Test accuracy over the block with the prompt, a panel for every backbone and task."
+        chapter.show(artifact, block_grid(rows, methods), rows, caption, alt)
+
+
+def means_of(
+    chapter: Chapter, claim: str, part: str, on, methods: Sequence[str], study: str = "ap-layers"
+) -> tuple[list[pd.DataFrame], list]:
+    """Where a claim can be judged, the accuracy of each method: seed and task as rows, blocks as
+    columns; and the records.
+
+    Args:
+        part: the backbone's, as in studies.yaml.
+        on: the tasks that the claim is about.
+        study: whose runs are looked at.
+    """
+    rows = chapter.rows(study, part=part)
+    if not len(rows):
+        return [], []
+    every = [name for method in methods for name in every_block(chapter.cast, part, method)]
+    found = chapter.answers(claim, rows[rows.variant.isin(every)], every, on, [part])
+    tables = [
+        by_block(found, method).groupby(["seed", "task", "block"]).test.mean().unstack()
+        for method in methods
+    ]
+    return (tables, [*found.record]) if len(found) else ([], [])
+
+
+def judge_preference(chapter: Chapter, claim: str, part: str, on, study: str = "ap-layers") -> None:
+    """Hold AP in the deepest third of a backbone's blocks, minus the shallowest third, against a
+    claim."""
+    found, used = means_of(chapter, claim, part, on, ["ap"], study)
+    for table in found:
+        third = max(1, table.shape[1] // 3)
+        lead = table.iloc[:, -third:].mean(axis=1) - table.iloc[:, :third].mean(axis=1)
+        chapter.judge_values(claim, lead.unstack(), used)
+
+
+def cost_by_block(backbone: Backbone, blocks: Sequence[int]) -> pd.DataFrame:
+    """Prompt entries and training FLOPs (share of VP's) of AP at each of some blocks, on shapes
+    alone."""
+    vp_flops = count_flops(build_method("vp", backbone, 37), training=True)["flops"]
+    models = [build_method("ap", backbone, 37, block=block) for block in blocks]
+    return pd.DataFrame(
+        {
+            "block": blocks,
+            "parameters": [count_parameters(model)["method"] for model in models],
+            "share": [count_flops(model, training=True)["flops"] / vp_flops for model in models],
+        }
+    )
+
+
+def block_costs(name: str, blocks: Sequence[int] | None = None) -> tuple[Record, pd.DataFrame]:
+    """What AP costs at some blocks of an architecture, all unless told: the record and its rows,
+    see `cost_by_block`."""
+    backbone = load_backbone(name, device="meta")
+    blocks = range(backbone.depth) if blocks is None else blocks
+    named = {"what": "AP by block", "backbone": name, "blocks": list(blocks)}
+    exact = recorded(
+        "count",
+        named,
+        lambda: {"rows": cost_by_block(backbone, blocks).to_dict("list")},
+        made=[backbone],
+    )
+    return exact, pd.DataFrame(exact.values["rows"])
