@@ -37,16 +37,13 @@ def small_root(folder: Path) -> Path:
         "ap_theory: {title: A small notebook, artifacts: [ap.lemma-1, ap.theorem-1]}\n"
     )
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    there = ("notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md")))
+    there = {"notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md"))}
     for part in contents["parts"]:
-        part["chapters"] = [
-            {
-                "file": chapter["file"],
-                **({"sections": chapter["sections"]} if chapter["file"] == "api" else {}),
-            }
-            for chapter in part["chapters"]
-            if chapter["file"] in there
-        ]
+        kept = [chapter for chapter in part["chapters"] if chapter.get("file") in there | {None}]
+        for chapter in kept:
+            if chapter.get("file") != "api":
+                chapter.pop("sections", None)
+        part["chapters"] = kept
     contents["parts"] = [part for part in contents["parts"] if part["chapters"]]
     (folder / "_toc.yml").write_text(yaml.safe_dump(contents))
     return folder

@@ -19,7 +19,7 @@ from visprompt.progress import progress
 from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
-from ..studies import comparable, evidence, grids, statistics
+from ..studies import comparable, evidence, grids, plan, statistics
 from ..studies.lab import Lab, LabSettings, Run
 from ..studies.roles import cast_for
 from . import recipe_table
@@ -53,8 +53,7 @@ class Chapter:
             choose("study of this page", name, own)
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         page.studies = self.own
-        paper = page.name.partition("_")[0]
-        recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
+        recipe = plan.recipes().get(page.paper, p.plan) if p.plan == "paper" else p.plan
         self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, p.changes, p.profile))
         self.cast = cast_for(
             recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ()
@@ -212,8 +211,8 @@ class Chapter:
     def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
         """What some runs are evidence of, and in the paper profile a sentence that says why it is
         only a trend."""
-        paper, p = self.page.name.partition("_")[0], self.p
-        if p.profile != "paper" or paper not in ("ap", "davpt", "ivpt", "spt"):
+        paper, p = self.page.paper, self.p
+        if p.profile != "paper" or paper not in plan.recipes():
             return "trend", ""
         given = {
             name
@@ -241,7 +240,7 @@ class Chapter:
         used = list({record.id: record for record in frame.record}.values())
         if not used:
             return
-        paper = self.page.name.partition("_")[0]
+        paper = self.page.paper
         rows = recipe_table.rows(used, paper)
         rows.append(
             ("what chose the rates", self.searched(frame), "on val; see the page on recipes")

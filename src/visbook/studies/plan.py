@@ -18,6 +18,7 @@ from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
 from visprompt.models import embedded
+from visprompt.papers import papers
 from visprompt.training.recipe import Recipe
 
 from .grids import Cast, cast, cells, depth_of, family_of, form
@@ -239,6 +240,12 @@ def mask_runs(id: str, profile: str = "paper") -> list[tuple]:
         found += [(task, variant, 0, factor) for factor in factors]
         found += [(task, variant, seed, None) for seed in about["seeds"][bool(factors) :]]
     return found
+
+
+def recipes() -> dict[str, str]:
+    """Paper -> the recipe of its runs, of the papers that have runs."""
+    entry = written()["papers"]
+    return {slug: entry[slug]["recipe"] for slug in papers() if slug in entry}
 
 
 def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
