@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +26,7 @@ FLAGS = (
 
 def small_root(folder: Path) -> Path:
     """A repository with one small notebook, beside the real prose, manifests and settings."""
+    folder.mkdir()
     for name in ("book", "data_manifests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("weights"))
     for name in ("_config.yml", "CONTRIBUTING.md"):
@@ -76,28 +78,24 @@ def small(tmp_path_factory, worker_id) -> Path:
 
 def build_small(folder: Path) -> None:
     """Run the notebook of the small repository and build its site."""
-    folder.mkdir()
-    root = small_root(folder)
-    ipynb, done = (
-        root / "build" / "ipynb" / "ap_theory.ipynb",
-        root / "build" / "executed" / "quick",
-    )
-    ipynb.parent.mkdir(parents=True)
+    build_site(small_root(folder), ["ap_theory"])
+
+
+def build_site(
+    root: Path, notebooks: list[str], build: Sequence[str] = ("-m", "visbook.site.build", "quick")
+) -> None:
+    """Run notebooks of a repository and build its site."""
+    done = root / "build" / "executed" / "quick"
     done.mkdir(parents=True)
-    for command in (
-        ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, "notebooks/ap_theory.py"],
-        [
-            "-m",
-            "papermill",
-            "--no-progress-bar",
-            ipynb,
-            done / "ap_theory.ipynb",
-            "-p",
-            "profile",
-            "quick",
-        ],
-        ["-m", "visbook.site.build", "quick"],
-    ):
+    (root / "build" / "ipynb").mkdir()
+    commands = []
+    for name in notebooks:
+        ipynb, source = root / "build" / "ipynb" / f"{name}.ipynb", f"notebooks/{name}.py"
+        commands += [
+            ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, source],
+            ["-m", "papermill", "--no-progress-bar", ipynb, done / f"{name}.ipynb"],
+        ]
+    for command in [*commands, build]:
         ran = call(*command, root=root)
         assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
 

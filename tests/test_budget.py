@@ -136,7 +136,7 @@ def test_the_papers_segmentation_has_hours_and_its_own_checkpoint():
 
 def test_the_plan_of_everything(capsys):
     found = budget.plan()
-    assert [row.artifact for row in found.rows] == list(plan.artifacts()) and len(found.rows) == 99
+    assert [row.artifact for row in found.rows] == list(plan.artifacts())
     assert found.all.runs < sum(row.runs for row in found.rows)  # shared runs once
     keys = {run.key for id in plan.artifacts() for run in plan.runs_of(plan.cells_of(id))}
     assert found.all.runs == len(
