@@ -109,7 +109,7 @@ lock:  ## renew requirements.lock from the two project files (needs the network)
 	build/lock-venv/bin/pip install --quiet uv
 	{ echo "# Every package that make book and make test install, with hashes. Renew with: make lock"; \
 	  build/lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --extra test --generate-hashes \
-	    --no-emit-index-url --no-annotate --no-header --no-emit-package visprompt pyproject.toml src/visbook/pyproject.toml; } > build/requirements.lock
+	    --no-emit-index-url --no-annotate --no-header pyproject.toml src/visbook/pyproject.toml; } > build/requirements.lock
 	mv build/requirements.lock requirements.lock
 
 clean:  ## remove what was built; the records of runs and .venv stay

@@ -69,9 +69,8 @@ def small_vit(pool="token", width=16, heads=2, size=16, depth=4, class_token=Non
         fc_norm=False if pool == "avg" else None,
         **more,
     )
-    with (
-        torch.no_grad()
-    ):  # biases and norms away from their trivial start, where a mistake would not show
+    # biases and norms away from their trivial start, where a mistake would not show
+    with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith("bias") or "norm" in name:
                 parameter.add_(0.2 * torch.randn(parameter.shape))

@@ -11,7 +11,7 @@ from conftest import small_vit, tiny_task
 from torch.nn import functional as F
 
 import visprompt as vp
-from visbook.timing import pairs
+from visbook.timing import clock
 from visprompt import BadInput, Recipe
 from visprompt.methods import da_vpt, released
 from visprompt.records import store, watching
@@ -252,10 +252,8 @@ def test_what_released_code_does_changes_training_and_ends_with_it(slug, name):
     first, values = fitted(PLAIN, slug, **settings)
     model, other = fitted(replace(PLAIN, as_released=name), slug, **settings)
     assert type(model.method) is type(first.method)
-    if name not in (
-        "normed class means",
-        "cut temperatures",
-    ):  # same clusters; no temperature that turned back
+    # same clusters; no temperature that turned back
+    if name not in ("normed class means", "cut temperatures"):
         assert values["loss"] != other["loss"]
     assert other["loss"] == fitted(replace(PLAIN, as_released=name), slug, **settings)[1]["loss"]
 
@@ -419,13 +417,13 @@ def test_the_record_of_a_compiled_network_names_the_code_that_ran(stores, monkey
 
 def test_what_a_compiler_leaves_in_the_place_of_a_function_is_not_taken_for_a_changed_file():
     backbone = small_vit()
-    side = pairs.Side("vpt-deep", {"prompt_tokens": 4}, compiled=True)
-    model, batch = side.build(backbone), pairs.sample_batch(backbone, 4)
+    side = clock.Side("vpt-deep", {"prompt_tokens": 4}, compiled=True)
+    model, batch = side.build(backbone), clock.sample_batch(backbone, 4)
     with pytest.MonkeyPatch.context() as patch, watching() as seen:
         patch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
-        step = pairs.training_step(side, model, *batch)
+        step = clock.training_step(side, model, *batch)
         step(), step()
-    assert any(name.endswith("pairs:training_step") for name in seen.units())
+    assert any(name.endswith("clock:training_step") for name in seen.units())
 
 
 @pytest.mark.refused

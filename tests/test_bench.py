@@ -5,15 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from conftest import tiny_task
 
 import visprompt as vp
 from visbook.chapters import ap_peft
 from visbook.chapters.cost import CostPage
 from visbook.pages.parameters import Parameters
 from visbook.studies import bench, bench_table
-from visbook.timing import pairs, task_memory
-from visbook.timing.pairs import Side
-from visbook.timing.side_by_side import variants_in_turns
+from visbook.timing import clock, method_cost, pairs, task_memory
+from visbook.timing.clock import Side
+from visbook.timing.side_by_side import speeds_in_turns, variants_in_turns
 from visbook.timing.start_times import time_starts
 from visprompt.__main__ import main
 from visprompt.models.backbones import load_backbone
@@ -24,7 +25,7 @@ MICRO = "vit_micro_patch4_24"
 
 def test_actions_take_turns_after_an_untimed_round():
     order = []
-    found = pairs.in_turns(
+    found = clock.in_turns(
         {"a": lambda: order.append("a"), "b": lambda: order.append("b")}, repeats=2, calls=3
     )
     assert "".join(order) == "aaabbb" * 3
@@ -38,7 +39,7 @@ def test_a_step_trains_and_leaves_the_backbone_alone():
     before = [
         parameter.clone() for parameter in (*model.method_parameters(), *backbone.parameters())
     ]
-    pairs.training_step(side, model, *pairs.sample_batch(backbone, 2))()
+    clock.training_step(side, model, *clock.sample_batch(backbone, 2))()
     moved = [
         not torch.equal(a, b)
         for a, b in zip(before, (*model.method_parameters(), *backbone.parameters()))
@@ -59,7 +60,7 @@ def test_cached_sides_count_what_is_above_the_cache():
     for cached in (True, False):
         side = Side("ap", {"block": 6}, trims=False, cached=cached)
         macs.append(pairs.side_counts(side, side.build(backbone), 2)["macs"])
-    head, stem = 768 * pairs.CLASSES, 196 * 768 * 768
+    head, stem = 768 * clock.CLASSES, 196 * 768 * 768
     assert (macs[0] - head) * 2 == macs[1] - head - stem
 
 
@@ -81,7 +82,7 @@ def test_a_pair_is_counted_compared_and_kept(stores):
     assert {
         "models.blocks:vit_block",
         "methods.prompts:Deep.extra",
-        "measure.pairs:training_step",
+        "timing.clock:training_step",
     } <= set(units)
     (row,) = bench_table.pair_rows(record)
     assert row["pair"] == pair.label and " to " in row["range"]
@@ -94,9 +95,30 @@ def test_every_pair_of_a_gpu_runs_in_its_precision():
     for pair in bench.pairs(MICRO, "cuda").values():
         for side in (pair.first, pair.second):
             if side.precision == "bf16" and not side.compiled:
-                model, batch = side.build(backbone), pairs.sample_batch(backbone, 2)
-                assert pairs.inference(side, model, batch[0])().dtype == torch.bfloat16
-                pairs.training_step(side, model, *batch)()
+                model, batch = side.build(backbone), clock.sample_batch(backbone, 2)
+                assert clock.inference(side, model, batch[0])().dtype == torch.bfloat16
+                clock.training_step(side, model, *batch)()
+
+
+def test_every_clock_times_the_step_that_the_loop_takes(monkeypatch, stores):
+    """AdamW with the same options, so that no page shows the time of a step that nobody takes."""
+    options, plain = [], torch.optim.AdamW
+
+    def watched(*args, **more):
+        options.append({name: more[name] for name in more if name not in ("lr", "weight_decay")})
+        return plain(*args, **more)
+
+    monkeypatch.setattr(torch.optim, "AdamW", watched)
+    backbone = load_backbone(MICRO)
+    model = vp.build_method("vpt-deep", backbone, 3, prompt_tokens=2)
+    vp.fit(model, tiny_task(24), vp.Recipe(epochs=1))
+    asked = dict(batch_size=2, repeats=1)
+    method_cost.speed_and_peak(MICRO, "vpt-deep", **asked, device="cpu", settings={})
+    found = speeds_in_turns(MICRO, {"ap": {}, "vpt-deep": {}}, **asked).values
+    assert {name: {key: len(times) for key, times in by.items()} for name, by in found.items()} == (
+        dict.fromkeys(("ap", "vpt-deep"), {"train_seconds": 1, "infer_seconds": 1})
+    )
+    assert len(options) == 4 and all(found == {"fused": True} for found in options)
 
 
 def test_variants_of_one_method_are_timed_side_by_side(stores):
@@ -134,10 +156,10 @@ def test_a_time_is_judged_by_rounds_in_pairs(monkeypatch):
 def test_inference_returns_to_training():
     backbone = load_backbone(MICRO)
     side = Side("da-vpt")
-    model, (images, labels) = side.build(backbone), pairs.sample_batch(backbone, 2)
-    pairs.inference(side, model, images)()
+    model, (images, labels) = side.build(backbone), clock.sample_batch(backbone, 2)
+    clock.inference(side, model, images)()
     assert model.method.training and not backbone.training
-    pairs.training_step(
+    clock.training_step(
         side, model, images, labels
     )()  # DA-VPT's loss needs what training mode keeps
 

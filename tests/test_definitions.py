@@ -141,9 +141,8 @@ def ivpt(method, blocks, x, prefix):
     gammas, tokens, own = method.gamma, method.settings.prompt_tokens, method.prompts
     for index, block in enumerate(blocks):
         prompts = own[index]
-        if (
-            index and method.settings.cdc == "adjacent" and method.settings.da
-        ):  # Eq. 5-6, the sum written out
+        # Eq. 5-6, the sum written out
+        if index and method.settings.cdc == "adjacent" and method.settings.da:
             gamma = gammas[str(index)]
             rows = [
                 sum(gamma[i, j] * own[index - 1][j] for j in range(tokens)) for i in range(tokens)
@@ -501,9 +500,8 @@ def test_da_vpt_loss_is_equation_5(slug, pool, guided, projection, patches):
 
     timm, prefix = backbone.model, backbone.prefix
     weights = dict(timm.named_parameters())
-    if (
-        slug == "da-vpt-plus"
-    ):  # the value bias, and the class token; the key bias as well, though it does nothing
+    # the value bias, and the class token; the key bias as well, though it does nothing
+    if slug == "da-vpt-plus":
         for index in range(backbone.depth):
             key, value = method.shifts.parts[f"qkv_{index}"].chunk(2)
             name = f"blocks.{index}.attn.qkv.bias"

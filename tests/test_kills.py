@@ -86,10 +86,8 @@ def kill_at_random(work: Callable, ready: Callable, rerun: bool = False) -> None
         run = context.Process(target=alone, args=(work,))
         run.start()
         time.sleep(chance.uniform(0.02, whole))
-        for kill, which in (
-            (os.killpg, run.pid),
-            (os.kill, run.pid),
-        ):  # it may not lead a group yet
+        # it may not lead a group yet
+        for kill, which in ((os.killpg, run.pid), (os.kill, run.pid)):
             try:
                 kill(which, signal.SIGKILL)
             except ProcessLookupError:

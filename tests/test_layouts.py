@@ -341,9 +341,8 @@ def test_lists_come_before_folders_and_aliases_are_found(tmp_path):
     task = load("cub_200_2011", tmp_path)
     assert task.name == "cub_200_2011" and len(task.test[1]) == 2
     (root / "val200.txt").unlink()
-    with pytest.raises(
-        BadInput, match="val200.txt is missing"
-    ):  # part of the lists is not one folder per class
+    # part of the lists is not one folder per class
+    with pytest.raises(BadInput, match="val200.txt is missing"):
         load("cub_200_2011", tmp_path)
 
 

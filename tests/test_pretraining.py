@@ -162,11 +162,8 @@ def test_a_painter_of_windows_sees_only_what_is_not_hidden():
     painter.paint.register_forward_hook(lambda _, __, out: seen.append(out.detach()))
     images = torch.rand(1, 3, SIZE, SIZE)
     with torch.no_grad():
-        for where in (
-            slice(0),
-            slice(None, 10),
-            slice(10, None),
-        ):  # nothing, what is hidden, what is seen
+        # nothing, what is hidden, what is seen
+        for where in (slice(0), slice(None, 10), slice(10, None)):
             torch.manual_seed(1)
             squares, changed = torch.rand(1, 16).argsort(1)[0, where], images.clone()
             for square in squares.tolist():

@@ -178,9 +178,8 @@ def test_gradient_tends_to_the_closed_forms(layer, gamma, beta):
     """A38, A39 (layer 2) and A80, A81 (layer 1) without noise: 4 P df/d delta for large P, from
     sample (v1, v4)."""
     limit = torch.tensor([[1.0, 0, 0, -1.0], [1.0, 0, 0, -1.0]])
-    if (
-        layer == 1
-    ):  # both factors of A80 come from the attention that others pay to the discriminative token
+    # both factors of A80 come from the attention that others pay to the discriminative token
+    if layer == 1:
         limit[0] = math.exp(-(beta**2)) * torch.tensor([1.0, 0, 0, 2 * beta**2 - 1])
     few, many = (
         abs(ap_limits.first_gradient(layer, tokens, gamma, beta) - limit.numpy()).max()

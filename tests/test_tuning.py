@@ -106,10 +106,8 @@ def test_activations_above_the_limit_are_not_cached(vit, task):
 
 @pytest.mark.parametrize("slug", vp.METHODS)
 def test_every_method_learns_and_leaves_the_backbone(vit, resnet, slug, stores):
-    for backbone, task in (
-        (vit, tiny_task()),
-        (resnet, tiny_task(32, per_split=(96, 24, 24))),
-    ):  # BatchNorm wants more
+    # BatchNorm wants more
+    for backbone, task in ((vit, tiny_task()), (resnet, tiny_task(32, per_split=(96, 24, 24)))):
         if not carries(slug, backbone.family):
             continue
         before = {key: value.clone() for key, value in backbone.state_dict().items()}

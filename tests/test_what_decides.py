@@ -537,9 +537,8 @@ def test_a_class_of_a_users_own_is_watched_or_its_record_is_not_used_again(tmp_p
         if how == "file":
             (tmp_path / "mine.py").write_text(text)
             words = ["mine.py"]
-        elif (
-            how == "cell"
-        ):  # as a notebook's kernel runs it: a file of its own, that no file of the tree holds
+        # as a notebook's kernel runs it: a file of its own, that no file of the tree holds
+        elif how == "cell":
             cell = f"import linecache\ntext = {text!r}\nname = '/tmp/ipykernel_1/7.py'\n"
             cell += "linecache.cache[name] = (len(text), None, text.splitlines(True), name)\n"
             (tmp_path / "kernel.py").write_text(f"{cell}exec(compile(text, name, 'exec'))")

@@ -199,13 +199,8 @@ def test_what_is_gone_is_known_from_the_files(root, monkeypatch):
         names["forget_what_is_gone"]()
         assert path.exists() == stays, (file, text)
         (kept / file).unlink()
-    for damaged in (
-        "",
-        "[]",
-        '{"cells": [1]}',
-        "\x00",
-        '{"cells": [{"outputs": null}]}',
-    ):  # the site step speaks of it
+    # the site step speaks of it
+    for damaged in ("", "[]", '{"cells": [1]}', "\x00", '{"cells": [{"outputs": null}]}'):
         path.write_text(damaged)
         names["forget_what_is_gone"]()
         assert path.exists()

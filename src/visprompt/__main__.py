@@ -16,6 +16,7 @@ from .data.data_commands import add_commands as add_data
 from .errors import INSTALL_BOOK, BadInput
 from .paths import BOOK
 from .training.fit_commands import add_commands as add_training
+from .words import summary
 
 OF_THE_BOOK = """
 artifacts audit batches bench carry claims keep merge plan
@@ -73,9 +74,8 @@ def run(args: argparse.Namespace) -> int:
 def discard(*streams: io.TextIOWrapper) -> None:
     """Let nothing more be said there; Python would complain when it empties them at its end."""
     for stream in streams:
-        with contextlib.suppress(
-            io.UnsupportedOperation
-        ):  # a stream without a file has none to complain of
+        # a stream without a file has none to complain of
+        with contextlib.suppress(io.UnsupportedOperation):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -98,7 +98,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     book = importlib.import_module("visbook.commands") if BOOK is not None else None
     for function, options in (book.COMMANDS if book else {}).items():
-        command = commands.add_parser(function.__name__, help=function.__doc__.split("\n")[0])
+        command = commands.add_parser(function.__name__, help=summary(function))
         for name, settings in options:
             command.add_argument(name, **settings)
         command.set_defaults(run=function)

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 # What to do where the book's package, `visbook`, is not installed.
 INSTALL_BOOK = (
-    "Install it from the repository, as in: pip install ./src/visbook (make book and make test do)."
+    "Install it from the repository, as in: pip install . ./src/visbook "
+    "(make book and make test do)."
 )
 
 

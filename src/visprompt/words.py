@@ -1,4 +1,6 @@
-"""The words of profiles, evidence and verdicts, written once."""
+"""The words of profiles, evidence and verdicts, written once; and what a docstring says first."""
+
+import inspect
 
 PLANS = ("quick", "paper")  # that have lists of runs of their own
 REAL = "real"  # has lists of runs too, on photographs of one's own, and no book
@@ -16,6 +18,11 @@ WORST_FIRST = ("disagrees", "inconclusive", "agrees")
 NOT_JUDGED = "not judged"  # what was run cannot say; the reason stands beside it
 NOT_RUN = "not run"  # in the place of any of these
 WEIGHTS = ("core", "detail", "rounding")  # of a claim
+
+
+def summary(thing) -> str:
+    """The first paragraph of a docstring, on one line; "" where there is none."""
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
 def answers(evidence: str) -> tuple[str, str, str]:

@@ -55,9 +55,8 @@ class Finding:
         tuple[str, int, str], ...
     ] = ()  # (artifact, row, column) of the numbers that it is about
     quote: str = ""  # the sentence, with its place in the paper
-    marks: tuple[tuple[str, int, str], ...] | None = (
-        None  # of `cells`, those to mark; two are a pair that nothing decides
-    )
+    # of `cells`, those to mark; two are a pair that nothing decides
+    marks: tuple[tuple[str, int, str], ...] | None = None
 
 
 def slug(text: str) -> str:

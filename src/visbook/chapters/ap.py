@@ -55,12 +55,10 @@ VARIANTS = {
 class TableParameters(ApParameters):
     """What the page on AP's accuracy takes."""
 
-    looked_up: list[str] | None = (
-        None  # of the tasks, those that are shown where a record has them, and not run otherwise
-    )
-    search: bool = (
-        False  # do the search for learning rates too, where it has no records (about an hour)
-    )
+    # of the tasks, those that are shown where a record has them, and not run otherwise
+    looked_up: list[str] | None = None
+    # do the search for learning rates too, where it has no records (about an hour)
+    search: bool = False
 
     def of_profile(self) -> dict:
         """Tasks that are asked for are run; else only the first, which is what fits into ten

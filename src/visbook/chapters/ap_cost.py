@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from visprompt import papers
-from visprompt.measure.cost import count_flops, measured_cost, training_memory
+from visprompt.measure.cost import count_flops, training_memory
 from visprompt.methods import build_method
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import load_backbone
@@ -21,6 +21,7 @@ from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..studies.statistics import interval
+from ..timing.method_cost import measured_cost
 from ..timing.side_by_side import speeds_in_turns
 
 LARGE = {"resnet": "resnet101", "vit": "vit_large_patch16_224"}

@@ -8,13 +8,13 @@ import pandas as pd
 
 from visprompt import papers
 from visprompt.data.tasks import group_of
-from visprompt.measure.cost import measured_cost
 from visprompt.records import Record
 
 from ..auditing.counts import printed_counts
 from ..pages import plots
 from ..pages.page import Page
 from ..studies.statistics import group_table
+from ..timing.method_cost import measured_cost
 from ..timing.side_by_side import variants_in_turns
 from .ap import printed_cells
 from .ap_cost import LARGE, batch_size, machine, medians, ratio

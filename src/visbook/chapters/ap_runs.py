@@ -45,15 +45,13 @@ class ApParameters(FitParameters):
     """What a page on AP's accuracy takes; what is left out is the profile's."""
 
     backbone: str | None = None  # None: a ViT and a ResNet
-    weights: str | list[str] | None = (
-        "pretrained"  # or a file, or [NAME=FILE, ...] for both backbones
-    )
+    # or a file, or [NAME=FILE, ...] for both backbones
+    weights: str | list[str] | None = "pretrained"
     tasks: list[str] | None = None
     methods: list[str] | None = None
     seeds: list[int] | None = None
-    kept_seeds: list[int] | None = (
-        None  # seeds shown where a kept record has them, and not run otherwise
-    )
+    # seeds shown where a kept record has them, and not run otherwise
+    kept_seeds: list[int] | None = None
     data_dir: str | None = None  # folder of the tasks that are not embedded
     few_shot: int | None = None  # training images of the few-shot runs
 

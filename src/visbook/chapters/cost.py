@@ -17,7 +17,7 @@ from ..pages import plots
 from ..pages.page import Page, boxed
 from ..pages.parameters import Parameters
 from ..studies import bench, bench_table
-from ..timing.pairs import Side
+from ..timing.clock import Side
 
 NAMES = {**plots.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
 BLUE, ORANGE, GREY = plots.PALETTE["norm-tune"], plots.PALETTE["ap"], plots.PALETTE["linear-probe"]

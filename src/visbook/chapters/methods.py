@@ -188,8 +188,9 @@ def settings_rows(slug: str) -> list[dict]:
     """Name, default and reason of every setting of a method, read off its `Settings` and the
     comments in its source.
 
-    The reason is the comment behind a field; failing that, what the docstring of `Settings` says of
-    it; failing that, the comment of the field above, which then speaks of both.
+    The reason is the comment behind a field or on the lines above it; failing that, what the
+    docstring of `Settings` says of it; failing that, the comment of the last field, which then
+    speaks of both.
     """
     module = importlib.import_module(method_class(choose("method", slug, METHODS)).__module__)
     reasons = {}
@@ -198,11 +199,9 @@ def settings_rows(slug: str) -> list[dict]:
         doc, comment = inspect.getdoc(kind) or "", ""
         for node in ast.parse("".join(lines)).body[0].body:
             if isinstance(node, ast.AnnAssign):
-                behind = re.search(r"#\s*(.+)$", lines[node.end_lineno - 1])
+                own = comment_at(lines, node)
                 said = re.search(rf"`{node.target.id}`:? (.+?)(?:\.\s|\.$)", doc, re.DOTALL)
-                comment = (
-                    behind[1].strip() if behind else " ".join(said[1].split()) if said else comment
-                )
+                comment = own or (" ".join(said[1].split()) if said else comment)
                 reasons[node.target.id] = comment
     return [
         {
@@ -213,6 +212,17 @@ def settings_rows(slug: str) -> list[dict]:
         }
         for field in fields(module.Settings)
     ]
+
+
+def comment_at(lines: list[str], node: ast.AST) -> str:
+    """The comment behind a statement of a source, else the one on the lines above it; or ""."""
+    behind = re.search(r"#\s*(.+)$", lines[node.end_lineno - 1])
+    if behind:
+        return behind[1].strip()
+    first = node.lineno - 1
+    while lines[first - 1].strip().startswith("#"):
+        first -= 1
+    return " ".join(line.strip().lstrip("# ") for line in lines[first : node.lineno - 1])
 
 
 def all_settings() -> list[dict]:

@@ -14,12 +14,10 @@ class ChapterParameters(FitParameters):
     """What such a chapter takes. In the quick profile it runs its own methods on one task, and
     shows kept records."""
 
-    backbone: str | None = (
-        None  # plays "supervised" in place of the profile's, and no other backbone is used
-    )
-    weights: str | list[str] | None = (
-        "pretrained"  # or a file for the one backbone, or [NAME=FILE, ...]
-    )
+    # plays "supervised" in place of the profile's, and no other backbone is used
+    backbone: str | None = None
+    # or a file for the one backbone, or [NAME=FILE, ...]
+    weights: str | list[str] | None = "pretrained"
     tasks: list[str] | None = None  # none but these
     methods: list[str] | None = None  # slugs; no variants but theirs
     # Those that are run here. None: all of the chapter, but in the quick profile only where

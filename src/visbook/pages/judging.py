@@ -16,9 +16,8 @@ from visprompt.words import NOT_JUDGED, REHEARSED, answers
 
 RED = "background: #b00020; color: #fff"  # also where no style sheet is
 
-RESULTS_MIME = (
-    "application/vnd.visprompt.results+json"  # as what a page leaves its results in its last cell
-)
+# as what a page leaves its results in its last cell
+RESULTS_MIME = "application/vnd.visprompt.results+json"
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
 
 

@@ -45,27 +45,23 @@ class Pretraining:
     held_out: int = 4_000  # standard error of the source accuracy below 0.7 points
     image_seed: int = 1  # of the drawn source; the targets use other seeds and other drawings
     seed: int = 0  # of the start and of the order
-    mean: float = (
-        0.5  # with std, puts bytes on [-1, 1]; stated with the weights, users must repeat it
-    )
+    # with std, puts bytes on [-1, 1]; stated with the weights, users must repeat it
+    mean: float = 0.5
     std: float = 0.5
     batch: int = 128  # larger batches gain no speed on one CPU thread
     init: str = ""  # an embedded backbone whose weights it starts from; empty: random
     mae_epochs: int = 0  # of masked autoencoding
     mae_hidden: float = 0.67  # share of patches hidden: 24 of 36
     mae_normalised: bool = True  # better features than raw pixels (He et al., Sec. 4)
-    mae_floor: float = (
-        1e-6  # added to a patch's variance (theirs); more, or flat patches ask for their grain
-    )
+    # added to a patch's variance (theirs); more, or flat patches ask for their grain
+    mae_floor: float = 1e-6
     mae_rate: float = 2e-3  # AdamW peak; narrow networks stand high rates
     moco_epochs: int = 0  # of MoCo-v3, which sees every picture twice
     moco_temperature: float = 0.2  # MoCo-v3's
-    moco_momentum: float = (
-        0.99  # MoCo-v3's start value; fewer steps than theirs do not pay for more
-    )
-    moco_rate: float = (
-        1e-3  # AdamW peak; unlike painting, it breaks down at twice that on such networks
-    )
+    # MoCo-v3's start value; fewer steps than theirs do not pay for more
+    moco_momentum: float = 0.99
+    # AdamW peak; unlike painting, it breaks down at twice that on such networks
+    moco_rate: float = 1e-3
     caption_epochs: int = 0  # of CLIP's training against captions
     caption_rate: float = 1e-3  # AdamW peak
     epochs: int = 0  # of supervised training
@@ -74,9 +70,8 @@ class Pretraining:
     warmup: float = 0.05  # share of the steps with a rising rate
     shift: int = 2  # pictures are moved by up to this many pixels, edges repeated
     side_loss: float = 0.5  # weight of the shape and fill heads' losses beside the 112 classes'
-    few_labels: int = (
-        1000  # that weights trained without labels are fine-tuned with, to see what they are worth
-    )
+    # that weights trained without labels are fine-tuned with, to see what they are worth
+    few_labels: int = 1000
     few_epochs: int = 40  # of that fine-tuning
     # 128 takes too few steps: the first network measured came to 9 % by it, and by 32 to 20 %
     few_batch: int = 32

@@ -2,16 +2,15 @@
 contribute."""
 
 import html
-import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
 import visprompt
+from visprompt.words import summary
 
 from .tables import code, table
 
-# Modules and rooms that only this site and its pages use.
-# but for what `import visprompt` offers
+# Modules and rooms that only this site and its pages use, but for what `import visprompt` offers.
 HIDDEN = {"__main__", "commands", "method_fields", "chapters", "site"}
 NAMES = sorted({**visprompt.HOMES, **visprompt.OF_THE_BOOK})
 
@@ -32,11 +31,7 @@ def api(results: dict, root: Path) -> str:
     rows = []
     for name in NAMES:
         thing = getattr(visprompt, name)
-        said = (
-            (inspect.getdoc(thing) or "").split("\n")[0]
-            if callable(thing)
-            else "All methods, by slug."
-        )
+        said = summary(thing) if callable(thing) else "All methods, by slug."
         rows.append([f'<a href="{home(name)}">{code(f"vp.{name}")}</a>', html.escape(said)])
     rooms = [
         [

@@ -118,9 +118,8 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
     )
     shutil.copy(root / "notebooks" / f"{name}.py", downloads / f"{name}.py")
     for cell in notebook.cells:
-        if (
-            cell.cell_type == "code"
-        ):  # the results are for this program; a page has no way to show them
+        # the results are for this program; a page has no way to show them
+        if cell.cell_type == "code":
             cell.outputs = [out for out in cell.outputs if RESULTS_MIME not in out.get("data", {})]
     title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if title is None:
@@ -193,9 +192,8 @@ def check_room(pages: Path) -> None:
     """Raise OSError where a website of these pages may not fit on their disk: Sphinx would go on, a
     warning a file."""
     taken = sum(path.stat().st_size for path in pages.rglob("*") if path.is_file())
-    if (
-        shutil.disk_usage(pages).free < 2 * taken + 2**25
-    ):  # what Sphinx knows of each page too; the theme's own files
+    # what Sphinx knows of each page too; the theme's own files
+    if shutil.disk_usage(pages).free < 2 * taken + 2**25:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(pages.parent))
 
 

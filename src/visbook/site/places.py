@@ -1,7 +1,6 @@
 """Everything on the site that has a name, for the jump box and the search: what it is called, and
 where it is."""
 
-import ast
 import inspect
 import json
 import re
@@ -14,6 +13,7 @@ import visprompt
 from visprompt import papers
 from visprompt.data import catalogue
 from visprompt.methods import method_class
+from visprompt.words import summary
 
 from ..chapters.methods import by_idea
 from ..pages.judging import MATHEMATICS
@@ -76,10 +76,7 @@ def methods(results: dict, root: Path) -> Iterator[tuple]:
     """Every method, under the name that its file begins with and under its slug."""
     for slug, _, page in by_idea():
         if page:
-            source = Path(inspect.getsourcefile(method_class(slug))).read_text(encoding="utf-8")
-            name, _, rest = (
-                (ast.get_docstring(ast.parse(source)) or slug).partition("\n")[0].partition(":")
-            )
+            name, _, rest = summary(inspect.getmodule(method_class(slug))).partition(":")
             yield "method", name, slug, f"notebooks/{page}.html#method-{slug}", rest.strip()
 
 

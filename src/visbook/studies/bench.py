@@ -23,7 +23,8 @@ from visprompt.models.backbones import load_backbone
 from visprompt.progress import progress
 from visprompt.records import Record, is_current, recorded, remember, unwatched
 
-from ..timing.pairs import Side, epochs_in_turns, machine, methods_in_turns, pair_in_turns
+from ..timing.clock import Side, machine
+from ..timing.pairs import epochs_in_turns, methods_in_turns, pair_in_turns
 from ..timing.start_times import start_times
 from ..timing.task_memory import LABEL, task_memory
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from visprompt.records import Record, all_records, is_current
 
-from ..timing.pairs import Side
+from ..timing.clock import Side
 from ..timing.task_memory import MODEL, NAME, memory_rows
 from .bench import BASE, BATCHED, EMBEDDED, MODELS, THEORIES, epochs, forward_macs, pairs
 

@@ -71,9 +71,8 @@ def data_strays(record: Record, paper: str) -> str:
     printed = [about.get("splits", {}).get(part) for part in ("train", "val", "test")]
     given = list(split.get("counts", ()))
     joins = protocol(conditions(paper, "paper")[0]).joins(about["group"])
-    if (
-        given and joins and catalogue.used_whole(task) and sum(given[:2]) == printed[0]
-    ):  # val was held out of train here
+    # val was held out of train here
+    if given and joins and catalogue.used_whole(task) and sum(given[:2]) == printed[0]:
         given = [sum(given[:2]), 0, given[2]]
     if (
         not given

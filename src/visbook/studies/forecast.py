@@ -24,9 +24,8 @@ from visprompt.records import all_records, recorded
 
 from .plan import Planned, family_of, lab_of
 
-TRAINED_BACKWARD = (
-    2  # operations of a backward pass over those of the forward one, where all weights are trained
-)
+# operations of a backward pass over those of the forward one, where all weights are trained
+TRAINED_BACKWARD = 2
 FROZEN_BACKWARD = 1  # where gradients only pass through
 
 

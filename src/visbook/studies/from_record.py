@@ -9,7 +9,6 @@ from visprompt.data.joining import joined
 from visprompt.data.mask_tasks import load_segmentation
 from visprompt.data.tasks import Task, embedded_tasks, load_task
 from visprompt.errors import BadInput
-from visprompt.measure.cost import measured_cost
 from visprompt.methods import build_method
 from visprompt.models.backbones import Backbone
 from visprompt.models.loading import load_backbone
@@ -21,6 +20,7 @@ from visprompt.training.segmentation_recipe import SegmentationRecipe
 from visprompt.training.segmenter import build_segmenter
 from visprompt.training.windows import Evaluation
 
+from ..timing.method_cost import measured_cost
 from ..timing.side_by_side import speeds_in_turns
 from . import guidance, insights
 

@@ -36,13 +36,11 @@ class Run:
     seed: int = 0
     train_size: int | None = None  # None: the whole training split
     settings: dict = field(default_factory=dict)  # of the method
-    rate: float | None = (
-        None  # learning rate in place of the recipe's, such as one chosen for this block
-    )
+    # learning rate in place of the recipe's, such as one chosen for this block
+    rate: float | None = None
     scratch: bool = False  # random weights in place of the pretrained ones
-    prepared_on: str | None = (
-        None  # another task, whose images the method sees before the first step
-    )
+    # another task, whose images the method sees before the first step
+    prepared_on: str | None = None
     # more of the recipe, such as a decay that a search chose
     changes: dict = field(default_factory=dict)
     # one of a search: trained on train alone, whatever the recipe's final runs are trained on
@@ -64,9 +62,8 @@ class LabSettings:
     """Where runs are done: everything that is the same for all runs of a sweep."""
 
     recipe: str = "quick"  # name in data_manifests/recipes.yaml
-    weights: str | Sequence[str] | None = (
-        "pretrained"  # or a file, or "NAME=FILE" for each backbone; None: random
-    )
+    # or a file, or "NAME=FILE" for each backbone; None: random
+    weights: str | Sequence[str] | None = "pretrained"
     data_dir: str | None = None  # folder of the tasks that are not embedded
     device: str = "cpu"
     # fields of the recipe that a notebook parameter overrides

@@ -74,9 +74,8 @@ class Planned:
     recipe: str
     profile: str
     stage: str  # "search", of which the best is the cell's run of seed 0, or "final"
-    like: Run | None = (
-        None  # of a final run: the run whose search gives its rate; None: the recipe's rate
-    )
+    # of a final run: the run whose search gives its rate; None: the recipe's rate
+    like: Run | None = None
 
     @functools.cached_property
     def key(self) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ from .record_commands import FILES, FOLDER, FORMAT
 
 def bench(args) -> None:
     """Ratios of fast forms to plain ones, each pair timed in turns in one process."""
-    from ..timing.pairs import machine
+    from ..timing.clock import machine
     from .bench import MODELS, bench
     from .bench_table import rows
 

@@ -44,33 +44,25 @@ class Settings:
     layer: int = 1  # h: 1 adds the prompt to the patterns x, 2 to the first layer's features z
     dim: int = 8  # d: the four patterns' span and as many directions that no neuron sees
     gamma: float = -0.5  # v3.v4, the middle of the allowed (-1, 0)
-    beta: float = (
-        1.0  # beta_1 = beta_2 = Theta(1); e < P - 1 keeps Lemma 1's lambda_1 < 1/2 from P = 4 on
-    )
-    noise: float = (
-        0.1  # c in sigma = c / P, so P sigma: keeps the factors 1 - P sigma and 1 - sigma near 1
-    )
-    step: float = (
-        4.0  # eta, one for all P as in the bounds; a step moves a token by about 1/P (A38, A80)
-    )
+    # beta_1 = beta_2 = Theta(1); e < P - 1 keeps Lemma 1's lambda_1 < 1/2 from P = 4 on
+    beta: float = 1.0
+    # c in sigma = c / P, so P sigma: keeps the factors 1 - P sigma and 1 - sigma near 1
+    noise: float = 0.1
+    # eta, one for all P as in the bounds; a step moves a token by about 1/P (A38, A80)
+    step: float = 4.0
     batch: int = 8  # B = Omega(1): two samples of each of the four pattern pairs
-    balanced: bool = (
-        True  # every batch holds the four pairs equally: A40 and A82 take e1 and e2 as level
-    )
-    shared: bool = (
-        False  # one vector for all tokens, as A40 comes out; the paper's prompt has one per token
-    )
+    # every batch holds the four pairs equally: A40 and A82 take e1 and e2 as level
+    balanced: bool = True
+    # one vector for all tokens, as A40 comes out; the paper's prompt has one per token
+    shared: bool = False
     goal: str = "error"  # stop at no held-out y f <= 0; "margin": at all y f >= 1/P (A57, A92)
-    hold: float = (
-        1.0  # the goal must hold at every check from T to hold x T; 1: the first time counts
-    )
-    max_steps: int = (
-        20_000  # the cap; a trial that reaches it is reported as censored, never dropped
-    )
+    # the goal must hold at every check from T to hold x T; 1: the first time counts
+    hold: float = 1.0
+    # the cap; a trial that reaches it is reported as censored, never dropped
+    max_steps: int = 20_000
     test_size: int = 256  # held-out samples a trial: 64 of each pair
-    check_growth: float = (
-        1.03  # held-out checks at steps 1.03^k: a step count is known to 3 % at every P
-    )
+    # held-out checks at steps 1.03^k: a step count is known to 3 % at every P
+    check_growth: float = 1.03
     trace_growth: float = 1.25  # spacing of the kept error/norm/direction trace
     dtype: str = "float32"  # margins are about 1/P, far above its rounding; tests use float64
 
@@ -353,9 +345,8 @@ def _run_chunk(settings: Settings, seeds: list[int], gradient) -> list[dict]:
     next_check = next_trace = 1
     for step in range(1, settings.max_steps + 1):
         at = (step - 1) % BLOCK
-        if (
-            at == 0
-        ):  # many steps' data in one call: drawing is otherwise the slowest part of a small step
+        # many steps' data in one call: drawing is otherwise the slowest part of a small step
+        if at == 0:
             own = [generators[i] for i in running]
             x, y, _ = draw(settings, own, BLOCK * settings.batch, even=settings.balanced)
             x = x.unflatten(1, (BLOCK, settings.batch))

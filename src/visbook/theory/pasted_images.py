@@ -32,23 +32,20 @@ class Settings:
     back: str = "photos"  # task whose images lie behind; its test pieces are from other columns
     backbone: str = "vit_nano_patch4_24"  # the smallest embedded one
     start: str = "pretrained"  # of drawn shapes, none of them a digit; "random": the worse start
-    side: int = (
-        16  # pixels of a pasted image; of 24, alpha* = 0.44 leaves more room than the paper's 0.66
-    )
+    # pixels of a pasted image; of 24, alpha* = 0.44 leaves more room than the paper's 0.66
+    side: int = 16
     removed: float = 0.0  # share of the background tokens that are left out
     train_size: int = 800  # N; all training digits
     backed: tuple[
         int, ...
     ] = ()  # classes for which the background speaks in training, against `clean`; (): all apart
     clean: tuple[int, ...] = ()  # classes that mostly have a black background then
-    match: float = (
-        0.9  # share of training images whose background speaks for their class, Section 4.2
-    )
+    # share of training images whose background speaks for their class, Section 4.2
+    match: float = 0.9
     steps: int = 400  # the same for every N, so that N alone differs
     batch: int = 32
-    rate: float = (
-        2e-3  # AdamW's peak; of 1, 2 and 4e-3 the best on validation images over both starts
-    )
+    # AdamW's peak; of 1, 2 and 4e-3 the best on validation images over both starts
+    rate: float = 2e-3
 
     def __post_init__(self):
         choose("start", self.start, ("pretrained", "random"))

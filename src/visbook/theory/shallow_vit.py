@@ -36,9 +36,8 @@ class Settings:
     """Everything that decides a trial besides its seed. Raises BadInput for what the model does not
     allow."""
 
-    relevant: float = (
-        0.5  # alpha*; this and alpha# as for Figure 4, the one setting printed in full
-    )
+    # alpha*; this and alpha# as for Figure 4, the one setting printed in full
+    relevant: float = 0.5
     confusion: float = 0.05  # alpha#
     tokens: int = 50  # |S_n| before anything is dropped
     patterns: int = 5  # M
@@ -51,12 +50,10 @@ class Settings:
     # "printed": W_Q = W_K = (delta/c_0)^2 I, W_V = (sigma/c_0)^2 U; "root": unsquared
     start: str = "assumption"
     fractions: str = "same"  # as Section 4.1 has it; "drawn": a sample's counts are multinomial
-    output: str = (
-        "shared"  # one vector a for all tokens; "own": an a_(l) for every position, as Eq. 1 has it
-    )
-    attention: str = (
-        "trained"  # "frozen": Proposition 1; "none": every token sees itself alone (1 x 1 CNN)
-    )
+    # one vector a for all tokens; "own": an a_(l) for every position, as Eq. 1 has it
+    output: str = "shared"
+    # "frozen": Proposition 1; "none": every token sees itself alone (1 x 1 CNN)
+    attention: str = "trained"
     heads: int = 1  # G.3: heads side by side, each with its own W_Q, W_K, W_V
     skip: bool = False  # G.4: x_l is added to the attended value
     classes: int = 2  # G.1: 2 or 4
@@ -64,22 +61,19 @@ class Settings:
     # Delta: largest distance within a set of two or more; half of kappa, that between two sets
     spread: float = 0.7
     noisy: float = 0.0  # share of tokens that get noise of size `loud` instead
-    loud: float = (
-        0.5  # about half a pattern per entry: a token that no longer shows its pattern well
-    )
+    # about half a pattern per entry: a token that no longer shows its pattern well
+    loud: float = 0.5
     drop: float = 0.0  # share of the tokens removed before training and testing
     drop_what: str = "irrelevant"  # which: "irrelevant", "noisy" or "any"
     step: float = 0.5  # eta
     batch: int = 8  # B
-    samples: int = (
-        0  # N, trained on in shuffled epochs; 0: one pass, every batch is new, so N = B x steps
-    )
+    # N, trained on in shuffled epochs; 0: one pass, every batch is new, so N = B x steps
+    samples: int = 0
     max_steps: int = 400  # the cap; a trial that reaches it is reported as censored, never dropped
     goal: float = 1e-3  # a trial succeeds at a test hinge loss below this, Section 4.1
     run_on: bool = False  # go on to the cap after success, for pictures over time
-    test_size: int = (
-        16  # held-out samples, labels in turn; with equal fractions they differ by noise alone
-    )
+    # held-out samples, labels in turn; with equal fractions they differ by noise alone
+    test_size: int = 16
     check_growth: float = 1.05  # the test loss is looked at at steps 1.05^k: a time is known to 5 %
     dtype: str = "float32"  # tests use float64
 

@@ -1,14 +1,9 @@
 """Several methods timed in turns in one process, so that a machine's drift meets them all alike."""
 
-import torch
-
-from visprompt.measure.cost import measure_speed
-from visprompt.methods import build_method
 from visprompt.models.backbones import load_backbone
-from visprompt.progress import progress
 from visprompt.records import Record, recorded
 
-from .pairs import Side, in_turns, sample_batch, training_step
+from .clock import Side, in_turns, inference, sample_batch, training_step
 
 
 def speeds_in_turns(
@@ -40,20 +35,20 @@ def speeds_in_turns(
 
     def compute():
         frozen = load_backbone(backbone, device=device)
-        models = {
-            slug: build_method(slug, frozen, 10, **settings) for slug, settings in methods.items()
+        images, labels = sample_batch(frozen, batch_size)
+        actions = {}
+        for slug, settings in methods.items():
+            side = Side(slug, settings)
+            model = side.build(frozen)
+            actions[slug, "train_seconds"] = training_step(side, model, images, labels)
+            actions[slug, "infer_seconds"] = inference(side, model, images)
+        found = in_turns(actions, repeats, device)
+        return {
+            slug: {
+                name: found[slug, name]["seconds"] for name in ("train_seconds", "infer_seconds")
+            }
+            for slug in methods
         }
-        found = {slug: {"train_seconds": [], "infer_seconds": []} for slug in models}
-        for _ in progress(range(repeats), f"timing {backbone} in turns"):
-            for slug, model in models.items():
-                once = measure_speed(model, batch_size, 1)
-                for name in found[slug]:
-                    found[slug][name] += once[name]
-                for parameter in model.parameters():
-                    parameter.grad = None
-                if device.startswith("cuda"):
-                    torch.cuda.empty_cache()
-        return found
 
     return recorded("turns", chosen, compute, run=run)
 

@@ -12,7 +12,7 @@ from visprompt.methods import build_method
 from visprompt.models.backbones import load_backbone
 from visprompt.records import Record, in_own_process, recorded
 
-from .pairs import CLASSES, in_turns, machine
+from .clock import CLASSES, in_turns, machine
 
 
 def start_times(

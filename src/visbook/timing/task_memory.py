@@ -20,7 +20,7 @@ from visprompt.records import Record, in_own_process, recorded
 from visprompt.training.loop import fit_model
 from visprompt.training.recipe import Recipe
 
-from .pairs import machine
+from .clock import machine
 from .start_times import memory_growth
 
 NAME = "task-memory"

@@ -13,9 +13,8 @@ from torch.nn.functional import interpolate
 
 from ..errors import BadInput
 
-PRODUCTS = (
-    64  # on a CPU, pixels of a side above which resizing one by one is faster than the two products
-)
+# on a CPU, pixels of a side above which resizing one by one is faster than the two products
+PRODUCTS = 64
 SCALE, RATIO, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10  # torchvision's RandomResizedCrop
 
 

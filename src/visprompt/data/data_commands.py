@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 from ..errors import BadInput
+from ..words import summary
 
 
 def add_commands(
@@ -16,7 +17,7 @@ def add_commands(
     folder = {"help": "data folder; else $VISPROMPT_DATA, else one in your cache"}
 
     def add(name, function):
-        action = actions.add_parser(name, help=function.__doc__.split("\n")[0])
+        action = actions.add_parser(name, help=summary(function))
         action.set_defaults(run=function)
         return action
 

@@ -155,9 +155,8 @@ def _class_names(file: Path, lists: list[list[Row]]) -> list[str]:
         for where, _, label in rows:
             if label < 0:
                 raise BadInput(f"{where}: label {label} is negative; number the classes from 0.")
-            if label >= len(
-                rows
-            ):  # a bound, since a mistyped label would otherwise make a class each number below it
+            # a bound, since a mistyped label would otherwise make a class each number below it
+            if label >= len(rows):
                 raise BadInput(
                     f"{where}: label {label} is too high for {len(rows)} images; "
                     "number the classes from 0, or name them all in classes.txt."

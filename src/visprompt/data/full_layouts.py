@@ -99,9 +99,8 @@ def batch(path: Path) -> dict:
     content = path.read_bytes()
     try:
         for code, number, _ in pickletools.genops(content):
-            if code.name.endswith("PUT") and number > len(
-                content
-            ):  # for which Python would take memory
+            # for which Python would take memory
+            if code.name.endswith("PUT") and number > len(content):
                 raise ValueError(f"it has no {number:,} parts")
         found = {key.decode(): value for key, value in Arrays(path, content).load().items()}
         pictures = found.get("data", np.empty((0, 3072), np.uint8))

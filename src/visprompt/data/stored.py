@@ -154,12 +154,10 @@ class Streamed:
             images.dtype,
         )
         self.reader = ThreadPoolExecutor(1)
-        self.order: tuple | None = (
-            None  # storage of an epoch's order, its version, and a copy on the CPU
-        )
-        self.ahead: tuple[int, int, Future] | None = (
-            None  # first and last place in the order, and its images
-        )
+        # storage of an epoch's order, its version, and a copy on the CPU
+        self.order: tuple | None = None
+        # first and last place in the order, and its images
+        self.ahead: tuple[int, int, Future] | None = None
         weakref.finalize(self, self.reader.shutdown, wait=False)
 
     def __len__(self) -> int:

@@ -53,9 +53,8 @@ class Source(NamedTuple):
         """The line, from 1, of a key, or of a place in a list; the nearest there is around it."""
         node, mark = self.node, self.node.start_mark
         for step in path:
-            if isinstance(
-                node, yaml.MappingNode
-            ):  # merged keys stand first, the mapping's own are the last
+            # merged keys stand first, the mapping's own are the last
+            if isinstance(node, yaml.MappingNode):
                 pairs = [pair for pair in node.value if pair[0].value == step]
                 if not pairs:
                     break

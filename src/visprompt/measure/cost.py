@@ -1,7 +1,5 @@
-"""Parameters, operations, memory and time of a tuned model."""
+"""Operations and memory of a tuned model, counted on shapes alone."""
 
-import resource
-import time
 from dataclasses import asdict
 
 import torch
@@ -9,10 +7,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..checks import Count
 from ..methods import TunedModel, build_method
-from ..methods.base import device_of
 from ..methods.parameters import count_parameters
-from ..models.backbones import load_backbone, to_meta
-from ..records import Record, in_own_process, recorded, unwatched
+from ..models.backbones import to_meta
 
 
 def count_flops(model: TunedModel, training: bool = False, batch_size: Count = 1) -> dict:
@@ -81,98 +77,3 @@ def on_meta(model: TunedModel) -> TunedModel:
     meta.backbone.train(meta.method.trains_backbone)
     meta.method.train()
     return meta
-
-
-def measure_speed(model: TunedModel, batch_size: int, repeats: int) -> dict:
-    """Time training steps and inference on random images, on the model's device.
-
-    Returns:
-        {"train_seconds", "infer_seconds": lists, one entry a repeat, for a batch; "batch_size"}.
-        The first, untimed repeat of each warms up.
-    """
-    device, size = device_of(model), model.source.image_size
-    images = torch.randn(
-        batch_size, 3, size, size, device=device, generator=torch.Generator(device).manual_seed(0)
-    )
-    labels = torch.zeros(batch_size, dtype=torch.long, device=device)
-    trained = [*model.head.parameters(), *model.method_parameters()]
-    optimizer = torch.optim.AdamW(trained, lr=1e-6)
-
-    def step():
-        model.backbone.train(model.method.trains_backbone)
-        model.method.train()
-        model.training_loss(model.features(model.below(images)), labels).backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-
-    @torch.no_grad()
-    def infer():
-        model.eval()
-        model(images)
-
-    def timed(action):
-        action()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        seconds = []
-        for _ in range(repeats):
-            with unwatched():
-                start = time.perf_counter()
-                action()
-                if device.type == "cuda":
-                    torch.cuda.synchronize()
-                seconds.append(time.perf_counter() - start)
-        return seconds
-
-    return {"train_seconds": timed(step), "infer_seconds": timed(infer), "batch_size": batch_size}
-
-
-def measured_cost(
-    backbone: str,
-    slug: str,
-    *,
-    batch_size: int,
-    repeats: int,
-    device: str = "cpu",
-    run: bool = True,
-    **settings,
-) -> Record | None:
-    """Record of time and peak memory of a method on a backbone with random weights (they do not
-    matter here).
-
-    Runs in a process of its own, so that the peak belongs to this method. Values: those of
-    `measure_speed`, `peak_mb` (resident memory on a CPU, allocated memory on a GPU) and `before_mb`
-    (with the model loaded).
-    """
-    chosen = {
-        "backbone": backbone,
-        "method": slug,
-        "method_settings": settings,
-        "batch_size": batch_size,
-        "repeats": repeats,
-        "device": device,
-    }
-
-    def compute():
-        return in_own_process(speed_and_peak, backbone, slug, batch_size, repeats, device, settings)
-
-    return recorded("cost", chosen, compute, run=run)
-
-
-def speed_and_peak(
-    backbone: str, slug: str, batch_size: int, repeats: int, device: str, settings: dict
-) -> dict:
-    """What `measured_cost` runs in its own process."""
-    model = build_method(slug, load_backbone(backbone, device=device), 10, **settings)
-
-    def peak():
-        if device.startswith("cuda"):
-            return torch.cuda.max_memory_allocated() / 2**20
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-    before = peak()
-    return {
-        **measure_speed(model, batch_size, repeats),
-        "before_mb": round(before),
-        "peak_mb": round(peak()),
-    }

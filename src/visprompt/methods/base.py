@@ -86,16 +86,14 @@ class Method(Hooks, nn.Module):
 class TunedModel(nn.Module):
     """Backbone, method and a linear head, as one model from images to logits."""
 
-    task: dict | None = (
-        None  # what it was last fitted to: "name", "class_names", "image_size", "resize"
-    )
+    # what it was last fitted to: "name", "class_names", "image_size", "resize"
+    task: dict | None = None
 
     def __init__(self, backbone: Backbone, slug: str, method: Method, num_classes: int):
         super().__init__()
         self.slug, self.num_classes, self.method = slug, num_classes, method
-        self.__dict__["source"] = (
-            backbone  # not a submodule: it stays frozen and is shared between models
-        )
+        # not a submodule: it stays frozen and is shared between models
+        self.__dict__["source"] = backbone
         self.head = nn.Linear(backbone.width, num_classes, device=device_of(backbone))
         self.register_buffer(
             "feature_mean", torch.zeros(backbone.width, device=self.head.weight.device)

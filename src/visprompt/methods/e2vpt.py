@@ -23,9 +23,8 @@ class Settings:
     prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
     key_value_tokens: Count = 5  # the papers here state none
     segments: Count = 16  # pieces of a token that can be dropped apart, as in the reference code
-    prune_tokens: Share = (
-        0.5  # share of the prompts of a block; the reference code tries 0.1 to 0.9
-    )
+    # share of the prompts of a block; the reference code tries 0.1 to 0.9
+    prune_tokens: Share = 0.5
     prune_segments: Share = 0.5  # share of the segments of a block
     kept_at_least: Count = 4  # tokens, and segments a token, that stay in any case
 

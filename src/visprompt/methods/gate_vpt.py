@@ -20,9 +20,8 @@ class Settings:
     """Prompts, the gates' start, and the range of the temperature."""
 
     prompt_tokens: Count = 50  # like VPT-Shallow here
-    gate: Number = (
-        10.0  # g starts at sigmoid(-gate), near "skip the block", as the reference code does
-    )
+    # g starts at sigmoid(-gate), near "skip the block", as the reference code does
+    gate: Number = 10.0
     lowest: Positive = 0.01  # bounds of the temperature in the reference code
     highest: Positive = 10.0  # likewise
 
@@ -63,9 +62,8 @@ class Method(prompts.Shallow):
         if name == "qkv":  # scores are q k, so q carries their temperature
             q, rest = y.tensor_split([y.shape[-1] // 3], -1)
             return torch.cat([q / self.bounded(self.temperatures[index]), rest], -1)
-        if name != "block" or index == len(
-            self.gates
-        ):  # behind the last block there is nothing to carry on
+        # behind the last block there is nothing to carry on
+        if name != "block" or index == len(self.gates):
             return y
         before, came_out, patches = self.split(y)
         gate = self.gates[index].sigmoid()

@@ -72,9 +72,8 @@ def start_prompts(
         found = pooled_tokens(
             stream, len(drawn) * tokens, count, "amax" if settings.start == "max" else "sum"
         )
-        if (
-            settings.start == "k-means"
-        ):  # Eq. 9-10 start from a uniform partition, which mean pooling is
+        # Eq. 9-10 start from a uniform partition, which mean pooling is
+        if settings.start == "k-means":
             found = streamed_kmeans(stream, found, settings.iterations, "k-means over all tokens")
     with torch.no_grad():
         for prompt, start in zip(prompts, found * (len(prompts) // len(found)), strict=True):
@@ -132,9 +131,8 @@ def pooled_tokens(stream, total: int, count: int, how: str) -> list[torch.Tensor
         place = (
             ((seen + torch.arange(len(batch[0]))) // window).clamp_max(count).to(batch[0].device)
         )
-        for part, result in zip(
-            batch, found, strict=True
-        ):  # what is left over goes to a row that is dropped
+        # what is left over goes to a row that is dropped
+        for part, result in zip(batch, found, strict=True):
             result.index_reduce_(0, place, part, "amax") if how == "amax" else result.index_add_(
                 0, place, part
             )

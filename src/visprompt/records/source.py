@@ -160,9 +160,8 @@ def room(name: str, at: Module) -> Module | None:
 def paths() -> dict[str, Path]:
     """Module name -> file, of the packages and of the notebooks."""
     found = {}
-    for package in reversed(
-        PACKAGES
-    ):  # the first one's own `__init__` and `__main__` are those without a name
+    # the first one's own `__init__` and `__main__` are those without a name
+    for package in reversed(PACKAGES):
         for path in sorted(package.rglob("*.py")):
             parts = path.relative_to(package).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path

@@ -146,9 +146,8 @@ def write_record(record: Record, known: Record | None = None) -> Record | None:
     """
     path = stores()[0] / place(record.kind, record.settings, record.key)
     try:
-        with turn(
-            stores()[0] / ".turn"
-        ):  # two chapters with the same runs end them in the same moment
+        # two chapters with the same runs end them in the same moment
+        with turn(stores()[0] / ".turn"):
             if path.exists():
                 there = read_record(path)
                 if known is None or there.id != known.id:

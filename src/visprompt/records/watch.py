@@ -71,9 +71,8 @@ class Seen:
         for name, unit in sorted(filter(None, tops)):
             said = said_by(name, unit)
             if name.startswith(UNKNOWN):
-                found[f"{name}:{unit}"] = (
-                    said  # such a unit is nowhere in the tree, so that the record is never current
-                )
+                # such a unit is nowhere in the tree, so that the record is never current
+                found[f"{name}:{unit}"] = said
                 continue
             at = source.module(name) or CELLS[name]
             found[

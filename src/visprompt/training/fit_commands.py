@@ -3,6 +3,8 @@ line."""
 
 import argparse
 
+from ..words import summary
+
 BACKBONE = "vit_micro_patch4_24"  # comes with this project
 
 
@@ -13,7 +15,7 @@ def add_commands(commands) -> None:
         "help": "the backbone's: pretrained (the default) or a file",
     }
     device = {"default": "cpu", "help": "cpu or cuda"}
-    action = commands.add_parser("fit", help=fit_folder.__doc__.split("\n")[0])
+    action = commands.add_parser("fit", help=summary(fit_folder))
     action.set_defaults(run=fit_folder)
     action.add_argument(
         "folder", help="one folder per class, or another layout that the page on data names"
@@ -38,7 +40,7 @@ def add_commands(commands) -> None:
     )
     action.add_argument("--weights", **weights)
     action.add_argument("--device", **device)
-    action = commands.add_parser("predict", help=predict_pictures.__doc__.split("\n")[0])
+    action = commands.add_parser("predict", help=summary(predict_pictures))
     action.set_defaults(run=predict_pictures)
     action.add_argument("file", help="a method that fit or vp.save_method wrote")
     action.add_argument(

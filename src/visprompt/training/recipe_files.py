@@ -105,10 +105,8 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
     has blocks."""
     depths: dict[str, set] = {"vit": set(), "resnet": set()}
     for entry in manifests.load_yaml(file.parent / "backbones.yaml")["embedded"].values():
-        for family, blocks in (
-            ("vit", "depth"),
-            ("resnet", "layers"),
-        ):  # no rates by block are chosen for a Swin
+        # no rates by block are chosen for a Swin
+        for family, blocks in (("vit", "depth"), ("resnet", "layers")):
             if blocks in entry["timm_kwargs"]:
                 depths[family].add(int(np.sum(entry["timm_kwargs"][blocks])))
     for name, recipe in content.items():
