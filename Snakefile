@@ -31,11 +31,13 @@ def words(key: str) -> list[str]:
 PAPERS, SEEDS, EPOCHS, PRECISION = words("papers"), words("seeds"), words("epochs"), words("precision")
 NARROWED = {name: found for name in ("tasks", "methods", "weights") if (found := words(name))}
 NARROWED |= {name: words(name)[0] for name in ("backbone", "precision") if words(name)}
+with open("data_manifests/papers/papers.yaml", encoding="utf-8") as file:
+    KNOWN = list(yaml.safe_load(file))
 # Before anything runs; make names the same things in capitals.
 for name, given, right, write in (
     ("profile", PROFILE, PROFILE in ("quick", "paper", "rehearsal"), "quick or paper"),
     ("device", DEVICE, re.fullmatch(r"cpu|mps|cuda(:\d+)?", DEVICE), "cpu, cuda or mps"),
-    ("list of papers", PAPERS, {*PAPERS} <= {*(known := ["ap", "davpt", "shallowvit", "ivpt", "spt"])}, " or ".join(known)),
+    ("list of papers", PAPERS, {*PAPERS} <= {*KNOWN}, " or ".join(KNOWN)),
     ("list of seeds", SEEDS, all(re.fullmatch(r"\d+", seed) for seed in SEEDS), "numbers, such as 0 1 2"),
     ("number of epochs", EPOCHS, not EPOCHS or re.fullmatch(r"[1-9]\d*", " ".join(EPOCHS)), "a number, such as 1"),
     ("precision", PRECISION, PRECISION in ([], ["float32"], ["bf16"]), "float32 or bf16"),
@@ -127,7 +129,8 @@ if DEVICE == "cuda" and CARDS > 1:
 def parameters(name: str) -> str:
     """What papermill passes to a notebook, as JSON: the data folder and what narrows only to those that take it."""
     given, text = {"profile": PROFILE, "device": DEVICE}, Path(f"notebooks/{name}.py").read_text(encoding="utf-8")
-    paper = name.split("_")[0].replace("shallow", "shallowvit")
+    shown = {id.partition(".")[0] for id in NOTEBOOKS[name]["artifacts"]}
+    paper = shown.pop() if len(shown) == 1 else ""  # a page on several papers is none's chapter
     wanted = {**NARROWED, **({"data_dir": DATA_DIR} if DATA_DIR else {})} if not PAPERS or paper in PAPERS else {}
     given |= {key: value for key, value in wanted.items() if f"\n{key} = " in text}
     return json.dumps(given, ensure_ascii=False)

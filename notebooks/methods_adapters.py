@@ -54,7 +54,7 @@ page.method("lora", "LoRA: a path of low rank beside the query and value project
 # $$ y \leftarrow y + W_{\mathrm{up}} \, \phi(W_{\mathrm{down}} \, y + b_{\mathrm{down}}) + b_{\mathrm{up}} $$
 #
 # A bottleneck with an activation $\phi$ (GELU here) follows attention and MLP {cite}`houlsby2019`, inside the
-# residual branch. It starts at zero through $W_{\mathrm{up}}$. The five papers state no width and no place; the
+# residual branch. It starts at zero through $W_{\mathrm{up}}$. The papers state no width and no place; the
 # defaults are the original's two places, and `places=("mlp",)` is the later variant with one.
 
 # %% name="adapter" tags=["hide-input"]

@@ -63,7 +63,7 @@ page.method("full-finetune", "Full fine-tuning: every weight is trained.")
 # (method-bias)=
 # ## BIAS (`bias`)
 #
-# *No equation in the five papers (AP, Section 6.1; DA-VPT, Section 2.5):*
+# *No equation in the papers (AP, Section 6.1; DA-VPT, Section 2.5):*
 #
 # $$ h = W x + b + \Delta b $$
 #

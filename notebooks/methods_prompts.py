@@ -68,7 +68,7 @@ page.method("vpt-deep", "VPT-Deep: new prompts in front of every block, their ou
 # (method-gate-vpt)=
 # ## Gate-VPT (`gate-vpt`)
 #
-# *No equation in the five papers; written from what they and the reference code say:*
+# *No equation in the papers; written from what they and the reference code say:*
 #
 # $$ \mathbf{P}_{\text{in}}^{l+1} = g_l \, \mathbf{P}_{\text{out}}^{l} + (1 - g_l) \, \mathbf{P}_{\text{in}}^{l},
 # \qquad \mathrm{softmax}\!\left(\frac{Q K^\top}{T_l \sqrt{d}}\right) $$
@@ -84,7 +84,7 @@ page.method("gate-vpt", "Gate-VPT: a gate behind a block, a temperature inside i
 # (method-e2vpt)=
 # ## E²VPT (`e2vpt`)
 #
-# *No equation in the five papers; written from what they and the reference code say:*
+# *No equation in the papers; written from what they and the reference code say:*
 #
 # $$ \mathrm{softmax}\!\left(\frac{Q \, [K, P_K]^\top}{\sqrt{d}}\right) [V, P_V], \qquad P_K = P_V $$
 #
@@ -116,7 +116,7 @@ page.method("provp", "ProVP: new prompts are added to those that come out.")
 # (method-express)=
 # ## EXPRESS (`express`)
 #
-# *No equation in the five papers; written from what they and the reference code say:*
+# *No equation in the papers; written from what they and the reference code say:*
 #
 # $$ \mathrm{LN}(\mathbf{P} + \mathbf{r}_1), \qquad W_{QKV} (\mathrm{LN}(\cdot) + \mathbf{r}_2), \qquad
 # \mathrm{MSA}([Q, K, V] + \mathbf{r}_3) $$

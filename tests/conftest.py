@@ -31,6 +31,7 @@ WHOLE = [
     "site_reading",
     "commands",
     "workflow",
+    "new_paper",
 ]
 
 

@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +29,7 @@ FLAGS = (
 
 def small_root(folder: Path) -> Path:
     """A repository with one small notebook, beside the real prose, manifests and settings."""
+    folder.mkdir()
     for name in ("book", "data_manifests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("weights"))
     for name in ("_config.yml", "CONTRIBUTING.md"):
@@ -40,16 +42,13 @@ def small_root(folder: Path) -> Path:
         "ap_theory: {title: A small notebook, artifacts: [ap.lemma-1, ap.theorem-1]}\n"
     )
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    there = ("notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md")))
+    there = {"notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md"))}
     for part in contents["parts"]:
-        part["chapters"] = [
-            {
-                "file": chapter["file"],
-                **({"sections": chapter["sections"]} if chapter["file"] == "api" else {}),
-            }
-            for chapter in part["chapters"]
-            if chapter["file"] in there
-        ]
+        kept = [chapter for chapter in part["chapters"] if chapter.get("file") in there | {None}]
+        for chapter in kept:
+            if chapter.get("file") != "api":
+                chapter.pop("sections", None)
+        part["chapters"] = kept
     contents["parts"] = [part for part in contents["parts"] if part["chapters"]]
     (folder / "_toc.yml").write_text(yaml.safe_dump(contents))
     return folder
@@ -82,28 +81,24 @@ def small(tmp_path_factory, worker_id) -> Path:
 
 def build_small(folder: Path) -> None:
     """Run the notebook of the small repository and build its site."""
-    folder.mkdir()
-    root = small_root(folder)
-    ipynb, done = (
-        root / "build" / "ipynb" / "ap_theory.ipynb",
-        root / "build" / "executed" / "quick",
-    )
-    ipynb.parent.mkdir(parents=True)
+    build_site(small_root(folder), ["ap_theory"])
+
+
+def build_site(
+    root: Path, notebooks: list[str], build: Sequence[str] = ("-m", "visbook.site.build", "quick")
+) -> None:
+    """Run notebooks of a repository and build its site."""
+    done = root / "build" / "executed" / "quick"
     done.mkdir(parents=True)
-    for command in (
-        ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, "notebooks/ap_theory.py"],
-        [
-            "-m",
-            "papermill",
-            "--no-progress-bar",
-            ipynb,
-            done / "ap_theory.ipynb",
-            "-p",
-            "profile",
-            "quick",
-        ],
-        ["-m", "visbook.site.build", "quick"],
-    ):
+    (root / "build" / "ipynb").mkdir()
+    commands = []
+    for name in notebooks:
+        ipynb, source = root / "build" / "ipynb" / f"{name}.ipynb", f"notebooks/{name}.py"
+        commands += [
+            ["-m", "jupytext", "--quiet", "--to", "ipynb", "--output", ipynb, source],
+            ["-m", "papermill", "--no-progress-bar", ipynb, done / f"{name}.ipynb"],
+        ]
+    for command in [*commands, build]:
         ran = call(*command, root=root)
         assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
 

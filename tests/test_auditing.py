@@ -300,12 +300,11 @@ def test_damaged_rules(copy, text, message):
 
 
 def test_every_finding_has_its_words(everything):
-    """All papers: every verdict and kind known, and a disagreement prints what it should be;
-    sentences are quoted."""
+    """All papers with rules: every verdict and kind known, and a disagreement prints what it should
+    be; sentences are quoted."""
     found = list(everything.values())
-    assert {f.paper for f in found} == set(papers.papers()) and {f.kind for f in found} == set(
-        KINDS
-    )
+    assert {f.paper for f in found} >= {paper for paper in papers.papers() if rules(paper)}
+    assert {f.kind for f in found} == set(KINDS)
     assert all(f.id and f.where and f.what and f.printed for f in found)
     off = [f for f in found if f.verdict == "disagrees"]
     assert all(f.computed for f in off) and 100 < len(off) < len(found) / 5
@@ -443,7 +442,7 @@ def test_claims_and_findings_are_never_opposite(everything):
         if claim.id.endswith(MEANS):
             count = len(wrong_means(claim.artifact))
             answers[claim.id] = verdict(claim, count, count, "derived")
-            assert same, claim.id
+            assert same, f"{claim.id} counts wrong means: write a rule of them in audit.yaml"
         else:
             values = [in_units_of(claim, f) for f in same if f.estimate is not None]
             given = {verdict(claim, value, value, "derived") for value in values}

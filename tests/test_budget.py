@@ -135,7 +135,7 @@ def test_the_papers_segmentation_has_hours_and_its_own_checkpoint():
 
 def test_the_plan_of_everything(capsys):
     found = budget.plan()
-    assert [row.artifact for row in found.rows] == list(plan.artifacts()) and len(found.rows) == 99
+    assert [row.artifact for row in found.rows] == list(plan.artifacts())
     assert found.all.runs < sum(row.runs for row in found.rows)  # shared runs once
     cells = [cell for id in plan.artifacts() for cell in plan.cells_of(id) + plan.mask_cells(id)]
     assert found.all.runs == len({run.key for run in plan.runs_of(cells)})

@@ -12,7 +12,9 @@ import pytest
 import visbook
 import visprompt
 from visbook.commands import COMMANDS
+from visprompt import papers
 from visprompt.__main__ import OF_THE_BOOK
+from visprompt.methods import METHODS
 from visprompt.paths import BOOK, PACKAGE, PACKAGES, ROOT
 
 OURS = [
@@ -87,6 +89,19 @@ def test_every_module_is_in_a_room_that_is_named():
     told = (ROOT / "CONTRIBUTING.md").read_text()
     table = "".join(re.findall(r"(?m)^\| (.*?`\w+/?`) \|", told))
     assert [name for name in re.findall(r"`(\w+)/?`", table) if name in ROOMS] == OURS[0] + OURS[1]
+
+
+def test_papers_are_listed_in_their_manifest_alone():
+    """No other list of slugs: only what each paper compares, which is no list of papers."""
+    slugs, found = {*papers.papers()} - {*METHODS}, set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = getattr(node, "keys", None) or getattr(node, "elts", None) or ()
+            if len(slugs & {getattr(part, "value", None) for part in parts if part}) > 1:
+                found.add(path.stem)
+    assert found == {"small_and_real"}
+    text = (ROOT / "Snakefile").read_text(encoding="utf-8")
+    assert not [slug for slug in slugs if re.search(rf"\b{slug}\b", text)]
 
 
 def test_no_room_grows_unseen():

@@ -36,9 +36,9 @@ def given(root: Path) -> dict:  # noqa: F811
 @pytest.fixture
 def papers(root):  # noqa: F811
     """Notebooks of two papers, of which one takes more than the other."""
-    entry = "{title: One, artifacts: []}"
     (root / "data_manifests" / "notebooks.yaml").write_text(
-        f"spt_starts: {entry}\nshallow_vit: {entry}\n"
+        "spt_starts: {title: One, artifacts: [spt.table-4]}\n"
+        "shallow_vit: {title: Two, artifacts: [shallowvit.figure-1]}\n"
     )
     cell = (
         "# %%\ndata_dir = None\ntasks = None\nseeds = None\nepochs = None\nprecision = "

@@ -13,6 +13,7 @@ from sites import REAL, ROOT, document, ids, pages
 import visprompt as vp
 from visbook.chapters import method_explorer
 from visbook.chapters.parameters import ChapterParameters
+from visbook.site import front
 from visbook.site.results import read_notebook
 from visbook.studies import grids
 from visbook.studies.roles import cast_for
@@ -52,17 +53,15 @@ def test_a_card_a_paper_with_a_bar_that_adds_up(whole):
     assert len(cards) == len(papers.papers())
     for card, (slug, paper) in zip(cards, papers.papers().items(), strict=True):
         assert paper["title"] in card.get_text()
-        assert [name.get_text() for name in card.select("dt")] == [
-            "Holds",
-            "Does not",
-            "Only seen at small scale",
-        ]
+        by_hand = slug in front.told(ROOT)
+        heads = ["Holds", "Does not", "Only seen at small scale"]
+        assert [name.get_text() for name in card.select("dt")] == heads * by_hand
         parts = [int(part.get_text().split()[0]) for part in card.select(".vp-legend a")]
         assert sum(parts) == len(papers.claims(slug))
         assert [a["href"] for a in card.select(".vp-bar a")] == [
             a["href"] for a in card.select(".vp-legend a")
         ]
-        assert "version may differ" in card.get_text()
+        assert "version may differ" in card.get_text() or not by_hand
 
 
 def test_no_sentence_waits_for_new_words(whole):

@@ -13,9 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from snakemake.cli import parse_config
 
 from visbook.site import build as book
+from visbook.site import links
 from visprompt.errors import BadInput
 from visprompt.paths import ROOT
 
@@ -47,6 +49,9 @@ def root(tmp_path) -> Path:
     for folder in ("book/records", "notebooks", "data_manifests/weights", ".venv/bin"):
         (root / folder).mkdir(parents=True)
     (root / "src").symlink_to(ROOT / "src")
+    (root / "data_manifests" / "papers").mkdir()
+    papers = ROOT / "data_manifests" / "papers" / "papers.yaml"
+    shutil.copy(papers, root / "data_manifests" / "papers")
     for name in ("backbones", "tasks", "recipes"):
         (root / "data_manifests" / f"{name}.yaml").write_text("{}")
     (root / "data_manifests" / "notebooks.yaml").write_text("one: {title: One, artifacts: [a]}\n")
@@ -418,17 +423,10 @@ def test_a_mistake_in_the_configuration_is_one_line(root, monkeypatch, config, m
     text = (root / "Snakefile").read_text(encoding="utf-8")
     text = text[text.index("PROFILE, DEVICE") : text.index("os.environ.setdefault")]
     monkeypatch.chdir(root)
-    exec(
-        text,
-        {
-            "config": {"profile": "quick", "device": "mps", "gpus": 2},
-            "re": re,
-            "os": os,
-            "sys": sys,
-        },
-    )
+    known = {"re": re, "os": os, "sys": sys, "yaml": yaml}
+    exec(text, {"config": {"profile": "quick", "device": "mps", "gpus": 2}, **known})
     with pytest.raises(SystemExit) as told:
-        exec(text, {"config": config, "re": re, "os": os, "sys": sys})
+        exec(text, {"config": config, **known})
     assert message in told.value.code and "\n" not in told.value.code
 
 
@@ -502,6 +500,28 @@ def test_a_new_site_replaces_the_old_one(site, tmp_path, monkeypatch, one_step):
     with pytest.raises(BadInput, match="mend the warnings"):
         site("wrong")
     assert set(read(folder)) == {"third"}
+
+
+def test_a_dead_link_stops_the_site(site):
+    folder = site("first")
+    with pytest.raises(BadInput, match="lead nowhere: 0.html -> nowhere.html; .* 18 more") as told:
+        site('<a href="nowhere.html">')
+    assert "\n" not in str(told.value) and set(read(folder)) == {"first"}
+
+
+def test_which_links_are_dead(tmp_path):
+    texts = {
+        "index.html": '<p id="here"><a href="#here"><a href="b/c.html?x=1#ä"><a href="b/d.csv">'
+        '<a href="https://x.org/y"><a href="mailto:a@b.c"><script src="b/s.js"></script>'
+        '<pre>&lt;a href="none"&gt;</pre><script>\'<a href="none">\'</script>',
+        "b/c.html": '<p id="ä"><a href="../index.html#there"><a href="#c"><img src="none.png">'
+        '<a href="../b"><link href="none.css">',
+    }
+    (tmp_path / "b").mkdir()
+    for name, text in texts.items() | {("b/d.csv", ""), ("b/s.js", "")}:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    lost = ("../index.html#there", "#c", "none.png", "../b", "none.css")
+    assert links.dead(tmp_path) == [f"b/c.html -> {link}" for link in lost]
 
 
 def test_a_kill_between_the_two_steps_is_mended_by_the_next_run(site, tmp_path, monkeypatch):

@@ -11,14 +11,14 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
   vp.fill(device, {cpu: "CPU", cuda: "one GPU"});
   const list = (words) => `'[${words.join(", ")}]'`;
   const show = () => {
-    const {title, pages, runs} = studies[study.value];
+    const {title, pages, papers, runs} = studies[study.value];
     vp.fill(profile, vp.same(Object.keys(runs)));
     vp.fill(task, named(runs[profile.value].tasks));
     vp.fill(method, named(runs[profile.value].methods));
     vp.fill(page, pages);
     page.disabled = !page.options.length;
     if (!seeds.checkValidity()) return;
-    const numbers = [...Array(seeds.valueAsNumber).keys()], whole = profile.value === "paper", paper = page.value.split("_")[0];
+    const numbers = [...Array(seeds.valueAsNumber).keys()], whole = profile.value === "paper", paper = papers[page.value] || "";
     const where = whole ? " --data-dir FOLDER" : "", on = device.value === "cuda" ? " --device cuda" : "";
     const some = (name, value) => value ? [`${name} ${value}`] : [];
     const recipe = whole ? some("--recipe", paper) : [];

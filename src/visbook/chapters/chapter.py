@@ -62,8 +62,7 @@ class Chapter:
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         self.quick_studies = list(quick_studies)
         page.studies = self.own
-        paper = page.name.partition("_")[0]
-        recipe = paper if p.plan == "paper" and paper in ("davpt", "ivpt", "spt") else p.plan
+        recipe = plan.recipes().get(page.paper, p.plan) if p.plan == "paper" else p.plan
         self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, p.changes, p.profile))
         self.cast = cast_for(
             recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ()
@@ -237,8 +236,8 @@ class Chapter:
     def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
         """What some runs are evidence of, and in the paper profile a sentence that says why it is
         only a trend."""
-        paper, p = self.page.name.partition("_")[0], self.p
-        if p.profile != "paper" or paper not in ("ap", "davpt", "ivpt", "spt"):
+        paper, p = self.page.paper, self.p
+        if p.profile != "paper" or paper not in plan.recipes():
             return "trend", ""
         given = {
             name
@@ -267,7 +266,7 @@ class Chapter:
         used = list({record.id: record for record in frame.record}.values())
         if not used:
             return
-        paper = self.page.name.partition("_")[0]
+        paper = self.page.paper
         rows = recipe_table.rows(used, paper)
         rows.append(
             ("what chose the rates", self.searched(frame), "on val; see the page on recipes")

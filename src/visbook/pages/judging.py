@@ -18,7 +18,6 @@ RED = "background: #b00020; color: #fff"  # also where no style sheet is
 
 # as what a page leaves its results in its last cell
 RESULTS_MIME = "application/vnd.visprompt.results+json"
-THEORIES = ("shallow-", "ap-")  # how the kinds of record of the two theories begin
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
 
 
@@ -146,7 +145,8 @@ def scene(records: Sequence[run_records.Record]) -> tuple[list[str], str]:
         if isinstance(record.settings.get("task"), str)
     } - {*known}
     tasks = sorted({*known} & named) + sorted(others)
-    if records and not tasks and all(record.kind.startswith(THEORIES) for record in records):
+    theories = tuple(papers.theories().values())
+    if records and not tasks and all(record.kind.startswith(theories) for record in records):
         return ["synthetic"], "on the theory's own synthetic data, below the paper's size"
     drawn = [name in known and known[name]["nature"].startswith("drawn") for name in tasks]
     kind = "drawn" if all(drawn) else "drawn and real" if any(drawn) else "real"

@@ -31,6 +31,7 @@ class Page:
         self.artifacts = {
             id: {"shows": [], "not_run": None} for id in self.notebooks[name]["artifacts"]
         }
+        self.paper = papers.paper_of(self.artifacts)  # "" of a page on none, or on several
         self.claims = {}
         self.studies: list[str] = []  # those whose runs it shows; a chapter says which
 

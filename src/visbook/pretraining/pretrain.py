@@ -153,10 +153,10 @@ def pretrain(
 
     Returns:
         The log: name, recipe, accuracies, seconds, hardware, versions, curve. "source_accuracy" is
-            that of the
-        network's own head and None without supervised training; "probe_accuracy" that of a linear
-        probe; "few_labels_accuracy" and "scratch_accuracy" those of fine-tuning with 1,000 labels
-        from these weights and from a random start, where training saw no labels.
+            that of the network's own head and None without supervised training; "probe_accuracy"
+            that of a linear probe; "few_labels_accuracy" and "scratch_accuracy" those of
+            fine-tuning with 1,000 labels from these weights and from a random start, where training
+            saw no labels.
 
     Raises: BadInput: no recipe has that name.
     """

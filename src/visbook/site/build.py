@@ -28,10 +28,12 @@ from . import (
     command_builder,
     compare,
     front,
+    links,
     manifest_pages,
     number_pages,
     pictures,
     places,
+    prose,
     recipe_pages,
     record_pages,
     tables,
@@ -69,14 +71,13 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     results = read_results(profile, root)
     pages = root / "build" / "pages"
     shutil.rmtree(pages, ignore_errors=True)
-    skipped = shutil.ignore_patterns("records", "_static", "__pycache__")
+    skipped = shutil.ignore_patterns("records", "_static", "__pycache__", "*.md")
     shutil.copytree(root / "book", pages, ignore=skipped)
     # Not as `_static`: Jupyter Book would load every script it finds there, MathJax twice.
     shutil.copytree(root / "book" / "_static", pages / "static")
-    for page in pages.glob("*.md"):
-        text = warned(page.read_text(encoding="utf-8"), profile)
-        text = MARKER.sub(lambda match: make(match[1], results, root), text)
-        page.write_text(spelled(text), encoding="utf-8")
+    for name, text in prose.pages(root).items():
+        text = MARKER.sub(lambda match: make(match[1], results, root), warned(text, profile))
+        (pages / f"{name}.md").write_text(spelled(text), encoding="utf-8")
     for folder in ("notebooks", "api", "extra/downloads", "extra/records"):
         (pages / folder).mkdir(parents=True)
     for room, text in api_pages.api_pages(root):
@@ -157,8 +158,8 @@ def build(profile: str, root: Path | None = None) -> Path:
     site stands.
 
     Raises:
-        BadInput: as `assemble`; Sphinx gave a warning or an error, and its message stands above; or
-            a file cannot be read or written.
+        BadInput: as `assemble`; Sphinx gave a warning or an error, and its message stands above; a
+            link leads nowhere; or a file cannot be read or written.
     """
     root = root or paths.ROOT
     site, work = root / "build" / "site", root / "build" / "jupyter-book"
@@ -176,6 +177,7 @@ def build(profile: str, root: Path | None = None) -> Path:
             raise BadInput(
                 "the website was not built: mend the warnings above, which count as errors."
             )
+        links.check(out / "_build" / "html")
         lighten(out / "_build" / "html")
         replace(site, out / "_build" / "html")
     except OSError as error:

@@ -129,10 +129,9 @@ def in_short(name: str, results: dict, root: Path) -> str:
 def paper_of(name: str, results: dict) -> str:
     """The paper whose artifacts a notebook shows; "" where it shows those of none, or of
     several."""
-    slugs = {
-        id.split(".")[0] for id, entry in results["artifacts"].items() if entry["notebook"] == name
-    }
-    return slugs.pop() if len(slugs) == 1 else ""
+    return papers.paper_of(
+        id for id, entry in results["artifacts"].items() if entry["notebook"] == name
+    )
 
 
 def of_page(name: str, slug: str, paper: front.Paper, results: dict) -> list[papers.Claim]:

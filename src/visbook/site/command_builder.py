@@ -8,14 +8,20 @@ from pathlib import Path
 from visprompt.words import PLANS
 
 from ..studies.grids import cells, form, studies
+from ..studies.plan import recipes
 from ..studies.roles import cast_for
-
-CHAPTERS = ("davpt", "ivpt", "spt")  # papers whose chapters take tasks, methods and seeds
+from .chapters import paper_of
 
 
 def choices(results: dict) -> dict:
-    """Study -> {"title", "pages": {notebook that shows it: title}, "runs": {profile: {"tasks",
-    "methods"}}}."""
+    """Study -> {"title", "pages": {notebook that shows it: title}, "papers": {notebook: paper},
+    "runs": {profile: {"tasks", "methods"}}}.
+
+    The notebooks are those of papers with a recipe of their own name: they take tasks, methods and
+    seeds.
+    """
+    paper = {page: paper_of(page, results) for page in results["studies"]}
+    chapters = [page for page, slug in paper.items() if slug and recipes().get(slug) == slug]
     found = {}
     for name in studies():
         runs = {}
@@ -25,14 +31,14 @@ def choices(results: dict) -> dict:
                     key: list(dict.fromkeys(getattr(run, key[:-1]) for run in there))
                     for key in ("tasks", "methods")
                 }
-        shown = (
-            page
-            for page, own in results["studies"].items()
-            if name in own and page.partition("_")[0] in CHAPTERS
-        )
-        pages = {page: results["titles"][page] for page in shown}
+        pages = [page for page in chapters if name in results["studies"][page]]
         if runs:
-            found[name] = {"title": form(name, "quick")["title"], "pages": pages, "runs": runs}
+            found[name] = {
+                "title": form(name, "quick")["title"],
+                "pages": {page: results["titles"][page] for page in pages},
+                "papers": {page: paper[page] for page in pages},
+                "runs": runs,
+            }
     return found
 
 

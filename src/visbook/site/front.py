@@ -155,31 +155,54 @@ def version(results: dict, root: Path, paper: str) -> str:
 
 
 def cards(results: dict, root: Path) -> str:
-    """A card a paper: what it proposes, what holds, what does not, what was only seen in small, and
-    its claims as a bar."""
-    parts = []
-    for slug, paper in told(root).items():
-        entry, name = papers.papers()[slug], paper.chapters[0]
-        chapter = f"notebooks/{name}.html" if name in results["titles"] else "status.html"
-        lines = [
-            ("Holds", paper.holds),
-            ("Does not", paper.fails),
-            ("Only seen at small scale", paper.small),
-        ]
-        said = "".join(
-            f"<dt>{name}</dt><dd>{say(sentences, results)}</dd>" for name, sentences in lines
-        )
-        parts.append(
-            f'<section class="vp-card" aria-labelledby="card-{slug}">{pictograms.draw(slug)}'
-            f'<h3 id="card-{slug}"><a href="{chapter}">{html.escape(entry["title"])}</a></h3>'
-            f'<p class="vp-how">{about(paper)}</p><p>{html.escape(paper.proposes)}</p>'
-            f"<dl>{said}</dl>"
-            f"{claims.bar(slug, results)}"
-            f'<p class="vp-ways"><a href="{chapter}">Chapter</a> · '
-            f'<a href="{claims.list_address(paper=entry["short"])}">All its claims</a> · '
-            f'<a href="numbers-{slug}.html">Its printed numbers</a></p></section>'
-        )
-    return "\n".join(parts)
+    """A card for each paper; one that summaries.yaml does not have has a plain card."""
+    entries = told(root)
+    return "\n".join(card(slug, entries.get(slug), results) for slug in papers.papers())
+
+
+def card(slug: str, paper: Paper | None, results: dict) -> str:
+    """What a paper proposes, what holds, what does not, what was only seen in small, and its claims
+    as a bar; of a paper without words of its own the subject and the bar."""
+    entry, chapter = papers.papers()[slug], chapter_of(slug, paper, results)
+    drawing = pictograms.draw(entry["drawing"]) if "drawing" in entry else ""
+    said = f"<p>{html.escape(entry['subject'])}</p>" if paper is None else sayings(paper, results)
+    return (
+        f'<section class="vp-card" aria-labelledby="card-{slug}">{drawing}'
+        f'<h3 id="card-{slug}"><a href="{chapter}">{html.escape(entry["title"])}</a></h3>'
+        f"{said}{claims.bar(slug, results)}"
+        f'<p class="vp-ways"><a href="{chapter}">Chapter</a> · '
+        f'<a href="{claims.list_address(paper=entry["short"])}">All its claims</a> · '
+        f'<a href="numbers-{slug}.html">Its printed numbers</a></p></section>'
+    )
+
+
+def chapter_of(slug: str, paper: Paper | None, results: dict) -> str:
+    """The address of the page that stands for a paper: its first chapter, else the first page that
+    shows something of it, else the list of artifacts."""
+    shown = (
+        entry["notebook"]
+        for id, entry in results["artifacts"].items()
+        if papers.paper_of([id]) == slug
+    )
+    for name in (*(paper.chapters[:1] if paper else ()), *shown):
+        if name in results["titles"]:
+            return f"notebooks/{name}.html"
+    return "status.html"
+
+
+def sayings(paper: Paper, results: dict) -> str:
+    """What is said of a paper by hand, with its numbers filled in, as HTML."""
+    lines = [
+        ("Holds", paper.holds),
+        ("Does not", paper.fails),
+        ("Only seen at small scale", paper.small),
+    ]
+    said = "".join(
+        f"<dt>{name}</dt><dd>{say(sentences, results)}</dd>" for name, sentences in lines
+    )
+    return (
+        f'<p class="vp-how">{about(paper)}</p><p>{html.escape(paper.proposes)}</p><dl>{said}</dl>'
+    )
 
 
 def minutes(results: dict, root: Path) -> str:

@@ -16,6 +16,7 @@ from visprompt.words import WORST_FIRST
 from ..auditing import KINDS
 from ..auditing.cells import cells_of, numbers
 from ..auditing.findings import row_name, table_name
+from ..studies.comparable import listed
 from .tables import badge, code, link, table
 
 SIGNS = {"agrees": "", "disagrees": "✗", "inconclusive": "?"}
@@ -245,6 +246,13 @@ def quotation_counts(results: dict, root: Path) -> str:
     return table(["One table of", "another of", "Numbers in both", "not the same"], rows)
 
 
+def pages(results: dict, root: Path) -> str:
+    """A link to every paper's page of numbers."""
+    slugs = papers.papers()
+    links = [f"{{doc}}`{slugs[slug]['short']} <numbers-{slug}>`" for slug in slugs]
+    return listed(links, most=len(links))
+
+
 def downloads(results: dict, folder: Path) -> None:
     """Everything as files: artifacts.csv, claims.csv, findings.csv, cells.csv, and all four in
     everything.zip."""
@@ -292,6 +300,7 @@ def downloads(results: dict, folder: Path) -> None:
 
 
 MAKERS = {
+    "numbers-of": pages,
     "findings": findings,
     "disagreements": disagreements,
     "every-finding": every,

@@ -1,34 +1,10 @@
 """The small picture beside each paper on the front page: four frozen blocks, and what the paper
 adds to them."""
 
-ALT = {
-    "ap": "Tokens pass four frozen blocks; before the second, something learned is added "
-    "to all of them.",
-    "davpt": "Prompts of three colours beside tokens of the same colours: each prompt is "
-    "drawn to its own class.",
-    "shallowvit": "One attention layer: of eight tokens that the class token looks at, "
-    "two get nearly all attention.",
-    "ivpt": "Four blocks, each with prompts that are linked to those of the block before.",
-    "spt": "Two patch tokens of an image are copied to where the prompts start.",
-}
+from visprompt.errors import choose
+
 BLOCKS = (52, 98, 144, 190)  # left edges
 GROUPS = ("#0072b2", "#009e73", "#cc79a7")
-
-
-def draw(paper: str) -> str:
-    """A paper's picture as SVG; frozen parts take the colour of the text around them, learned ones
-    are orange."""
-    parts = {
-        "ap": activation,
-        "davpt": classes,
-        "shallowvit": attention,
-        "ivpt": linked,
-        "spt": started,
-    }[paper]()
-    return (
-        f'<svg class="vp-pictogram" viewBox="0 0 240 72" role="img" '
-        f'aria-label="{ALT[paper]}">{"".join(parts)}</svg>'
-    )
 
 
 def block(x: int) -> str:
@@ -115,3 +91,42 @@ def started() -> list[str]:
         dot(32, 52, "#d55e00"),
         *(learned(x + 15, y) for x in BLOCKS for y in (20, 52)),
     ]
+
+
+# Name, as a paper of papers.yaml has it under `drawing`, -> the drawing, and what there is to see.
+DRAWINGS = {
+    "activation": (
+        activation,
+        "Tokens pass four frozen blocks; before the second, something learned is added to all of "
+        "them.",
+    ),
+    "classes": (
+        classes,
+        "Prompts of three colours beside tokens of the same colours: each prompt is drawn to its "
+        "own class.",
+    ),
+    "attention": (
+        attention,
+        "One attention layer: of eight tokens that the class token looks at, two get nearly all "
+        "attention.",
+    ),
+    "linked": (
+        linked,
+        "Four blocks, each with prompts that are linked to those of the block before.",
+    ),
+    "started": (started, "Two patch tokens of an image are copied to where the prompts start."),
+}
+
+
+def draw(name: str) -> str:
+    """A drawing as SVG; frozen parts take the colour of the text around them, learned ones are
+    orange.
+
+    Raises:
+        BadInput: there is no drawing of that name; the message names the nearest.
+    """
+    drawn, alt = DRAWINGS[choose("drawing", name, DRAWINGS)]
+    return (
+        f'<svg class="vp-pictogram" viewBox="0 0 240 72" role="img" '
+        f'aria-label="{alt}">{"".join(drawn())}</svg>'
+    )

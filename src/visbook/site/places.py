@@ -17,7 +17,7 @@ from visprompt.words import summary
 
 from ..chapters.methods import by_idea
 from ..pages.judging import MATHEMATICS
-from . import api_pages
+from . import api_pages, prose
 from .claims import IN_A_BAR, is_value, list_address
 from .tables import printed_name
 
@@ -84,11 +84,11 @@ def pages(results: dict, root: Path) -> Iterator[tuple]:
     """Every page, and every heading of the prose."""
     for name, title in results["titles"].items():
         yield "page", title, name, f"notebooks/{name}.html", ""
-    for path in sorted((root / "book").glob("*.md")):
-        text = re.sub(r"(?s)```.*?```", "", path.read_text(encoding="utf-8"))
+    for page, whole in prose.pages(root).items():
+        text = re.sub(r"(?s)```.*?```", "", whole)
         for number, heading in enumerate(HEADING.findall(text)):
             name = heading.replace("`", "").strip()
-            address = f"{path.stem}.html" + (f"#{make_id(name)}" if number else "")
+            address = f"{page}.html" + (f"#{make_id(name)}" if number else "")
             yield "page", name, "", address, ""
 
 
@@ -112,11 +112,11 @@ def names(results: dict, root: Path) -> Iterator[tuple]:
 
 def commands(results: dict, root: Path) -> Iterator[tuple]:
     """Every command that the prose shows, at its heading."""
-    for path in sorted((root / "book").glob("*.md")):
-        here = f"{path.stem}.html"
-        for line in re.split(r"(?m)^(?=#|\$ )", path.read_text(encoding="utf-8")):
+    for page, text in prose.pages(root).items():
+        here = f"{page}.html"
+        for line in re.split(r"(?m)^(?=#|\$ )", text):
             if line.startswith("## "):
-                here = f"{path.stem}.html#{make_id(line.splitlines()[0][3:])}"
+                here = f"{page}.html#{make_id(line.splitlines()[0][3:])}"
             for command, note in COMMAND.findall(line):
                 yield "command", command.strip(), "", here, note
 

@@ -5,20 +5,18 @@ from pathlib import Path
 
 from visprompt import manifests
 from visprompt.methods import names
+from visprompt.papers import papers
 from visprompt.training.protocol import Protocol, protocol
 from visprompt.training.recipe_files import SAID
 
 from ..pages.recipe_words import values
+from ..studies.plan import recipes as recipes_of_papers
 from .tables import code, table
 
-TITLES = {
+TITLES = {  # of the recipes that are no paper's of the list
     "quick": "quick: this project's small world",
     "real": "real: photographs through a published ViT, in a short fit of this project's",
-    "paper": "paper: AP",
     "vpt": "vpt: VPT, which the others follow",
-    "spt": "spt: SPT",
-    "davpt": "davpt: DA-VPT",
-    "ivpt": "ivpt: iVPT",
 }
 UNNAMED = "this project's default"
 
@@ -26,7 +24,9 @@ UNNAMED = "this project's default"
 def recipes(results: dict, root: Path) -> str:
     """Every recipe: its fields with their sources, what is searched, what a task has of its own,
     what is lacking."""
-    parts = []
+    parts, titles = [], dict(TITLES)
+    for slug, name in recipes_of_papers().items():
+        titles[name] = f"{name}: {papers()[slug]['short']}"
     for name, entry in manifests.load_yaml(root / "data_manifests" / "recipes.yaml").items():
         own = protocol(name)
         rows = [
@@ -38,7 +38,7 @@ def recipes(results: dict, root: Path) -> str:
             for field in SAID
         ]
         parts.append(
-            f"## {html.escape(TITLES.get(name, name))}\n\n"
+            f"## {html.escape(titles.get(name, name))}\n\n"
             f"{table(['Field', 'Value', 'Where it is said'], rows)}\n"
         )
         parts.append(

@@ -11,7 +11,7 @@ from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import choose
 from visprompt.manifests import load_yaml
 from visprompt.methods import settings_of
-from visprompt.papers import papers
+from visprompt.papers import papers, theories
 from visprompt.records.index import flat
 
 from . import plan
@@ -20,8 +20,6 @@ from .evidence import FREE
 from .grids import studies
 from .roles import under
 
-# paper -> what the kinds of its theory's records begin with
-THEORIES = {"ap": "ap-", "shallowvit": "shallow-"}
 # (backbone, task, method) -> runs, with the settings that their records have
 Cells = dict[tuple, list[tuple[Run, dict]]]
 
@@ -47,7 +45,7 @@ def of_paper(slug: str) -> Callable[[Mapping], bool]:
         BadInput: no paper has that slug.
     """
     choose("paper", slug, papers())
-    theory = THEORIES.get(slug)
+    theory = theories().get(slug)
 
     def shown(entry: Mapping) -> bool:
         if theory and entry["kind"].startswith(theory):

@@ -19,6 +19,7 @@ from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
 from visprompt.models import embedded
+from visprompt.papers import papers
 from visprompt.training.recipe import Recipe
 
 from .case import Case, Run
@@ -240,6 +241,12 @@ def mask_cells(id: str, profile: str = "paper") -> list[Cell]:
         for variant, run, _ in cells(MASKS, actors)
         if variant in entry.masks and run.task in shown
     ]
+
+
+def recipes() -> dict[str, str]:
+    """Paper -> the recipe of its runs, of the papers that have runs."""
+    entry = written()["papers"]
+    return {slug: entry[slug]["recipe"] for slug in papers() if slug in entry}
 
 
 def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:

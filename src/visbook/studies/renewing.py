@@ -163,9 +163,8 @@ def verify(
 
     Yields:
         A row as each is done: "record", "what", "kept" and "now" (test accuracy, percent),
-            "difference", and "note": what
-        of processor, threads and versions differs between the machine that made the record and this
-        one.
+            "difference", and "note": what of processor, threads and versions differs between the
+            machine that made the record and this one.
 
     Raises:
         BadInput: an impossible count, no record to draw from, or one whose weights or images are

@@ -30,9 +30,8 @@ def runs(
 
     Returns:
         A row a record: what the command shows, `carried`, `profile`, `recipe`, `weights`, `data`,
-            `commit`, `seconds`, the
-        versions, and a column for every setting, such as `settings.recipe.epochs`; see
-        `records.listing.table`.
+            `commit`, `seconds`, the versions, and a column for every setting, such as
+            `settings.recipe.epochs`; see `records.listing.table`.
 
     Raises:
         BadInput: no record has a value; the message names those that there are.

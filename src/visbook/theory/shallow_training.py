@@ -69,10 +69,8 @@ def run_trials(
 
     Returns:
         one dict a trial: "seed", "steps" (at the goal; None when censored), "loss", "error" (test,
-            at the end),
-        "trace": {"step", "loss", "error", "attention" and the names of `watch`: a list, one entry a
-            check}, of
-        which `keep` chooses.
+            at the end), "trace": {"step", "loss", "error", "attention" and the names of `watch`: a
+            list, one entry a check}, of which `keep` chooses.
 
     Raises:
         BadInput: no trials, settings that cannot be trained together, or an unknown name in `keep`.

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from ..manifests.schema import COUNT, DIGITS, TEXT, known, listed, mapping, named, one_of
 from ..manifests.wording import Fault
+from ..papers import papers
 from . import drawing, mask_tasks, scenes, targets
 from .catalogue import file_name
 from .drawing import SIZE
 
 ACCESS = ("open", "registration", "by hand")
 BENCHMARKS = ("vtab-1k", "fgvc", "full", "segmentation", "amount", "pasted", "none")
-PAPERS = ("ap", "davpt", "shallowvit", "ivpt", "spt")
 CHECKSUM = {
     "type": "string",
     "pattern": "^(md5:[0-9a-f]{32}|sha256:[0-9a-f]{64})$",
@@ -106,7 +106,7 @@ def preprocessing_schema() -> dict:
     """`preprocessing.yaml`: how each paper prepares the pictures of a benchmark, and where it says
     so."""
     return mapping(
-        {}, {name: mapping({}, {paper: TEXT for paper in PAPERS}) for name in BENCHMARKS}
+        {}, {name: mapping({}, {paper: TEXT for paper in papers()}) for name in BENCHMARKS}
     )
 
 

@@ -2,6 +2,7 @@
 README explains them."""
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +56,20 @@ class Claim:
 
 
 def papers() -> dict[str, dict]:
-    """Return slug -> {title, short, subject}; raises BadInput when `papers.yaml` is damaged."""
+    """Return slug -> {title, short, subject, perhaps drawing and theory}; raises BadInput when
+    `papers.yaml` is damaged."""
     return load_yaml(paths.MANIFESTS / "papers" / "papers.yaml")
+
+
+def paper_of(artifacts: Iterable[str]) -> str:
+    """The slug of the paper that all these artifacts are of; "" of none, or of several papers."""
+    slugs = {id.partition(".")[0] for id in artifacts}
+    return slugs.pop() if len(slugs) == 1 else ""
+
+
+def theories() -> dict[str, str]:
+    """Return slug -> what the kinds of its theory's records begin with, of the papers with one."""
+    return {slug: paper["theory"] for slug, paper in papers().items() if "theory" in paper}
 
 
 def artifacts(paper: str | None = None) -> pd.DataFrame:

@@ -21,7 +21,9 @@ CLAIM_NUMBERS = {
 
 def papers_schema() -> dict:
     """`papers/papers.yaml`."""
-    return named(mapping({"title": TEXT, "short": TEXT, "subject": TEXT}))
+    return named(
+        mapping({"title": TEXT, "short": TEXT, "subject": TEXT}, {"drawing": TEXT, "theory": TEXT})
+    )
 
 
 def lost_schema() -> dict:
