@@ -1,4 +1,4 @@
-"""Where things lie."""
+"""Paths of the project's folders."""
 
 import importlib.util
 import os

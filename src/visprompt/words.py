@@ -19,5 +19,5 @@ WEIGHTS = ("core", "detail", "rounding")  # of a claim
 
 
 def answers(evidence: str) -> tuple[str, str, str]:
-    """The family of words that an evidence may use: yes, no, and neither."""
+    """The words of a kind of evidence for yes, no, and neither."""
     return SIGHTINGS if evidence == "trend" else VERDICTS

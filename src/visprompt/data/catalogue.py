@@ -1,9 +1,7 @@
-"""The data sets of the papers: what each is, whose it is, where its files lie, and which tasks are
-made of it.
+"""The papers' data sets: description, licence, files, and the tasks made of each.
 
-A file of `data_manifests/datasets/` says it; where torchvision has the data set, addresses and
-checksums are torchvision's own. `croissant` gives a data set in the words of MLCommons' Croissant
-1.0.
+Each is a file of `data_manifests/datasets/`; addresses and checksums are torchvision's own if it
+has the data set. `croissant` exports MLCommons' Croissant 1.0.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,8 +16,7 @@ from ..manifests import load_yaml
 
 @dataclass(frozen=True)
 class File:
-    """A file to fetch: its name, where it lies (first the best place), and what is known of its
-    bytes."""
+    """A file to fetch: name, addresses (best first), and what is known of its bytes."""
 
     name: str
     addresses: tuple[str, ...] = ()
@@ -30,8 +27,7 @@ class File:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A manifest of `datasets/`, by its file's name; what the fields hold is said at
-    `manifest.datasets_schema`."""
+    """A file of `datasets/`; its name is the file's, and its fields are those of the file."""
 
     name: str
     title: str
@@ -55,13 +51,12 @@ class DataSet:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name it goes under: its own, its aliases, and those of its tasks."""
+        """All its names: its own, its aliases, and its tasks'."""
         return tuple(dict.fromkeys((self.name, *self.aliases, *self.tasks)))
 
     @cached_property
     def files(self) -> tuple[File, ...]:
-        """The files to fetch: those of torchvision's data set, and those that the manifest
-        lists."""
+        """The files to fetch: torchvision's, and those that the file lists."""
         found = torchvision_files(self.torchvision) if self.torchvision else []
         found = [replace(file, size=self.sizes.get(file.name)) for file in found]
         for given in self.listed:
@@ -72,7 +67,7 @@ class DataSet:
 
 
 def datasets() -> dict[str, DataSet]:
-    """Every data set of the papers by name."""
+    """Name -> data set, of all that the papers use."""
     found = {}
     for path in sorted((paths.MANIFESTS / "datasets").glob("*.yaml")):
         entry = load_yaml(path)
@@ -81,7 +76,7 @@ def datasets() -> dict[str, DataSet]:
 
 
 def embedded() -> dict[str, DataSet]:
-    """The tasks that come with this project, as data sets without files."""
+    """Name -> data set without files, of the tasks that come with this project."""
     found = {}
     for name, about in load_yaml(paths.MANIFESTS / "tasks.yaml")["embedded"].items():
         splits = dict(zip(("train", "val", "test"), about["splits"]))
@@ -104,13 +99,12 @@ def embedded() -> dict[str, DataSet]:
 
 
 def used_whole(task: str) -> bool:
-    """Whether a paper takes all images of the task's data set, and not a benchmark's few or its own
-    lists."""
+    """Whether a paper uses all images of a task's data set, not a subset or lists of its own."""
     return entry_of(task).get("benchmark") in ("full", "amount")
 
 
 def entry_of(task: str) -> dict:
-    """What the manifests say of a task; {} of one that none has."""
+    """The manifest's entry of a task; {} if none has it."""
     return next((found.tasks[task] for found in datasets().values() if task in found.tasks), {})
 
 
@@ -130,13 +124,12 @@ def find(name: str) -> DataSet:
 
 
 def chosen(names: Iterable[str]) -> list[DataSet]:
-    """The data sets of these names, each once; see `find`."""
+    """The data sets of these names, without duplicates; see `find`."""
     return list({found.name: found for found in map(find, names)}.values())
 
 
 def group(task: str) -> str:
-    """VTAB's group of a task of a data set, "fine" for a fine-grained one, "other" for a task that
-    no paper groups."""
+    """VTAB's group of a task; "fine" if fine-grained, "other" if no paper groups it."""
     return next(
         (found.tasks[task]["group"] for found in datasets().values() if task in found.tasks),
         "other",
@@ -149,10 +142,10 @@ def file_name(address: str) -> str:
 
 
 def torchvision_files(kind: str) -> list[File]:
-    """The files of a data set of torchvision with its own addresses and checksums.
+    """The files of a data set of torchvision, with its addresses and checksums.
 
     Raises:
-        BadInput: torchvision has no such data set, or says its files in a way unknown here.
+        BadInput: torchvision has no such data set, or states its files in an unknown way.
     """
     from torchvision import datasets as every  # slow to import
 
@@ -190,8 +183,7 @@ def torchvision_files(kind: str) -> list[File]:
 
 
 def croissant(found: DataSet) -> dict:
-    """A data set as JSON-LD after Croissant 1.0; a checksum that nobody published is
-    "unverified"."""
+    """A data set as JSON-LD by Croissant 1.0; a checksum that nobody published is "unverified"."""
     terms = (
         "citeAs",
         "column",
@@ -231,7 +223,7 @@ def croissant(found: DataSet) -> dict:
 
 
 def encoding(name: str) -> str:
-    """The media type of a file by its name."""
+    """Media type of a file, by its name."""
     types = {
         ".zip": "application/zip",
         ".tar": "application/x-tar",

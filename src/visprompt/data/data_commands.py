@@ -10,8 +10,7 @@ from ..errors import BadInput
 def add_commands(
     data: argparse.ArgumentParser, of_artifacts: Callable[[list[str]], list[str]]
 ) -> None:
-    """The commands below `visprompt data`; `of_artifacts` puts the data sets of an artifact in its
-    place."""
+    """Add the commands of `visprompt data`; `of_artifacts` turns artifacts into data set names."""
     actions = data.add_subparsers(dest="action", required=True)
     folder = {"help": "data folder; else $VISPROMPT_DATA, else one in your cache"}
 
@@ -51,8 +50,7 @@ def list_all(args) -> None:
 
 
 def info_of(args) -> None:
-    """What is known of a data set: licence, files, checksums, tasks, and what a person has to
-    do."""
+    """Show a data set: licence, files, checksums, tasks, and what has to be done by hand."""
     import json
 
     from .catalogue import croissant, find
@@ -84,8 +82,7 @@ def info_of(args) -> None:
 
 
 def fetch_named(args) -> None:
-    """Bring data sets to the data folder; what is there already is kept, a broken download goes
-    on."""
+    """Download data sets to the data folder; existing files stay, broken downloads continue."""
     from .catalogue import chosen
     from .fetching import data_folder, fetch, total
 
@@ -117,8 +114,7 @@ def fetch_named(args) -> None:
 
 
 def verify_named(args) -> None:
-    """Hold the files that are there against what was published, and what was pinned at the first
-    download."""
+    """Compare existing files with the published checksums and those of the first download."""
     from . import catalogue
     from .fetching import LOCK, data_folder, verify
 
@@ -142,8 +138,10 @@ def verify_named(args) -> None:
 
 
 def counted(name: str, data_dir: str | None) -> int:
-    """Hold the classes and pictures of a data set's tasks against its manifest; return how many
-    tasks are there.
+    """Compare classes and pictures of a data set's tasks with its manifest.
+
+    Returns:
+        How many of the tasks are there.
 
     Raises:
         BadInput: another number of classes, or the folder cannot be read.
@@ -177,14 +175,14 @@ def counted(name: str, data_dir: str | None) -> int:
 
 
 def where(args) -> None:
-    """The data folder."""
+    """Print the data folder."""
     from .fetching import data_folder
 
     print(data_folder(args.data_dir))
 
 
 def tell(found) -> None:
-    """One finding a line."""
+    """Print one finding per line."""
     for row in found:
         print(
             "\t".join(

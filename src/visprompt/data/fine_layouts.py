@@ -1,5 +1,4 @@
-"""Larger sets as their authors publish them: FGVC's cars, birds and dogs, ImageNet and
-iNaturalist."""
+"""Published layouts of larger sets: Cars, Birds, Dogs, ImageNet and iNaturalist."""
 
 import json
 from pathlib import Path
@@ -21,8 +20,7 @@ from .unpacking import unpack
 
 
 class Cars(Full):
-    """Stanford Cars: the development kit names the cars; labels of test came later, in a file of
-    their own."""
+    """Stanford Cars: the development kit names the classes; test labels are in a later file."""
 
     name, wants = "Stanford Cars", "cars_train_annos.mat and cars_test_annos_withlabels.mat"
     NAMES = (("cars_train_annos.mat",), ("cars_test_annos_withlabels.mat",))
@@ -43,8 +41,7 @@ class Cars(Full):
 
 
 class Birds(Full):
-    """CUB-200-2011 and NABirds: tables of pictures, labels and parts; classes that hold no picture
-    are left out."""
+    """CUB-200-2011 and NABirds: tables of pictures, labels and parts, without empty classes."""
 
     name, wants = (
         "CUB-200-2011 and NABirds",
@@ -91,11 +88,9 @@ class Dogs(Full):
 
 
 class ImageNet(Full):
-    """A folder a WordNet number; the published val is test, and every tenth picture of train is
-    val.
+    """ImageNet: one folder per WordNet number; test is the published val, val every tenth of train.
 
-    Val is sorted into such folders, or lies flat, as published, with the labels of the development
-    kit.
+    The published val is sorted into such folders, or flat, with the labels of the development kit.
     """
 
     name, wants = "ImageNet", "train/n01440764/*.JPEG and val"
@@ -137,8 +132,7 @@ class ImageNet(Full):
 
 
 class INaturalist(Full):
-    """iNaturalist 2018: the lists of its competition, whose val is test here; every tenth picture
-    of train is val."""
+    """iNaturalist 2018: the published val is test; every tenth picture of train is val."""
 
     name, wants = "iNaturalist 2018", "train2018.json and val2018.json"
     NAMES = (("train2018.json",), ("val2018.json",))

@@ -1,10 +1,9 @@
-"""Whole data sets as their authors publish them: those of AP's Table A1; FGVC's and larger ones are
-in `fine_layouts`.
+"""Published layouts of whole data sets: those of AP's Table A1; larger ones are in `fine_layouts`.
 
-Each class knows one published form: names of the classes, and the pictures of train, of val where
-there is one, and of test. `published_parts.shares` makes of them what a benchmark asks for. The
-counts of AP's Table A1 are those of the lists that came with CoOp (Zhou et al., 2022),
-`split_zhou_*.json`: where such a file lies in the folder, it decides.
+Each class reads one published form: class names, and the pictures of train, of val if there is one,
+and of test. `published_parts.shares` takes from them what a benchmark uses. The counts of AP's
+Table A1 are those of the lists that came with CoOp (Zhou et al., 2022), `split_zhou_*.json`: if
+such a file is in the folder, it decides.
 """
 
 import csv
@@ -37,7 +36,7 @@ from .unpacking import unpack
 
 
 class Listed(Full):
-    """CoOp's lists: path, label and name of the class for each picture of train, val and test."""
+    """CoOp's lists: path, label and class name of each picture of train, val and test."""
 
     name, wants = "CoOp's lists", "split_zhou_*.json"
     NAMES = ((wants,),)
@@ -65,8 +64,7 @@ READING = threading.Lock()
 
 
 class Arrays(pickle.Unpickler):
-    """Reads a pickle that holds arrays, texts, numbers, lists and dictionaries of these, and
-    nothing that runs."""
+    """Unpickles arrays, texts, numbers, lists and dictionaries, and nothing that runs code."""
 
     KNOWN = {
         "_reconstruct": ("numpy._core.multiarray",),
@@ -91,10 +89,10 @@ class Arrays(pickle.Unpickler):
 
 @lru_cache(maxsize=2)
 def batch(path: Path) -> dict:
-    """A file of CIFAR, its pictures as (N, 3072) bytes.
+    """A CIFAR file, its pictures as (N, 3072) uint8.
 
     Raises:
-        BadInput: it is damaged, or would run something.
+        BadInput: it is damaged, or would run code.
     """
     content = path.read_bytes()
     try:
@@ -118,7 +116,7 @@ def batch(path: Path) -> dict:
 
 
 class Cifar10(Full):
-    """Five files of ten thousand pictures, and one for test."""
+    """CIFAR-10: five files of ten thousand pictures, and one for test."""
 
     name, wants = "CIFAR-10", "cifar-10-batches-py/data_batch_1"
     NAMES = (("cifar-10-batches-py", "data_batch_1"),)
@@ -149,13 +147,13 @@ class Cifar10(Full):
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
-        """(32, 32, 3) bytes."""
+        """Image (32, 32, 3) uint8."""
         with READING:
             return batch(path)["data"][number].reshape(3, 32, 32).transpose(1, 2, 0)
 
 
 class Cifar100(Cifar10):
-    """One file for train, one for test; the finer of its two labels."""
+    """CIFAR-100: one file for train, one for test; the finer of its two labels."""
 
     name, wants = "CIFAR-100", "cifar-100-python/train"
     NAMES = (("cifar-100-python", "train"),)
@@ -164,12 +162,12 @@ class Cifar100(Cifar10):
 
 @lru_cache(maxsize=2)
 def house_numbers(path: Path) -> dict:
-    """A file of SVHN."""
+    """Content of an SVHN file."""
     return matlab(path)
 
 
 class Svhn(Full):
-    """Cropped digits; the digit 0 has the label 10 there."""
+    """SVHN, cropped digits; its label 10 is the digit 0."""
 
     name, wants = "SVHN", "train_32x32.mat"
     NAMES = (("train_32x32.mat",), ("test_32x32.mat",))
@@ -188,14 +186,16 @@ class Svhn(Full):
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
-        """(32, 32, 3) bytes."""
+        """Image (32, 32, 3) uint8."""
         with READING:
             return house_numbers(path)["X"][..., number]
 
 
 class Gtsrb(Full):
-    """A folder a sign, thirty pictures a drive past it, which stay together: the last tenth of the
-    drives is val."""
+    """GTSRB: a folder per sign, thirty pictures per drive past it.
+
+    Drives are not split; val is the last tenth of the drives.
+    """
 
     name, wants = "GTSRB", "Final_Training/Images/00000 and GT-final_test.csv"
     TRAINING = (("Final_Training", "Images"), ("GTSRB", "Training"))
@@ -235,7 +235,7 @@ class Gtsrb(Full):
 
 
 class Flowers(Full):
-    """102 flowers: 1,020 pictures each for train and val, and the larger rest for test."""
+    """Oxford Flowers, 102 classes: 1,020 pictures each for train and val; the rest is test."""
 
     name, wants = "Oxford 102 Flowers", "jpg/image_00001.jpg, imagelabels.mat and setid.mat"
     NAMES = (("imagelabels.mat",), ("setid.mat",))
@@ -260,7 +260,7 @@ class Flowers(Full):
 
 
 class Textures(Full):
-    """DTD, the first of its ten partitions into three equal parts."""
+    """DTD: the first of its ten partitions into three equal parts."""
 
     name, wants = "DTD", "labels/train1.txt"
     NAMES = (("labels", "train1.txt"),)
@@ -281,7 +281,7 @@ class Textures(Full):
 
 
 class Pets(Full):
-    """37 breeds; trainval and test."""
+    """Oxford-IIIT Pets, 37 breeds: trainval and test."""
 
     name, wants = "Oxford-IIIT Pet", "annotations/trainval.txt"
     NAMES = (("annotations", "trainval.txt"),)
@@ -303,7 +303,7 @@ class Pets(Full):
 
 
 class Food(Full):
-    """101 dishes; the lists of meta/."""
+    """Food-101: the lists of meta/."""
 
     name, wants = "Food-101", "meta/train.json"
     NAMES = (("meta", "train.json"), ("meta", "test.json"))
@@ -324,7 +324,7 @@ class Food(Full):
 
 
 class Waterbirds(Full):
-    """Land or water birds; metadata.csv says of each picture in which part it is."""
+    """Waterbirds: land or water birds; metadata.csv has each picture's split."""
 
     name, wants = "Waterbirds", "metadata.csv"
     NAMES = (("metadata.csv",),)
@@ -339,7 +339,7 @@ class Waterbirds(Full):
 
 
 class Folders(Full):
-    """A folder a class and no parts."""
+    """One folder per class, no splits."""
 
     PLACE: tuple[str, ...] = ()
     ARCHIVE = ""  # in the published archive, which is unpacked here
@@ -359,8 +359,7 @@ class Folders(Full):
 
 
 class Caltech(Folders):
-    """Caltech-101: of each of 102 classes 30 pictures to train on, five of them for val, and the
-    rest for test."""
+    """Caltech-101: 30 pictures per class to train on, five of them for val; the rest is test."""
 
     name, wants = "Caltech-101", "101_ObjectCategories/CLASS/image_0001.jpg"
     PLACE, ARCHIVE = ("101_ObjectCategories",), "101_ObjectCategories.tar.gz"
@@ -386,8 +385,7 @@ class Resisc(Folders):
 
 
 class Sun(Full):
-    """SUN397: the first of its ten partitions, of a second archive; without that, parts that are
-    drawn."""
+    """SUN397: the first of its ten partitions, from a second archive; else random splits."""
 
     name, wants = "SUN397", "ClassName.txt, and perhaps Training_01.txt and Testing_01.txt"
     NAMES = (("ClassName.txt",),)

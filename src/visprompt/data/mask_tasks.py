@@ -1,5 +1,4 @@
-"""Segmentation tasks: pictures with a class for every pixel, drawn ones and those of folders in
-their official layout."""
+"""Segmentation tasks, drawn or in folders of the official layout: images with a class per pixel."""
 
 import hashlib
 import itertools
@@ -28,7 +27,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]  # a picture (3, H, W) uint8 and its ma
 
 
 class Drawn(Sequence):
-    """Pictures (N, 3, S, S) and masks (N, S, S), all uint8 and of one size."""
+    """Images (N, 3, S, S) and masks (N, S, S), uint8, in memory and of one size."""
 
     def __init__(self, pictures: torch.Tensor, masks: torch.Tensor):
         self.pictures, self.masks = pictures, masks
@@ -40,12 +39,12 @@ class Drawn(Sequence):
         return self.pictures[number], self.masks[number]
 
     def identity(self) -> bytes:
-        """What decides what is in it."""
+        """The bytes that identify its content."""
         return self.pictures.numpy().tobytes() + self.masks.numpy().tobytes()
 
 
 class Files(Sequence):
-    """Pairs of files, read when they are asked for."""
+    """Pairs of image and mask files, read on access."""
 
     def __init__(
         self,
@@ -82,7 +81,7 @@ class Files(Sequence):
         return pixels, labels
 
     def identity(self) -> bytes:
-        """Names and sizes of the files, since their bytes are gigabytes."""
+        """Names and sizes of the files, since hashing gigabytes takes long."""
         return repr(
             [(str(p.relative_to(self.root)), p.stat().st_size) for row in self.rows for p in row]
         ).encode()
@@ -90,7 +89,7 @@ class Files(Sequence):
 
 @dataclass(frozen=True, eq=False)
 class SegmentationTask:
-    """Three splits of pictures with masks; a mask has labels from 0, or IGNORED."""
+    """Three splits of images with masks; a mask has labels from 0, or IGNORED."""
 
     name: str
     class_names: tuple[str, ...]
@@ -113,17 +112,16 @@ class SegmentationTask:
 
 
 def drawn_tasks() -> dict[str, dict]:
-    """The drawn segmentation tasks' descriptions by name, from data_manifests/tasks.yaml."""
+    """Name -> description of the drawn segmentation tasks of data_manifests/tasks.yaml."""
     return Entries(paths.MANIFESTS / "tasks.yaml", "segmentation")
 
 
 def load_segmentation(name: str, data_dir: str | Path | None = None) -> SegmentationTask:
-    """A drawn task, or one of a data set whose folder, under its name or an alias, lies in
-    data_dir.
+    """A drawn task, or one of a data set in data_dir, in a folder of its name or an alias.
 
     Raises:
-        BadInput: unknown name, missing or unreadable files, a picture without a mask or a mask
-            without a picture.
+        BadInput: unknown name, missing or unreadable files, an image without a mask or a mask
+            without an image.
     """
     drawn = drawn_tasks()
     if name in drawn:
@@ -166,17 +164,18 @@ def load_segmentation(name: str, data_dir: str | Path | None = None) -> Segmenta
 
 
 def stack(pictures: np.ndarray, masks: np.ndarray) -> Drawn:
-    """Drawn pictures (N, S, S, 3) and masks (N, S, S) as a split."""
+    """Drawn images (N, S, S, 3) and masks (N, S, S) as a split."""
     return Drawn(torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy()), torch.from_numpy(masks))
 
 
 def pairs(
     pictures: Path, masks: Path, names: Sequence[str] | None = None, ending: str = ".png"
 ) -> list[tuple[Path, Path]]:
-    """Each picture of a folder with the mask of its name, in the order of the names.
+    """Each picture of a folder with the mask of the same name, sorted.
 
     Args:
-        names: none but these; without them all that the folder of masks or that of pictures has.
+        names: only these; None for all in either folder.
+        ending: of the masks' file names.
 
     Raises:
         BadInput: one of a pair is missing, or there is none at all.
@@ -200,7 +199,7 @@ def pairs(
 
 
 def read_png(path: Path) -> np.ndarray:
-    """The numbers of a picture of one channel, (H, W)."""
+    """The values of a single-channel PNG, (H, W)."""
     with Image.open(path) as opened:
         if opened.mode not in ("L", "P", "I", "I;16"):
             raise BadInput(
@@ -212,8 +211,7 @@ def read_png(path: Path) -> np.ndarray:
 def relabelled(
     table: np.ndarray, read: Callable[[Path], np.ndarray]
 ) -> Callable[[Path], np.ndarray]:
-    """What reads a mask and brings its numbers to labels by a table, in which -1 stands for what
-    must not occur."""
+    """A mask reader that maps values to labels by a table; -1 marks values that must not occur."""
 
     def reader(path: Path) -> np.ndarray:
         numbers = read(path)
@@ -232,14 +230,13 @@ def relabelled(
 
 
 class Ade20k:
-    """images/training/*.jpg, annotations/training/*.png and the same for validation; 0 is no class,
-    so it is ignored."""
+    """ADE20K: images/training/*.jpg, annotations/training/*.png, and validation; 0 is ignored."""
 
     def __init__(self, root: Path, found: catalogue.DataSet, task: str):
         self.root, self.classes = root, found.tasks[task]["classes"]
 
     def class_names(self) -> list[str]:
-        """The names of objectInfo150.txt, whose last column they are."""
+        """The last column of objectInfo150.txt."""
         lines = needed(self.root, "objectInfo150.txt").read_text(encoding="utf-8").splitlines()[1:]
         names = [line.split("\t")[-1].strip() for line in lines if line.strip()]
         if len(names) != self.classes:
@@ -253,7 +250,7 @@ class Ade20k:
         return relabelled(np.array([IGNORED, *range(self.classes)]), read_png)
 
     def splits(self) -> list[list[tuple[Path, Path]]]:
-        """Rows of the published training and validation splits."""
+        """Pairs of the published training and validation splits."""
         parts = "training", "validation"
         return [
             pairs(needed(self.root, "images", p), needed(self.root, "annotations", p))
@@ -262,11 +259,10 @@ class Ade20k:
 
 
 class PascalContext:
-    """PASCAL VOC 2010's pictures and lists, with trainval/*.mat of 459 labels, or
-    SegmentationClassContext/*.png of 60.
+    """PASCAL Context: VOC 2010's pictures and lists, with masks in one of two forms.
 
-    The 459 labels become the 59 that the field uses; all others are the background, class 0 of 60,
-    ignored with 59.
+    trainval/*.mat has 459 labels, SegmentationClassContext/*.png 60. The 459 are mapped to the 59
+    commonly used; all others are background, which is class 0 of 60 classes, or ignored with 59.
     """
 
     LABELS = 459
@@ -280,7 +276,7 @@ class PascalContext:
         self.converted = inside(root, "SegmentationClassContext")
 
     def class_names(self) -> list[str]:
-        """The names of the manifest, in the order of their numbers."""
+        """The manifest's names, in the order of their numbers."""
         names = sorted(self.ids, key=self.ids.get)
         return ["background", *names] if self.background else names
 
@@ -294,7 +290,7 @@ class PascalContext:
         return relabelled(table, read_mat)
 
     def splits(self) -> list[list[tuple[Path, Path]]]:
-        """Rows of VOC 2010's training and validation lists, as far as they are annotated."""
+        """Pairs of VOC 2010's training and validation lists that have a mask."""
         folder, ending = (
             (self.converted, ".png") if self.converted else (needed(self.root, "trainval"), ".mat")
         )
@@ -312,7 +308,7 @@ class PascalContext:
 
 
 def read_mat(path: Path) -> np.ndarray:
-    """The label map of one of PASCAL Context's MATLAB files, (H, W)."""
+    """The label map (H, W) of one of PASCAL Context's MATLAB files."""
     from scipy.io import loadmat  # slow to import
 
     content = loadmat(path)

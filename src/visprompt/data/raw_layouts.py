@@ -1,8 +1,7 @@
-"""VTAB's data sets as their authors publish them, with the labels that VTAB derives from their
-annotations.
+"""Published layouts of VTAB's data sets, with the labels that VTAB derives from their annotations.
 
-Definitions are those of Zhai et al. (2019) and of the code they published. Which images are among
-the 1,000 is not derivable from the raw files: see `layouts`.
+Definitions are those of Zhai et al. (2019) and of their code. Which images are among the 1,000
+cannot be derived from the raw files: see `layouts`.
 """
 
 import csv
@@ -29,14 +28,13 @@ Splits = tuple[list[str], list[Rows]]
 
 
 def few(rows: Sequence, count: int) -> list:
-    """So many of the rows, always the same ones, in a drawn order."""
+    """The first `count` rows of a fixed random permutation."""
     order = np.random.Generator(np.random.PCG64(0)).permutation(len(rows))[:count]
     return [rows[number] for number in order]
 
 
 def inside(root: Path, *parts: str) -> Path | None:
-    """The first path of these parts in a folder, or up to three folders deeper, where archives put
-    it."""
+    """The first path of these parts in a folder or up to three folders deeper, as archives nest."""
     for depth in range(4):
         for found in sorted(root.glob("/".join(["*"] * depth + list(parts)))):
             return found
@@ -44,7 +42,11 @@ def inside(root: Path, *parts: str) -> Path | None:
 
 
 def needed(root: Path, *parts: str) -> Path:
-    """As `inside`, where it has to be there."""
+    """As `inside`.
+
+    Raises:
+        BadInput: there is no such path.
+    """
     found = inside(root, *parts)
     if found is None:
         raise BadInput(
@@ -54,13 +56,12 @@ def needed(root: Path, *parts: str) -> Path:
 
 
 def bin_of(value: float, edges: Sequence[float]) -> int:
-    """How many edges lie below a value: 0 up to the first edge itself."""
+    """Number of edges below a value; a value at an edge belongs below it."""
     return sum(edge < value for edge in edges)
 
 
 class Clevr:
-    """Count: 3 to 10 solids. Distance: the nearest solid's depth in the picture. Test is the
-    published val split."""
+    """CLEVR. Count: 3 to 10 objects. Distance: depth of the nearest. The published val is test."""
 
     name, wants = "CLEVR", "scenes/CLEVR_train_scenes.json"
     DEPTHS = (8.0, 8.5, 9.0, 9.5, 10.0)
@@ -102,8 +103,7 @@ class Clevr:
 
 
 class Kitti:
-    """Distance of the nearest car, van or truck: up to 8 m, up to 20 m, farther, none. No drive is
-    in two splits."""
+    """KITTI: distance of the nearest vehicle, to 8 m, to 20 m, farther, none; split by drives."""
 
     name, wants = "KITTI", "training/label_2"
     EDGES = (8.0, 20.0, 999.0)
@@ -135,7 +135,7 @@ class Kitti:
 
     @classmethod
     def part_of_each(cls, root: Path) -> list[int]:
-        """For each picture 0 (train), 1 (val) or 2 (test), by the drive it comes from."""
+        """The split of each picture, by its drive: 0 (train), 1 (val) or 2 (test)."""
         order = [
             int(word) - 1
             for word in needed(root, "mapping", "train_rand.txt").read_text().split(",")
@@ -152,8 +152,7 @@ class Kitti:
 
 
 class DSprites:
-    """Location: the horizontal place, 32 steps in 16 bins. Orientation: 40 steps in 16 bins. A
-    tenth is for test."""
+    """dSprites: horizontal position or orientation in 16 bins; a random tenth is test."""
 
     name, wants = "dSprites", "dsprites_*.hdf5"
     BINS = 16
@@ -187,7 +186,7 @@ class DSprites:
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
-        """White on black, (64, 64) bytes."""
+        """Image (64, 64) uint8, white on black."""
         return opened(path)["imgs"][number] * np.uint8(255)
 
 
@@ -195,7 +194,7 @@ OPEN: dict[Path, object] = {}  # HDF5 files stay open: one holds every picture
 
 
 def opened(path: Path):
-    """An HDF5 file."""
+    """An open HDF5 file."""
     import h5py
 
     if path not in OPEN:
@@ -204,7 +203,7 @@ def opened(path: Path):
 
 
 class PatchCamelyon:
-    """Whether the middle of a patch holds a tumour; the published splits."""
+    """PatchCamelyon: whether a patch's centre has a tumour; the published splits."""
 
     name, wants = "PatchCamelyon", "camelyonpatch_level_2_split_train_x.h5"
 
@@ -229,13 +228,15 @@ class PatchCamelyon:
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
-        """(96, 96, 3) bytes."""
+        """Image (96, 96, 3) uint8."""
         return opened(path)["x"][number]
 
 
 class SmallNorb:
-    """From which of 18 sides, or of 9 heights, a toy is seen. Val and test are the halves of the
-    published test split."""
+    """SmallNORB: azimuth in 18 or elevation in 9 classes.
+
+    Val and test are the halves of the published test split.
+    """
 
     name, wants = "small NORB", "smallnorb-*-training-dat.mat"
     # the first number of a file says what it holds
@@ -281,13 +282,12 @@ class SmallNorb:
 
     @classmethod
     def picture(cls, path: Path, number: int) -> np.ndarray:
-        """Of two cameras the first, (96, 96) bytes."""
+        """Image of the first of the two cameras, (96, 96) uint8."""
         return np.asarray(cls.matrix(path)[number, 0])
 
     @classmethod
     def matrix(cls, path: Path) -> np.ndarray:
-        """A file of the authors' own format: type, number of dimensions, at least three sizes,
-        numbers."""
+        """An array in the authors' format: type, number of dimensions, their sizes, values."""
         with open(path, "rb") as file:
             kind, count = struct.unpack("<II", file.read(8))
             if kind not in cls.TYPES:
@@ -299,8 +299,7 @@ class SmallNorb:
 
 
 class DMLab:
-    """What stands in a maze's view: near, far or very far, and good or bad. TensorFlow's records,
-    the published splits."""
+    """DMLab: distance (near, far, very far) and value (good, bad) of what is in view; TFRecords."""
 
     name, wants = "DMLab", "dmlab-train.tfrecord*"
 
@@ -333,8 +332,7 @@ class DMLab:
 
 
 def records(path: Path) -> Iterator[tuple[int, int, dict]]:
-    """Start, length and features of each record of a TFRecord file; its checksums (CRC-32C) are
-    left unread."""
+    """Start, length and features of each record of a TFRecord file; checksums are not verified."""
     with open(path, "rb") as file:
         while head := file.read(12):  # length, and a checksum of it
             if len(head) < 12:
@@ -347,7 +345,7 @@ def records(path: Path) -> Iterator[tuple[int, int, dict]]:
 
 
 def features(record: bytes) -> dict[str, bytes | int]:
-    """The first value of each feature of a tf.train.Example: bytes or a whole number."""
+    """First value of each feature of a tf.train.Example: bytes or an integer."""
     found = {}
     for _, all_features in fields(record):
         for _, entry in fields(all_features):
@@ -361,7 +359,7 @@ def features(record: bytes) -> dict[str, bytes | int]:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """Number and content of each field of a protocol buffer."""
+    """Number and content of each field of a protocol buffer message."""
     place = 0
     while place < len(message):
         key, place = varint(message, place)
@@ -379,7 +377,7 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
 
 
 def varint(message: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place behind it."""
+    """An integer of seven bits per byte, and the position after it."""
     value = shift = 0
     while True:
         byte = message[place]
@@ -390,8 +388,10 @@ def varint(message: bytes, place: int) -> tuple[int, int]:
 
 
 class Retinopathy:
-    """Five grades of disease. The competition's training pictures, its public and its private test:
-    train, val, test."""
+    """Diabetic retinopathy in 5 grades.
+
+    Train, val and test are the competition's training, public and private test pictures.
+    """
 
     name, wants = "Retinopathy", "trainLabels.csv"
     RADIUS = 300  # pixels of an eyeball, before the rim is cut off
@@ -422,11 +422,10 @@ class Retinopathy:
 
 
 class Eye:
-    """A picture of a retina, prepared as the winner of the competition did and VTAB after him.
+    """A picture of a retina, preprocessed as by the competition's winner and by VTAB.
 
-    Brought to an eyeball's radius, its local average taken out (4 × picture − 4 × blurred + 128),
-    and cut to nine tenths of the radius. VTAB stores the outcome as JPEG of quality 72, which is
-    left out here.
+    Scaled to a fixed eyeball radius, local average removed (4 × picture − 4 × blurred + 128), and
+    cut to 90 % of the radius. VTAB stores the result as JPEG of quality 72, which is not done here.
     """
 
     def __init__(self, path: Path, radius: int):

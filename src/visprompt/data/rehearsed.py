@@ -1,9 +1,8 @@
-"""Data sets of the papers in miniature, for a rehearsal: made-up pictures of every class, in the
-form of the real ones.
+"""Miniature data sets for a rehearsal: made-up pictures of every class, in the real layouts.
 
-A data set whose labels are derived from its raw files (RAW) is written as its authors publish it;
-another task of VTAB-1k or of fine-grained classes, or of more than ten, as the field's lists, and
-any other as folders of its splits, which are read before raw files.
+A data set whose labels are derived from its raw files (RAW) is written in its published layout;
+other tasks of VTAB-1k, fine-grained ones, and those with more than ten classes as the three lists;
+all others as folders of splits, which are read before raw files.
 """
 
 import csv
@@ -45,7 +44,7 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
 
 
 def picture(label: int, number: int, size: int = PIXELS) -> np.ndarray:
-    """A picture (S, S, 3) of noise around a colour that the label decides."""
+    """A picture (S, S, 3) of noise around a colour that depends on the label."""
     random = np.random.Generator(np.random.PCG64([label, number]))
     return np.clip(
         random.integers(0, 256, 3) + random.normal(0, 40, (size, size, 3)), 0, 255
@@ -53,13 +52,13 @@ def picture(label: int, number: int, size: int = PIXELS) -> np.ndarray:
 
 
 def save(path: Path, label: int, number: int) -> None:
-    """Write a picture; the name's ending says in which format."""
+    """Write a picture; the format follows from the name's ending."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(picture(label, number)).save(path)
 
 
 def splits_of(classes: int, *names: str, most: int = MOST) -> Iterable[tuple[str, int, int]]:
-    """(split, label, number) of every picture; no number stands twice."""
+    """(split, label, number) of every picture; each number occurs once."""
     number, shown = 0, sorted({*range(min(classes, most) - 1), classes - 1})
     for split, each in zip(names, (max(-(-LEAST // classes), 1), 1, 1), strict=True):
         for label in [label for label in shown for _ in range(each)]:
@@ -68,7 +67,7 @@ def splits_of(classes: int, *names: str, most: int = MOST) -> Iterable[tuple[str
 
 
 def write_lists(root: Path, found: DataSet, classes: int) -> None:
-    """The field's lists."""
+    """Write a data set as pictures and the three lists."""
     lines = {"train800.txt": [], "val200.txt": [], "test.txt": []}
     for name, label, number in splits_of(classes, *lines):
         save(root / "images" / f"{number}.jpg", label, number)
@@ -81,13 +80,13 @@ def write_lists(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_split_folders(root: Path, found: DataSet, classes: int) -> None:
-    """SPLIT/CLASS/picture; here the folders name the classes, so each has pictures."""
+    """Write SPLIT/CLASS/picture; the folders name the classes, so each has pictures."""
     for split, label, number in splits_of(classes, "train", "val", "test", most=classes):
         save(root / split / f"class_{label:04d}" / f"{number}.jpg", label, number)
 
 
 def write_clevr(root: Path, found: DataSet, classes: int) -> None:
-    """Scenes with 3 to 10 solids, the nearest of them at every depth."""
+    """Write scenes with 3 to 10 objects, the nearest at every depth."""
     scenes = [(3 + number % 8, 7.5 + number % 6 / 2 + 0.1) for number in range(48)]
     for split, some in {"train": scenes, "val": scenes[:24]}.items():
         written = []
@@ -102,7 +101,7 @@ def write_clevr(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_kitti(root: Path, found: DataSet, classes: int) -> None:
-    """Twenty drives, each with a vehicle near, in the middle, far, and none."""
+    """Write twenty drives, each with a vehicle near, in the middle, far, and none."""
     rows = ["Car 0 0 0 1 1 2 2 1 1 1 0.5 1.5 {} 0", "Pedestrian 0 0 0 1 1 2 2 1 1 1 0.5 1.5 3.0 0"]
     lines = [rows[0].format(7.0), rows[0].format(15.0), rows[0].format(30.0), rows[1]]
     for number in range(20 * len(lines)):
@@ -122,7 +121,7 @@ def write_kitti(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
-    """Every place and every turn, as one file."""
+    """Write every position and every orientation, as one file."""
     import h5py
 
     columns = np.zeros((80, 6), np.int64)
@@ -137,7 +136,7 @@ def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_patch_camelyon(root: Path, found: DataSet, classes: int) -> None:
-    """Two files a split."""
+    """Write two files per split."""
     import h5py
 
     for split, count in (("train", 16), ("valid", 8), ("test", 8)):
@@ -151,7 +150,7 @@ def write_patch_camelyon(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_smallnorb(root: Path, found: DataSet, classes: int) -> None:
-    """Toys from every side and height, in the authors' own format."""
+    """Write toys from every side and height, in the authors' format."""
     kinds = {numpy: kind for kind, numpy in SmallNorb.TYPES.items()}
     for split, count in (("training", 36), ("testing", 72)):
         steps = np.arange(count)
@@ -168,7 +167,7 @@ def write_smallnorb(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_dmlab(root: Path, found: DataSet, classes: int) -> None:
-    """TensorFlow's records, one file a split; their checksums, which nobody reads, are zeros."""
+    """Write TFRecords, one file per split, with zeros for checksums."""
 
     def number(value: int) -> bytes:
         return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + number(value >> 7)
@@ -196,7 +195,7 @@ def write_dmlab(root: Path, found: DataSet, classes: int) -> None:
 
 
 def write_retinopathy(root: Path, found: DataSet, classes: int) -> None:
-    """The competition's pictures with its two lists."""
+    """Write the competition's pictures with its two lists."""
     for count, folder, file in (
         (8, "train", "trainLabels.csv"),
         (10, "test", "retinopathy_solution.csv"),

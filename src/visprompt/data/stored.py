@@ -1,7 +1,7 @@
-"""Images that lie in a file, larger than memory perhaps, as `training.loop` asks for images.
+"""Memory-mapped images, perhaps larger than memory, as tensors for `training.loop`.
 
-What is done here decides no value: the bytes are those that decoding in memory gives, and a record
-does not name it.
+Nothing here decides a value: the bytes are those of decoding in memory, and records do not name
+this module.
 """
 
 import mmap
@@ -25,8 +25,7 @@ RESIDENT = 2**25
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """What is known of the images of a task that were decoded before: they need not be read to be
-    recognised."""
+    """What is known of decoded images, so that they need not be read to be recognised."""
 
     task: str
     fingerprint: str
@@ -38,10 +37,9 @@ class Entry:
 
 
 class Stored(torch.Tensor):
-    """A tensor (N, 3, S, S) uint8 on a file, mapped; single images and batches of it are plain
-    tensors.
+    """A memory-mapped tensor (N, 3, S, S) uint8; single images and batches of it are plain tensors.
 
-    What would bring all of it into memory is done batch by batch, where it is larger than `WHOLE`.
+    Operations that would load all of it run batch by batch if it is larger than `WHOLE`.
     """
 
     # what torch makes of it is a plain tensor
@@ -59,11 +57,11 @@ class Stored(torch.Tensor):
 
     @property
     def plain(self) -> torch.Tensor:
-        """The same bytes without what this class adds."""
+        """The same bytes as a plain tensor."""
         return self.as_subclass(torch.Tensor)
 
     def touch(self, size: int) -> None:
-        """Count bytes that were read, and let go of the pages when they are many."""
+        """Count bytes that were read, and release the pages when they are many."""
         self.touched += size
         if self.touched > RESIDENT:
             self.mapped.madvise(mmap.MADV_DONTNEED)
@@ -77,7 +75,7 @@ class Stored(torch.Tensor):
         return found
 
     def split(self, size: int, dim: int = 0) -> Iterator[torch.Tensor]:
-        """Batches of at most `size` images, the next of which is read while one is in use."""
+        """Batches of at most `size` images; the next is read while one is in use."""
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self.piece, 0, size)
             for start in range(size, len(self) + size, size):
@@ -87,13 +85,12 @@ class Stored(torch.Tensor):
                 yield found
 
     def piece(self, start: int, size: int) -> torch.Tensor:
-        """Images from `start` on, in memory that a GPU can fetch from by itself where there is
-        one."""
+        """`size` images from `start` on, in page-locked memory if there is a GPU."""
         found = self[start : start + size]
         return found.pin_memory() if torch.cuda.is_available() else found
 
     def to(self, *where, **more):
-        """The tensor on another device: in one piece, or as `Streamed`; on this one itself."""
+        """The tensor on another device: in one piece, or as `Streamed`; itself on its own."""
         device = (
             torch.device(where[0]) if where and isinstance(where[0], (str, torch.device)) else None
         )
@@ -109,7 +106,7 @@ class Stored(torch.Tensor):
 
 
 class Later:
-    """Images to which arithmetic is done when a batch of them is asked for."""
+    """Images with pending arithmetic, done per batch on access."""
 
     def __init__(self, images: Stored, steps: tuple = ()):
         self.images, self.steps = images, steps
@@ -132,7 +129,7 @@ class Later:
         return map(self.done, self.images.split(size))
 
     def done(self, images: torch.Tensor) -> torch.Tensor:
-        """Bytes (B, 3, S, S) -> floats (B, 3, S, S)."""
+        """uint8 (B, 3, S, S) -> floats (B, 3, S, S)."""
         found = images.float()
         for step, other in self.steps:
             found = step(found, other)
@@ -140,7 +137,7 @@ class Later:
 
 
 class Streamed:
-    """Images that come to a device batch by batch, each while the one before it is computed on.
+    """Images copied to a device batch by batch, each while the previous one is computed on.
 
     The batches of an epoch are pieces of one order (`order.split(batch_size)`), so a piece tells
     what comes next.
@@ -186,10 +183,9 @@ class Streamed:
         return self.arrived(*found.result())
 
     def order_of(self, index: torch.Tensor) -> torch.Tensor:
-        """The whole order that a piece (B,) belongs to, copied once an epoch, since a device is
-        waited for.
+        """The whole order that a piece (B,) belongs to, copied to the CPU once per epoch.
 
-        Holding its storage keeps another order from lying at the same address.
+        Its storage is kept, so that another order cannot have the same address.
         """
         storage = index.untyped_storage()
         if self.order is None or (storage.data_ptr(), index._version) != (
@@ -201,8 +197,7 @@ class Streamed:
         return self.order[2]
 
     def fetch(self, rows: torch.Tensor) -> tuple:
-        """Read images (B,) and start their way to the device: images, and what says that they
-        arrived."""
+        """Read images (B,) and start copying them to the device: images and event of arrival."""
         images = self.images[rows]
         if self.device.type != "cuda":
             return images.to(self.device), None
@@ -212,7 +207,7 @@ class Streamed:
             return images, stream.record_event()
 
     def arrived(self, images: torch.Tensor, event) -> torch.Tensor:
-        """Images (B, 3, S, S) that the device's own work may use."""
+        """Images (B, 3, S, S) that the device's own stream may use."""
         if event is not None:
             now = torch.cuda.current_stream(self.device)
             now.wait_event(event)
@@ -229,13 +224,12 @@ class Streamed:
 
 
 def known_fingerprint(task: str, splits) -> str | None:
-    """The fingerprint of a task, kept with its images, if images and labels are all those that were
-    decoded for it.
+    """A task's stored fingerprint, if its images and labels are those it was computed from.
 
     Raises:
-        BadInput: mapped images were changed in place. They are not read again, so that only torch's
-            own counter of changes tells; what is written to their memory in another way is lost
-            when their pages are let go.
+        BadInput: mapped images were changed in place. They are not read again; only torch's own
+            version counter tells, and other writes to their memory are lost when pages are
+            released.
     """
     for images, _ in splits:
         if isinstance(images, Stored) and images._version > getattr(

@@ -1,4 +1,4 @@
-"""What `data`'s files of `data_manifests/` may hold."""
+"""Schemas and further checks of the YAML files that `data` reads."""
 
 import re
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ ADDRESS = {
 
 
 def datasets_schema() -> dict:
-    """A file of `datasets/`: one data set, and the tasks that papers make of it."""
+    """Schema of `datasets/*.yaml`: one data set, and the tasks that papers make of it."""
     file = mapping(
         {"url": ADDRESS},
         {
@@ -80,7 +80,7 @@ def datasets_schema() -> dict:
 
 
 def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Where a person is needed, the steps are said; else there is something to fetch."""
+    """Faults of data sets: nothing to fetch, or manual steps that are not described."""
     if content["access"] != "open" and "steps" not in content:
         yield Fault(
             ("access",), f"{content['access']!r} is given; write steps, what a person has to do."
@@ -103,15 +103,14 @@ def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 
 def preprocessing_schema() -> dict:
-    """`preprocessing.yaml`: how each paper prepares the pictures of a benchmark, and where it says
-    so."""
+    """Schema of `preprocessing.yaml`: each paper's image preparation, and where it is stated."""
     return mapping(
         {}, {name: mapping({}, {paper: TEXT for paper in PAPERS}) for name in BENCHMARKS}
     )
 
 
 def tasks_schema() -> dict:
-    """`tasks.yaml`."""
+    """Schema of `tasks.yaml`."""
     entry = {
         "group": one_of(["natural", "specialized", "structured", "fine"]),
         "nature": TEXT,
@@ -129,7 +128,7 @@ def tasks_schema() -> dict:
 
 
 def tasks_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """A task is drawn by its name, in as many classes as are named."""
+    """Faults of tasks that no function draws, or with another number of classes than names."""
     drawn = {
         name: classes for name, (classes, _) in (drawing.DRAWERS | targets.DRAWERS).items()
     } | {"digits": 10}

@@ -1,5 +1,4 @@
-"""The words that schemas of YAML files are made of (JSON Schema, Draft 2020-12), and the faults
-beyond schemas."""
+"""Building blocks of schemas of YAML files (JSON Schema, Draft 2020-12), and further checks."""
 
 import types
 import typing
@@ -29,7 +28,7 @@ TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", type(N
 
 
 def mapping(required: dict, optional: dict | None = None, **more) -> dict:
-    """A mapping with these keys and no others."""
+    """A mapping with exactly these required and optional keys."""
     return {
         "type": "object",
         "properties": required | (optional or {}),
@@ -40,7 +39,7 @@ def mapping(required: dict, optional: dict | None = None, **more) -> dict:
 
 
 def named(value: dict, least: int = 1) -> dict:
-    """A mapping whose keys are free names."""
+    """A mapping from free names to values of one schema."""
     return {
         "type": "object",
         "additionalProperties": value,
@@ -50,7 +49,7 @@ def named(value: dict, least: int = 1) -> dict:
 
 
 def listed(item: dict, least: int = 1, most: int | None = None, **more) -> dict:
-    """A list of `least` to `most` of these."""
+    """A list of `least` to `most` items of one schema."""
     return {
         "type": "array",
         "items": item,
@@ -61,18 +60,17 @@ def listed(item: dict, least: int = 1, most: int | None = None, **more) -> dict:
 
 
 def one_of(words, title: str = "") -> dict:
-    """One of some words; `title` is what they are called."""
+    """One of some words; messages call it `title`."""
     return {"enum": list(words), **({"title": title} if title else {})}
 
 
 def either(*kinds: dict) -> dict:
-    """What fits one of several schemas."""
+    """A value that fits one of several schemas."""
     return {"anyOf": list(kinds)}
 
 
 def of_hint(hint: object) -> dict:
-    """The schema of an annotation: scalars, words of `Literal`, `X | None`, `tuple[X, ...]` and
-    unions of these."""
+    """Schema of an annotation: scalar, `Literal`, `X | None`, `tuple[X, ...]`, a union of these."""
     if typing.get_origin(hint) is typing.Literal:
         return one_of(typing.get_args(hint))
     parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
@@ -88,14 +86,14 @@ def of_hint(hint: object) -> dict:
 def known(
     path: tuple, kind: str, given: str, allowed: Iterable[str], key: str | None = None
 ) -> Iterable[Fault]:
-    """A fault where a name is none of those allowed."""
+    """A fault if a name is not allowed."""
     allowed = list(dict.fromkeys(allowed))
     if given not in allowed:
         yield Fault(path, refusal(kind, given, allowed), key)
 
 
 def said(path: tuple, function, *given) -> Iterable[Fault]:
-    """A fault where a function refuses what it is given, in its words."""
+    """A fault if a function raises BadInput on some arguments, with its message."""
     try:
         function(*given)
     except BadInput as error:
@@ -103,6 +101,6 @@ def said(path: tuple, function, *given) -> Iterable[Fault]:
 
 
 def column_faults(path: tuple, text: str, columns: list[str]) -> Iterable[Fault]:
-    """The columns of "A", "A, B" or "first .. last" exist."""
+    """Faults of a text of columns ("A", "A, B" or "first .. last") that do not exist."""
     for part in [text] if text in columns else text.replace(" .. ", ", ").split(","):
         yield from known(path, "column", part.strip(), columns)

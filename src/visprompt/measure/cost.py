@@ -16,11 +16,11 @@ from ..records import Record, in_own_process, recorded, unwatched
 
 
 def count_flops(model: TunedModel, training: bool = False, batch_size: Count = 1) -> dict:
-    """Operations for one image: {"flops", "macs", "unit"}; a multiply-add counts as two FLOPs.
+    """Operations per image: {"flops", "macs", "unit"}; a multiply-add counts as two FLOPs.
 
     Args:
-        training: count the backward pass to the lowest trained parameter as well.
-        batch_size: what a whole batch shares, such as the keys of prompts, is divided by it.
+        training: also count the backward pass down to the lowest trained parameter.
+        batch_size: what a batch shares, such as the keys of prompts, is divided by it.
     """
     meta = on_meta(model)
     images = torch.empty(
@@ -40,9 +40,9 @@ def training_memory(model: TunedModel, batch_size: int) -> dict:
 
     Returns:
         {"weights", "gradients", "optimizer", "activations", "total"}: all weights, trained or not;
-        a gradient and Adam's two moments for every trained parameter; everything autograd saves for
-        the backward pass, each storage once, weights apart. A framework's workspace and
-        fragmentation come on top.
+            a gradient and Adam's two moments per trained parameter; everything autograd saves for
+            the backward pass, each storage once, without weights. A framework's workspace and
+            fragmentation come on top.
     """
     meta = on_meta(model)
     held = {tensor.untyped_storage()._cdata for tensor in [*meta.parameters(), *meta.buffers()]}
@@ -74,7 +74,7 @@ def training_memory(model: TunedModel, batch_size: int) -> dict:
 
 
 def on_meta(model: TunedModel) -> TunedModel:
-    """The same model on shapes alone, ready for a training step."""
+    """A copy of the model on the meta device, ready for a training step."""
     meta = build_method(
         model.slug, to_meta(model.source), model.num_classes, **asdict(model.method.settings)
     )
@@ -87,8 +87,8 @@ def measure_speed(model: TunedModel, batch_size: int, repeats: int) -> dict:
     """Time training steps and inference on random images, on the model's device.
 
     Returns:
-        {"train_seconds", "infer_seconds": lists, one entry a repeat, for a batch; "batch_size"}.
-        The first, untimed repeat of each warms up.
+        {"train_seconds", "infer_seconds": lists of seconds per batch, one entry per repeat;
+            "batch_size"}. An untimed repeat of each warms up.
     """
     device, size = device_of(model), model.source.image_size
     images = torch.randn(
@@ -137,12 +137,14 @@ def measured_cost(
     run: bool = True,
     **settings,
 ) -> Record | None:
-    """Record of time and peak memory of a method on a backbone with random weights (they do not
-    matter here).
+    """Record of time and peak memory of a method on a backbone with random weights.
 
-    Runs in a process of its own, so that the peak belongs to this method. Values: those of
-    `measure_speed`, `peak_mb` (resident memory on a CPU, allocated memory on a GPU) and `before_mb`
-    (with the model loaded).
+    Runs in a process of its own, so that the peak is this method's alone. Values: those of
+    `measure_speed`, `peak_mb` (resident memory on a CPU, allocated memory on a GPU, in MB) and
+    `before_mb` (with the model loaded).
+
+    Args:
+        run: False only looks for a record.
     """
     chosen = {
         "backbone": backbone,

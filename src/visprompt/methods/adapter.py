@@ -1,5 +1,7 @@
-"""Adapter: a bottleneck behind attention and MLP, y + up(act(down(y))) (Houlsby et al. 2019, Fig.
-2)."""
+"""Adapter: a bottleneck after attention and after the MLP, y + up(act(down(y))).
+
+Houlsby et al. 2019, Fig. 2.
+"""
 
 from dataclasses import dataclass
 
@@ -17,14 +19,14 @@ PLACES = ["attn", "mlp"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How wide the bottleneck is and where it goes."""
+    """Width, activation and positions of the bottleneck."""
 
     bottleneck: Count = 8  # Houlsby's smallest useful size on BERT; the papers here state none
     places: Words = ("attn", "mlp")  # the original's two; "mlp" alone is Pfeiffer's
 
 
 class Bottleneck(nn.Module):
-    """x (B, N, D) -> up(act(down(x))) (B, N, D), zero at the start."""
+    """x (B, N, D) -> up(act(down(x))) (B, N, D); zero at initialisation."""
 
     def __init__(self, width, size, act):
         super().__init__()
@@ -49,7 +51,7 @@ class Bottleneck(nn.Module):
 
 
 class Method(base.Method):
-    """Trains a bottleneck a place and block."""
+    """Trains one bottleneck per position and block."""
 
     families = ("vit",)
     inside = True

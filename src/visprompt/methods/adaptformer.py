@@ -1,5 +1,7 @@
-"""AdaptFormer: a scaled bottleneck beside the MLP, MLP(LN(x)) + s * up(ReLU(down(LN(x)))) (Chen et
-al. 2022, Eq. 3-4)."""
+"""AdaptFormer: a bottleneck parallel to the MLP, MLP(LN(x)) + s * up(ReLU(down(LN(x)))).
+
+Chen et al. 2022, Eq. 3-4.
+"""
 
 from dataclasses import dataclass
 
@@ -13,17 +15,17 @@ from .adapter import Bottleneck
 
 @dataclass(frozen=True)
 class Settings:
-    """The bottleneck's width and its scale."""
+    """Width and scale of the bottleneck."""
 
     bottleneck: Count = 64  # the original's AdaptFormer-64
     scale: Positive = 0.1  # the original's s for images
 
 
 class Method(base.Method):
-    """Trains a bottleneck a block.
+    """Trains one bottleneck per block.
 
-    It reads what the MLP reads, behind the LayerNorm, as the original's equation says; its released
-    code reads the tokens before the LayerNorm.
+    Its input is the MLP's input, after the LayerNorm, as in the original's equation; the released
+    code feeds it the tokens before the LayerNorm.
     """
 
     families = ("vit",)

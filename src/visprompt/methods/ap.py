@@ -12,11 +12,11 @@ from . import base
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the prompt is put and how it meets the activations z.
+    """Position of the prompt delta, and how it is combined with the activations z.
 
     `block` is the index, from 0, of the block whose input is changed; a tuple puts one prompt on
-    each. `kind`: "add" z + delta (the paper's AP), "product" z * delta, "concatenate" [delta, z]
-    (Table A3).
+    each of several blocks. `kind`: "add" z + delta (the paper's AP), "product" z * delta,
+    "concatenate" [delta, z] (Table A3).
     """
 
     block: int | Blocks | None = (
@@ -29,8 +29,8 @@ class Settings:
 class Method(base.Method):
     """One delta per prompted block, with the shape of the activations: (N, D) or (C, H, W).
 
-    Starts where it changes nothing: zero for "add", one for "product"; "concatenate" starts small
-    and random, because equal tokens would receive equal gradients.
+    Initialised so that nothing changes: zero for "add", one for "product"; "concatenate" starts
+    small and random, because equal tokens would receive equal gradients.
     """
 
     def __init__(self, backbone, settings, num_classes):

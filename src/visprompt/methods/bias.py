@@ -1,5 +1,7 @@
-"""BIAS: trains the shifts of the network's linear and normalisation layers (AP Sec. 6.1, DA-VPT
-Sec. 2.5)."""
+"""BIAS: trains the biases of the network's linear and normalisation layers.
+
+AP Sec. 6.1, DA-VPT Sec. 2.5.
+"""
 
 from dataclasses import dataclass
 
@@ -28,16 +30,15 @@ CATEGORIES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Which shifts are trained."""
+    """The layers whose biases are trained."""
 
     categories: Words = tuple(CATEGORIES)  # all of them, as BitFit and VPT's BIAS baseline do
 
 
 class Shifts(nn.Module):
-    """What training changes of the biases: a difference, zero at the start, for each (block,
-    layer).
+    """Trained changes of the biases: one difference per (block, layer), zero at initialisation.
 
-    A difference in the key bias moves all scores of a query alike, so softmax, and every output,
+    A change of the key bias shifts all scores of a query alike, so softmax, and every output,
     ignores it.
     """
 
@@ -63,7 +64,7 @@ class Shifts(nn.Module):
             nn.init.zeros_(part)
 
     def whole(self, index: int, name: str) -> torch.Tensor | None:
-        """The difference of one layer's bias, or None where it has none."""
+        """The difference of one layer's bias; None if that bias is not trained."""
         key = f"{name}_{index}"
         if key not in self.parts:
             return None
@@ -76,13 +77,13 @@ class Shifts(nn.Module):
         )
 
     def forward(self, index, name, x):
-        """Add the difference to what a layer gave."""
+        """Add the difference to the output x of a layer."""
         shift = self.whole(index, name)
         return x if shift is None else x + shift
 
 
 class Method(base.Method):
-    """Trains one shift a unit of the chosen layers."""
+    """Trains the biases of the chosen layers."""
 
     families = ("vit",)
     inside = True

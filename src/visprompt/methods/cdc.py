@@ -1,5 +1,7 @@
-"""CDC: the prompts of a block are its own plus those of the block before (iVPT Eq. 3-4; "vanilla":
-of all before)."""
+"""CDC: a block's prompts are its own plus those of the block before (iVPT Eq. 3-4).
+
+"Vanilla" CDC adds those of all blocks before.
+"""
 
 from dataclasses import dataclass
 
@@ -12,7 +14,7 @@ CONNECTIONS = ["adjacent", "all", "none"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompts, and which earlier ones are added."""
+    """Number of prompts, and which earlier ones are added."""
 
     prompt_tokens: Count = 10  # N, iVPT's "good choice for initialization"
     cdc: str = "adjacent"  # Eq. 4; "all" is iVPT's vanilla CDC (Sec. 4.3 (D)), "none" is VPT-Deep
@@ -20,10 +22,10 @@ class Settings:
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D a block, as VPT-Deep.
+    """Trains N prompts of width D per block, as VPT-Deep.
 
-    On a Swin, prompts of stages of different width cannot be added; the first block of a stage has
-    its own only.
+    In a Swin, prompts of stages of different width cannot be added: the first block of a stage has
+    only its own.
     """
 
     def __init__(self, backbone, settings, num_classes):
@@ -41,5 +43,5 @@ class Method(prompts.Deep):
         return self.prompts[index] + self.aggregate(index, before)
 
     def aggregate(self, index, before):
-        """What passes from the block before to block `index`; iVPT's DA weights it."""
+        """The prompts of the block before as they enter block `index`; iVPT's DA weights them."""
         return before

@@ -1,9 +1,8 @@
-"""DA-VPT: VPT-Deep with two metric losses that tie prompts to clusters of classes (DA-VPT Sec. 2,
-Eq. 3-5).
+"""DA-VPT: VPT-Deep with two metric losses that tie prompts to clusters of classes.
 
-Each prompt of a guided block is the proxy of the classes of one cluster. The first loss draws a
-prompt to the patches of its classes and away from others', the second does the same for class
-tokens.
+DA-VPT Sec. 2, Eq. 3-5. Each prompt of a guided block is the proxy of the classes in one cluster.
+The first loss pulls a prompt towards the patches of its classes and away from the others; the
+second does the same for class tokens.
 """
 
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from .clustering import cosine_kmeans
 
 @dataclass(frozen=True)
 class Settings:
-    """Prompts, guided blocks and the metric losses."""
+    """Number of prompts, guided blocks, and the metric losses."""
 
     prompt_tokens: Count = 10  # of a block that is not guided, as for VPT-Deep and iVPT
     guided_tokens: Count | None = (
@@ -46,16 +45,18 @@ class Settings:
 
 
 def proxy_anchor(similarity, positive, margin, temperature, normaliser="positive"):
-    """Eq. 4 from cosine similarities of M proxies and n samples.
+    """Proxy-anchor loss (Eq. 4) of M proxies and n samples, from cosine similarities.
 
     Args:
         similarity: (M, n).
-        positive: (M, n) bool, whether a sample is of the proxy's classes.
+        positive: (M, n) bool, whether a sample belongs to the proxy's classes.
+        margin, temperature: delta and tau of Eq. 4.
+        normaliser: "positive" averages the positive term over the proxies that have positives,
+            "all" over all proxies.
 
     Returns:
-        A scalar: log(1 + sum exp) over positives, meaned over proxies that have any (or over all
-            with "all"),
-        plus the same over negatives, meaned over all proxies.
+        A scalar: log(1 + sum exp) over positives, averaged over proxies, plus the same over
+            negatives, averaged over all proxies.
     """
     absent = torch.finfo(similarity.dtype).min
 
@@ -70,7 +71,7 @@ def proxy_anchor(similarity, positive, margin, temperature, normaliser="positive
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D a block; M in guided blocks."""
+    """Trains N prompts of width D per block; M in guided blocks."""
 
     families = ("vit",)
 
@@ -129,14 +130,14 @@ class Method(prompts.Deep):
         return k, v
 
     def proxies(self, index):
-        """What stands for the prompts of a guided block in the losses: (M, D)."""
+        """The prompts (M, D) of a guided block as the losses see them."""
         return self.queries[index] if self.settings.projection == "query" else self.entering(index)
 
     def loss(self, features, labels):
-        """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), meaned over guided blocks; the paper leaves
-        open how they add.
+        """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), averaged over guided blocks.
 
-        A ViT without class token has the first of the two alone.
+        The paper does not say how the losses of several blocks are combined. A ViT without class
+        token has the first term alone.
         """
         self.add_features(features.detach(), labels)
         settings, terms = self.settings, []
@@ -163,7 +164,7 @@ class Method(prompts.Deep):
         return sum(terms) / len(self.guided)
 
     def add_features(self, features, labels):
-        """Add up this epoch's features by class."""
+        """Add features (B, D) to this epoch's sums per class."""
         if self.sums is None:
             self.sums = features.new_zeros(self.num_classes, features.shape[1])
             self.counts = features.new_zeros(self.num_classes)
@@ -171,8 +172,7 @@ class Method(prompts.Deep):
         self.counts.index_add_(0, labels, torch.ones_like(features[:, 0]))
 
     def recluster(self):
-        """Map classes to prompts by cosine k-means over class means, from the last centroids (Sec.
-        2.4)."""
+        """Cluster the class means by cosine k-means, from the last centroids (Sec. 2.4)."""
         present = self.counts > 0
         means = self.sums[present] / self.counts[present, None]
         centroids, nearest = cosine_kmeans(means, self.centroids, self.settings.kmeans_iterations)
@@ -182,8 +182,7 @@ class Method(prompts.Deep):
 
     @torch.no_grad()
     def prepare(self, backbone, images, labels, generator):
-        """Class means of the frozen backbone's features; clusters start from as many random
-        classes."""
+        """Class means of the frozen backbone's features, and clusters from random classes."""
         self.sums = None
         device = next(backbone.parameters()).device
         for part, truth in zip(images.split(250), labels.split(250), strict=True):

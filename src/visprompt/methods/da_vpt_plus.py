@@ -1,5 +1,4 @@
-"""DA-VPT+: DA-VPT with efficient bias tuning and a learned class token (DA-VPT Sec. 2.5, Table
-4)."""
+"""DA-VPT+: DA-VPT, efficient bias tuning and a learned class token (DA-VPT Sec. 2.5, Table 4)."""
 
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from .bias import Shifts
 
 @dataclass(frozen=True)
 class Settings(da_vpt.Settings):
-    """DA-VPT's settings, and what of the backbone is freed."""
+    """DA-VPT's settings, and which parts of the backbone are trained."""
 
     # "the most efficient part" (Sec. 2.5); of these the key bias does nothing
     biases: Words = ("key", "value")
@@ -21,7 +20,7 @@ class Settings(da_vpt.Settings):
 
 
 class Method(da_vpt.Method):
-    """Trains DA-VPT's prompts, the chosen biases and what is added to the class token."""
+    """Trains DA-VPT's prompts, the chosen biases and an offset of the class token."""
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)

@@ -1,9 +1,8 @@
-"""E2VPT: prompts at every block, key-value prompts inside attention, and pruning (Han et al. 2023;
-iVPT Table 1).
+"""E2VPT: prompts at every block, key-value prompts inside attention, and pruning.
 
-[K, P_K] and [V, P_V] with P_K = P_V; after a first training the tokens and segments whose masks
-have the smallest gradient are dropped, and what is left is trained again from its start
-(rewinding).
+Han et al. 2023; iVPT Table 1. Attention sees [K, P_K] and [V, P_V] with P_K = P_V. After a first
+training, the tokens and segments whose masks have the smallest gradients are dropped; the rest is
+trained again from its initialisation (rewinding).
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from . import prompts
 
 @dataclass(frozen=True)
 class Settings:
-    """Prompts, key-value prompts, and how much is pruned."""
+    """Numbers of prompts and key-value prompts, and how much is pruned."""
 
     prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
     key_value_tokens: Count = 5  # the papers here state none
@@ -31,7 +30,7 @@ class Settings:
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D and M key-value prompts of width D a block."""
+    """Trains N prompts of width D and M key-value prompts of width D per block."""
 
     families = ("vit",)
 
@@ -71,7 +70,7 @@ class Method(prompts.Deep):
         return self.prompts[index] * whole * tokens[:, None]
 
     def watched(self, kind, index):
-        """A mask whose gradient is added up, in absolute value."""
+        """A mask whose absolute gradient is summed during training, as its importance."""
         mask = self.masks()[kind][index].clone().requires_grad_(True)
 
         def add(gradient):
@@ -99,8 +98,7 @@ class Method(prompts.Deep):
         return apply
 
     def kept(self, importance, share):
-        """Ones for what stays: the most important of the last dimension, at least `kept_at_least`
-        of them."""
+        """1 for the most important of the last dimension (at least `kept_at_least`), else 0."""
         count = importance.shape[-1]
         stays = max(min(count, self.settings.kept_at_least), round(count * (1 - share)))
         places = importance.topk(stays, -1).indices

@@ -1,8 +1,8 @@
-"""EXPRESS: shallow prompts with residual prompts inside every block (Das et al. 2023; iVPT Sec. 2.3
-and 4.3 (C)).
+"""EXPRESS: shallow prompts with residual prompts inside every block.
 
-iVPT says once that the residual prompts come before LayerNorm, QKV projection and self-attention
-(Sec. 2.3, Fig. 3), once that they come after them (Sec. 4.3). `place` names the reading.
+Das et al. 2023; iVPT Sec. 2.3 and 4.3 (C). iVPT says that the residual prompts come before
+LayerNorm, QKV projection and self-attention (Sec. 2.3, Fig. 3), and elsewhere that they come after
+them (Sec. 4.3). The setting `place` chooses.
 """
 
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ LAYERS = {"before": ["norm1", "qkv", "attention"], "after": ["norm1", "qkv", "pr
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompt tokens, and where their residuals go."""
+    """Number of prompts, and where the residuals are added."""
 
     prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
     place: str = "before"  # Sec. 2.3 and Fig. 3 of iVPT, two places against one
 
 
 class Method(prompts.Shallow):
-    """Trains N prompts at the input and three residuals a prompt and block.
+    """Trains N prompts at the input, and three residuals per prompt and block.
 
-    A residual between projection and self-attention is 3D wide: it meets query, key and value. The
-    one before LayerNorm enters the branch, not the skip connection; the texts at hand leave that
-    open. They start at zero, so that training starts at VPT-Shallow.
+    A residual between projection and self-attention has width 3D: it is added to query, key and
+    value. The one before LayerNorm enters the branch, not the skip connection; the papers leave
+    that open. Residuals start at zero, so training starts at VPT-Shallow.
     """
 
     inside = True
@@ -63,7 +63,7 @@ class Method(prompts.Shallow):
         return layer(x)
 
     def add(self, residual, x):
-        """Add to the prompts among x (B, N, D); in a trimmed block they may be gone."""
+        """Add a residual to the prompts among x (B, N, D); a trimmed block may have none left."""
         if x.shape[1] == 1:
             return x
         return x + F.pad(residual, (0, 0, self.prefix, x.shape[1] - self.prefix - self.tokens))

@@ -7,11 +7,11 @@ from . import base
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing to choose."""
+    """No settings."""
 
 
 class Method(base.Method):
-    """Trains a copy of the backbone. timm's own classifier is not part of it."""
+    """Trains a copy of the backbone, without timm's own classifier."""
 
     trains_backbone = True
 

@@ -1,8 +1,7 @@
-"""Gate-VPT: gates decide which block's output the prompts carry on (Yoo et al. 2023; SPT Table 2,
-iVPT Table 6).
+"""Gate-VPT: gates decide which block's output the prompts carry on.
 
-Behind block l the prompts are g P_out + (1 - g) P_in with g = sigmoid(gate), and block l's
-attention is divided by a learned temperature.
+Yoo et al. 2023; SPT Table 2, iVPT Table 6. After block l the prompts are g P_out + (1 - g) P_in
+with g = sigmoid(gate); block l's attention scores are divided by a learned temperature.
 """
 
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from . import prompts
 
 @dataclass(frozen=True)
 class Settings:
-    """Prompts, the gates' start, and the range of the temperature."""
+    """Number of prompts, the gates' initial value, and the range of the temperature."""
 
     prompt_tokens: Count = 50  # like VPT-Shallow here
     gate: Number = (
@@ -28,8 +27,10 @@ class Settings:
 
 
 class Method(prompts.Shallow):
-    """Trains N prompts at the input, a gate a block boundary and a temperature a block, which
-    starts at 1."""
+    """Trains N prompts at the input, one gate per block boundary, and one temperature per block.
+
+    Temperatures start at 1.
+    """
 
     inside = True
 
@@ -49,8 +50,7 @@ class Method(prompts.Shallow):
         nn.init.ones_(self.temperatures)
 
     def bounded(self, temperature):
-        """A temperature within its bounds; the gradient goes past them, so that one outside comes
-        back."""
+        """Clamp a temperature; the gradient passes, so that one out of range can return."""
         return (
             temperature
             + (

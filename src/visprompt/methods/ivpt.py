@@ -13,7 +13,7 @@ from .prompts import check_tokens
 
 @dataclass(frozen=True)
 class Settings:
-    """Its three parts, apart and together."""
+    """Number of prompts, and which of CDC, DA and AR are used."""
 
     prompt_tokens: Count = 10  # N, "good choice for initialization" (Sec. 4.3)
     salient_tokens: Count = 10  # k, likewise
@@ -24,12 +24,11 @@ class Settings:
 
 
 class Method(cdc.Method):
-    """Trains N prompts a block, N x N weights gamma a connection, and k prompts P_re behind each
-    block but the last.
+    """Trains N prompts per block, weights gamma (N, N) per connection, and k prompts P_re.
 
-    gamma starts at the identity and P_re at zero, so that training starts at CDC; the paper states
-    no start. Salience is the class token's row of attention, meaned over heads; a ViT without class
-    token takes the mean of its patches' rows.
+    Every block but the last has P_re after it. gamma starts at the identity and P_re at zero, so
+    training starts at CDC; the paper states no initialisation. Salience is the class token's row of
+    attention, averaged over heads; a ViT without class token takes the mean of its patches' rows.
     """
 
     def __init__(self, backbone, settings, num_classes):
@@ -76,8 +75,7 @@ class Method(cdc.Method):
         return self.gamma[str(index)] @ before if len(self.gamma) else before  # Eq. 6
 
     def reinforces(self, index):
-        """Whether image tokens leaving block `index` are changed; behind the last there is no layer
-        l + 1."""
+        """Whether image tokens leaving block `index` are changed: all blocks but the last."""
         return self.reinforce is not None and index < len(self.reinforce)
 
     @torch.no_grad()  # the choice has no gradient

@@ -1,4 +1,4 @@
-"""Linear probe: the head alone, on the frozen backbone's pooled features."""
+"""Linear probe: only the head is trained, on the frozen backbone's pooled features."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from . import base
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing to choose."""
+    """No settings."""
 
 
 class Method(base.Method):

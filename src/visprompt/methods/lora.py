@@ -1,9 +1,8 @@
-"""LoRA: a low-rank change of the query and value projections, W + (alpha / r) B A (Hu et al. 2022,
-Eq. 3).
+"""LoRA: a low-rank change of the query and value projections, W + (alpha / r) B A.
 
-timm fuses queries, keys and values into one layer of 3D outputs. One A for all of it would tie the
-three together, which is another method (and what a library gives that wraps the fused layer); here
-each projection has its own A (r, D) and B (D, r).
+Hu et al. 2022, Eq. 3. timm fuses queries, keys and values into one layer of 3D outputs. One A for
+the fused layer would tie the three together, which is another method (libraries that wrap the fused
+layer do that); here each projection has its own A (r, D) and B (D, r).
 """
 
 import math
@@ -23,7 +22,7 @@ TARGETS = ["query", "key", "value"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The rank and where it goes."""
+    """The rank r, alpha, and the projections that are changed."""
 
     rank: Count = (
         10  # r = 10 in AP's Appendix A; accuracy flattens beyond it, says the text to Table A8
@@ -33,7 +32,7 @@ class Settings:
 
 
 class Method(base.Method):
-    """Trains A and B a target and block; B starts at zero, so training starts at the linear
+    """Trains A and B per projection and block; B starts at zero, so LoRA starts as a linear
     probe."""
 
     families = ("vit",)
@@ -61,7 +60,7 @@ class Method(base.Method):
             nn.init.zeros_(up)
 
     def pairs(self, index):
-        """(A, B) of query, key and value at block `index`; None where there is none."""
+        """(A, B) of query, key and value at block `index`; None for a projection left alone."""
         targets, at = self.settings.targets, {}
         for place, target in enumerate(targets):
             at[target] = index * len(targets) + place

@@ -1,4 +1,4 @@
-"""NORM-TUNE: the scales and shifts of all normalisation layers (AP Sec. 3, Eq. A3)."""
+"""NORM-TUNE: trains the scales and shifts of all normalisation layers (AP Sec. 3, Eq. A3)."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from . import base
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing to choose: AP's Section 6.1 tunes all normalisation layers."""
+    """No settings: AP's Section 6.1 tunes all normalisation layers."""
 
 
 class Method(base.Method):

@@ -1,8 +1,8 @@
-"""Prompt tokens: how many, how they start, and the form that VPT-Deep, SPT-Deep, iVPT and DA-VPT
-share.
+"""Prompt tokens: their number, their initialisation, and what deep prompt methods share.
 
-A prompt whose output is dropped is only a key and a value: it needs no query, no attention output
-and no MLP, and its key and value are the same for every image. They are computed once a batch.
+VPT-Deep, SPT-Deep, iVPT and DA-VPT are deep. A prompt whose output is dropped is only a key and a
+value: it needs no query, no attention output and no MLP, and its key and value are the same for
+every image. They are computed once per batch.
 """
 
 import math
@@ -15,20 +15,24 @@ from . import base
 
 
 def check_tokens(count: int, name: str = "prompt_tokens") -> int:
-    """Refuse a number of tokens that is not 1 or more."""
+    """Return a number of prompt tokens.
+
+    Raises:
+        BadInput: it is below 1; the message calls it `name`.
+    """
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise BadInput(f"{name} must be a whole number of 1 or more, not {count!r}.")
     return count
 
 
 def vpt_bound(backbone) -> float:
-    """VPT's start is uniform within this bound: the Xavier bound of the patch embedding."""
+    """VPT draws prompts uniformly within this bound: the Xavier bound of the patch embedding."""
     height, width = backbone.model.patch_embed.patch_size
     return math.sqrt(6 / (3 * height * width + backbone.model.embed_dim))
 
 
 def uniform_(prompt: torch.Tensor, bound: float, generator: torch.Generator) -> None:
-    """Fill with uniform numbers, the same on every device."""
+    """Fill a tensor in place with uniform numbers in [-bound, bound], the same on every device."""
     with torch.no_grad():
         prompt.copy_(
             (2 * torch.rand(prompt.shape, generator=generator, dtype=torch.float32) - 1) * bound
@@ -36,8 +40,7 @@ def uniform_(prompt: torch.Tensor, bound: float, generator: torch.Generator) -> 
 
 
 class Shallow(base.Method):
-    """N prompts enter block 0 behind the class token, without position, and travel through all
-    blocks."""
+    """N prompts enter block 0 after the class token, without position, and stay to the end."""
 
     families = ("vit",)
     start = 0
@@ -52,7 +55,7 @@ class Shallow(base.Method):
         uniform_(self.prompts, self.bound, generator)
 
     def split(self, x):
-        """(B, N, D) with prompts -> class token and registers, prompts, patches."""
+        """(B, N, D) with prompts -> prefix (class token and registers), prompts, patches."""
         return x.tensor_split([self.prefix, self.prefix + self.tokens], 1)
 
     def before_block(self, index, x):
@@ -68,11 +71,11 @@ class Shallow(base.Method):
 
 
 class Deep(base.Method):
-    """New prompts at every block, dropped behind it: [x, _, E] = B([x, P, E]) (SPT Eq. 6, iVPT Eq.
-    2, DA-VPT Eq. 1).
+    """New prompts at every block, dropped after it: [x, _, E] = B([x, P, E]).
 
-    `Settings` has `prompt_tokens` and may have `form`: "keys and values", or "concatenate", the
-    plain definition, which is for timing and for counting operations as the papers do.
+    SPT Eq. 6, iVPT Eq. 2, DA-VPT Eq. 1. `Settings` has `prompt_tokens` and may have `form`: "keys
+    and values" (fast), or "concatenate", the definition, used for timing and for counting
+    operations as the papers do.
     """
 
     families = ("vit", "swin")
@@ -94,7 +97,7 @@ class Deep(base.Method):
         )
 
     def tokens_at(self, index: int) -> int:
-        """How many prompts enter block `index`."""
+        """Number of prompts that enter block `index`."""
         return check_tokens(self.settings.prompt_tokens)
 
     def reset(self, generator):
@@ -102,7 +105,7 @@ class Deep(base.Method):
             uniform_(prompt, self.bound, generator)
 
     def entering(self, index: int) -> torch.Tensor:
-        """The prompts (N_p, D) that enter block `index`, before its norm1."""
+        """The prompts (N_p, D) that enter block `index`, before its first LayerNorm."""
         return self.prompts[index]
 
     def extra(self, index, project):

@@ -1,5 +1,7 @@
-"""ProVP: prompts are kept, and each block adds new ones, P^l + T^{l-1}(P) (Xu et al. 2023; iVPT
-Sec. 4.3 (B))."""
+"""ProVP: prompts are kept and each block adds new ones, P^l + T^{l-1}(P).
+
+Xu et al. 2023; iVPT Sec. 4.3 (B).
+"""
 
 from dataclasses import dataclass
 
@@ -12,14 +14,13 @@ from . import prompts
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompt tokens."""
+    """Number of prompts per block."""
 
     prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
 
 
 class Method(prompts.Shallow):
-    """Trains N prompts a block; those of block 0 enter it, the others are added to the prompts that
-    came out."""
+    """Trains N prompts per block: block 0's enter it, others are added to the prompts' outputs."""
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)

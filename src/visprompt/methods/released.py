@@ -1,8 +1,8 @@
-"""What released code does where a paper says otherwise or nothing: one class a difference.
+"""Where released code differs from its paper, or fills a gap: one class per difference.
 
-The methods follow the papers and know nothing of this; `training.as_asked` puts such a class before
-a method's own while a recipe that names it is fitted. What changes the computation itself is a
-`Form`, which the fitted model keeps.
+The methods follow the papers and know nothing of these classes. While a recipe that names one is
+fitted, `training.recipe_extras` puts it in front of the method's own class. A difference that
+changes the computation itself is a `Form`, which the fitted model keeps.
 """
 
 import torch
@@ -12,18 +12,16 @@ from ..errors import BadInput, choose
 
 
 class Form:
-    """A difference in what a model computes: it stays when the fit ends, and a saved model names
-    it."""
+    """A difference in what a model computes: it stays after fitting, and saved models name it."""
 
     @staticmethod
     def unfit(model) -> str:
-        """Why a model cannot have it, and what to write; "" where it can."""
+        """Why a model cannot have this form, and what to use instead; "" if it can."""
         return ""
 
 
 class AveragedPrompts(Form):
-    """A backbone that averages the patches takes what comes out of the prompts into the mean (VPT,
-    SPT, Gate-VPT)."""
+    """A backbone that averages its patches averages prompt outputs too (VPT, SPT, Gate-VPT)."""
 
     @staticmethod
     def unfit(model):
@@ -43,7 +41,7 @@ class AveragedPrompts(Form):
 
 
 class AveragedLastPrompts(AveragedPrompts):
-    """As `AveragedPrompts`, where each block has prompts of its own: those of the last block."""
+    """As `AveragedPrompts`, for methods with prompts per block: those of the last block."""
 
     @staticmethod
     def unfit(model):
@@ -58,7 +56,7 @@ class AveragedLastPrompts(AveragedPrompts):
 
 
 class BeforeTheNorm(Form):
-    """AdaptFormer's bottleneck reads what enters the LayerNorm before the MLP."""
+    """AdaptFormer's bottleneck reads the tokens before the LayerNorm of the MLP."""
 
     def around(self, index, name, layer, x):
         if name == "norm2":
@@ -69,7 +67,7 @@ class BeforeTheNorm(Form):
 
 
 class MostlyNew(Form):
-    """ProVP's prompts keep 0.01 of what came out, with 0.99 of the new ones."""
+    """ProVP's prompts are 0.01 times the output plus 0.99 times the new ones."""
 
     def before_block(self, index, x):
         if index == 0:
@@ -79,7 +77,7 @@ class MostlyNew(Form):
 
 
 class StridedPieces(Form):
-    """E2VPT's piece s of a token is the numbers s, s + 16, s + 32, ..., with 16 pieces."""
+    """E2VPT's segment s of a token is its entries s, s + 16, s + 32, ..., of 16 segments."""
 
     def entering(self, index):
         tokens, segments = self.token_mask[index], self.segment_mask[index]
@@ -90,7 +88,7 @@ class StridedPieces(Form):
 
 
 class SignedScore:
-    """E2VPT's score of a mask adds up its gradient as it is, not its size."""
+    """E2VPT's importance of a mask sums its signed gradient, not the absolute one."""
 
     def watched(self, kind, index):
         mask = self.masks()[kind][index].clone().requires_grad_(True)
@@ -103,14 +101,14 @@ class SignedScore:
 
 
 class OneMask:
-    """E2VPT's blocks share one mask, by their scores together."""
+    """All blocks of E2VPT share one mask, chosen by the sum of their scores."""
 
     def kept(self, importance, share):
         return super().kept(importance.sum(0, keepdim=True), share).expand_as(importance)
 
 
 class NormalStart:
-    """VP's frame starts as normal numbers."""
+    """VP's frame is initialised with normal numbers."""
 
     def reset(self, generator):
         with torch.no_grad():
@@ -120,7 +118,7 @@ class NormalStart:
 
 
 class NarrowKeyValues:
-    """E2VPT's prompts on keys and values start within 0.137, whatever the width."""
+    """E2VPT's key-value prompts are initialised within ±0.137, whatever the width."""
 
     def reset(self, generator):
         super().reset(generator)
@@ -129,8 +127,7 @@ class NarrowKeyValues:
 
 
 class CutTemperatures:
-    """Gate-VPT's temperatures themselves are cut off at their bounds, so that one at a bound goes
-    on learning."""
+    """Gate-VPT's temperatures are clamped in place, so that one at a bound goes on learning."""
 
     def before_block(self, index, x):
         if index == 0:
@@ -140,7 +137,7 @@ class CutTemperatures:
 
 
 class OtherImages:
-    """SPT-Deep's start draws other images for every block."""
+    """SPT-Deep draws other images for every block's initialisation."""
 
     def prepare(self, backbone, images, labels, generator):
         found = []
@@ -153,7 +150,7 @@ class OtherImages:
 
 
 class BareTokens:
-    """SPT's prompts of block 0 start as tokens before their position is added."""
+    """SPT's prompts of block 0 start as tokens without position embedding."""
 
     def prepare(self, backbone, images, labels, generator):
         state = generator.get_state()
@@ -175,7 +172,7 @@ class BareTokens:
 
 
 class SmallStart:
-    """DA-VPT's prompts start as a 25th of VPT's, which is 0.0025 on ViT-B/16."""
+    """DA-VPT's prompts start at 1/25 of VPT's bound, 0.0025 on ViT-B/16."""
 
     def reset(self, generator):
         super().reset(generator)
@@ -185,7 +182,7 @@ class SmallStart:
 
 
 class NormedMeans:
-    """DA-VPT's class means pass a LayerNorm, here without weights, before they are clustered."""
+    """DA-VPT's class means pass a LayerNorm, here without weights, before clustering."""
 
     def recluster(self):
         counts = self.counts.clamp_min(1)[:, None]
@@ -200,7 +197,7 @@ class NormedMeans:
 
 
 class ClassQuery:
-    """DA-VPT's class term compares the class token's query, not what attention gives it."""
+    """DA-VPT's class term compares the class token's query, not its attention output."""
 
     def before_block(self, index, x):
         x = super().before_block(index, x)
@@ -223,7 +220,7 @@ class ClassQuery:
 
 
 class PatchMean:
-    """DA-VPT's patch term compares one vector an image, the mean of its patches."""
+    """DA-VPT's patch term compares one vector per image, the mean of its patches."""
 
     def loss(self, features, labels):
         for index, seen in self.seen.items():
@@ -265,7 +262,7 @@ DIFFERENCES = {  # method -> what a recipe names -> its class
 
 
 def named(slug: str, names: str) -> list[type]:
-    """The classes of a method's differences, their names apart by commas.
+    """The classes of a method's differences, from their comma-separated names.
 
     Raises:
         BadInput: the method has no difference of that name.
@@ -280,7 +277,7 @@ def named(slug: str, names: str) -> list[type]:
 
 
 def take(model, differences: list[type]) -> None:
-    """Let a model's method do what these classes do, and nothing of what it took before.
+    """Let a model's method take on these differences, and drop those it had before.
 
     Raises:
         BadInput: the model cannot have one of them.
@@ -294,7 +291,7 @@ def take(model, differences: list[type]) -> None:
 
 
 def form_of(model) -> str:
-    """The names of the forms that a model has, as `named` reads them."""
+    """The comma-separated names of a model's forms, as `named` reads them."""
     known = DIFFERENCES.get(model.slug, {})
     return ", ".join(
         name

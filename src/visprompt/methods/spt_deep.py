@@ -1,5 +1,7 @@
-"""SPT-Deep: VPT-Deep whose prompts start as tokens entering their block (SPT Sec. 3.3-3.4, Eq.
-13)."""
+"""SPT-Deep: VPT-Deep whose prompts are initialised with the tokens entering their block.
+
+SPT Sec. 3.3-3.4, Eq. 13.
+"""
 
 from dataclasses import dataclass
 
@@ -10,8 +12,7 @@ from .token_starts import check_start, start_prompts
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompts, and how they start. Without training images (`tune` gives them) they start
-    as VPT's."""
+    """Number and initialisation of prompts; as VPT's without training images (`tune` has them)."""
 
     prompt_tokens: Count = 20  # the paper's number for every task
     start: str = (
@@ -27,7 +28,7 @@ class Settings:
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D a block."""
+    """Trains N prompts of width D per block."""
 
     families = ("vit",)
 

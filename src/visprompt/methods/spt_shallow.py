@@ -1,5 +1,7 @@
-"""SPT-Shallow: VPT-Shallow whose prompts start as patch embeddings of the task (SPT Sec. 3.3, Eq.
-11-12)."""
+"""SPT-Shallow: VPT-Shallow whose prompts are initialised with patch embeddings of the task.
+
+SPT Sec. 3.3, Eq. 11-12.
+"""
 
 from dataclasses import dataclass
 
@@ -10,8 +12,7 @@ from .token_starts import check_start, start_prompts
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompts, and how they start. Without training images (`tune` gives them) they start
-    as VPT's."""
+    """Number and initialisation of prompts; as VPT's without training images (`tune` has them)."""
 
     prompt_tokens: Count = 100  # the paper's number for every task
     start: str = (

@@ -1,5 +1,4 @@
-"""SSF: a learned scale and shift behind every layer, y = gamma * layer(x) + beta (Lian et al.
-2022)."""
+"""SSF: learned scale and shift after each layer, y = gamma * layer(x) + beta (Lian et al. 2022)."""
 
 from dataclasses import dataclass
 
@@ -11,15 +10,14 @@ from . import base
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing to choose: a scale and a shift behind the patch embedding, every linear layer and
-    every norm."""
+    """No settings: scale and shift after the patch embedding, every linear layer and every norm."""
 
 
 class Method(base.Method):
-    """Trains gamma, which starts at 1, and beta, which starts at 0, for every unit of every layer.
+    """Trains gamma, initially 1, and beta, initially 0, for every unit of every layer.
 
-    The original starts them with a spread of 0.02 around these; here training starts at the linear
-    probe.
+    The original draws them with a standard deviation of 0.02 around these values; here training
+    starts at the linear probe.
     """
 
     families = ("vit",)

@@ -1,4 +1,4 @@
-"""Prompts that start as tokens of the task's own training images (SPT Sec. 3.3-3.4)."""
+"""Prompts initialised with tokens of the task's training images (SPT Sec. 3.3-3.4)."""
 
 import numpy as np
 import torch
@@ -15,13 +15,17 @@ BATCH = 32  # images in one forward pass, SPT's mini-batch
 
 
 class AllTokens(Hooks):
-    """The plain network, with every token of the last block."""
+    """The plain network; the last block computes every token."""
 
     trims = False
 
 
 def check_start(settings) -> None:
-    """Refuse unknown strategies, sources and numbers of images."""
+    """Check the settings of an initialisation by tokens.
+
+    Raises:
+        BadInput: an unknown strategy or source, or an impossible number of images.
+    """
     choose("start", settings.start, STRATEGIES)
     choose("source", settings.source, SOURCES)
     if settings.images is not None and settings.images < 1:
@@ -34,12 +38,12 @@ def check_start(settings) -> None:
 def start_prompts(
     prompts, backbone: Backbone, images: torch.Tensor, settings, bound: float, generator
 ) -> None:
-    """Fill prompts, a list with one (N_p, D) for every prompted block from 0 up, in place.
+    """Fill prompts in place: a list with one (N_p, D) per prompted block, from block 0 up.
 
-    Images are (n, 3, H, W), normalised. "same" takes the tokens that enter the prompt's own block,
-    "first" those that enter block 0 and "last" those that leave the last block, for all prompts
-    (Table S2). Tokens are patches with their position (Eq. 1), without class token; SPT's code
-    takes block 0's before their position.
+    Images are (n, 3, H, W), normalised. Source "same" takes the tokens that enter the prompt's own
+    block; "first" those that enter block 0 and "last" those that leave the last block, for all
+    prompts (Table S2). Tokens are patches with their position (Eq. 1), without class token; SPT's
+    code takes those of block 0 without position.
     """
     if settings.start == "uniform":  # VPT's, the baseline of Tables 4 and S2
         for prompt in prompts:
@@ -83,8 +87,10 @@ def start_prompts(
 
 @torch.no_grad()
 def level_tokens(backbone: Backbone, images: torch.Tensor, levels: list[int]) -> list[torch.Tensor]:
-    """(B, 3, H, W) -> for each level l the patches entering block l, or leaving the last at l = L:
-    (B * M, D)."""
+    """Images (B, 3, H, W) -> for each level l the patches (B * M, D) entering block l.
+
+    Level L: those leaving the last block.
+    """
     kept = []
     kept.append(backbone.run(backbone.stem(images), AllTokens(), stop=max(levels), keep=kept))
     return [kept[level][:, backbone.prefix :].flatten(0, 1) for level in levels]
@@ -93,12 +99,15 @@ def level_tokens(backbone: Backbone, images: torch.Tensor, levels: list[int]) ->
 def draw_places(
     images: int, tokens: int, count: int, levels: int, generator
 ) -> tuple[list, torch.Tensor]:
-    """Draw tokens before any image is seen: places (count,) in the flat stream for each level, and
-    the images needed.
+    """Draw the tokens to use before any image is read.
 
-    Each level's draw is uniform over the whole pool, without replacement. All levels draw from the
-    same images, at most `count`: the tokens within them are those of the first level, moved on by a
-    random number for each level.
+    Each level's draw is uniform over its whole pool, without replacement. All levels draw from the
+    same images, at most `count` of them: the places within the images are those of the first level,
+    shifted by a random number per level.
+
+    Returns:
+        For each level the places (count,) in the flat stream of tokens, and the indices of the
+            images that are needed.
     """
     seed = torch.randint(2**62, (), generator=generator).item()
     drawn = torch.from_numpy(
@@ -110,7 +119,7 @@ def draw_places(
 
 
 def chosen_tokens(stream, pairs) -> list[torch.Tensor]:
-    """The tokens at given places of the flat stream: the pool itself is never held."""
+    """The tokens at given places of a flat stream, without holding the pool in memory."""
     found, seen = None, 0
     for batch in stream():
         found = found or [

@@ -1,5 +1,7 @@
-"""VP: one learned perturbation of the input image, shared by all images (AP Sec. 3, g(x, delta) = x
-+ delta)."""
+"""VP: one learned perturbation of the input image, shared by all images.
+
+AP Sec. 3, g(x, delta) = x + delta.
+"""
 
 from dataclasses import dataclass
 
@@ -13,8 +15,9 @@ from . import base
 
 @dataclass(frozen=True)
 class Settings:
-    """`template` "additive" adds to the pixels, "resize" shrinks the image into the frame's hole.
+    """Kind and size of the frame.
 
+    `template` "additive" adds to the pixels, "resize" shrinks the image into the frame's hole.
     `padding` is the width of the frame in pixels; None trains every pixel.
     """
 
@@ -23,8 +26,10 @@ class Settings:
 
 
 class Method(base.Method):
-    """Trains delta (3, H, W), zero outside the frame; starts at zero, so training starts at the
-    linear probe."""
+    """Trains delta (3, H, W), zero outside the frame.
+
+    It starts at zero, so training starts at the linear probe.
+    """
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)

@@ -1,5 +1,7 @@
-"""VPT-Deep: new prompt tokens at every block, dropped behind it (SPT Eq. 6, iVPT Eq. 2, DA-VPT Eq.
-1)."""
+"""VPT-Deep: new prompt tokens at every block, dropped after it.
+
+SPT Eq. 6, iVPT Eq. 2, DA-VPT Eq. 1.
+"""
 
 from dataclasses import dataclass
 
@@ -12,7 +14,7 @@ from . import prompts
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompt tokens a block has, where, and how they are computed."""
+    """Number of prompts per block, the prompted blocks, and how they are computed."""
 
     prompt_tokens: Count = (
         10  # iVPT's "good choice for initialization"; VPT itself searches 1 to 200 per task
@@ -24,7 +26,7 @@ class Settings:
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D a block."""
+    """Trains N prompts of width D per block."""
 
     def __init__(self, backbone, settings, num_classes):
         super().__init__(backbone, settings, num_classes)

@@ -1,4 +1,4 @@
-"""What `models`'s files of `data_manifests/` may hold."""
+"""Schema of `backbones.yaml`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +19,7 @@ from ..manifests.wording import Fault
 
 
 def backbones_schema() -> dict:
-    """`backbones.yaml`."""
+    """Schema of `backbones.yaml`."""
     vit = mapping(
         {name: COUNT for name in ("img_size", "patch_size", "embed_dim", "depth", "num_heads")},
         {
@@ -72,7 +72,7 @@ def backbones_schema() -> dict:
 
 
 def backbones_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Sizes fit each other; timm says it in a traceback."""
+    """Faults where sizes do not fit each other, which timm would answer with a traceback."""
     for name, entry in content["embedded"].items():
         path, size, given = (
             ("embedded", name, "timm_kwargs"),

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 
 class Hooks:
-    """What the block loop asks a method; here the answers of one that adds nothing.
+    """The functions that the block loop calls; these defaults change nothing.
 
     Tokens are (B, N, D) in a ViT; maps are (B, H', W', D) in a Swin and (B, C, H', W') in a ResNet.
     """
@@ -19,54 +19,51 @@ class Hooks:
     )
 
     def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
-        """Change the activations entering block `index`."""
+        """Change the input x of block `index`."""
         return x
 
     def around(self, index: int, name: str, layer, x: torch.Tensor) -> torch.Tensor:
-        """Apply a layer of block `index`, or something else in its place.
+        """Apply a layer of block `index`, or replace it.
 
-        Every block has "block". An opened ViT has also "norm1", "attn" (which holds "qkv" and
-        "proj"), "norm2" and "mlp" (which holds "fc1" and "fc2"); and "patch_embed" at index -1,
+        Every block has "block". An opened ViT also has "norm1", "attn" (which contains "qkv" and
+        "proj"), "norm2" and "mlp" (which contains "fc1" and "fc2"); and "patch_embed" at index -1,
         "norm" and "fc_norm" at index L.
         """
         return layer(x)
 
     def extra(self, index: int, project):
-        """Keys and values added to those of block `index`, the same for all images: two (1, heads,
-        N_p, d).
+        """Keys and values, each (1, heads, N_p, d), to add to those of block `index`; or None.
 
-        `project` turns prompts (N_p, D) that enter the block before norm1 into queries, keys and
-        values.
+        They are the same for all images. `project` turns prompts (N_p, D) that enter the block
+        before norm1 into queries, keys and values.
         """
         return None
 
     def observe(self, index: int, q: torch.Tensor, k: torch.Tensor) -> None:
-        """Look at queries (B, heads, N, d) and keys (B, heads, N + N_p, d), added ones last."""
+        """See queries (B, heads, N, d) and keys (B, heads, N + N_p, d), the added ones last."""
 
     def watches(self, index: int) -> bool:
-        """Whether `watch` wants the attention output of all tokens, also in a trimmed block."""
+        """Whether `watch` needs the attention output of all tokens, even in a trimmed block."""
         return False
 
     def watch(self, index: int, x: torch.Tensor) -> None:
-        """Look at what attention gives before "proj", the heads side by side: (B, N, D)."""
+        """See the attention output before "proj", heads concatenated: (B, N, D)."""
 
 
 NO_HOOKS = Hooks()
 
 
 def is_standard(block: nn.Module) -> bool:
-    """Whether `vit_block` gives what this block gives: timm's pre-norm block with plain
-    attention."""
+    """Whether `vit_block` can compute this block: timm's pre-norm block with plain attention."""
     return type(block) is Block and type(block.attn) is Attention and block.attn.gate is None
 
 
 def vit_block(
     block: Block, index: int, x: torch.Tensor, method, trim: bool = False
 ) -> torch.Tensor:
-    """Block `index` on tokens (B, N, D) -> (B, N, D), or (B, 1, D), the class token alone, with
-    `trim`.
+    """Block `index` of a ViT on tokens (B, N, D); with `trim` only the class token is computed.
 
-    Every layer is applied through `Hooks.around`.
+    Returns (B, N, D), or (B, 1, D) with `trim`. Every layer is applied through `Hooks.around`.
     """
 
     def at(name, layer, x):
@@ -110,7 +107,7 @@ def vit_block(
 
 
 def named_layers(block: Block) -> dict[str, nn.Module]:
-    """The layers of a block that carry weights, by the names that `around` uses."""
+    """Name as in `Hooks.around` -> layer with weights, of one block."""
     layers = {
         "norm1": block.norm1,
         "qkv": block.attn.qkv,
@@ -165,8 +162,10 @@ class PromptedWindows(WindowAttention):
 
 
 def swin_block(block: SwinTransformerBlock, index: int, x: torch.Tensor, method) -> torch.Tensor:
-    """Block `index` on maps (B, H, W, D) -> (B, H, W, D); a method can add keys and values to every
-    window."""
+    """Block `index` of a Swin on maps (B, H, W, D).
+
+    A method can add keys and values to every window.
+    """
     block.attn.prompting = method, index, block.norm1
     try:
         return block(x)

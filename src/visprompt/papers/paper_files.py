@@ -1,4 +1,4 @@
-"""What `papers`'s files of `data_manifests/` may hold."""
+"""Schemas and further checks of the YAML files that `papers` reads."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,17 +20,17 @@ CLAIM_NUMBERS = {
 
 
 def papers_schema() -> dict:
-    """`papers/papers.yaml`."""
+    """Schema of `papers/papers.yaml`."""
     return named(mapping({"title": TEXT, "short": TEXT, "subject": TEXT}))
 
 
 def lost_schema() -> dict:
-    """`papers/<paper>/lost.yaml`."""
+    """Schema of `papers/<paper>/lost.yaml`."""
     return named(TEXT)
 
 
 def claims_schema() -> dict:
-    """`papers/<paper>/claims.yaml`."""
+    """Schema of `papers/<paper>/claims.yaml`."""
     text = {name: TEXT for name in ("id", "artifact", "where", "metric", "why")}
     evidence = listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
     chosen = {"direction": one_of(DIRECTIONS), "weight": one_of(WEIGHTS), "settles": evidence}
@@ -58,7 +58,7 @@ def claims_schema() -> dict:
 
 
 def claims_faults(content: list, file: Path) -> Iterable[Fault]:
-    """Claims are of the paper's artifacts, and named after them, each once."""
+    """Faults of claims: of another paper's artifact, not named after it, or given twice."""
     table, seen = papers.artifacts(), set()
     artifacts = set(table.index[table["paper"] == file.parent.name])
     for place, claim in enumerate(content):
@@ -78,7 +78,7 @@ def claims_faults(content: list, file: Path) -> Iterable[Fault]:
 
 
 def lost_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """A table that is lost has no cells here."""
+    """Faults of tables that are called lost and have cells."""
     for name in content:
         if (file.parent / f"{name}.csv").exists():
             yield Fault((), f"{name}.csv holds its cells; delete one of the two.", name)

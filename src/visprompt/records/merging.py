@@ -1,5 +1,4 @@
-"""Runs of other machines: a folder of their records is added to this machine's, without a server
-between."""
+"""Add the records in another machine's folder to this machine's."""
 
 import re
 import typing
@@ -27,8 +26,8 @@ class Merged:
 def merge(folder: Path) -> Merged:
     """Add the records of another machine's folder to this machine's own.
 
-    Of two records of one run with other values the one that is here stays, unless it alone is of
-    older code; the other is refused, and both are named.
+    If two records of one run have different values, the one here stays, unless it alone is of older
+    code; the other is refused, and both are named.
 
     Raises:
         BadInput: the folder holds no record.
@@ -67,10 +66,10 @@ def merge(folder: Path) -> Merged:
 
 
 def whole_record(path: Path) -> Record:
-    """Read another machine's record, of which every field has its type.
+    """Read another machine's record and check the types of its fields.
 
     Raises:
-        BadInput: it is damaged, or a field is of another type.
+        BadInput: it is damaged, or a field has another type.
     """
     record = store.read_record(path)
     for name, hint in typing.get_type_hints(Record).items():
@@ -86,7 +85,7 @@ def whole_record(path: Path) -> Record:
 
 
 def disagreement(here: Record, other: Record, values: tuple) -> str:
-    """What two records of one run say, in a line."""
+    """The different values of two records of one run, in one line."""
     name, mine, theirs = values
     about = (
         " ".join(
@@ -105,8 +104,7 @@ def disagreement(here: Record, other: Record, values: tuple) -> str:
 
 
 def difference(one, other, name: str = "values") -> tuple | None:
-    """The first value that differs, as (name, one, other); None where all that is not a measurement
-    is the same."""
+    """The first value that differs, measurements apart, as (name, one, other); None if equal."""
     if isinstance(one, dict) and isinstance(other, dict):
         names = [key for key in {**one, **other} if not any(word in key for word in MEASURED)]
         names = [key for key in names if key not in ADDED or (key in one and key in other)]

@@ -1,8 +1,8 @@
-"""What a piece of code says, apart from how it is written, and which names it uses.
+"""The normal form of code: what it does, whatever its layout, and the names that it uses.
 
-Comments, docstrings, layout, annotations, the words of errors and the names of local variables are
-left out. What comes from this package is called by its own name there, so that a moved function or
-a renamed module changes nothing.
+Comments, docstrings, layout, annotations, error messages and names of local variables are left out.
+Names from these packages are replaced by the names where they are defined, so that moving a
+function or renaming a module changes nothing.
 """
 
 import ast
@@ -37,12 +37,11 @@ MUTATORS = set(
 
 @dataclass
 class NormalForm:
-    """Reads nodes of a module.
+    """Normal forms of the nodes of one module.
 
     Attributes:
-        meaning: name -> what it is called where it is defined, or None if the module does not
-            import it.
-        is_module: whether a name stands for a module of this package, as in `prompts.Deep`.
+        meaning: name -> the name where it is defined, or None if the module does not import it.
+        is_module: whether a name is a module of these packages, as in `prompts.Deep`.
         uses: names, and attributes of names, that were read without being bound there, and whether
             each is called.
     """
@@ -104,7 +103,7 @@ class NormalForm:
         return [type(node).__name__, *words, *self.fields(node, scopes, leave_out={bound})]
 
     def name(self, node: ast.Name, scopes, called: bool) -> list:
-        """A variable's number if it is local, else what the name means."""
+        """A local variable's number, or what another name means."""
         local = label(node.id, scopes)
         if local is not None:
             return ["Name", local]
@@ -113,7 +112,7 @@ class NormalForm:
         return ["Name", self.meaning(node.id) or node.id]
 
     def fields(self, node: ast.AST, scopes, leave_out: set) -> list:
-        """What the fields of a node say, those that are empty or layout left out."""
+        """The fields of a node, without empty ones and layout."""
         named = [
             (name, value)
             for name, value in ast.iter_fields(node)
@@ -126,11 +125,10 @@ class NormalForm:
         ]
 
     def inner(self, node: ast.AST, scopes=(), named: bool = True) -> list:
-        """A function or comprehension, whose own variables are numbered in the order in which they
-        are met.
+        """A function or comprehension, its variables numbered by first occurrence.
 
         Args:
-            named: whether a function's own name counts, as it does of one inside of a unit.
+            named: whether the function's own name counts, as inside a unit.
         """
         scope = Scope(keeps=reads_by_name(node))
         inside = (*scopes, scope)
@@ -187,23 +185,22 @@ class NormalForm:
 
 @dataclass
 class Scope:
-    """The names that a function or a comprehension binds: name -> its label, None until it is
-    met."""
+    """The names that a function or comprehension binds: name -> label, None before first use."""
 
     keeps: bool = False
     labels: dict[str, str | None] = field(default_factory=dict)
     met: int = 0
 
     def bind(self, *names: str) -> None:
-        """Names that are replaced by a number."""
+        """Replace names by numbers."""
         self.labels |= {name: name if self.keeps else None for name in names}
 
     def keep(self, *names: str) -> None:
-        """Names that stay as they are."""
+        """Keep names as they are."""
         self.labels |= {name: name for name in names}
 
     def label(self, name: str) -> str:
-        """What stands for a name of this scope."""
+        """The label of a name in this scope."""
         if self.labels[name] is None:
             self.met += 1
             self.labels[name] = f"variable {self.met}"
@@ -211,8 +208,7 @@ class Scope:
 
 
 def label(name: str | None, scopes: tuple[Scope, ...]) -> str | None:
-    """What stands for a name in the innermost scope that binds it, with that scope's depth; None if
-    none does."""
+    """The label of a name in the innermost scope that binds it, with its depth; None if unbound."""
     for depth in reversed(range(len(scopes))):
         if name in scopes[depth].labels:
             found = scopes[depth].label(name)
@@ -221,7 +217,7 @@ def label(name: str | None, scopes: tuple[Scope, ...]) -> str | None:
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function that are in its own scope, with the heads of what has another."""
+    """The nodes in a function's own scope, and the heads of nested scopes."""
     for part in ast.iter_child_nodes(node):
         yield part
         if isinstance(part, FUNCTIONS):
@@ -234,7 +230,7 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def bound_in(node: ast.AST) -> list[str]:
-    """The local variables of a function, its parameters and imports aside."""
+    """Local variables of a function, without parameters and imports."""
     found, elsewhere = [], set()
     for part in own_nodes(node):
         if isinstance(part, (ast.Global, ast.Nonlocal)):
@@ -260,13 +256,12 @@ def stored(node: ast.AST) -> list[str]:
 
 
 def reads_by_name(node: ast.AST) -> bool:
-    """Whether a function may read its variables by their names."""
+    """Whether a function may read its variables by name (`locals`, `eval`)."""
     return any(isinstance(part, ast.Name) and part.id in READ_BY_NAME for part in ast.walk(node))
 
 
 def is_silent(node) -> bool:
-    """Whether a statement says nothing: a docstring, an import (names say what they mean), a bare
-    annotation, `pass`."""
+    """Whether a statement has no effect: docstring, import, bare annotation, `pass`."""
     text = (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -287,8 +282,7 @@ def is_choice(node) -> bool:
 
 
 def touched(node: ast.stmt) -> list[str]:
-    """The names that a statement outside of functions binds, or whose object it changes in
-    place."""
+    """Names that a statement outside functions binds, or whose object it changes in place."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
     found = []

@@ -1,4 +1,4 @@
-"""Which test images a run named right: one bit for each, beside its accuracy."""
+"""Which test images a run classified correctly, as one bit each."""
 
 import base64
 import binascii
@@ -9,15 +9,15 @@ NAME = "right"  # of the value in a record
 
 
 def packed(right: np.ndarray) -> dict:
-    """Bits (N,) bool as JSON can hold them, eight to a byte."""
+    """Bits (N,) bool as JSON values, eight to a byte."""
     return {"images": len(right), "bits": base64.b64encode(np.packbits(right).tobytes()).decode()}
 
 
 def unpacked(values: dict) -> np.ndarray | None:
-    """The bits (N,) bool of a record's values; None where it has none.
+    """The bits (N,) bool of a record's values; None if it has none.
 
     Raises:
-        ValueError: they are damaged, or give another accuracy than the record's.
+        ValueError: they are damaged, or do not give the record's accuracy.
     """
     found = values.get(NAME)
     if found is None:

@@ -1,5 +1,4 @@
-"""`visprompt fit FOLDER` and `visprompt predict FILE PICTURE…`: one's own pictures from the command
-line."""
+"""`visprompt fit FOLDER` and `visprompt predict FILE PICTURE…`."""
 
 import argparse
 
@@ -7,7 +6,7 @@ BACKBONE = "vit_micro_patch4_24"  # comes with this project
 
 
 def add_commands(commands) -> None:
-    """The two commands."""
+    """Add `fit` and `predict` to the command line."""
     weights = {
         "default": "pretrained",
         "help": "the backbone's: pretrained (the default) or a file",
@@ -84,7 +83,7 @@ def fit_folder(args: argparse.Namespace) -> None:
 
 
 def predict_pictures(args: argparse.Namespace) -> None:
-    """Name what is on pictures, by a method that was saved: picture, class, probability."""
+    """Classify pictures with a saved method; prints picture, class and probability."""
     from pathlib import Path
 
     from ..methods.saving import load_method, read_method

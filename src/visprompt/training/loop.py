@@ -28,7 +28,7 @@ def fit_model(
     prepared_on: Task | None = None,
     **more,
 ) -> dict:
-    """Fit a model to a task, at the method's own rate where the recipe names none.
+    """Fit a model to a task, at the method's own learning rate if the recipe names none.
 
     The model then knows its task's class names.
 
@@ -37,7 +37,7 @@ def fit_model(
         more: `cache` and `watch`, see `fit`.
 
     Returns:
-        What `fit` returns.
+        The values that `fit` returns.
 
     Raises:
         BadInput: more classes than the head has, images of another size than the backbone's, or an
@@ -88,19 +88,20 @@ def tune(
     prepared_on: Task | None = None,
     about: dict | None = None,
 ) -> Record | None:
-    """Fit a model to a task, or find the record of the same run; `run=False` only looks for one.
+    """Fit a model to a task, or return the record of the same run.
 
     Args:
-        prepared_on: the task whose training images the method sees before the first step, where it
-            is another (SPT Figure 3b).
+        run: False only looks for a record.
+        prepared_on: the task whose training images the method sees before the first step, if it is
+            another (SPT Figure 3b).
         about: what else the record should say, such as the profile; it decides nothing.
 
     Returns:
-        A record whose values are those of `fit`.
+        A record whose values are those of `fit`; None if there is none and `run` is False.
 
     Raises:
-        BadInput: labels outside the head, images of another size than the backbone's, or something
-            that is no model, task, recipe or seed.
+        BadInput: labels outside the head, images of another size than the backbone's, or an
+            argument of another type.
     """
     for name, value, kind in (
         ("model", model, TunedModel),
@@ -136,8 +137,7 @@ def tune(
 
 
 def may_cache(model: TunedModel, task: Task, recipe: Recipe) -> bool:
-    """Whether the activations of all splits, which `fit` keeps, stay within the recipe's
-    `cache_gib` together."""
+    """Whether the cached activations of all splits together stay below the recipe's `cache_gib`."""
     return (
         activation_gib(model, sum(len(labels) for _, labels in (task.train, task.val, task.test)))
         <= recipe.cache_gib
@@ -151,15 +151,14 @@ def fit_as_asked(model: TunedModel, task: Task, recipe: Recipe, seed: int, **mor
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:
-    """The data's identity in a record, from the fingerprints of its task and of the one it was
-    prepared on."""
+    """Identity of the data in a record: fingerprints of the task and of the one prepared on."""
     return task if prepared_on is None else f"{task}, prepared on {prepared_on}"
 
 
 def run_settings(
     model: TunedModel, task: Task, recipe: Recipe, seed: int, prepared_on: Task | None = None
 ) -> dict:
-    """What the record of a run says of how it was made; see `settings_of`.
+    """The settings that the record of a run states; see `settings_of`.
 
     Raises:
         BadInput: labels outside the head.
@@ -189,7 +188,7 @@ def run_settings(
 def settings_of(
     slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: int, prepared_on: str | None
 ) -> dict:
-    """The settings of a record of kind "tune", which need neither a model nor images.
+    """The settings of a record of kind "tune"; needs neither a model nor images.
 
     Args:
         chosen: the method's `Settings`.
@@ -210,14 +209,13 @@ def settings_of(
 
 
 class Shared:
-    """Activations below the first trained block, kept on their device for the next run; the oldest
-    go first."""
+    """Activations below the first trained block, kept on their device for later runs."""
 
     def __init__(self):
         self.kept: dict[tuple, tuple] = {}  # what was computed, and the code that did
 
     def get(self, key: tuple, compute: Callable[[], torch.Tensor], gib: float) -> torch.Tensor:
-        """What `compute` gives, at most `gib` GiB of it at a time."""
+        """The tensor of a key, computed if it is not kept; at most `gib` GiB are kept."""
         found = self.kept.pop(key, None)
         if found is None:
             with watching() as seen:
@@ -232,7 +230,7 @@ class Shared:
         return found[0]
 
     def leave(self, task: str) -> None:
-        """Let go of the activations of a task's images; `task` is its fingerprint."""
+        """Drop the activations of the task with this fingerprint."""
         self.kept = {key: kept for key, kept in self.kept.items() if task not in key}
 
 
@@ -249,17 +247,19 @@ def fit(
     prepared_on: Task | None = None,
     watch: Callable[[int], None] = lambda epoch: None,
 ) -> dict:
-    """Train, then measure: validation images after each epoch, test images once, at the end.
+    """Train, then evaluate: validation images after each epoch, test images once, at the end.
 
     Args:
-        cache: False is the plain form.
-        watch: called with the number of finished epochs: 0 before the first step, and after each.
+        cache: whether activations below the first trained block are computed once; False is the
+            plain form with equal results.
+        watch: called with the number of finished epochs: 0 before the first step, and after each
+            epoch.
 
     Returns:
-        `test` and `val` accuracy in percent after the last epoch, `right`, the test images that
-        were named right (see `records.test_images`), `val_by_epoch`, the training `loss` of each
-        epoch, the trained `parameters`, `cached_below` (the first trained block when the
-        activations below it were kept, else None) and `fit_seconds`.
+        `test` and `val` accuracy in percent after the last epoch; `right`, which test images were
+            classified correctly (see `records.test_images`); `val_by_epoch`; the training `loss` of
+            each epoch; the number of trained `parameters`; `cached_below` (the first trained block
+            if the activations below it were cached, else None); `fit_seconds`.
     """
     start, recipe = time.perf_counter(), settled(recipe, model.slug, model.source.family)
     backbone, device = model.source, next(model.parameters()).device
@@ -342,23 +342,25 @@ def fit(
 
 
 def accuracy(model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """Percent of images (N, 3, S, S) uint8 that a model names right."""
+    """Accuracy in percent of a model on images (N, 3, S, S) uint8 with labels (N,)."""
     mean, std, device = model.source.mean, model.source.std, next(model.parameters()).device
     guess = in_batches(lambda x: model(normalise(x, mean, std)).argmax(-1), images, device).cpu()
     return percent(guess == labels)
 
 
 def percent(right: torch.Tensor) -> float:
-    """Accuracy in percent from which images (N,) were named right."""
+    """Accuracy in percent from (N,) bool, whether an image was classified correctly."""
     return round(100 * right.double().mean().item(), 4)
 
 
 def train(model, features, inputs, labels, recipe, generator, watch) -> list[float]:
-    """The steps: shuffled batches, cosine schedule with warm-up. Returns the mean loss of each
-    epoch.
+    """The training steps: shuffled batches, cosine schedule with warm-up.
+
+    Returns:
+        The mean loss of each epoch.
 
     Raises:
-        FloatingPointError: the loss is no number any more.
+        FloatingPointError: the loss is not finite.
     """
     device = labels.device
     groups = [
@@ -412,13 +414,12 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
 
 
 def autocast(recipe: Recipe, device: torch.device):
-    """The context in which a recipe's precision holds."""
+    """Context manager for a recipe's precision."""
     return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
 
 
 def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time; see
-    `data.originals` too."""
+    """Random resized crop of each of (B, 3, S, S), half of them flipped; see `data.originals`."""
     own = getattr(images, "cropped", None)
     if own is not None:
         return own(generator).to(images.device)
@@ -434,7 +435,7 @@ def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Ten
 
 @torch.no_grad()
 def in_batches(function: Callable, inputs: torch.Tensor, device, size: int = 250) -> torch.Tensor:
-    """Apply a function to (n, ...) in batches, without gradients."""
+    """Apply a function to (n, ...) in batches of `size`, without gradients."""
     return torch.cat([function(part.to(device)) for part in inputs.split(size)])
 
 

@@ -1,4 +1,4 @@
-"""What `training`'s files of `data_manifests/` may hold."""
+"""Schemas and further checks of the YAML files that `training` reads."""
 
 from collections.abc import Iterable
 from dataclasses import fields
@@ -41,7 +41,7 @@ SAID = [f.name for f in fields(Recipe)] + [
 
 
 def recipes_schema() -> dict:
-    """`recipes.yaml`."""
+    """Schema of `recipes.yaml`."""
     every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
     methods = mapping(
         {}, {slug: mapping({}, every) for slug in ("other", *METHODS)}, minProperties=1
@@ -72,7 +72,7 @@ def recipes_schema() -> dict:
 
 
 def differences_schema() -> dict:
-    """`differences.yaml`; what an option may be is in `differences_faults`."""
+    """Schema of `differences.yaml`; for options see `differences_faults`."""
     texts = {name: TEXT for name in ("what", "paper", "code")}
     every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
     option = {"type": "object", "properties": {"recipe": mapping({}, every)}, "minProperties": 1}
@@ -82,8 +82,7 @@ def differences_schema() -> dict:
 
 
 def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """An option is of the method's settings and of a recipe; where there is none, it is said
-    why."""
+    """Faults of options that neither change a method's settings or a recipe nor say why."""
     for slug, entries in content.items():
         for number, entry in enumerate(entries):
             path, option = (slug, number, "option"), entry.get("option", {})
@@ -101,8 +100,7 @@ def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 
 def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Each value is one that `Recipe` takes, and rates by block are as many as an embedded backbone
-    has blocks."""
+    """Faults of values that `Recipe` refuses, and of rates by block that are not one per block."""
     depths: dict[str, set] = {"vit": set(), "resnet": set()}
     for entry in manifests.load_yaml(file.parent / "backbones.yaml")["embedded"].values():
         for family, blocks in (
@@ -141,7 +139,7 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 
 def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
-    """Each field of a paper's recipe has its source."""
+    """Faults of fields of a paper's recipe that name no source."""
     if name in ("quick", REAL):  # this project's own, searched as the file says
         return
     wanted = {*used, "selection", "seeds", *(part for part in PARTS[:5] if part in recipe)}
@@ -153,7 +151,7 @@ def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
 
 
 def segmentation_recipes_schema() -> dict:
-    """`segmentation_recipes.yaml`."""
+    """Schema of `segmentation_recipes.yaml`."""
 
     def known(kind) -> dict:
         return {
@@ -175,7 +173,7 @@ def segmentation_recipes_schema() -> dict:
 
 
 def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Each value is one that the recipe, its decoder and its evaluation take."""
+    """Faults of values that the recipe, its decoder or its evaluation refuse."""
     tupled = lambda given: {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
     for name, entry in content.items():
         for part, kind in (

@@ -1,5 +1,4 @@
-"""How a segmenter is fitted and tested: the fields, and the named recipes of
-`segmentation_recipes.yaml`."""
+"""How a segmenter is fitted and tested: fields, and the recipes of `segmentation_recipes.yaml`."""
 
 import math
 import typing
@@ -17,7 +16,9 @@ AUGMENTATIONS = ("none", "scale, crop, flip and colours")
 
 @dataclass(frozen=True)
 class SegmentationRecipe:
-    """Steps, rates, pictures and inference. Images have the backbone's own normalisation.
+    """Steps, rates, images and inference of a segmenter.
+
+    Images have the backbone's own normalisation.
 
     Raises:
         BadInput: a value of the wrong type, or an impossible one.
@@ -80,13 +81,12 @@ class SegmentationRecipe:
 
 
 def recipes() -> dict[str, dict]:
-    """The named recipes as written."""
+    """Name -> recipe as written in the file."""
     return load_yaml(paths.MANIFESTS / "segmentation_recipes.yaml")
 
 
 def load_segmentation_recipe(name: str, slug: str, **changes) -> SegmentationRecipe:
-    """A named recipe: its common fields, the method's or those of `other` methods, and changes to
-    them.
+    """A named recipe: common fields, those of the method or of `other` methods, then changes.
 
     Raises:
         BadInput: unknown recipe or field, or an impossible value.
