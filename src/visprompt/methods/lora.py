@@ -32,8 +32,7 @@ class Settings:
 
 
 class Method(base.Method):
-    """Trains A and B per projection and block; B starts at zero, so LoRA starts as a linear
-    probe."""
+    """Trains A and B per projection and block; B starts at zero, LoRA thus as a linear probe."""
 
     families = ("vit",)
     inside = True

@@ -43,7 +43,10 @@ NOT_READ = {"p", "page"}
 CACHES = {"cache", "lru_cache", "cached_property"}
 # Place today -> name then, of units that were renamed: what calls them and what they say counts as
 # before.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {
+    "training.loop:fit_with_extras": "fit_as_asked",
+    "studies.insights:measure_with_extras": "measure_as_asked",
+}
 
 
 @dataclass

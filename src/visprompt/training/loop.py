@@ -15,7 +15,7 @@ from ..methods import TunedModel
 from ..methods.parameters import count_parameters
 from ..records import Record, recorded, test_images, watching
 from ..records.watch import note
-from . import as_asked
+from . import recipe_extras
 from .recipe import Recipe, settled, with_own_rate
 
 
@@ -61,7 +61,7 @@ def fit_model(
             f"num_classes={task.classes}."
         )
     recipe = with_own_rate(recipe, model)
-    fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
+    fitting = fit_with_extras if recipe_extras.asks(recipe, model) else fit
     values = fitting(
         model,
         task,
@@ -115,7 +115,7 @@ def tune(
                 f"its docstring."
             )
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
-    fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
+    fitting = fit_with_extras if recipe_extras.asks(recipe, model) else fit
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),
@@ -144,9 +144,9 @@ def may_cache(model: TunedModel, task: Task, recipe: Recipe) -> bool:
     )
 
 
-def fit_as_asked(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
-    """`fit`, and what the recipe asks beside the plain loop; see `as_asked`."""
-    with as_asked.within(model, task, recipe, seed):
+def fit_with_extras(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
+    """`fit`, with what the recipe needs beyond the plain loop; see `recipe_extras`."""
+    with recipe_extras.within(model, task, recipe, seed):
         return fit(model, task, recipe, seed, **more)
 
 

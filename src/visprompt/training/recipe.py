@@ -46,8 +46,7 @@ class Recipe:
     # "bf16" computes in it where autocast does; weights and their updates stay float32
     precision: str = "float32"
     cache_gib: float = 2.0  # larger activations are recomputed batch by batch
-    # What published recipes ask besides; `as_asked.within` does it, so that the plain loop stays as
-    # it is.
+    # What published recipes ask besides: `recipe_extras.within` adds it around the plain loop.
     head_decay: NotNegative | None = (
         None  # the head's own weight decay (SPT, DA-VPT); None: weight_decay
     )
