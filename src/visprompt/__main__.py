@@ -10,6 +10,7 @@ import importlib
 import io
 import os
 import sys
+from typing import TextIO
 
 from .data.data_commands import add_commands as add_data
 from .errors import INSTALL_BOOK, BadInput
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         return say("stopped; finished runs are kept, and the same command goes on from there.", 130)
 
 
-def discard(*streams: io.TextIOWrapper) -> None:
+def discard(*streams: TextIO) -> None:
     """Redirect streams to nowhere, so that Python does not complain as it flushes them at exit."""
     for stream in streams:
         with contextlib.suppress(

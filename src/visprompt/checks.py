@@ -6,44 +6,48 @@ import math
 import types
 import typing
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from .errors import BadInput, brief, choose
 
+if TYPE_CHECKING:  # a type checker sees the type of the values
+    Share: TypeAlias = float
+    NotNegative: TypeAlias = float
+    Count: TypeAlias = int
+    Rounds: TypeAlias = int
+    Positive: TypeAlias = float
+    Weight: TypeAlias = float
+    Number: TypeAlias = float
+    Words: TypeAlias = tuple[str, ...]
+    Blocks: TypeAlias = tuple[int, ...]
+else:
 
-class Share(float):
-    """Annotation: a number in [0, 1)."""
+    class Share(float):
+        """Annotation: a number in [0, 1)."""
 
+    class NotNegative(float):
+        """Annotation: a number of at least 0."""
 
-class NotNegative(float):
-    """Annotation: a number of at least 0."""
+    class Count(int):
+        """Annotation: a whole number from 1 on, small enough for what must fit into memory."""
 
+    class Rounds(int):
+        """Annotation: a whole number from 0 on."""
 
-class Count(int):
-    """Annotation: a whole number from 1 on, small enough for what must fit into memory."""
+    class Positive(float):
+        """Annotation: a number above 0 that float32 can multiply and divide by."""
 
+    class Weight(float):
+        """Annotation: a number of at least 0 that float32 can multiply by."""
 
-class Rounds(int):
-    """Annotation: a whole number from 0 on."""
+    class Number(float):
+        """Annotation: a number that float32 can multiply by."""
 
+    class Words(tuple):
+        """Annotation: distinct strings."""
 
-class Positive(float):
-    """Annotation: a number above 0 that float32 can multiply and divide by."""
-
-
-class Weight(float):
-    """Annotation: a number of at least 0 that float32 can multiply by."""
-
-
-class Number(float):
-    """Annotation: a number that float32 can multiply by."""
-
-
-class Words(tuple):
-    """Annotation: distinct strings."""
-
-
-class Blocks(tuple):
-    """Annotation: indices of distinct blocks."""
+    class Blocks(tuple):
+        """Annotation: indices of distinct blocks."""
 
 
 MOST, LARGE = 2**16, 1e6
@@ -78,6 +82,8 @@ def fits(value, hint) -> bool:
     A float must be finite; an int may stand for it, a bool for neither.
     """
     kind, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is typing.Any:
+        return True
     if kind is typing.Literal:
         return isinstance(value, str) and value in parts
     if hint in RANGES:

@@ -199,7 +199,7 @@ def croissant(found: DataSet) -> dict:
     homes = {"conformsTo": "dct:conformsTo", "dataType": {"@id": "cr:dataType", "@type": "@vocab"}}
     context = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"}
     context |= {"cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/"}
-    context |= {term: homes.get(term, f"cr:{term}") for term in terms}
+    context |= {term: homes.get(term, f"cr:{term}") for term in terms}  # type: ignore[misc]
     files = []
     for file in found.files:
         kind, _, digits = (file.checksum or "sha256:unverified").partition(":")

@@ -38,7 +38,7 @@ def check_name(name: object) -> None:
         )
 
 
-def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str]) -> Path | None:
+def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str]) -> Path | None:  # type: ignore[return]
     """The folder data_dir/name; None if the name is an embedded task's and there is no such folder.
 
     Raises:

@@ -57,7 +57,7 @@ class Listed(Full):
             [(base / file, label) for file, label, _ in content[part]]
             for part in ("train", "val", "test")
         ]
-        return [names[label] for label in sorted(names)], *every
+        return [names[label] for label in sorted(names)], *every  # type: ignore[return-value]
 
 
 READING = threading.Lock()

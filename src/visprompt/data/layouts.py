@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import BadInput, choose
 from . import catalogue, folders
@@ -225,4 +226,9 @@ class ClassFolders:
 
 
 # a manifest names its raw one
-LAYOUTS = {"split folders": SplitFolders, "class folders": ClassFolders, **RAW, **FULL}
+LAYOUTS: dict[str, Any] = {
+    "split folders": SplitFolders,
+    "class folders": ClassFolders,
+    **RAW,
+    **FULL,
+}

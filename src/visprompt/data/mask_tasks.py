@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ class Drawn(Sequence):
     def __len__(self) -> int:
         return len(self.pictures)
 
-    def __getitem__(self, number: int) -> Pair:
+    def __getitem__(self, number: int) -> Pair:  # type: ignore[override]
         return self.pictures[number], self.masks[number]
 
     def identity(self) -> bytes:
@@ -58,7 +59,7 @@ class Files(Sequence):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, number: int) -> Pair:
+    def __getitem__(self, number: int) -> Pair:  # type: ignore[override]
         picture, mask = self.rows[number]
         where = f"picture {shown(picture)}"
         try:
@@ -107,7 +108,7 @@ class SegmentationTask:
         """Twelve hex digits over the name and all splits."""
         digest = hashlib.sha256(self.name.encode())
         for split in (self.train, self.val, self.test):
-            digest.update(split.identity())
+            digest.update(split.identity())  # type: ignore[attr-defined]
         return digest.hexdigest()[:12]
 
 
@@ -317,4 +318,7 @@ def read_mat(path: Path) -> np.ndarray:
     return content["LabelMap"].astype(np.int64)
 
 
-RAW = {"ADE20K": Ade20k, "PASCAL Context": PascalContext}  # a manifest names its form under `masks`
+RAW: dict[str, Any] = {
+    "ADE20K": Ade20k,
+    "PASCAL Context": PascalContext,
+}  # a manifest names its form under `masks`

@@ -78,13 +78,13 @@ def with_originals(
         train_size: as given to `load_task`.
     """
     if task.name in embedded_tasks():
-        return replace(task, train=(Known(task.train[0], Stack(task.train[0]), how), task.train[1]))
+        return replace(task, train=(Known(task.train[0], Stack(task.train[0]), how), task.train[1]))  # type: ignore[arg-type]
     _, parts = read_items(task_folder(data_dir, task.name, embedded_tasks()))
     items = [item for split in splits for item in parts[split]]
     if train_size is not None:
         order = balanced_order(torch.tensor([label for _, label, _ in items]))[:train_size]
         items = [items[place] for place in order]
-    return replace(task, train=(Known(task.train[0], Originals(tuple(items)), how), task.train[1]))
+    return replace(task, train=(Known(task.train[0], Originals(tuple(items)), how), task.train[1]))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

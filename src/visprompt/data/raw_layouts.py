@@ -9,9 +9,10 @@ import io
 import json
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -22,8 +23,8 @@ from .pictures import shown
 
 TRAIN, VAL = 800, 200  # VTAB-1k's
 # a file, or what gives the picture when it is needed
-Picture = Path | Callable[[], np.ndarray | Image.Image]
-Rows = list[tuple[Picture, int]]  # pictures with their labels
+# pictures, each a file or a function that gives it as an array or an image, with their labels
+Rows = list[tuple[Any, int]]
 Splits = tuple[list[str], list[Rows]]
 
 
@@ -328,7 +329,7 @@ class DMLab:
         """The picture of a record."""
         with open(path, "rb") as file:
             file.seek(start)
-            return Image.open(io.BytesIO(features(file.read(length))["image"]))
+            return Image.open(io.BytesIO(features(file.read(length))["image"]))  # type: ignore[arg-type]
 
 
 def records(path: Path) -> Iterator[tuple[int, int, dict]]:
@@ -358,7 +359,7 @@ def features(record: bytes) -> dict[str, bytes | int]:
     return found
 
 
-def fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Number and content of each field of a protocol buffer message."""
     place = 0
     while place < len(message):

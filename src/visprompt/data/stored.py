@@ -42,8 +42,12 @@ class Stored(torch.Tensor):
     Operations that would load all of it run batch by batch if it is larger than `WHOLE`.
     """
 
+    mapped: mmap.mmap
+    entry: Entry | None
+    touched: int  # bytes
+    as_read: int  # torch's counter of changes
     # what torch makes of it is a plain tensor
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def at(path: Path, shape: tuple[int, ...], entry: Entry | None = None) -> "Stored":
@@ -74,7 +78,7 @@ class Stored(torch.Tensor):
         self.touch(found.nbytes)
         return found
 
-    def split(self, size: int, dim: int = 0) -> Iterator[torch.Tensor]:
+    def split(self, size: int, dim: int = 0) -> Iterator[torch.Tensor]:  # type: ignore[override]
         """Batches of at most `size` images; the next is read while one is in use."""
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self.piece, 0, size)
@@ -174,11 +178,11 @@ class Streamed:
         order, start = self.order_of(index), index.storage_offset()
         stop = start + len(index)
         if self.ahead is None or self.ahead[:2] != (start, stop):
-            self.ahead = start, stop, self.reader.submit(self.fetch, order[start:stop])
+            self.ahead = start, stop, self.reader.submit(self.fetch, order[start:stop])  # type: ignore[assignment]
         found = self.ahead[2]
         after = order[stop : stop + len(index)]
         self.ahead = (
-            (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None
+            (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None  # type: ignore[assignment]
         )
         return self.arrived(*found.result())
 

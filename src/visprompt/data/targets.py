@@ -52,7 +52,7 @@ def _alphabet() -> np.ndarray:
         for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ":
             path = TextPath((0, 0), letter, size=100, prop=family)
             box = path.get_extents()
-            centre, side = (box.min + box.max) / 2, max(box.size)
+            centre, side = (box.min + box.max) / 2, max(box.size)  # type: ignore[operator]
             inside = path.contains_points((grid - 0.5) * side + centre)
             masks.append(inside.reshape(GLYPH, 4, GLYPH, 4).mean((1, 3)))
     return np.array(masks).reshape(len(FONTS), 26, GLYPH, GLYPH)
@@ -144,7 +144,7 @@ def _photographs() -> tuple[np.ndarray, ...]:
     from PIL import Image
     from sklearn.datasets import load_sample_images
 
-    with get_sample_data("grace_hopper.jpg") as file:
+    with get_sample_data("grace_hopper.jpg") as file:  # type: ignore[union-attr]
         third = np.asarray(Image.open(file).convert("RGB"))
     halves = [np.array_split(picture / 255, 2) for picture in (*load_sample_images().images, third)]
     return tuple(half for pair in halves for half in pair)
@@ -163,8 +163,8 @@ def _elevation() -> np.ndarray:
     """Elevations (H, W) in units of the grid spacing."""
     from matplotlib.cbook import get_sample_data
 
-    with get_sample_data("jacksboro_fault_dem.npz") as data:
-        return data["elevation"].astype(float) / 90.0  # SRTM: about 90 m from point to point
+    with get_sample_data("jacksboro_fault_dem.npz") as data:  # type: ignore[union-attr]
+        return data["elevation"].astype(float) / 90.0  # type: ignore[index]  # SRTM: about 90 m from point to point
 
 
 def _relief(rng, labels, stream) -> np.ndarray:

@@ -60,7 +60,7 @@ def datasets_schema() -> dict:
             "lists": DIGITS,
         },  # lists: as `layouts.digest_of_lists` gives them
     )
-    entry = {name: TEXT for name in ("title", "about", "citation", "licence")}
+    entry: dict = {name: TEXT for name in ("title", "about", "citation", "licence")}
     entry |= {
         "year": COUNT,
         "home": ADDRESS,

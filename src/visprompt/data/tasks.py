@@ -215,7 +215,7 @@ def load_task(
     else:
         class_names, splits = read_folder(root, image_size or 224, resize)
     splits[0] = _take(name, splits[0], train_size)
-    return Task(name, tuple(map(str, class_names)), *splits, resize=resize)
+    return Task(name, tuple(map(str, class_names)), *splits, resize=resize)  # type: ignore[arg-type, misc]
 
 
 def _whole(value: object) -> bool:

@@ -55,7 +55,7 @@ def unpack(archive: Path) -> Path:
             single = archive.name.endswith(".gz") and not archive.name.endswith(".tar.gz")
             if single:
                 with gzip.open(archive) as packed, open(undone / into.name, "wb") as file:
-                    shutil.copyfileobj(Bounded(archive, packed), file, 2**20)
+                    shutil.copyfileobj(Bounded(archive, packed), file, 2**20)  # type: ignore[arg-type, type-var]
             else:
                 (unzip if archive.name.endswith(".zip") else untar)(archive, undone)
             parts = list(undone.iterdir())
@@ -138,10 +138,10 @@ class Member(tarfile.TarInfo):
     """A tar member with an intact header; tarfile takes a damaged one for the archive's end."""
 
     @classmethod
-    def fromtarfile(cls, opened: tarfile.TarFile) -> tarfile.TarInfo:
+    def fromtarfile(cls, opened: tarfile.TarFile) -> tarfile.TarInfo:  # type: ignore[override]
         try:
             return super().fromtarfile(opened)
-        except tarfile.EOFHeaderError:
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
             raise  # the block of zeros behind the last member
         except tarfile.HeaderError as error:
             raise tarfile.ReadError(str(error)) from error
@@ -152,7 +152,7 @@ def untar(archive: Path, folder: Path) -> None:
     with open(archive, "rb") as file:
         head = file.read(6)
     opener = next((opener for magic, opener in OPENERS.items() if head.startswith(magic)), open)
-    with opener(archive, "rb") as packed:
+    with opener(archive, "rb") as packed:  # type: ignore[operator]
         stream = Bounded(archive, packed)
 
         def allowed(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
@@ -160,7 +160,7 @@ def untar(archive: Path, folder: Path) -> None:
             stream.check(member.name, member.isreg() or member.isdir(), size)
             return tarfile.data_filter(member, path)
 
-        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as opened:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as opened:  # type: ignore[call-overload]
             opened.extractall(folder, filter=allowed)
             while rest := opened.fileobj.read(2**20):
                 if rest.strip(b"\0"):

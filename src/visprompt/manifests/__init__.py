@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +15,7 @@ from ..errors import BadInput
 from .validation import Source, validated
 
 
-def load_yaml(path: Path) -> dict | list:
+def load_yaml(path: Path) -> Any:
     """Content of a YAML file, checked once.
 
     Raises:

@@ -9,7 +9,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -45,7 +45,7 @@ class Source(NamedTuple):
     """A parsed file: its content, and the YAML nodes, which know their lines."""
 
     path: Path
-    content: object
+    content: Any
     node: yaml.Node
 
     def line(self, path: Sequence) -> int:

@@ -71,7 +71,7 @@ def worded(error, path: tuple) -> Fault:
     )
 
 
-def refusal(kind: str, given: str, allowed: Iterable[str]) -> str:
+def refusal(kind: str, given: str, allowed: Iterable[str]) -> str:  # type: ignore[return]
     """The message of `choose` for a wrong name."""
     try:
         choose(kind, given, allowed)
@@ -126,7 +126,7 @@ def shown(value: object, schema: dict) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, (datetime.date, bytes, bool)):
-        return {True: "true", False: "false"}.get(value, f"the {type(value).__name__} {value}")
+        return {True: "true", False: "false"}.get(value, f"the {type(value).__name__} {value}")  # type: ignore[arg-type, str-bytes-safe]
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -7,6 +7,7 @@ import sys
 import typing
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -74,11 +75,12 @@ def method_class(slug: str) -> type[Method]:
 def names() -> dict[str, str]:
     """Slug -> display name, the part before the colon of the module's docstring."""
     return {
-        slug: sys.modules[method_class(slug).__module__].__doc__.split(":")[0] for slug in METHODS
+        slug: sys.modules[method_class(slug).__module__].__doc__.split(":")[0]  # type: ignore[union-attr]
+        for slug in METHODS
     }
 
 
-def settings_of(slug: str, **settings):
+def settings_of(slug: str, **settings: Any) -> Any:
     """The `Settings` of a method, checked; lists become tuples.
 
     Raises:
@@ -99,7 +101,7 @@ def settings_of(slug: str, **settings):
     return kind(**settings)
 
 
-def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) -> TunedModel:
+def build_method(slug: str, backbone: Backbone, num_classes: int, **settings: Any) -> TunedModel:
     """Put a method and a fresh linear head on a frozen backbone.
 
     Args:

@@ -11,6 +11,8 @@ from torch.nn import functional as F
 
 from ..checks import Count, Words
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import base
 from .prompts import check_tokens, uniform_
 
@@ -28,7 +30,7 @@ class Settings:
 class Bottleneck(nn.Module):
     """x (B, N, D) -> up(act(down(x))) (B, N, D); zero at initialisation."""
 
-    def __init__(self, width, size, act):
+    def __init__(self, width: int, size: int, act: Layer) -> None:
         super().__init__()
         check_tokens(size, "bottleneck")
         self.down, self.down_bias = (
@@ -41,12 +43,12 @@ class Bottleneck(nn.Module):
         )
         self.act = act
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         uniform_(self.down, self.down.shape[1] ** -0.5, generator)
         for parameter in (self.down_bias, self.up, self.up_bias):
             nn.init.zeros_(parameter)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.linear(self.act(F.linear(x, self.down, self.down_bias)), self.up, self.up_bias)
 
 
@@ -57,7 +59,7 @@ class Method(base.Method):
     inside = True
     start = 0
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         for place in settings.places:
             choose("place of Adapter", place, PLACES)
@@ -71,11 +73,11 @@ class Method(base.Method):
             }
         )
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         for adapter in self.adapters.values():
-            adapter.reset(generator)
+            adapter.reset(generator)  # type: ignore[operator]
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         y = layer(x)
         key = f"{name}_{index}"
         return y + self.adapters[key](y) if key in self.adapters else y

@@ -5,10 +5,13 @@ Chen et al. 2022, Eq. 3-4.
 
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 from torch.nn import functional as F
 
 from ..checks import Count, Positive
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import base
 from .adapter import Bottleneck
 
@@ -32,17 +35,17 @@ class Method(base.Method):
     inside = True
     start = 0
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         self.adapters = nn.ModuleList(
             Bottleneck(backbone.width, settings.bottleneck, F.relu) for _ in range(backbone.depth)
         )
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         for adapter in self.adapters:
-            adapter.reset(generator)
+            adapter.reset(generator)  # type: ignore[operator]
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         return (
             layer(x) + self.settings.scale * self.adapters[index](x) if name == "mlp" else layer(x)
         )

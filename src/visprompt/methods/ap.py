@@ -7,6 +7,7 @@ from torch import nn
 
 from ..checks import Blocks, Count
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
 from . import base
 
 
@@ -33,7 +34,7 @@ class Method(base.Method):
     small and random, because equal tokens would receive equal gradients.
     """
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         choose("kind of AP", settings.kind, ["add", "product", "concatenate"])
         if settings.kind == "concatenate" and not backbone.is_vit:
@@ -60,7 +61,7 @@ class Method(base.Method):
             for b in self.at
         )
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         for prompt in self.prompts:
             if self.settings.kind == "concatenate":
                 with torch.no_grad():
@@ -68,7 +69,7 @@ class Method(base.Method):
             else:
                 nn.init.constant_(prompt, 1.0 if self.settings.kind == "product" else 0.0)
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if index not in self.at:
             return x
         prompt = self.prompts[self.at.index(index)]
@@ -81,7 +82,7 @@ class Method(base.Method):
             [x[:, : self.prefix], prompt.expand(len(x), -1, -1), x[:, self.prefix :]], dim=1
         )
 
-    def after_blocks(self, x):
+    def after_blocks(self, x: torch.Tensor) -> torch.Tensor:
         if self.settings.kind != "concatenate":
             return x
         added = len(self.at) * self.settings.prompt_tokens

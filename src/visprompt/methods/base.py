@@ -1,6 +1,8 @@
 """The base class of methods, and the model that joins backbone, method and head."""
 
 import copy
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,6 +13,7 @@ from ..errors import BadInput
 from ..models.backbones import Backbone
 from ..models.blocks import Hooks
 from ..models.structure import changed, describe, structure
+from ..records.watch import Seen
 
 
 class Method(Hooks, nn.Module):
@@ -28,12 +31,12 @@ class Method(Hooks, nn.Module):
         trains_backbone: whether it changes the backbone's own parameters.
     """
 
-    families = ("vit", "resnet", "swin")
+    families: tuple[str, ...] = ("vit", "resnet", "swin")
     inside = False
     start = -1
     trains_backbone = False
 
-    def __init__(self, backbone: Backbone, settings, num_classes: int):
+    def __init__(self, backbone: Backbone, settings: Any, num_classes: int) -> None:
         super().__init__()
         self.settings = settings
 
@@ -41,7 +44,11 @@ class Method(Hooks, nn.Module):
         """Initialise the method's own parameters."""
 
     def prepare(
-        self, backbone: Backbone, images: torch.Tensor, labels: torch.Tensor, generator
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
     ) -> None:
         """Look at the normalised training images (n, 3, H, W) before the first step."""
 
@@ -57,14 +64,14 @@ class Method(Hooks, nn.Module):
         """Change the activations that leave the last block."""
         return x
 
-    def loss(self, features: torch.Tensor, labels: torch.Tensor):
+    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor | float:
         """A term for the training loss, from pooled features (B, D) and labels (B,)."""
         return 0
 
     def after_epoch(self) -> None:
         """Called at the end of each epoch."""
 
-    def prune(self):
+    def prune(self) -> Callable[[], None] | None:
         """Called after training: None, or a function that prunes; training is then repeated."""
         return None
 
@@ -89,7 +96,14 @@ class TunedModel(nn.Module):
         None  # what it was last fitted to: "name", "class_names", "image_size", "resize"
     )
 
-    def __init__(self, backbone: Backbone, slug: str, method: Method, num_classes: int):
+    source: Backbone  # frozen and shared between models
+    backbone: Backbone  # the source, or a copy that the method trains
+    feature_mean: torch.Tensor
+    feature_scale: torch.Tensor
+    built: dict[str, str]
+    made_by: Seen
+
+    def __init__(self, backbone: Backbone, slug: str, method: Method, num_classes: int) -> None:
         super().__init__()
         self.slug, self.num_classes, self.method = slug, num_classes, method
         self.__dict__["source"] = (

@@ -3,6 +3,7 @@
 AP Sec. 6.1, DA-VPT Sec. 2.5.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,8 @@ from torch import nn
 
 from ..checks import Words
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import base
 
 # category -> the layer that holds it; queries, keys and values are thirds of timm's fused qkv
@@ -42,7 +45,7 @@ class Shifts(nn.Module):
     ignores it.
     """
 
-    def __init__(self, backbone, categories):
+    def __init__(self, backbone: Backbone, categories: Sequence[str]) -> None:
         super().__init__()
         for category in categories:
             choose("bias category", category, CATEGORIES)
@@ -59,7 +62,7 @@ class Shifts(nn.Module):
                 )
                 self.parts[f"{name}_{index}"] = nn.Parameter(torch.zeros(width))
 
-    def reset(self):
+    def reset(self) -> None:
         for part in self.parts.values():
             nn.init.zeros_(part)
 
@@ -76,7 +79,7 @@ class Shifts(nn.Module):
             [pieces.get(third, torch.zeros_like(pieces[self.thirds[0]])) for third in range(3)]
         )
 
-    def forward(self, index, name, x):
+    def forward(self, index: int, name: str, x: torch.Tensor) -> torch.Tensor:
         """Add the difference to the output x of a layer."""
         shift = self.whole(index, name)
         return x if shift is None else x + shift
@@ -88,18 +91,18 @@ class Method(base.Method):
     families = ("vit",)
     inside = True
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         self.shifts = Shifts(backbone, settings.categories)
         self.start = -1 if "patch_embed" in settings.categories else 0
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         self.shifts.reset()
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         return self.shifts(index, name, layer(x))
 
-    def merge(self, backbone):
+    def merge(self, backbone: Backbone) -> None:
         with torch.no_grad():
             for (index, name), layer in backbone.layers().items():
                 shift = self.shifts.whole(index, name)

@@ -4,9 +4,13 @@
 """
 
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from ..checks import Count
 from ..errors import choose
+from ..models.backbones import Backbone
 from . import prompts
 
 CONNECTIONS = ["adjacent", "all", "none"]
@@ -28,7 +32,7 @@ class Method(prompts.Deep):
     only its own.
     """
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Any, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         choose("cdc", settings.cdc, CONNECTIONS)
         self.first = [
@@ -36,12 +40,12 @@ class Method(prompts.Deep):
             for index, prompt in enumerate(self.prompts)
         ]
 
-    def entering(self, index):
+    def entering(self, index: int) -> torch.Tensor:
         if self.first[index] or self.settings.cdc == "none":
             return self.prompts[index]
         before = self.entering(index - 1) if self.settings.cdc == "all" else self.prompts[index - 1]
         return self.prompts[index] + self.aggregate(index, before)
 
-    def aggregate(self, index, before):
+    def aggregate(self, index: int, before: torch.Tensor) -> torch.Tensor:
         """The prompts of the block before as they enter block `index`; iVPT's DA weights them."""
         return before

@@ -6,12 +6,15 @@ second does the same for class tokens.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ..checks import Count, Positive, Rounds, Share, Weight
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import KeysValues, Project
 from . import prompts
 from .clustering import cosine_kmeans
 
@@ -44,7 +47,13 @@ class Settings:
     kmeans_iterations: Rounds = 20  # the released code's bound
 
 
-def proxy_anchor(similarity, positive, margin, temperature, normaliser="positive"):
+def proxy_anchor(
+    similarity: torch.Tensor,
+    positive: torch.Tensor,
+    margin: float,
+    temperature: float,
+    normaliser: str = "positive",
+) -> torch.Tensor:
     """Proxy-anchor loss (Eq. 4) of M proxies and n samples, from cosine similarities.
 
     Args:
@@ -60,7 +69,9 @@ def proxy_anchor(similarity, positive, margin, temperature, normaliser="positive
     """
     absent = torch.finfo(similarity.dtype).min
 
-    def smooth(scores, mask):  # LSE_0^+, the sum over an empty set is 0
+    def smooth(
+        scores: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:  # LSE_0^+, the sum over an empty set is 0
         zero = scores.new_zeros(len(scores), 1)
         return torch.cat([zero, scores.masked_fill(~mask, absent)], 1).logsumexp(1)
 
@@ -74,8 +85,12 @@ class Method(prompts.Deep):
     """Trains N prompts of width D per block; M in guided blocks."""
 
     families = ("vit",)
+    cluster: torch.Tensor  # class -> prompt
+    centroids: torch.Tensor
+    sums: torch.Tensor  # of this epoch's features, by class; None before the first
+    counts: torch.Tensor
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Any, num_classes: int) -> None:
         last = backbone.depth - 1
         first, end = (
             last if at is None else at for at in (settings.guided_from, settings.guided_to)
@@ -108,32 +123,32 @@ class Method(prompts.Deep):
         self.register_buffer("centroids", torch.zeros(self.clusters, backbone.width))
         self.sums, self.counts = None, None  # of this epoch's features, by class
 
-    def tokens_at(self, index):
+    def tokens_at(self, index: int) -> int:
         return self.clusters if index in self.guided else super().tokens_at(index)
 
-    def watches(self, index):
+    def watches(self, index: int) -> bool:
         return self.training and index in self.guided and self.settings.patches == "attention"
 
-    def watch(self, index, x):
+    def watch(self, index: int, x: torch.Tensor) -> None:
         if self.watches(index):
             self.seen[index] = x
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if self.training and index in self.guided and self.settings.patches == "tokens":
             self.seen[index] = x
         return x
 
-    def extra(self, index, project):
+    def extra(self, index: int, project: Project) -> KeysValues | None:
         q, k, v = project(self.entering(index))
         if index in self.guided and self.settings.projection == "query":
             self.queries[index] = q.transpose(1, 2).flatten(2)[0]
         return k, v
 
-    def proxies(self, index):
+    def proxies(self, index: int) -> torch.Tensor:
         """The prompts (M, D) of a guided block as the losses see them."""
         return self.queries[index] if self.settings.projection == "query" else self.entering(index)
 
-    def loss(self, features, labels):
+    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor | float:
         """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), averaged over guided blocks.
 
         The paper does not say how the losses of several blocks are combined. A ViT without class
@@ -163,7 +178,7 @@ class Method(prompts.Deep):
         self.seen, self.queries = {}, {}
         return sum(terms) / len(self.guided)
 
-    def add_features(self, features, labels):
+    def add_features(self, features: torch.Tensor, labels: torch.Tensor) -> None:
         """Add features (B, D) to this epoch's sums per class."""
         if self.sums is None:
             self.sums = features.new_zeros(self.num_classes, features.shape[1])
@@ -171,7 +186,7 @@ class Method(prompts.Deep):
         self.sums.index_add_(0, labels, features)
         self.counts.index_add_(0, labels, torch.ones_like(features[:, 0]))
 
-    def recluster(self):
+    def recluster(self) -> None:
         """Cluster the class means by cosine k-means, from the last centroids (Sec. 2.4)."""
         present = self.counts > 0
         means = self.sums[present] / self.counts[present, None]
@@ -181,7 +196,13 @@ class Method(prompts.Deep):
         self.sums = None
 
     @torch.no_grad()
-    def prepare(self, backbone, images, labels, generator):
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
         """Class means of the frozen backbone's features, and clusters from random classes."""
         self.sums = None
         device = next(backbone.parameters()).device
@@ -196,7 +217,7 @@ class Method(prompts.Deep):
         chosen = present[
             torch.randperm(len(present), generator=generator)[: self.clusters].to(device)
         ]
-        self.centroids.copy_(self.sums[chosen] / self.counts[chosen, None])
+        self.centroids.copy_(self.sums[chosen] / self.counts[chosen, None])  # type: ignore[index]
         self.recluster()
 
     after_epoch = torch.no_grad()(recluster)

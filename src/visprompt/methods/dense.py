@@ -16,7 +16,7 @@ from .da_vpt import Method, proxy_anchor
 class Given(nn.Module):
     """Stands in for a backbone when the features are already computed."""
 
-    def __init__(self, like: torch.Tensor):
+    def __init__(self, like: torch.Tensor) -> None:
         super().__init__()
         self.place = nn.Parameter(like.new_zeros(()), requires_grad=False)
 
@@ -38,7 +38,7 @@ def prepare(
     method: Method, features: torch.Tensor, labels: torch.Tensor, generator: torch.Generator
 ) -> None:
     """Cluster the classes from patch features (n, D) and their labels (n,)."""
-    method.prepare(Given(features), features, labels, generator)
+    method.prepare(Given(features), features, labels, generator)  # type: ignore[arg-type]
 
 
 def dense_loss(

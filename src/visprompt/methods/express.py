@@ -13,6 +13,8 @@ from torch.nn import functional as F
 
 from ..checks import Count
 from ..errors import choose
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import prompts
 
 # place -> the layers whose input ("before") or output ("after") receives residual prompts
@@ -37,7 +39,7 @@ class Method(prompts.Shallow):
 
     inside = True
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         choose("place", settings.place, LAYERS)
         widths = [1, 1, 3] if settings.place == "before" else [1, 3, 1]
@@ -45,12 +47,12 @@ class Method(prompts.Shallow):
             torch.empty(backbone.depth, self.tokens, width * backbone.width) for width in widths
         )
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         for residual in self.residuals:
             nn.init.zeros_(residual)
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         if name not in ("norm1", "qkv", "proj"):
             return layer(x)
         first, second, third = (residual[index] for residual in self.residuals)
@@ -62,7 +64,7 @@ class Method(prompts.Shallow):
             return self.add(third, layer(self.add(second, x)))
         return layer(x)
 
-    def add(self, residual, x):
+    def add(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Add a residual to the prompts among x (B, N, D); a trimmed block may have none left."""
         if x.shape[1] == 1:
             return x

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from torch import nn
+
+from ..models.backbones import Backbone
 from . import base
 
 
@@ -15,7 +18,7 @@ class Method(base.Method):
 
     trains_backbone = True
 
-    def trained(self, backbone):
+    def trained(self, backbone: Backbone) -> list[nn.Parameter]:
         return [
             value
             for key, value in backbone.model.named_parameters()

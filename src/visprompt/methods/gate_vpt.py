@@ -11,6 +11,8 @@ from torch import nn
 
 from ..checks import Count, Number, Positive
 from ..errors import BadInput
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import prompts
 
 
@@ -34,7 +36,7 @@ class Method(prompts.Shallow):
 
     inside = True
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         if not 0 < settings.lowest < 1 < settings.highest:
             raise BadInput(
@@ -44,12 +46,12 @@ class Method(prompts.Shallow):
         self.gates = nn.Parameter(torch.empty(backbone.depth - 1))
         self.temperatures = nn.Parameter(torch.empty(backbone.depth))
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         nn.init.constant_(self.gates, -self.settings.gate)
         nn.init.ones_(self.temperatures)
 
-    def bounded(self, temperature):
+    def bounded(self, temperature: torch.Tensor) -> torch.Tensor:
         """Clamp a temperature; the gradient passes, so that one out of range can return."""
         return (
             temperature
@@ -58,7 +60,7 @@ class Method(prompts.Shallow):
             ).detach()
         )
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         y = layer(x)
         if name == "qkv":  # scores are q k, so q carries their temperature
             q, rest = y.tensor_split([y.shape[-1] // 3], -1)

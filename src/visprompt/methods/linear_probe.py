@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..models.backbones import Backbone
 from . import base
 
 
@@ -13,6 +14,6 @@ class Settings:
 class Method(base.Method):
     """Adds nothing; everything up to the pooled features is constant."""
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         self.start = backbone.depth

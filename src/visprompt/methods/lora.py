@@ -14,6 +14,8 @@ from torch.nn import functional as F
 
 from ..checks import Count, Positive, Words
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import base
 from .prompts import check_tokens, uniform_
 
@@ -38,7 +40,7 @@ class Method(base.Method):
     inside = True
     start = 0
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         rank, width = check_tokens(settings.rank, "rank"), backbone.width
         for target in settings.targets:
@@ -53,19 +55,19 @@ class Method(base.Method):
         self.down = nn.ParameterList(torch.empty(rank, width) for _ in range(count))
         self.up = nn.ParameterList(torch.empty(width, rank) for _ in range(count))
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         for down, up in zip(self.down, self.up, strict=True):
             uniform_(down, 1 / math.sqrt(down.shape[1]), generator)  # Kaiming, as the original
             nn.init.zeros_(up)
 
-    def pairs(self, index):
+    def pairs(self, index: int) -> list[tuple[torch.Tensor, torch.Tensor] | None]:
         """(A, B) of query, key and value at block `index`; None for a projection left alone."""
         targets, at = self.settings.targets, {}
         for place, target in enumerate(targets):
             at[target] = index * len(targets) + place
         return [(self.down[at[t]], self.up[at[t]]) if t in at else None for t in TARGETS]
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         if name != "qkv":
             return layer(x)
         change = [
@@ -75,7 +77,7 @@ class Method(base.Method):
         change = [part.expand(x.shape) for part in change]
         return layer(x) + self.scale * torch.cat(change, -1)
 
-    def merge(self, backbone):
+    def merge(self, backbone: Backbone) -> None:
         with torch.no_grad():
             for index, block in enumerate(backbone.blocks):
                 for third, pair in zip(

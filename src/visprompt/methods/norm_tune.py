@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from ..models.backbones import Backbone
 from . import base
 
 
@@ -17,7 +18,7 @@ class Method(base.Method):
 
     trains_backbone = True
 
-    def trained(self, backbone):
+    def trained(self, backbone: Backbone) -> list[nn.Parameter]:
         norms = (nn.LayerNorm, nn.modules.batchnorm._BatchNorm)
         return [
             value

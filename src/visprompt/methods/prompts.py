@@ -6,11 +6,14 @@ every image. They are computed once per batch.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
 
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import KeysValues, Layer, Project
 from . import base
 
 
@@ -25,7 +28,7 @@ def check_tokens(count: int, name: str = "prompt_tokens") -> int:
     return count
 
 
-def vpt_bound(backbone) -> float:
+def vpt_bound(backbone: Backbone) -> float:
     """VPT draws prompts uniformly within this bound: the Xavier bound of the patch embedding."""
     height, width = backbone.model.patch_embed.patch_size
     return math.sqrt(6 / (3 * height * width + backbone.model.embed_dim))
@@ -45,27 +48,27 @@ class Shallow(base.Method):
     families = ("vit",)
     start = 0
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Any, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         self.tokens, self.prefix = check_tokens(settings.prompt_tokens), backbone.prefix
         self.bound = vpt_bound(backbone)
         self.prompts = nn.Parameter(torch.empty(self.tokens, backbone.width))
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         uniform_(self.prompts, self.bound, generator)
 
-    def split(self, x):
+    def split(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """(B, N, D) with prompts -> prefix (class token and registers), prompts, patches."""
         return x.tensor_split([self.prefix, self.prefix + self.tokens], 1)
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if index > 0:
             return x
         return torch.cat(
             [x[:, : self.prefix], self.prompts.expand(len(x), -1, -1), x[:, self.prefix :]], 1
         )
 
-    def after_blocks(self, x):
+    def after_blocks(self, x: torch.Tensor) -> torch.Tensor:
         before, _, patches = self.split(x)
         return torch.cat([before, patches], 1)  # prompts must not enter average pooling
 
@@ -78,11 +81,11 @@ class Deep(base.Method):
     operations as the papers do.
     """
 
-    families = ("vit", "swin")
+    families: tuple[str, ...] = ("vit", "swin")
     inside = True
     start = 0
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Any, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         self.prefix, self.bound = backbone.prefix, vpt_bound(backbone)
         self.form = choose("form", getattr(settings, "form", FORMS[0]), FORMS)
@@ -100,7 +103,7 @@ class Deep(base.Method):
         """Number of prompts that enter block `index`."""
         return check_tokens(self.settings.prompt_tokens)
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         for prompt in self.prompts:
             uniform_(prompt, self.bound, generator)
 
@@ -108,13 +111,13 @@ class Deep(base.Method):
         """The prompts (N_p, D) that enter block `index`, before its first LayerNorm."""
         return self.prompts[index]
 
-    def extra(self, index, project):
+    def extra(self, index: int, project: Project) -> KeysValues | None:
         if self.form == "concatenate":
             return None
         _, k, v = project(self.entering(index))
         return k, v
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         if name != "block" or self.form != "concatenate":
             return layer(x)
         prompts = self.entering(index).expand(len(x), -1, -1)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from ..checks import Count
+from ..models.backbones import Backbone
 from . import prompts
 
 
@@ -22,15 +23,15 @@ class Settings:
 class Method(prompts.Shallow):
     """Trains N prompts per block: block 0's enter it, others are added to the prompts' outputs."""
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         self.added = nn.Parameter(torch.empty(backbone.depth - 1, self.tokens, backbone.width))
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         prompts.uniform_(self.added, self.bound, generator)
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if index == 0:
             return super().before_block(0, x)
         before, came_out, patches = self.split(x)

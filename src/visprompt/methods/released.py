@@ -5,17 +5,22 @@ fitted, `training.recipe_extras` puts it in front of the method's own class. A d
 changes the computation itself is a `Form`, which the fitted model keeps.
 """
 
+from typing import Any
+
 import torch
 from torch.nn import functional as F
 
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import KeysValues, Layer, Project
+from .base import TunedModel
 
 
 class Form:
     """A difference in what a model computes: it stays after fitting, and saved models name it."""
 
     @staticmethod
-    def unfit(model) -> str:
+    def unfit(model: TunedModel) -> str:
         """Why a model cannot have this form, and what to use instead; "" if it can."""
         return ""
 
@@ -24,7 +29,7 @@ class AveragedPrompts(Form):
     """A backbone that averages its patches averages prompt outputs too (VPT, SPT, Gate-VPT)."""
 
     @staticmethod
-    def unfit(model):
+    def unfit(model: TunedModel) -> str:
         if model.source.pools_class_token:
             return (
                 f"{model.source.name} pools its class token; give a backbone that "
@@ -36,7 +41,7 @@ class AveragedPrompts(Form):
             else f"it is written for ViTs, and {model.source.name} is none"
         )
 
-    def after_blocks(self, x):
+    def after_blocks(self, x: torch.Tensor) -> torch.Tensor:
         return x
 
 
@@ -44,11 +49,11 @@ class AveragedLastPrompts(AveragedPrompts):
     """As `AveragedPrompts`, for methods with prompts per block: those of the last block."""
 
     @staticmethod
-    def unfit(model):
+    def unfit(model: TunedModel) -> str:
         apart = "prompts that are keys and values give nothing; write form='concatenate'"
         return AveragedPrompts.unfit(model) or (apart if model.method.form != "concatenate" else "")
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         if name != "block" or index < len(self.prompts) - 1:
             return super().around(index, name, layer, x)
         prompts = self.entering(index).expand(len(x), -1, -1)
@@ -58,7 +63,7 @@ class AveragedLastPrompts(AveragedPrompts):
 class BeforeTheNorm(Form):
     """AdaptFormer's bottleneck reads the tokens before the LayerNorm of the MLP."""
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         if name == "norm2":
             self.__dict__["entering"] = x
         if name != "mlp":
@@ -69,7 +74,7 @@ class BeforeTheNorm(Form):
 class MostlyNew(Form):
     """ProVP's prompts are 0.01 times the output plus 0.99 times the new ones."""
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if index == 0:
             return super().before_block(0, x)
         before, came_out, patches = self.split(x)
@@ -79,7 +84,7 @@ class MostlyNew(Form):
 class StridedPieces(Form):
     """E2VPT's segment s of a token is its entries s, s + 16, s + 32, ..., of 16 segments."""
 
-    def entering(self, index):
+    def entering(self, index: int) -> torch.Tensor:
         tokens, segments = self.token_mask[index], self.segment_mask[index]
         if self.training and torch.is_grad_enabled():
             tokens, segments = (self.watched(kind, index) for kind in range(2))
@@ -90,10 +95,10 @@ class StridedPieces(Form):
 class SignedScore:
     """E2VPT's importance of a mask sums its signed gradient, not the absolute one."""
 
-    def watched(self, kind, index):
+    def watched(self, kind: int, index: int) -> torch.Tensor:
         mask = self.masks()[kind][index].clone().requires_grad_(True)
 
-        def add(gradient):
+        def add(gradient: torch.Tensor) -> None:
             self.importance[kind][index] += gradient
 
         mask.register_hook(add)
@@ -103,14 +108,14 @@ class SignedScore:
 class OneMask:
     """All blocks of E2VPT share one mask, chosen by the sum of their scores."""
 
-    def kept(self, importance, share):
+    def kept(self, importance: torch.Tensor, share: float) -> torch.Tensor:
         return super().kept(importance.sum(0, keepdim=True), share).expand_as(importance)
 
 
 class NormalStart:
     """VP's frame is initialised with normal numbers."""
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         with torch.no_grad():
             self.delta.copy_(
                 torch.randn(self.delta.shape, generator=generator, dtype=torch.float32)
@@ -120,7 +125,7 @@ class NormalStart:
 class NarrowKeyValues:
     """E2VPT's key-value prompts are initialised within ±0.137, whatever the width."""
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         with torch.no_grad():
             self.key_values.mul_(0.137 / self.bound)
@@ -129,7 +134,7 @@ class NarrowKeyValues:
 class CutTemperatures:
     """Gate-VPT's temperatures are clamped in place, so that one at a bound goes on learning."""
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if index == 0:
             with torch.no_grad():
                 self.temperatures.clamp_(self.settings.lowest, self.settings.highest)
@@ -139,7 +144,13 @@ class CutTemperatures:
 class OtherImages:
     """SPT-Deep draws other images for every block's initialisation."""
 
-    def prepare(self, backbone, images, labels, generator):
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
         found = []
         for index in range(len(self.prompts)):
             super().prepare(backbone, images, labels, generator)
@@ -152,7 +163,13 @@ class OtherImages:
 class BareTokens:
     """SPT's prompts of block 0 start as tokens without position embedding."""
 
-    def prepare(self, backbone, images, labels, generator):
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
         state = generator.get_state()
         super().prepare(backbone, images, labels, generator)
         kept, position = (
@@ -174,7 +191,7 @@ class BareTokens:
 class SmallStart:
     """DA-VPT's prompts start at 1/25 of VPT's bound, 0.0025 on ViT-B/16."""
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         with torch.no_grad():
             for prompt in self.prompts:
@@ -184,28 +201,28 @@ class SmallStart:
 class NormedMeans:
     """DA-VPT's class means pass a LayerNorm, here without weights, before clustering."""
 
-    def recluster(self):
+    def recluster(self) -> None:
         counts = self.counts.clamp_min(1)[:, None]
-        self.sums = F.layer_norm(self.sums / counts, self.sums.shape[1:]) * counts
+        self.sums = F.layer_norm(self.sums / counts, self.sums.shape[1:]) * counts  # type: ignore[has-type]
         # the first are means as they are
         self.centroids.copy_(F.layer_norm(self.centroids, self.centroids.shape[1:]))
         super().recluster()
 
     @torch.no_grad()
-    def after_epoch(self):
+    def after_epoch(self) -> None:
         self.recluster()
 
 
 class ClassQuery:
     """DA-VPT's class term compares the class token's query, not its attention output."""
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         x = super().before_block(index, x)
         if self.training and index in self.guided and self.prefix:
             self.__dict__.setdefault("entered", {})[index] = x[:, 0]
         return x
 
-    def extra(self, index, project):
+    def extra(self, index: int, project: Project) -> KeysValues | None:
         tokens = self.__dict__.get("entered", {}).pop(index, None)
         if tokens is not None:
             self.__dict__.setdefault("of_class", {})[index] = (
@@ -213,7 +230,7 @@ class ClassQuery:
             )
         return super().extra(index, project)
 
-    def loss(self, features, labels):
+    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor | float:
         for index, query in self.__dict__.pop("of_class", {}).items():
             self.seen[index] = torch.cat([query[:, None], self.seen[index][:, 1:]], 1)
         return super().loss(features, labels)
@@ -222,7 +239,7 @@ class ClassQuery:
 class PatchMean:
     """DA-VPT's patch term compares one vector per image, the mean of its patches."""
 
-    def loss(self, features, labels):
+    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor | float:
         for index, seen in self.seen.items():
             self.seen[index] = torch.cat(
                 [seen[:, : self.prefix], seen[:, self.prefix :].mean(1, keepdim=True)], 1
@@ -242,7 +259,7 @@ OF_E2VPT = {
     "signed score": SignedScore,
     "one mask": OneMask,
 }
-DIFFERENCES = {  # method -> what a recipe names -> its class
+DIFFERENCES: dict[str, Any] = {  # method -> what a recipe names -> its class
     "vp": {"normal start": NormalStart},
     "adaptformer": {"before the norm": BeforeTheNorm},
     "vpt-shallow": {"averaged prompts": AveragedPrompts},
@@ -276,7 +293,7 @@ def named(slug: str, names: str) -> list[type]:
     return [known[choose(f"difference of {slug}", name, known)] for name in given]
 
 
-def take(model, differences: list[type]) -> None:
+def take(model: TunedModel, differences: list[type]) -> None:
     """Let a model's method take on these differences, and drop those it had before.
 
     Raises:
@@ -290,7 +307,7 @@ def take(model, differences: list[type]) -> None:
     model.method.__class__ = type("Method", (*differences, own), marks) if differences else own
 
 
-def form_of(model) -> str:
+def form_of(model: TunedModel) -> str:
     """The comma-separated names of a model's forms, as `named` reads them."""
     known = DIFFERENCES.get(model.slug, {})
     return ", ".join(

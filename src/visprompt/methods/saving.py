@@ -154,7 +154,7 @@ def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
     return model
 
 
-def checked_task(path, about: dict) -> dict | None:
+def checked_task(path: str | Path, about: dict) -> dict | None:
     """The task that a saved method was fitted to; None if there is none.
 
     Raises:
@@ -174,7 +174,9 @@ def checked_task(path, about: dict) -> dict | None:
     return {name: task[name] for name in hints}
 
 
-def check_tensors(path, about: dict, tensors: dict[str, torch.Tensor], model: TunedModel) -> None:
+def check_tensors(
+    path: str | Path, about: dict, tensors: dict[str, torch.Tensor], model: TunedModel
+) -> None:
     """Check names, shapes, types and finiteness of a saved method's tensors.
 
     Raises:

@@ -5,7 +5,10 @@ SPT Sec. 3.3, Eq. 11-12.
 
 from dataclasses import dataclass
 
+import torch
+
 from ..checks import Count, Rounds
+from ..models.backbones import Backbone
 from . import prompts
 from .token_starts import check_start, start_prompts
 
@@ -29,10 +32,16 @@ class Settings:
 class Method(prompts.Shallow):
     """Trains N prompts of width D."""
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         check_start(settings)
         self.prompts.requires_grad_(not settings.frozen)
 
-    def prepare(self, backbone, images, labels, generator):
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
         start_prompts([self.prompts], backbone, images, self.settings, self.bound, generator)

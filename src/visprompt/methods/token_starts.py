@@ -1,5 +1,8 @@
 """Prompts initialised with tokens of the task's training images (SPT Sec. 3.3-3.4)."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -20,7 +23,7 @@ class AllTokens(Hooks):
     trims = False
 
 
-def check_start(settings) -> None:
+def check_start(settings: Any) -> None:
     """Check the settings of an initialisation by tokens.
 
     Raises:
@@ -36,7 +39,12 @@ def check_start(settings) -> None:
 
 
 def start_prompts(
-    prompts, backbone: Backbone, images: torch.Tensor, settings, bound: float, generator
+    prompts: Sequence[torch.Tensor],
+    backbone: Backbone,
+    images: torch.Tensor,
+    settings: Any,
+    bound: float,
+    generator: torch.Generator,
 ) -> None:
     """Fill prompts in place: a list with one (N_p, D) per prompted block, from block 0 up.
 
@@ -65,7 +73,7 @@ def start_prompts(
         places, needed = draw_places(len(drawn), tokens, count, len(levels), generator)
         drawn = drawn[needed]
 
-    def stream():
+    def stream() -> Iterator[list[torch.Tensor]]:
         return (
             level_tokens(backbone, images[part].to(device), levels) for part in drawn.split(BATCH)
         )
@@ -97,7 +105,7 @@ def level_tokens(backbone: Backbone, images: torch.Tensor, levels: list[int]) ->
 
 
 def draw_places(
-    images: int, tokens: int, count: int, levels: int, generator
+    images: int, tokens: int, count: int, levels: int, generator: torch.Generator
 ) -> tuple[list, torch.Tensor]:
     """Draw the tokens to use before any image is read.
 
@@ -111,14 +119,16 @@ def draw_places(
     """
     seed = torch.randint(2**62, (), generator=generator).item()
     drawn = torch.from_numpy(
-        np.random.default_rng(seed).choice(images * tokens, count, replace=False)
+        np.random.default_rng(seed).choice(images * tokens, count, replace=False)  # type: ignore[arg-type]
     )
     needed, place = (drawn // tokens).unique(return_inverse=True)
     moved = torch.randint(tokens, (levels,), generator=generator)
     return [place * tokens + (drawn + move) % tokens for move in moved], needed
 
 
-def chosen_tokens(stream, pairs) -> list[torch.Tensor]:
+def chosen_tokens(
+    stream: Callable[[], Iterable[list[torch.Tensor]]], pairs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
     """The tokens at given places of a flat stream, without holding the pool in memory."""
     found, seen = None, 0
     for batch in stream():
@@ -132,7 +142,9 @@ def chosen_tokens(stream, pairs) -> list[torch.Tensor]:
     return found
 
 
-def pooled_tokens(stream, total: int, count: int, how: str) -> list[torch.Tensor]:
+def pooled_tokens(
+    stream: Callable[[], Iterable[list[torch.Tensor]]], total: int, count: int, how: str
+) -> list[torch.Tensor]:
     """Mean or maximum over non-overlapping windows of floor(total / count) tokens (Sec. 3.4)."""
     window, found, seen = total // count, None, 0
     for batch in stream():

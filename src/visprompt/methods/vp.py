@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
 from . import base
 
 
@@ -31,7 +32,9 @@ class Method(base.Method):
     It starts at zero, so training starts at the linear probe.
     """
 
-    def __init__(self, backbone, settings, num_classes):
+    where: torch.Tensor  # indices of the frame's pixels
+
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         choose("VP template", settings.template, ["additive", "resize"])
         size, padding = backbone.image_size, settings.padding
@@ -51,10 +54,10 @@ class Method(base.Method):
         self.delta = nn.Parameter(torch.zeros(len(where)))  # only the frame's pixels are parameters
         self.register_buffer("where", where.to(self.delta.device), persistent=False)
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         nn.init.zeros_(self.delta)
 
-    def change_images(self, images):
+    def change_images(self, images: torch.Tensor) -> torch.Tensor:
         size = images.shape[-1]
         full = images.new_zeros(3 * size * size).index_copy(
             0, self.where, self.delta.to(images.dtype)

@@ -2,8 +2,10 @@
 
 import copy
 import hashlib
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import timm
@@ -63,8 +65,13 @@ class Backbone(nn.Module):
     """
 
     trims = True
+    model: Any  # timm's, of which there is one class a family
+    built: dict[str, str]
+    made_by: Seen  # the code that made it, for the records of what is done with it
 
-    def __init__(self, model: nn.Module, name: str, image_size: int, mean, std):
+    def __init__(
+        self, model: Any, name: str, image_size: int, mean: Sequence[float], std: Sequence[float]
+    ):
         super().__init__()
         self.model, self.name, self.image_size = model, name, image_size
         self.mean, self.std = tuple(mean), tuple(std)
@@ -76,9 +83,11 @@ class Backbone(nn.Module):
         self.pools_class_token = self.is_vit and model.global_pool == "token"
         self.opened = self.family == "swin" or (self.is_vit and all(map(is_standard, self.blocks)))
         # of an embedded one: what its manifest says; a timm name says it itself
-        self.architecture = {}
-        self.found_shapes = None
-        self.drawn = None  # of random weights: their name, and their bits when they were drawn
+        self.architecture: dict[str, Any] = {}
+        self.found_shapes: tuple[list[tuple[int, ...]], Seen] | None = None
+        self.drawn: tuple[str, str] | None = (
+            None  # of random weights: their name, and their bits when they were drawn
+        )
         self.requires_grad_(False).eval()
         if self.family == "resnet":
             self.to(memory_format=torch.channels_last)  # a fifth faster on a CPU, same values
@@ -106,7 +115,7 @@ class Backbone(nn.Module):
         return f"{bits}, changed {other}" if other else bits
 
     @property
-    def blocks(self) -> list[nn.Module]:
+    def blocks(self) -> list[Any]:
         """The L blocks in order."""
         model = self.model
         if self.family == "vit":
@@ -194,7 +203,7 @@ class Backbone(nn.Module):
         """Images (B, 3, H, W) -> features (B, D) without any method."""
         return self.pool(self.run(self.stem(images)))
 
-    def layers(self) -> dict[tuple[int, str], nn.Module]:
+    def layers(self) -> dict[tuple[int, str], Any]:
         """(block index, name as in `Hooks.around`) -> layer with weights, of an opened ViT."""
         model = self.model
         found = {(-1, "patch_embed"): model.patch_embed.proj}
@@ -302,7 +311,7 @@ def check_device(device: str | torch.device) -> torch.device:
     return found
 
 
-def timm_model(name: str, pretrained: bool) -> nn.Module:
+def timm_model(name: str, pretrained: bool) -> Any:
     """`timm.create_model`.
 
     Raises:
@@ -343,7 +352,10 @@ def fingerprint_weights(backbone: Backbone) -> str:
     return digest.hexdigest()[:12]
 
 
-def to_meta(module: nn.Module) -> nn.Module:
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def to_meta(module: Network) -> Network:
     """A copy of a module on the meta device: shapes without numbers."""
     if next(module.parameters()).is_meta:
         return module
@@ -353,5 +365,5 @@ def to_meta(module: nn.Module) -> nn.Module:
             parameter.to("meta"), requires_grad=parameter.requires_grad
         )
     for buffer in module.buffers():
-        memo[id(buffer)] = buffer.to("meta")
+        memo[id(buffer)] = buffer.to("meta")  # type: ignore[assignment]
     return copy.deepcopy(module, memo)

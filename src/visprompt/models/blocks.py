@@ -1,11 +1,19 @@
 """One transformer block, opened at the places where methods act."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from timm.layers import Attention, Mlp
 from timm.models.swin_transformer import SwinTransformerBlock, WindowAttention
 from timm.models.vision_transformer import Block
 from torch import nn
 from torch.nn import functional as F
+
+Layer = Callable[[torch.Tensor], torch.Tensor]
+KeysValues = tuple[torch.Tensor, torch.Tensor]  # each (1, heads, N_p, d)
+# prompts (N_p, D) -> queries, keys and values (1, heads, N_p, d)
+Project = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
 
 
 class Hooks:
@@ -22,7 +30,7 @@ class Hooks:
         """Change the input x of block `index`."""
         return x
 
-    def around(self, index: int, name: str, layer, x: torch.Tensor) -> torch.Tensor:
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         """Apply a layer of block `index`, or replace it.
 
         Every block has "block". An opened ViT also has "norm1", "attn" (which contains "qkv" and
@@ -31,7 +39,7 @@ class Hooks:
         """
         return layer(x)
 
-    def extra(self, index: int, project):
+    def extra(self, index: int, project: Project) -> KeysValues | None:
         """Keys and values, each (1, heads, N_p, d), to add to those of block `index`; or None.
 
         They are the same for all images. `project` turns prompts (N_p, D) that enter the block
@@ -53,26 +61,26 @@ class Hooks:
 NO_HOOKS = Hooks()
 
 
-def is_standard(block: nn.Module) -> bool:
+def is_standard(block: Any) -> bool:
     """Whether `vit_block` can compute this block: timm's pre-norm block with plain attention."""
     return type(block) is Block and type(block.attn) is Attention and block.attn.gate is None
 
 
 def vit_block(
-    block: Block, index: int, x: torch.Tensor, method, trim: bool = False
+    block: Block, index: int, x: torch.Tensor, method: Hooks, trim: bool = False
 ) -> torch.Tensor:
     """Block `index` of a ViT on tokens (B, N, D); with `trim` only the class token is computed.
 
     Returns (B, N, D), or (B, 1, D) with `trim`. Every layer is applied through `Hooks.around`.
     """
 
-    def at(name, layer, x):
+    def at(name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         return method.around(index, name, layer, x)
 
-    def attention(h):
+    def attention(h: torch.Tensor) -> torch.Tensor:
         attn, (batch, tokens, _) = block.attn, h.shape  # noqa: F841
 
-        def project(h):
+        def project(h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             """(B, N, D) after norm1 -> queries, keys and values (B, heads, N, d)."""
             qkv = at("qkv", attn.qkv, h).view(*h.shape[:2], 3, attn.num_heads, attn.head_dim)
             q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
@@ -95,7 +103,7 @@ def vit_block(
         method.watch(index, x)
         return at("proj", attn.proj, x[:, :1] if trim else x)
 
-    def feed_forward(h):
+    def feed_forward(h: torch.Tensor) -> torch.Tensor:
         mlp = block.mlp
         if type(mlp) is not Mlp:
             return mlp(h)
@@ -128,13 +136,13 @@ class PromptedWindows(WindowAttention):
 
     prompting = None  # (method, index of the block, its norm1), set by `swin_block` for one call
 
-    def forward(self, x, mask=None):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         if self.prompting is None:
             return super().forward(x, mask)
         method, index, norm1 = self.prompting
         count, tokens, _ = x.shape
 
-        def project(x):
+        def project(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             return (
                 self.qkv(x)
                 .view(*x.shape[:2], 3, self.num_heads, -1)
@@ -161,7 +169,9 @@ class PromptedWindows(WindowAttention):
         return self.proj(x.transpose(1, 2).reshape(count, tokens, -1))
 
 
-def swin_block(block: SwinTransformerBlock, index: int, x: torch.Tensor, method) -> torch.Tensor:
+def swin_block(
+    block: SwinTransformerBlock, index: int, x: torch.Tensor, method: Hooks
+) -> torch.Tensor:
     """Block `index` of a Swin on maps (B, H, W, D).
 
     A method can add keys and values to every window.

@@ -1,9 +1,11 @@
 """Build the networks that backbones.yaml describes: plain timm models with random weights."""
 
+from typing import Any
+
 from torch import nn
 
 
-def build(entry: dict, num_classes: int = 112) -> nn.Module:
+def build(entry: dict, num_classes: int = 112) -> Any:
     """An embedded network: images (B, 3, S, S) -> logits (B, num_classes).
 
     A class of timm's has a function of its own where it needs other arguments.
@@ -13,14 +15,14 @@ def build(entry: dict, num_classes: int = 112) -> nn.Module:
     )
 
 
-def build_swin(entry: dict, num_classes: int) -> nn.Module:
+def build_swin(entry: dict, num_classes: int) -> Any:
     """A Swin transformer."""
     from timm.models.swin_transformer import SwinTransformer
 
     return SwinTransformer(**entry["timm_kwargs"], num_classes=num_classes)
 
 
-def build_from(entry: dict, num_classes: int = 112) -> nn.Module:
+def build_from(entry: dict, num_classes: int = 112) -> Any:
     """A ViT or a ResNet."""
     kwargs = dict(entry["timm_kwargs"], num_classes=num_classes)
     if entry["timm_class"] == "VisionTransformer":

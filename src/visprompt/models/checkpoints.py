@@ -9,6 +9,7 @@ tensors are read.
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from timm.models import clean_state_dict, load_state_dict
@@ -89,7 +90,7 @@ def timm_names(state: dict[str, torch.Tensor], model: nn.Module) -> dict[str, to
     return renamed | {key: state[key] for key in resized}
 
 
-def load_weights(model: nn.Module, path: Path, name: str) -> None:
+def load_weights(model: Any, path: Path, name: str) -> None:
     """Load a weights file into a model; only the classifier may differ.
 
     Raises:

@@ -95,7 +95,7 @@ def artifact(id: str) -> pd.Series:
         BadInput: an unknown id; the message names the nearest.
     """
     table = artifacts()
-    return table.loc[choose("artifact", id, table.index)]
+    return table.loc[choose("artifact", id, table.index)]  # type: ignore[return-value]
 
 
 def published(artifact_id: str) -> pd.DataFrame:

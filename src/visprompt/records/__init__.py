@@ -217,7 +217,7 @@ def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> lis
             why = str(error) if isinstance(error, BadInput) else f"{type(error).__name__}: {error}"
             failures.setdefault(why, []).append(name)
     if failures:
-        count = sum(map(len, failures.values()))
+        count = sum(map(len, failures.values()))  # type: ignore[arg-type]
         told = [
             f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {why}"
             for why, names in failures.items()

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from ..errors import CannotWrite
 from ..paths import MANIFESTS, PACKAGES
@@ -45,13 +46,13 @@ def entries(kind: str | None = None) -> Iterator[dict]:
             if (
                 found is None
                 or found[0] != state
-                or found[1] != state_of_code(found[2]["code"], codes)
+                or found[1] != state_of_code(found[2]["code"], codes)  # type: ignore[index]
             ):
                 entry = entry_of(Path(path))
                 found = [state, state_of_code(entry["code"], codes), entry]
-            if not (is_young(state) or found[2]["about"].get("rehearsal") or found[2]["reads"]):
+            if not (is_young(state) or found[2]["about"].get("rehearsal") or found[2]["reads"]):  # type: ignore[index]
                 fresh[path] = found
-            yield {"store": name, "path": path, **found[2]}
+            yield {"store": name, "path": path, **found[2]}  # type: ignore[dict-item]
     whole = fresh if kind is None else known | fresh
     if whole != known and parsed_now and state_of_sources() == tree:
         save(tree, whole)
@@ -178,7 +179,7 @@ def is_of(tree: str) -> bool:
     return tree != "" and SEEN.get("tree") == tree
 
 
-def load(tree: str) -> dict[str, list]:
+def load(tree: str) -> dict[str, list[Any]]:
     """Path -> [state of the record, state of its code list, entry]; {} if the index is invalid."""
     try:
         head, _, body = file().read_bytes().partition(b"\n")

@@ -61,7 +61,7 @@ def merge(folder: Path) -> Merged:
             store.write_whole(place, store.as_text(record))
             found.added += 1
         else:
-            found.refused.append(disagreement(here, record, other))
+            found.refused.append(disagreement(here, record, other))  # type: ignore[arg-type]
     return found
 
 

@@ -8,6 +8,7 @@ function or renaming a module changes nothing.
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 LAYOUT = {
     "type_comment",
@@ -124,7 +125,7 @@ class NormalForm:
             if value is not None and value != []
         ]
 
-    def inner(self, node: ast.AST, scopes=(), named: bool = True) -> list:
+    def inner(self, node: Any, scopes=(), named: bool = True) -> list:
         """A function or comprehension, its variables numbered by first occurrence.
 
         Args:

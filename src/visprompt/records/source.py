@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..paths import PACKAGES, ROOT
 from .normal_form import NormalForm, touched
@@ -113,7 +114,7 @@ def add_units(found: Module, node: ast.stmt) -> None:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return
 
-    def enter(unit: str, part: ast.AST) -> None:
+    def enter(unit: str, part: Any) -> None:
         found.units.setdefault(unit, []).append(part)
         first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
         found.spans.append((first, part.end_lineno, unit))
@@ -317,7 +318,7 @@ def class_head(node: ast.ClassDef, at: Module, form: NormalForm) -> list:
     An override counts, since it changes what runs.
     """
     inherited = set()
-    todo = [(base, at) for base in node.bases]
+    todo: list[tuple[Any, Module]] = [(base, at) for base in node.bases]
     while todo:
         base, where = todo.pop()
         found = defined(base, where)
@@ -340,7 +341,7 @@ def class_head(node: ast.ClassDef, at: Module, form: NormalForm) -> list:
     ]
 
 
-def defined(node: ast.AST, at: Module) -> tuple[Module, str] | None:
+def defined(node: Any, at: Module) -> tuple[Module, str] | None:
     """The unit that a name, `room.name` or `Class.attribute` refers to; None for a foreign one."""
     if isinstance(node, ast.Name):
         return at.resolve(node.id)
@@ -353,7 +354,7 @@ def defined(node: ast.AST, at: Module) -> tuple[Module, str] | None:
     return None if found is None else attribute(*found, node.attr)
 
 
-def module_of(node: ast.AST, at: Module) -> Module | None:
+def module_of(node: Any, at: Module) -> Module | None:
     """The module of these packages that a name, or `package.module`, refers to."""
     if isinstance(node, ast.Name):
         return room(node.id, at) if is_room(node.id, at) else None

@@ -297,7 +297,7 @@ def remember(function: Callable) -> Callable:
             kept[args] = function(*args), None
         return kept[args][0]
 
-    wrapped.cache_clear = kept.clear
+    wrapped.cache_clear = kept.clear  # type: ignore[attr-defined]
     return wrapped
 
 

@@ -12,7 +12,7 @@ def add_commands(commands) -> None:
         "help": "the backbone's: pretrained (the default) or a file",
     }
     device = {"default": "cpu", "help": "cpu or cuda"}
-    action = commands.add_parser("fit", help=fit_folder.__doc__.split("\n")[0])
+    action = commands.add_parser("fit", help=fit_folder.__doc__.split("\n")[0])  # type: ignore[union-attr]
     action.set_defaults(run=fit_folder)
     action.add_argument(
         "folder", help="one folder per class, or another layout that the page on data names"
@@ -37,7 +37,7 @@ def add_commands(commands) -> None:
     )
     action.add_argument("--weights", **weights)
     action.add_argument("--device", **device)
-    action = commands.add_parser("predict", help=predict_pictures.__doc__.split("\n")[0])
+    action = commands.add_parser("predict", help=predict_pictures.__doc__.split("\n")[0])  # type: ignore[union-attr]
     action.set_defaults(run=predict_pictures)
     action.add_argument("file", help="a method that fit or vp.save_method wrote")
     action.add_argument(

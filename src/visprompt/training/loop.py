@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -128,7 +129,7 @@ def tune(
             cache=may_cache(model, task, recipe),
             prepared_on=prepared_on,
         ),
-        data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),
+        data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),  # type: ignore[arg-type]
         weights=model.source.fingerprint,
         made=[model, model.source],
         about=about,
@@ -385,7 +386,7 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
         # backbone stays as it is.
         model.backbone.train(model.method.trains_backbone)
         model.method.train()
-        sum_of_losses = 0.0
+        sum_of_losses: Any = 0.0  # a tensor from the first batch on
         for batch in (
             torch.randperm(len(labels), generator=generator).to(device).split(recipe.batch_size)
         ):
@@ -413,8 +414,8 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
     return losses
 
 
-def autocast(recipe: Recipe, device: torch.device):
-    """Context manager for a recipe's precision."""
+def autocast(recipe: Any, device: torch.device):
+    """Context manager for the `precision` of a recipe, of classification or of segmentation."""
     return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
 
 

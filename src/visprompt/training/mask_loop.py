@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -156,7 +157,7 @@ def prepare(
     return dense.prepare(model.method, features[kept], labels[kept], generator)
 
 
-class Whole(type(NO_HOOKS)):
+class Whole(type(NO_HOOKS)):  # type: ignore[misc]
     """No method; the last block computes every token."""
 
     trims = False
@@ -230,7 +231,9 @@ def checked(losses: list[torch.Tensor], slug: str, recipe: SegmentationRecipe, s
 
 def optimizer_of(model: Segmenter, recipe: SegmentationRecipe):
     """The optimizer, and the poly schedule with linear warm-up, never below `last_rate`."""
-    groups = [{"params": list(model.heads.parameters()), "lr": recipe.head_rate}]
+    groups: list[dict[str, Any]] = [
+        {"params": list(model.heads.parameters()), "lr": recipe.head_rate}
+    ]
     if model.method_parameters():
         if recipe.learning_rate is None:
             raise BadInput(f"{model.slug} trains parameters of its own; give learning_rate.")
@@ -245,7 +248,7 @@ def optimizer_of(model: Segmenter, recipe: SegmentationRecipe):
         falling = (1 - min(step / recipe.iterations, 1)) ** recipe.power
         return max(falling, recipe.last_rate / rate) * min((step + 1) / max(warm, 1), 1)
 
-    factors = [partial(factor, rate=group["lr"]) for group in groups]
+    factors: list[Any] = [partial(factor, rate=group["lr"]) for group in groups]
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factors)
 
 

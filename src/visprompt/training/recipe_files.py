@@ -42,11 +42,11 @@ SAID = [f.name for f in fields(Recipe)] + [
 
 def recipes_schema() -> dict:
     """Schema of `recipes.yaml`."""
-    every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
+    every: dict = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
     methods = mapping(
         {}, {slug: mapping({}, every) for slug in ("other", *METHODS)}, minProperties=1
     )
-    rates = {"type": "number", "exclusiveMinimum": 0}
+    rates: dict = {"type": "number", "exclusiveMinimum": 0}
     ap = {
         "by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}),
         "by_variant": named(rates),
@@ -110,7 +110,7 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
             if blocks in entry["timm_kwargs"]:
                 depths[family].add(int(np.sum(entry["timm_kwargs"][blocks])))
     for name, recipe in content.items():
-        groups = [((name, part), recipe.get(part, {})) for part in ("common", *GROUPS)]
+        groups: list = [((name, part), recipe.get(part, {})) for part in ("common", *GROUPS)]
         for part in ("vit", "resnet"):
             groups += [((name, part, slug), entry) for slug, entry in recipe.get(part, {}).items()]
         for path, entry in groups:

@@ -3,6 +3,7 @@
 import math
 import typing
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from .. import paths
 from ..checks import require
@@ -96,7 +97,7 @@ def load_segmentation_recipe(name: str, slug: str, **changes) -> SegmentationRec
     for change in changes:
         choose("recipe field", change, [f.name for f in fields(SegmentationRecipe)])
     methods = entry["methods"]
-    tupled = lambda part: {
+    tupled: Any = lambda part: {
         key: tuple(v) if isinstance(v, list) else v for key, v in entry[part].items()
     }
     parts = {

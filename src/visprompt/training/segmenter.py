@@ -11,6 +11,7 @@ from ..methods.dense import dense_loss, patch_labels
 from ..models.backbones import Backbone
 from ..models.intermediates import Leaving, as_map, grid
 from ..records import watching
+from ..records.watch import Seen
 from .decoders import Decoder, build_decoder, reset_decoder
 from .overlap import pixel_loss
 from .windows import resize
@@ -24,6 +25,8 @@ class Segmenter(nn.Module):
         heads: the decoder's, the primary one last.
         blocks: the blocks that the heads read, counted from 0.
     """
+
+    made_by: Seen
 
     def __init__(
         self, backbone: Backbone, slug: str, classes: int, decoder: Decoder = Decoder(), **settings

@@ -1,6 +1,6 @@
 """Logits for images of any size from a network of one size: whole image or sliding windows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -65,7 +65,7 @@ def slide(network: Network, pictures: torch.Tensor, size: int, stride: int) -> t
     return (total / seen)[..., :high, :wide]
 
 
-def resize(x: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+def resize(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
     """Bilinear resize, (B, C, H, W) -> (B, C, *size); unchanged at that size."""
     return (
         x
