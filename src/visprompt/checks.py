@@ -116,7 +116,8 @@ def require(what: str, value, hint) -> None:
             hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
         )
         ranges = [RANGES[part][1] for part in (hint, *typing.get_args(hint)) if part in RANGES]
-        wanted = f"{ranges[0]}{' or None' * bool(typing.get_args(hint))}" if ranges else wanted
+        if ranges:
+            wanted = ranges[0] + (" or None" if typing.get_args(hint) else "")
         raise BadInput(f"{what} must be {wanted}, not {brief(value)}.")
 
 

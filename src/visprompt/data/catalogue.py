@@ -7,11 +7,60 @@ has the data set. `croissant` exports MLCommons' Croissant 1.0.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from urllib.parse import urlsplit
 
 from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
+from ..manifests.schema import COUNT, DIGITS, TEXT, Text, Whole, listed, one_of
+
+FILE_NAME = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\Z",
+    "description": "a file's plain name: letters, digits and . _ + -, no folder",
+}
+CHECKSUM = {
+    "type": "string",
+    "pattern": "^(md5:[0-9a-f]{32}|sha256:[0-9a-f]{64})$",
+    "description": "md5: or sha256: and the digits",
+}
+ADDRESS = {
+    "type": "string",
+    "pattern": "^https?://",
+    "description": "an address that begins with https:// or http://",
+}
+SPLITS = {
+    "type": "object",
+    "additionalProperties": COUNT,
+    "propertyNames": one_of(["train", "val", "test"]),
+}
+ACCESS = ("open", "registration", "by hand")
+Benchmark = Literal["vtab-1k", "fgvc", "full", "segmentation", "amount", "pasted", "none"]
+Address = Annotated[str, ADDRESS]
+
+
+class FileEntry(TypedDict):
+    """A file of a data set, as its manifest lists it."""
+
+    url: Address
+    name: NotRequired[Annotated[str, FILE_NAME]]
+    bytes: NotRequired[Whole]
+    checksum: NotRequired[Annotated[str, CHECKSUM]]
+    source: NotRequired[Text]
+    mirrors: NotRequired[Sequence[Address]]
+
+
+class TaskEntry(TypedDict):
+    """A task that papers make of a data set, as its manifest lists it."""
+
+    benchmark: Benchmark
+    group: Literal["natural", "specialized", "structured", "fine", "other"]
+    classes: Whole
+    splits: NotRequired[Annotated[dict[str, int], SPLITS]]
+    source: NotRequired[Text]
+    label: NotRequired[Text]
+    lists: NotRequired[Annotated[str, DIGITS]]  # as `layouts.digest_of_lists` gives them
 
 
 @dataclass(frozen=True)
@@ -30,24 +79,26 @@ class DataSet:
     """A file of `datasets/`; its name is the file's, and its fields are those of the file."""
 
     name: str
-    title: str
-    about: str
-    citation: str
-    year: int
-    home: str
-    licence: str
-    access: str
-    tasks: dict
-    unverified: list
-    aliases: Sequence[str] = ()
-    steps: Sequence[str] = ()
-    torchvision: str = ""
-    sizes: dict = field(default_factory=dict)
-    layout: str = ""
+    title: Text
+    about: Text
+    citation: Text
+    year: Whole
+    home: Address
+    licence: Text
+    access: Annotated[str, one_of(ACCESS)]  # "embedded" of what comes with this project
+    tasks: dict[str, TaskEntry]
+    unverified: Annotated[list[str], listed(TEXT, 0)]
+    aliases: Sequence[Text] = ()
+    steps: Sequence[Text] = ()
+    torchvision: Text = ""
+    sizes: dict[str, Whole] = field(default_factory=dict)
+    layout: Text = ""
     masks: str = ""  # the raw form of a segmentation data set, of `segmentation.RAW`
-    ids: dict = field(default_factory=dict)  # class -> its number in the published masks
-    made_of: Sequence[str] = ()
-    listed: Sequence[dict] = ()
+    ids: dict[str, Whole] = field(
+        default_factory=dict
+    )  # class -> its number in the published masks
+    made_of: Sequence[Text] = ()
+    listed: Sequence[FileEntry] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,7 +131,7 @@ def embedded() -> dict[str, DataSet]:
     found = {}
     for name, about in load_yaml(paths.MANIFESTS / "tasks.yaml")["embedded"].items():
         splits = dict(zip(("train", "val", "test"), about["splits"]))
-        task = {
+        task: TaskEntry = {
             "benchmark": "none",
             "group": about["group"],
             "classes": len(about["classes"]),
@@ -103,7 +154,7 @@ def used_whole(task: str) -> bool:
     return entry_of(task).get("benchmark") in ("full", "amount")
 
 
-def entry_of(task: str) -> dict:
+def entry_of(task: str) -> Any:
     """The manifest's entry of a task; {} if none has it."""
     return next((found.tasks[task] for found in datasets().values() if task in found.tasks), {})
 

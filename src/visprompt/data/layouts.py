@@ -142,7 +142,7 @@ def layout_of(place: Place):
         if found and found.layout
         else []
     )
-    if found and found.tasks.get(place.task, {}).get("benchmark") == "full":
+    if found and found.tasks.get(place.task, {}).get("benchmark") == "full":  # type: ignore[call-overload]
         raw.insert(0, Listed)
     for layout in [*raw, LAYOUTS["split folders"], LAYOUTS["class folders"]]:
         if layout.fits(place.root):

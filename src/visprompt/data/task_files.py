@@ -1,82 +1,33 @@
 """Schemas and further checks of the YAML files that `data` reads."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import get_args
 
-from ..manifests.schema import COUNT, DIGITS, TEXT, known, listed, mapping, named, one_of
+from ..manifests.schema import (
+    COUNT,
+    TEXT,
+    known,
+    listed,
+    mapping,
+    named,
+    of_fields,
+    of_hint,
+    one_of,
+)
 from ..manifests.wording import Fault
 from . import drawing, mask_tasks, scenes, targets
-from .catalogue import file_name
+from .catalogue import FILE_NAME, Benchmark, DataSet, FileEntry, file_name
 from .drawing import SIZE
 
-ACCESS = ("open", "registration", "by hand")
-BENCHMARKS = ("vtab-1k", "fgvc", "full", "segmentation", "amount", "pasted", "none")
 PAPERS = ("ap", "davpt", "shallowvit", "ivpt", "spt")
-CHECKSUM = {
-    "type": "string",
-    "pattern": "^(md5:[0-9a-f]{32}|sha256:[0-9a-f]{64})$",
-    "description": "md5: or sha256: and the digits",
-}
-FILE_NAME = {
-    "type": "string",
-    "pattern": r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\Z",
-    "description": "a file's plain name: letters, digits and . _ + -, no folder",
-}
-ADDRESS = {
-    "type": "string",
-    "pattern": "^https?://",
-    "description": "an address that begins with https:// or http://",
-}
 
 
 def datasets_schema() -> dict:
     """Schema of `datasets/*.yaml`: one data set, and the tasks that papers make of it."""
-    file = mapping(
-        {"url": ADDRESS},
-        {
-            "name": FILE_NAME,
-            "bytes": COUNT,
-            "checksum": CHECKSUM,
-            "source": TEXT,
-            "mirrors": listed(ADDRESS),
-        },
-    )
-    splits = {
-        "type": "object",
-        "additionalProperties": COUNT,
-        "propertyNames": one_of(["train", "val", "test"]),
-    }
-    task = mapping(
-        {
-            "benchmark": one_of(BENCHMARKS),
-            "group": one_of(["natural", "specialized", "structured", "fine", "other"]),
-            "classes": COUNT,
-        },
-        {
-            "splits": splits,
-            "source": TEXT,
-            "label": TEXT,
-            "lists": DIGITS,
-        },  # lists: as `layouts.digest_of_lists` gives them
-    )
-    entry: dict = {name: TEXT for name in ("title", "about", "citation", "licence")}
-    entry |= {
-        "year": COUNT,
-        "home": ADDRESS,
-        "access": one_of(ACCESS),
-        "tasks": named(task),
-        "unverified": listed(TEXT, 0),
-    }
-    more = {
-        "aliases": listed(TEXT),
-        "steps": listed(TEXT),
-        "torchvision": TEXT,
-        "sizes": named(COUNT),
-        "layout": TEXT,
-    }
-    more |= {"masks": one_of(mask_tasks.RAW), "ids": named(COUNT)}
-    return mapping(entry, more | {"files": listed(file), "made_of": listed(TEXT)})
+    masks, files = one_of(mask_tasks.RAW), of_hint(Sequence[FileEntry])
+    return of_fields(DataSet, leave_out=("name", "listed"), masks=masks, files=files)
 
 
 def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -105,7 +56,7 @@ def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
 def preprocessing_schema() -> dict:
     """Schema of `preprocessing.yaml`: each paper's image preparation, and where it is stated."""
     return mapping(
-        {}, {name: mapping({}, {paper: TEXT for paper in PAPERS}) for name in BENCHMARKS}
+        {}, {name: mapping({}, {paper: TEXT for paper in PAPERS}) for name in get_args(Benchmark)}
     )
 
 

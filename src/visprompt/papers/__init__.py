@@ -3,12 +3,15 @@
 import functools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
 
 from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml, read_table, stamp
+from ..manifests.schema import Number, Text, Whole, listed, one_of
+from ..words import EVIDENCE, WEIGHTS
 
 ARTIFACT_COLUMNS = (
     "paper",
@@ -36,21 +39,23 @@ class Claim:
     * Anything else is neither. `words.answers` has the words for the three outcomes.
     """
 
-    id: str  # "<artifact id>.<short slug>"
-    artifact: str  # id in artifacts.csv
-    where: str  # where the paper prints it
-    metric: str  # what the estimate is, with its unit
-    direction: str  # one of DIRECTIONS
-    why: str  # the reason for the margin or the tolerance
-    settles: tuple[str, ...]  # the kinds of evidence that could settle it
-    printed: str = ""  # the value as printed, or the statement in short
-    published: float | None = None  # the same as a number; "equal" needs it
-    margin: float | None = None  # "greater" and "less"
-    tolerance: float | None = None  # "equal"
-    weight: str = "detail"  # one of words.WEIGHTS
-    data_sets: int = 1  # how many it speaks of: one task cannot stand for several
-    least: float | None = None  # what the estimate cannot be below, such as 0 of a share, ...
-    most: float | None = None  # ... and above
+    id: Text  # "<artifact id>.<short slug>"
+    artifact: Text  # id in artifacts.csv
+    where: Text  # where the paper prints it
+    metric: Text  # what the estimate is, with its unit
+    direction: Annotated[str, one_of(DIRECTIONS)]
+    why: Text  # the reason for the margin or the tolerance
+    settles: Annotated[
+        tuple[str, ...], listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
+    ]  # the kinds of evidence that could settle it
+    printed: Text = ""  # the value as printed, or the statement in short
+    published: Number = None  # the same as a number; "equal" needs it
+    margin: Number = None  # "greater" and "less"
+    tolerance: Annotated[float | None, {"type": "number", "minimum": 0}] = None  # "equal"
+    weight: Annotated[str, one_of(WEIGHTS)] = "detail"
+    data_sets: Whole = 1  # how many it speaks of: one task cannot stand for several
+    least: Number = None  # what the estimate cannot be below, such as 0 of a share, ...
+    most: Number = None  # ... and above
 
 
 def papers() -> dict[str, dict]:

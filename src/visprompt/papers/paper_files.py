@@ -4,19 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .. import papers
-from ..manifests.schema import COUNT, NUMBER, TEXT, listed, mapping, named, one_of
+from ..manifests.schema import TEXT, listed, mapping, named, of_fields
 from ..manifests.wording import Fault, refusal
-from ..words import EVIDENCE, WEIGHTS
-from . import DIRECTIONS
-
-CLAIM_NUMBERS = {
-    "published": NUMBER,
-    "margin": NUMBER,
-    "tolerance": {"type": "number", "minimum": 0},
-    "data_sets": COUNT,
-    "least": NUMBER,
-    "most": NUMBER,
-}
 
 
 def papers_schema() -> dict:
@@ -31,10 +20,8 @@ def lost_schema() -> dict:
 
 def claims_schema() -> dict:
     """Schema of `papers/<paper>/claims.yaml`."""
-    text = {name: TEXT for name in ("id", "artifact", "where", "metric", "why")}
-    evidence = listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
-    chosen = {"direction": one_of(DIRECTIONS), "weight": one_of(WEIGHTS), "settles": evidence}
-    claim = mapping({**text, **chosen}, {"printed": TEXT, **CLAIM_NUMBERS})
+    claim = of_fields(papers.Claim)
+    claim["required"].append("weight")
     needs = [
         (
             ["equal"],

@@ -5,11 +5,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 from .. import paths
 from ..data.joining import JOINED
 from ..errors import choose
 from ..manifests import load_yaml
+from ..manifests.schema import COUNT, Text
 from .recipe import Recipe
 
 # what `data.tasks.group_of` says of a task
@@ -40,12 +42,12 @@ class Protocol:
     name: str
     groups: dict[str, dict] = field(default_factory=dict)
     statistics: str = "checkpoint"
-    pixels: int | None = None
-    checkpoints: dict[str, str] = field(default_factory=dict)
+    pixels: Annotated[int | None, COUNT] = None
+    checkpoints: dict[str, Text] = field(default_factory=dict)
     searches: dict[str, dict] = field(default_factory=dict)
     per_task: dict[str, dict] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
-    lacking: dict[str, str] = field(default_factory=dict)
+    lacking: dict[str, Text] = field(default_factory=dict)
 
     def of_group(self, group: str) -> dict:
         """The fields of `Recipe` that differ for a group of tasks."""

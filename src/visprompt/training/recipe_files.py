@@ -9,14 +9,14 @@ import numpy as np
 from .. import manifests
 from ..data.joining import JOINED
 from ..data.tasks import RESIZES
-from ..manifests.schema import COUNT, TEXT, listed, mapping, named, of_hint, one_of, said
+from ..manifests.schema import TEXT, listed, mapping, named, of_fields, of_hint, one_of, said
 from ..manifests.wording import Fault
 from ..methods import METHODS, released
 from ..methods.method_fields import method_settings
 from ..models.loading import STATISTICS
 from ..words import REAL
 from .decoders import Decoder
-from .protocol import GROUPS, PARTS, PICTURES
+from .protocol import GROUPS, PARTS, PICTURES, Protocol
 from .recipe import Recipe
 from .segmentation_recipe import SegmentationRecipe
 from .windows import Evaluation
@@ -57,15 +57,14 @@ def recipes_schema() -> dict:
     search = mapping(
         {}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()}
     )
-    more = {
-        "statistics": one_of(STATISTICS),
-        "pixels": COUNT,
-        "checkpoints": named(TEXT),
-        "searches": named(search),
-        "per_task": mapping({}, {slug: named({"type": "object"}) for slug in METHODS}),
-        "sources": mapping({}, dict.fromkeys(SAID, TEXT)),
-        "lacking": named(TEXT),
-    }
+    more = of_fields(
+        Protocol,
+        leave_out=("name", "groups"),
+        statistics=one_of(STATISTICS),
+        searches=named(search),
+        per_task=mapping({}, {slug: named({"type": "object"}) for slug in METHODS}),
+        sources=mapping({}, dict.fromkeys(SAID, TEXT)),
+    )["properties"]
     more |= {"resnet": methods, "ap_rates": mapping({}, ap)} | dict.fromkeys(GROUPS, group)
     recipe = mapping({"common": mapping({}, every), "vit": methods}, more)
     return named(recipe) | {"required": ["quick", "paper"]}
