@@ -188,21 +188,21 @@ def settings_rows(slug: str) -> list[dict]:
     """Name, default and reason of every setting of a method, read off its `Settings` and the
     comments in its source.
 
-    The reason is the comment behind a field; failing that, what the docstring of `Settings` says of
-    it; failing that, the comment of the field above, which then speaks of both.
+    The reason is the comment above or behind a field; failing that, what the docstring of
+    `Settings` says of it; failing that, the reason of the field above, which then is that of both.
     """
     module = importlib.import_module(method_class(choose("method", slug, METHODS)).__module__)
     reasons = {}
     for kind in reversed(module.Settings.__mro__[:-1]):
         lines, first = inspect.getsourcelines(kind)
         doc, comment = inspect.getdoc(kind) or "", ""
+        end = 0
         for node in ast.parse("".join(lines)).body[0].body:
+            about = re.findall(r"(?m)#\s*(.+)$", "".join(lines[end : node.end_lineno]))
+            end = node.end_lineno
             if isinstance(node, ast.AnnAssign):
-                behind = re.search(r"#\s*(.+)$", lines[node.end_lineno - 1])
                 said = re.search(rf"`{node.target.id}`:? (.+?)(?:\.\s|\.$)", doc, re.DOTALL)
-                comment = (
-                    behind[1].strip() if behind else " ".join(said[1].split()) if said else comment
-                )
+                comment = " ".join(about or (said[1].split() if said else [comment]))
                 reasons[node.target.id] = comment
     return [
         {

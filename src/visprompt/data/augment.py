@@ -71,10 +71,10 @@ def weights(start: torch.Tensor, length: torch.Tensor, side: int, size: int) -> 
     last = torch.minimum((middle + reach + 0.5).long(), length[:, None])
     pixel = torch.arange(side, device=start.device) - start[:, None]  # (B, side)
     distance = (pixel[:, None] - middle[..., None] + 0.5) / reach[..., None]
-    found = (1 - distance.abs()).clamp_min(0)
+    weight = (1 - distance.abs()).clamp_min(0)
     inside = (pixel[:, None] >= first[..., None]) & (pixel[:, None] < last[..., None])
-    found = found * inside
-    return (found / found.sum(-1, keepdim=True)).float()
+    weight = weight * inside
+    return (weight / weight.sum(-1, keepdim=True)).float()
 
 
 def crop_resize_flip(
@@ -118,16 +118,16 @@ def crop_resize_flip(
         )
     flips = flips.to(images.device)[:, None, None]
     if images.device.type == "cpu" and max(high, wide, size) > PRODUCTS:
-        found = images.new_empty(len(images), 3, size, size)
+        cropped = images.new_empty(len(images), 3, size, size)
         for place, (y, x, h, w) in enumerate(boxes.tolist()):
             piece = images[place : place + 1, :, y : y + h, x : x + w]
-            found[place] = interpolate(piece, (size, size), mode="bilinear", antialias=True)[0]
-        return torch.where(flips[..., None], found.flip(-1), found)
+            cropped[place] = interpolate(piece, (size, size), mode="bilinear", antialias=True)[0]
+        return torch.where(flips[..., None], cropped.flip(-1), cropped)
     top, left, height, width = boxes.to(images.device).unbind(1)
     rows, columns = weights(top, height, high, size), weights(left, width, wide, size)
     columns = torch.where(flips, columns.flip(1), columns)  # mirrored: the last column comes first
-    found = rows[:, None] @ images.float() @ columns[:, None].transpose(-1, -2)
-    return found if images.is_floating_point() else found.round().clamp(0, 255).to(images.dtype)
+    cropped = rows[:, None] @ images.float() @ columns[:, None].transpose(-1, -2)
+    return cropped if images.is_floating_point() else cropped.round().clamp(0, 255).to(images.dtype)
 
 
 def random_crop_and_flip(
@@ -141,10 +141,10 @@ def random_crop_and_flip(
 def grouped(images: Sequence[torch.Tensor], size: int, generator: torch.Generator) -> torch.Tensor:
     """`random_crop_and_flip` of images (3, H, W) of different sizes, batched by size."""
     shapes = [tuple(image.shape) for image in images]
-    found = images[0].new_empty(len(images), 3, size, size)
+    cropped = images[0].new_empty(len(images), 3, size, size)
     for shape in dict.fromkeys(shapes):
         places = [place for place, other in enumerate(shapes) if other == shape]
-        found[places] = random_crop_and_flip(
+        cropped[places] = random_crop_and_flip(
             torch.stack([images[place] for place in places]), size, generator
         )
-    return found
+    return cropped

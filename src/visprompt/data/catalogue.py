@@ -108,27 +108,27 @@ class DataSet:
     @cached_property
     def files(self) -> tuple[File, ...]:
         """The files to fetch: torchvision's, and those that the file lists."""
-        found = torchvision_files(self.torchvision) if self.torchvision else []
-        found = [replace(file, size=self.sizes.get(file.name)) for file in found]
-        for given in self.listed:
-            name = given.get("name") or file_name(given["url"])
-            more = given.get("checksum", ""), given.get("bytes"), given.get("source", "unverified")
-            found.append(File(name, (given["url"], *given.get("mirrors", ())), *more))
-        return tuple(found)
+        known = torchvision_files(self.torchvision) if self.torchvision else []
+        known = [replace(file, size=self.sizes.get(file.name)) for file in known]
+        for entry in self.listed:
+            name = entry.get("name") or file_name(entry["url"])
+            more = entry.get("checksum", ""), entry.get("bytes"), entry.get("source", "unverified")
+            known.append(File(name, (entry["url"], *entry.get("mirrors", ())), *more))
+        return tuple(known)
 
 
 def datasets() -> dict[str, DataSet]:
     """Name -> data set, of all that the papers use."""
-    found = {}
+    sets = {}
     for path in sorted((paths.MANIFESTS / "datasets").glob("*.yaml")):
         entry = load_yaml(path)
-        found[path.stem] = DataSet(path.stem, listed=entry.pop("files", ()), **entry)
-    return found
+        sets[path.stem] = DataSet(path.stem, listed=entry.pop("files", ()), **entry)
+    return sets
 
 
 def embedded() -> dict[str, DataSet]:
     """Name -> data set without files, of the tasks that come with this project."""
-    found = {}
+    sets = {}
     for name, about in load_yaml(paths.MANIFESTS / "tasks.yaml")["embedded"].items():
         splits = dict(zip(("train", "val", "test"), about["splits"]))
         task: TaskEntry = {
@@ -143,10 +143,10 @@ def embedded() -> dict[str, DataSet]:
             "citation": about["source"],
             "licence": about["licence"],
         }
-        found[name] = DataSet(
+        sets[name] = DataSet(
             name, **known, year=2026, home="", access="embedded", tasks={name: task}, unverified=[]
         )
-    return found
+    return sets
 
 
 def used_whole(task: str) -> bool:
@@ -156,7 +156,9 @@ def used_whole(task: str) -> bool:
 
 def entry_of(task: str) -> Any:
     """The manifest's entry of a task; {} if none has it."""
-    return next((found.tasks[task] for found in datasets().values() if task in found.tasks), {})
+    return next(
+        (dataset.tasks[task] for dataset in datasets().values() if task in dataset.tasks), {}
+    )
 
 
 def find(name: str) -> DataSet:
@@ -165,7 +167,7 @@ def find(name: str) -> DataSet:
     Raises:
         BadInput: there is none; the message names the nearest.
     """
-    known = {every: found for found in datasets().values() for every in found.names}
+    known = {every: dataset for dataset in datasets().values() for every in dataset.names}
     if name in embedded() and name not in known:
         raise BadInput(f"{name!r} comes with this project; there is nothing to fetch.")
     plain = name.lower().replace("-", "_") if isinstance(name, str) else name
@@ -176,13 +178,13 @@ def find(name: str) -> DataSet:
 
 def chosen(names: Iterable[str]) -> list[DataSet]:
     """The data sets of these names, without duplicates; see `find`."""
-    return list({found.name: found for found in map(find, names)}.values())
+    return list({dataset.name: dataset for dataset in map(find, names)}.values())
 
 
 def group(task: str) -> str:
     """VTAB's group of a task; "fine" if fine-grained, "other" if no paper groups it."""
     return next(
-        (found.tasks[task]["group"] for found in datasets().values() if task in found.tasks),
+        (dataset.tasks[task]["group"] for dataset in datasets().values() if task in dataset.tasks),
         "other",
     )
 
@@ -202,7 +204,7 @@ def torchvision_files(kind: str) -> list[File]:
 
     if kind not in every.__all__:
         raise BadInput(f"torchvision has no data set {kind!r}; write the files in the manifest.")
-    found = getattr(every, kind)
+    dataset = getattr(every, kind)
     if kind == "ImageNet":  # torchvision has no address of it
         return [
             File(name, (), f"md5:{md5}", source="torchvision")
@@ -210,21 +212,21 @@ def torchvision_files(kind: str) -> list[File]:
         ]
     if kind == "INaturalist":
         pairs = [(every.inaturalist.DATASET_URLS["2018"], every.inaturalist.DATASET_MD5["2018"])]
-    elif hasattr(found, "tgz_md5"):
-        pairs = [(found.url, found.tgz_md5)]
-    elif hasattr(found, "_MD5"):
-        pairs = [(found._URL, found._MD5)]
-    elif hasattr(found, "_DATASET_MD5"):
-        pairs = [(found._DATASET_URL, found._DATASET_MD5)]
-    elif hasattr(found, "_RESOURCES"):
-        pairs = found._RESOURCES
-    elif hasattr(found, "_file_dict"):
+    elif hasattr(dataset, "tgz_md5"):
+        pairs = [(dataset.url, dataset.tgz_md5)]
+    elif hasattr(dataset, "_MD5"):
+        pairs = [(dataset._URL, dataset._MD5)]
+    elif hasattr(dataset, "_DATASET_MD5"):
+        pairs = [(dataset._DATASET_URL, dataset._DATASET_MD5)]
+    elif hasattr(dataset, "_RESOURCES"):
+        pairs = dataset._RESOURCES
+    elif hasattr(dataset, "_file_dict"):
         pairs = [
-            (found._download_url_prefix + name, md5) for name, md5 in found._file_dict.values()
+            (dataset._download_url_prefix + name, md5) for name, md5 in dataset._file_dict.values()
         ]
-    elif hasattr(found, "split_list"):
+    elif hasattr(dataset, "split_list"):
         pairs = [
-            (url, md5) for split, (url, _, md5) in found.split_list.items() if split != "extra"
+            (url, md5) for split, (url, _, md5) in dataset.split_list.items() if split != "extra"
         ]
     else:
         raise BadInput(
@@ -233,7 +235,7 @@ def torchvision_files(kind: str) -> list[File]:
     return [File(file_name(url), (url,), f"md5:{md5}", source="torchvision") for url, md5 in pairs]
 
 
-def croissant(found: DataSet) -> dict:
+def croissant(dataset: DataSet) -> dict:
     """A data set as JSON-LD by Croissant 1.0; a checksum that nobody published is "unverified"."""
     terms = (
         "citeAs",
@@ -252,25 +254,25 @@ def croissant(found: DataSet) -> dict:
     context |= {"cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/"}
     context |= {term: homes.get(term, f"cr:{term}") for term in terms}  # type: ignore[misc]
     files = []
-    for file in found.files:
+    for file in dataset.files:
         kind, _, digits = (file.checksum or "sha256:unverified").partition(":")
         entry = {"@type": "cr:FileObject", "@id": file.name, "name": file.name, kind: digits}
-        entry["contentUrl"] = file.addresses[0] if file.addresses else found.home
+        entry["contentUrl"] = file.addresses[0] if file.addresses else dataset.home
         entry["encodingFormat"] = encoding(file.name)
         files.append(entry | ({"contentSize": f"{file.size} B"} if file.size else {}))
     return {
         "@context": context,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": found.name,
-        "alternateName": [found.title, *found.aliases],
-        "description": found.about,
-        "license": found.licence,
-        "citeAs": found.citation,
-        "datePublished": str(found.year),
+        "name": dataset.name,
+        "alternateName": [dataset.title, *dataset.aliases],
+        "description": dataset.about,
+        "license": dataset.licence,
+        "citeAs": dataset.citation,
+        "datePublished": str(dataset.year),
         "version": "1.0.0",
         "distribution": files,
-    } | ({"url": found.home} if found.home else {})
+    } | ({"url": dataset.home} if dataset.home else {})
 
 
 def encoding(name: str) -> str:

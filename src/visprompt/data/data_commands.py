@@ -40,13 +40,13 @@ def list_all(args) -> None:
     """The papers' data sets: name, access, tasks, licence, bytes to fetch as far as published."""
     from .catalogue import datasets
 
-    for name, found in datasets().items():
+    for name, dataset in datasets().items():
         size = (
-            f"{sum(file.size or 0 for file in found.files):,}"
-            if any(file.size for file in found.files)
+            f"{sum(file.size or 0 for file in dataset.files):,}"
+            if any(file.size for file in dataset.files)
             else "-"
         )
-        print("\t".join((name, found.access, ",".join(found.tasks), found.licence, size)))
+        print("\t".join((name, dataset.access, ",".join(dataset.tasks), dataset.licence, size)))
 
 
 def info_of(args) -> None:
@@ -55,30 +55,30 @@ def info_of(args) -> None:
 
     from .catalogue import croissant, find
 
-    found = find(args.name)
+    dataset = find(args.name)
     if args.croissant:
-        print(json.dumps(croissant(found), indent=1))
+        print(json.dumps(croissant(dataset), indent=1))
         return
-    print(f"{found.name}: {found.title}, {found.about}")
+    print(f"{dataset.name}: {dataset.title}, {dataset.about}")
     for label in ("citation", "home", "licence", "access"):
-        print(f"{label}: {getattr(found, label)}")
-    print(f"other names: {', '.join(found.aliases) or '-'}")
-    for file in found.files:
+        print(f"{label}: {getattr(dataset, label)}")
+    print(f"other names: {', '.join(dataset.aliases) or '-'}")
+    for file in dataset.files:
         size = f"{file.size:,} bytes" if file.size else "size not published"
         print(
             f"file: {file.name}, {size}, {file.checksum or 'no checksum published'} ({file.source})"
         )
         for address in file.addresses:
             print(f"      {address}")
-    for task, about in found.tasks.items():
+    for task, about in dataset.tasks.items():
         splits = (
             ", ".join(f"{part} {count:,}" for part, count in about.get("splits", {}).items())
             or "no counts printed"
         )
         print(f"task: {task} ({about['benchmark']}): {about['classes']:,} classes; {splits}")
-    for number, step in enumerate(found.steps, 1):
+    for number, step in enumerate(dataset.steps, 1):
         print(f"step {number}: {step}")
-    print(f"unverified: {', '.join(found.unverified) or '-'}")
+    print(f"unverified: {', '.join(dataset.unverified) or '-'}")
 
 
 def fetch_named(args) -> None:
@@ -87,9 +87,9 @@ def fetch_named(args) -> None:
     from .fetching import data_folder, fetch, total
 
     folder, names = data_folder(args.data_dir), args.of_artifacts(args.names)
-    found = fetch(*names, data_dir=args.data_dir, dry_run=args.dry_run)
-    tell(found)
-    rest, unknown = total(found)
+    findings = fetch(*names, data_dir=args.data_dir, dry_run=args.dry_run)
+    tell(findings)
+    rest, unknown = total(findings)
     if args.dry_run:
         print(
             f"to fetch: {rest:,} bytes"
@@ -98,7 +98,7 @@ def fetch_named(args) -> None:
     undone = []
     for dataset in chosen(names):
         missing = [
-            row.file for row in found if row.dataset == dataset.name and row.state == "missing"
+            row.file for row in findings if row.dataset == dataset.name and row.state == "missing"
         ]
         if dataset.access != "open" and (missing or not dataset.files):
             print(f"{dataset.name} needs a person; its folder is {folder / dataset.name}")
@@ -118,20 +118,20 @@ def verify_named(args) -> None:
     from . import catalogue
     from .fetching import LOCK, data_folder, verify
 
-    found = verify(*args.names, data_dir=args.data_dir)
-    tell(found)
+    findings = verify(*args.names, data_dir=args.data_dir)
+    tell(findings)
     # readable without what was fetched
     there = {name for name in args.names if counted(name, args.data_dir)}
     there = {catalogue.find(name).name for name in there}
     wrong = [
         row
-        for row in found
+        for row in findings
         if row.state == "other bytes" or row.state == "missing" and row.dataset not in there
     ]
     wrong = [f"{row.dataset}/{row.file}" for row in wrong]
     if wrong:
         raise BadInput(f"not as they should be: {', '.join(wrong)}. Delete them and fetch again.")
-    if not found and not there:
+    if not findings and not there:
         print(
             f"nothing was fetched to {data_folder(args.data_dir)} yet (no {LOCK})", file=sys.stderr
         )
@@ -151,7 +151,7 @@ def counted(name: str, data_dir: str | None) -> int:
     from .layouts import read_items, task_folder
     from .tasks import embedded_tasks
 
-    found = 0
+    there = 0
     for task, about in catalogue.find(name).tasks.items():
         if about["benchmark"] not in ("vtab-1k", "fgvc", "full", "amount"):
             continue
@@ -170,8 +170,8 @@ def counted(name: str, data_dir: str | None) -> int:
         )
         wanted = ", ".join(f"{split} {count:,}" for split, count in about.get("splits", {}).items())
         print(f"{task}: {len(classes)} classes, {splits}; in the papers {wanted or 'not said'}")
-        found += 1
-    return found
+        there += 1
+    return there
 
 
 def where(args) -> None:
@@ -181,9 +181,9 @@ def where(args) -> None:
     print(data_folder(args.data_dir))
 
 
-def tell(found) -> None:
+def tell(findings) -> None:
     """Print one finding per line."""
-    for row in found:
+    for row in findings:
         print(
             "\t".join(
                 (

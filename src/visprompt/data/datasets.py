@@ -58,10 +58,10 @@ def make_task(
             f"image_size must be 1 to {LARGEST} pixels, a whole number, not "
             f"{shown(repr(image_size))}."
         )
-    given = {"train": train, "test": test} | ({} if val is None else {"val": val})
-    for which, data in given.items():
+    parts = {"train": train, "test": test} | ({} if val is None else {"val": val})
+    for which, data in parts.items():
         _check_data(which, data)
-    splits = {which: _split(which, data, image_size, resize) for which, data in given.items()}
+    splits = {which: _split(which, data, image_size, resize) for which, data in parts.items()}
     names = _class_names(class_names, train, splits)
     if val is None:
         images, labels = splits["train"]
@@ -77,11 +77,11 @@ def make_task(
     return Task(name, names, splits["train"], splits["val"], splits["test"], resize=resize)
 
 
-def _class_names(given, train, splits: dict[str, Split]) -> tuple[str, ...]:
+def _class_names(chosen, train, splits: dict[str, Split]) -> tuple[str, ...]:
     """A name for every label: those given, the data set's own, or numbers."""
     highest = max(int(labels.max()) for _, labels in splits.values())
     own = getattr(train, "classes", None) or _feature_names(train)
-    names = given.tolist() if isinstance(given, np.ndarray) else own if given is None else given
+    names = chosen.tolist() if isinstance(chosen, np.ndarray) else own if chosen is None else chosen
     if names is None:
         count = sum(len(labels) for _, labels in splits.values())
         if highest >= count:  # a mistyped label would make a class of each number below it
@@ -90,10 +90,10 @@ def _class_names(given, train, splits: dict[str, Split]) -> tuple[str, ...]:
                 f"0, or give class_names."
             )
         return tuple(map(str, range(highest + 1)))
-    if given is not None:  # ImageNet's own have one twice
+    if chosen is not None:  # ImageNet's own have one twice
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise BadInput(
-                f"class_names must be a list of texts, one a class, not {shown(repr(given))}."
+                f"class_names must be a list of texts, one a class, not {shown(repr(chosen))}."
             )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)

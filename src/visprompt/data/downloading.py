@@ -220,17 +220,17 @@ def asked(method: str, url: str, headers: dict):
     }
     # its body is not read
     more["hooks"] = {"response": lambda answer, **_: answer.close() if answer.is_redirect else None}
-    found = Future()
+    response = Future()
 
     def ask() -> None:
         try:
-            found.set_result(requests.request(method, url, **more))
+            response.set_result(requests.request(method, url, **more))
         except BaseException as error:
-            found.set_exception(error)
+            response.set_exception(error)
 
     threading.Thread(target=ask, daemon=True).start()
     try:
-        return found.result(4 * PATIENCE)
+        return response.result(4 * PATIENCE)
     except TimeoutError as error:
         raise Broken("no answer in time") from error
     except (requests.TooManyRedirects, ValueError) as error:

@@ -59,13 +59,13 @@ def data_folder(given: str | os.PathLike | None = None) -> Path:
     if given or os.environ.get("VISPROMPT_DATA"):
         given = given or os.environ["VISPROMPT_DATA"]
         try:
-            found = Path(given).expanduser()
+            folder = Path(given).expanduser()
         except RuntimeError as error:
             raise BadInput(
                 f"data_dir {shown(given)} names a user that is not known; give a whole path."
             ) from error
-        kind(found, f"data_dir {shown(given)}")
-        return found
+        kind(folder, f"data_dir {shown(given)}")
+        return folder
     import pooch
 
     return Path(pooch.os_cache("visprompt")) / "data"
@@ -90,27 +90,27 @@ def fetch(
         BadInput: an unknown name, a file that cannot be fetched, or a checksum that is not the
             published or pinned one.
     """
-    folder, found = data_folder(data_dir), []
+    folder, findings = data_folder(data_dir), []
     for dataset in catalogue.chosen(names):
         if dry_run:
-            found += planned(dataset, folder)
+            findings += planned(dataset, folder)
             continue
         with own_turn(folder / dataset.name, f"{dataset.name}") as alone:
             for undone in leftovers(folder / dataset.name) if alone else ():
                 shutil.rmtree(undone, ignore_errors=True)
-            found += [fetch_file(dataset, file, folder) for file in dataset.files]
-    return found
+            findings += [fetch_file(dataset, file, folder) for file in dataset.files]
+    return findings
 
 
 def planned(dataset: DataSet, folder: Path) -> list[Finding]:
     """What `fetch` would return, without doing it."""
-    found, pins = [], read_lock(folder).get(dataset.name, {})
+    findings, pins = [], read_lock(folder).get(dataset.name, {})
     for file in dataset.files:
         place = folder / dataset.name / file.name
         if place.exists() or (
             stem(file.name) and (folder / dataset.name / stem(file.name)).exists()
         ):
-            found.append(
+            findings.append(
                 Finding(
                     dataset.name,
                     file.name,
@@ -122,12 +122,12 @@ def planned(dataset: DataSet, folder: Path) -> list[Finding]:
         size = file.size or (pins[file.name].size if file.name in pins else None)
         if dataset.access == "open":
             size = size or next(filter(None, map(remote_size, file.addresses)), None)
-        found.append(
+        findings.append(
             Finding(
                 dataset.name, file.name, "to fetch" if dataset.access == "open" else "missing", size
             )
         )
-    return found
+    return findings
 
 
 def fetch_file(dataset: DataSet, file: File, folder: Path) -> Finding:
@@ -211,7 +211,7 @@ def verify(*names: str, data_dir: str | os.PathLike | None = None) -> list[Findi
         names: data sets; without names all those in the lock.
     """
     folder = data_folder(data_dir)
-    lock, found = read_lock(folder), []
+    lock, findings = read_lock(folder), []
     for dataset in catalogue.chosen(names or lock):
         pins = lock.get(dataset.name, {})
         for file in dataset.files:
@@ -225,8 +225,8 @@ def verify(*names: str, data_dir: str | os.PathLike | None = None) -> list[Findi
                 state = "deleted after unpacking"
             else:
                 state = "missing"
-            found.append(Finding(dataset.name, file.name, state, size))
-    return found
+            findings.append(Finding(dataset.name, file.name, state, size))
+    return findings
 
 
 def differs(place: Path, file: File, pin: Pin | None) -> str:
@@ -309,7 +309,7 @@ def own_turn(folder: Path, what: str) -> Iterator[bool]:
         ) from error
 
 
-def total(found: Sequence[Finding]) -> tuple[int, int]:
+def total(findings: Sequence[Finding]) -> tuple[int, int]:
     """Bytes still to fetch, and the number of files of unknown size."""
-    rest = [finding for finding in found if finding.state in ("to fetch", "missing")]
+    rest = [finding for finding in findings if finding.state in ("to fetch", "missing")]
     return sum(finding.size or 0 for finding in rest), sum(finding.size is None for finding in rest)

@@ -29,8 +29,8 @@ class Cars(Full):
     def pools(cls, root: Path) -> Pools:
         def rows(split: str, file: str) -> Rows:
             folder = needed(root, f"cars_{split}", "*.jpg").parent
-            found = np.atleast_1d(matlab(needed(root, file))["annotations"])
-            return [(folder / str(one["fname"]), int(one["class"]) - 1) for one in found]
+            annotations = np.atleast_1d(matlab(needed(root, file))["annotations"])
+            return [(folder / str(one["fname"]), int(one["class"]) - 1) for one in annotations]
 
         train, test = (rows(split, parts[0]) for split, parts in zip(("train", "test"), cls.NAMES))
         names = [
@@ -75,13 +75,13 @@ class Dogs(Full):
         images, names = needed(root, "Images"), {}
 
         def rows(file: str) -> Rows:
-            found, content = [], matlab(needed(root, file))
+            pictures, content = [], matlab(needed(root, file))
             for path, label in zip(
                 np.atleast_1d(content["file_list"]), np.atleast_1d(content["labels"]), strict=True
             ):
                 names[int(label) - 1] = str(path).split("/")[0]
-                found.append((images / str(path), int(label) - 1))
-            return found
+                pictures.append((images / str(path), int(label) - 1))
+            return pictures
 
         train, test = (rows(parts[0]) for parts in cls.NAMES)
         return [names.get(label, str(label)) for label in range(max(names) + 1)], train, None, test

@@ -103,9 +103,9 @@ def read_lists(root: Path) -> tuple[list[str], list[list[Item]]]:
 def _lines(file: Path, hint: str) -> list[tuple[int, str]]:
     """Stripped lines of a text file that are not blank, with their numbers; any line ends."""
     place = shown(file)
-    found = kind(file, place)
-    if found != "file":
-        raise BadInput(f"{place} is {'not a regular file' if found else 'missing'}; {hint}.")
+    form = kind(file, place)
+    if form != "file":
+        raise BadInput(f"{place} is {'not a regular file' if form else 'missing'}; {hint}.")
     try:
         content = file.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:

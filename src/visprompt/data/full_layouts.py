@@ -101,11 +101,11 @@ def batch(path: Path) -> dict:
                 content
             ):  # for which Python would take memory
                 raise ValueError(f"it has no {number:,} parts")
-        found = {key.decode(): value for key, value in Arrays(path, content).load().items()}
-        pictures = found.get("data", np.empty((0, 3072), np.uint8))
+        entries = {key.decode(): value for key, value in Arrays(path, content).load().items()}
+        pictures = entries.get("data", np.empty((0, 3072), np.uint8))
         if pictures.dtype != np.uint8 or pictures.shape != (len(pictures), 3072):
             raise ValueError("its pictures are not 32 x 32 x 3 bytes each")
-        return found
+        return entries
     except BadInput:
         raise
     except Exception as error:  # a damaged pickle raises all kinds
@@ -291,12 +291,12 @@ class Pets(Full):
         images, names = needed(root, "images"), {}
 
         def rows(split: str) -> Rows:
-            found = []
+            pictures = []
             for line in lines(needed(root, "annotations", f"{split}.txt")):
                 picture, label = line.split()[:2]
                 names[int(label) - 1] = picture.rsplit("_", 1)[0]
-                found.append((images / f"{picture}.jpg", int(label) - 1))
-            return found
+                pictures.append((images / f"{picture}.jpg", int(label) - 1))
+            return pictures
 
         train, test = rows("trainval"), rows("test")
         return [names.get(label, str(label)) for label in range(max(names) + 1)], train, None, test

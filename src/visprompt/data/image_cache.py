@@ -290,12 +290,12 @@ def move(undone: Path, place: Path, shapes: Sequence[tuple]) -> None:
 
 def entries(folder: Path, about: dict) -> list[Path]:
     """The entries of the same task, folder, size and rule, whose pictures have changed since."""
-    found = []
+    places = []
     for path in folder.glob(f"{glob.escape(about['task'][:60])}-*/entry.json"):
         with contextlib.suppress(OSError, ValueError):
             if about.items() <= json.loads(path.read_text()).items():
-                found.append(path.parent)
-    return found
+                places.append(path.parent)
+    return places
 
 
 def write(folder: Path, task: str, parts, labels, shapes, resize: str, label: str) -> str:

@@ -37,12 +37,14 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
     Raises:
         BadInput: as `folders.task_folder`.
     """
-    found = set_of(name)
-    if found and name not in embedded and not _is_folder(data_dir, name):
-        for other in (found.name, *found.aliases):
+    dataset = set_of(name)
+    if dataset and name not in embedded and not _is_folder(data_dir, name):
+        for other in (dataset.name, *dataset.aliases):
             root = Path(data_dir) / other
-            if _is_folder(data_dir, other) and not (other in found.tasks and has_lists(root)):
-                its = [task for task, about in found.tasks.items() if about["benchmark"] != "full"]
+            if _is_folder(data_dir, other) and not (other in dataset.tasks and has_lists(root)):
+                its = [
+                    task for task, about in dataset.tasks.items() if about["benchmark"] != "full"
+                ]
                 if has_lists(root) and its != [name]:
                     raise BadInput(
                         f"the lists in {shown(root)} may be another task's; rename the "
@@ -55,7 +57,9 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
 
 def set_of(name: str) -> catalogue.DataSet | None:
     """The data set that a name, an alias or a task belongs to."""
-    return next((found for found in catalogue.datasets().values() if name in found.names), None)
+    return next(
+        (dataset for dataset in catalogue.datasets().values() if name in dataset.names), None
+    )
 
 
 def has_lists(root: Path) -> bool:
@@ -136,13 +140,13 @@ def layout_of(place: Place):
     """
     if has_lists(place.root):
         return None
-    found = set_of(place.task)
+    dataset = set_of(place.task)
     raw = (
-        [LAYOUTS[choose(f"layout of {found.name}", found.layout, LAYOUTS)]]
-        if found and found.layout
+        [LAYOUTS[choose(f"layout of {dataset.name}", dataset.layout, LAYOUTS)]]
+        if dataset and dataset.layout
         else []
     )
-    if found and found.tasks.get(place.task, {}).get("benchmark") == "full":  # type: ignore[call-overload]
+    if dataset and dataset.tasks.get(place.task, {}).get("benchmark") == "full":  # type: ignore[call-overload]
         raw.insert(0, Listed)
     for layout in [*raw, LAYOUTS["split folders"], LAYOUTS["class folders"]]:
         if layout.fits(place.root):

@@ -133,26 +133,26 @@ def load_segmentation(name: str, data_dir: str | Path | None = None) -> Segmenta
         ]
         return SegmentationTask(name, tuple(about["classes"]), *splits)
     known = {
-        task: found
-        for found in catalogue.datasets().values()
-        if found.masks
-        for task in found.tasks
+        task: dataset
+        for dataset in catalogue.datasets().values()
+        if dataset.masks
+        for task in dataset.tasks
     }
-    found = known[choose("segmentation task", name, [*drawn, *known])]
+    dataset = known[choose("segmentation task", name, [*drawn, *known])]
     if data_dir is None:
         raise BadInput(
-            f"{name} lies in a folder; give data_dir, and see: visprompt data info {found.name}."
+            f"{name} lies in a folder; give data_dir, and see: visprompt data info {dataset.name}."
         )
     own = next(
         (
             other
-            for other in (name, found.name, *found.aliases)
+            for other in (name, dataset.name, *dataset.aliases)
             if (Path(data_dir) / other).is_dir()
         ),
         name,
     )
     root = task_folder(data_dir, own, drawn)
-    raw = RAW[found.masks](root, found, name)
+    raw = RAW[dataset.masks](root, dataset, name)
     names, read = raw.class_names(), raw.reader()
     train, test = (Files(rows, len(names), read, root) for rows in raw.splits())
     part = lambda wanted: Files(
@@ -181,13 +181,13 @@ def pairs(
     Raises:
         BadInput: one of a pair is missing, or there is none at all.
     """
-    found = [
+    together = [
         {path.stem: path for path in folder.glob(f"*{end}")}
         for folder, end in ((pictures, ".jpg"), (masks, ending))
     ]
-    names = sorted(found[0].keys() | found[1].keys()) if names is None else names
+    names = sorted(together[0].keys() | together[1].keys()) if names is None else names
     for name, (mine, folder, what) in itertools.product(
-        names, zip(found, (pictures, masks), ("picture", "mask"))
+        names, zip(together, (pictures, masks), ("picture", "mask"))
     ):
         if name not in mine:
             raise BadInput(
@@ -196,7 +196,7 @@ def pairs(
             )
     if not names:
         raise BadInput(f"{shown(pictures)} holds no picture; fetch the data set again.")
-    return [(found[0][name], found[1][name]) for name in names]
+    return [(together[0][name], together[1][name]) for name in names]
 
 
 def read_png(path: Path) -> np.ndarray:
@@ -233,8 +233,8 @@ def relabelled(
 class Ade20k:
     """ADE20K: images/training/*.jpg, annotations/training/*.png, and validation; 0 is ignored."""
 
-    def __init__(self, root: Path, found: catalogue.DataSet, task: str):
-        self.root, self.classes = root, found.tasks[task]["classes"]
+    def __init__(self, root: Path, dataset: catalogue.DataSet, task: str):
+        self.root, self.classes = root, dataset.tasks[task]["classes"]
 
     def class_names(self) -> list[str]:
         """The last column of objectInfo150.txt."""
@@ -268,11 +268,11 @@ class PascalContext:
 
     LABELS = 459
 
-    def __init__(self, root: Path, found: catalogue.DataSet, task: str):
+    def __init__(self, root: Path, dataset: catalogue.DataSet, task: str):
         self.root, self.ids, self.background = (
             root,
-            found.ids,
-            found.tasks[task]["classes"] == len(found.ids) + 1,
+            dataset.ids,
+            dataset.tasks[task]["classes"] == len(dataset.ids) + 1,
         )
         self.converted = inside(root, "SegmentationClassContext")
 
@@ -296,7 +296,7 @@ class PascalContext:
             (self.converted, ".png") if self.converted else (needed(self.root, "trainval"), ".mat")
         )
         annotated = {path.stem for path in folder.glob(f"*{ending}")}
-        pictures, found = needed(self.root, "JPEGImages"), []
+        pictures, parts = needed(self.root, "JPEGImages"), []
         for part in ("train", "val"):
             listed = needed(self.root, "ImageSets", "Main", f"{part}.txt").read_text().split()
             names = [name for name in listed if name in annotated]
@@ -304,8 +304,8 @@ class PascalContext:
                 raise BadInput(
                     f"{shown(folder)} annotates no picture of {part}.txt; fetch the data set again."
                 )
-            found.append(pairs(pictures, folder, names, ending))
-        return found
+            parts.append(pairs(pictures, folder, names, ending))
+        return parts
 
 
 def read_mat(path: Path) -> np.ndarray:

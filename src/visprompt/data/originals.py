@@ -120,10 +120,10 @@ class Known:
         return Known(self.images.to(*where, **more), self.originals, self.how)
 
     def __getitem__(self, index) -> torch.Tensor:
-        found = self.images[index]
+        batch = self.images[index]
         if isinstance(index, torch.Tensor):
-            found.cropped = partial(self.crops, index)
-        return found
+            batch.cropped = partial(self.crops, index)
+        return batch
 
     def crops(self, index: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Random crops (B, 3, S, S) uint8 of the originals at these indices (B,)."""
@@ -139,12 +139,14 @@ def cropped(
         how: RESIZED crops a random area and aspect ratio (torchvision's RandomResizedCrop), PLACED
             a square of 7/8 of the shorter side at a random position (224 of 256 pixels).
     """
-    found = images[0].new_empty(len(images), 3, size, size)
+    pieces = images[0].new_empty(len(images), 3, size, size)
     for shape in dict.fromkeys(tuple(image.shape) for image in images):
         places = [place for place, image in enumerate(images) if tuple(image.shape) == shape]
         stack = torch.stack([images[place] for place in places])
-        found[places] = (random_crop_and_flip if how == RESIZED else placed)(stack, size, generator)
-    return found
+        pieces[places] = (random_crop_and_flip if how == RESIZED else placed)(
+            stack, size, generator
+        )
+    return pieces
 
 
 def placed(images: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:

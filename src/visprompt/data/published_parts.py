@@ -16,8 +16,8 @@ def shares(task: str, train: Rows, val: Rows | None, test: Rows) -> list[Rows]:
     benchmarks take the authors' val, or hold out the paper's share of train, a tenth if it states
     none.
     """
-    found = catalogue.entry_of(task)
-    few_images, counts = found.get("benchmark") == "vtab-1k", found.get("splits", {})
+    entry = catalogue.entry_of(task)
+    few_images, counts = entry.get("benchmark") == "vtab-1k", entry.get("splits", {})
     if few_images and val:
         return [few(train, TRAIN), few(val, VAL), test]
     if val:

@@ -37,8 +37,8 @@ def few(rows: Sequence, count: int) -> list:
 def inside(root: Path, *parts: str) -> Path | None:
     """The first path of these parts in a folder or up to three folders deeper, as archives nest."""
     for depth in range(4):
-        for found in sorted(root.glob("/".join(["*"] * depth + list(parts)))):
-            return found
+        for path in sorted(root.glob("/".join(["*"] * depth + list(parts)))):
+            return path
     return None
 
 
@@ -48,12 +48,12 @@ def needed(root: Path, *parts: str) -> Path:
     Raises:
         BadInput: there is no such path.
     """
-    found = inside(root, *parts)
-    if found is None:
+    path = inside(root, *parts)
+    if path is None:
         raise BadInput(
             f"{shown(root)} lacks {'/'.join(parts)}; fetch the data set again, or put it there."
         )
-    return found
+    return path
 
 
 def bin_of(value: float, edges: Sequence[float]) -> int:
@@ -82,7 +82,7 @@ class Clevr:
         )
 
         def rows(split: str) -> Rows:
-            found = []
+            pictures = []
             scenes = needed(root, "scenes", f"CLEVR_{split}_scenes.json")
             for scene in json.loads(scenes.read_text(encoding="utf-8"))["scenes"]:
                 solids = scene["objects"]
@@ -93,10 +93,10 @@ class Clevr:
                         f"{shown(scenes)}: {scene['image_filename']} has {len(solids)} "
                         f"solids, not 3 to 10."
                     )
-                found.append(
+                pictures.append(
                     (scenes.parents[1] / "images" / split / scene["image_filename"], label)
                 )
-            return found
+            return pictures
 
         pool = rows("train")
         cut = len(pool) * 9 // 10
@@ -311,12 +311,14 @@ class DMLab:
     @classmethod
     def splits(cls, root: Path, task: str) -> Splits:
         def rows(split: str) -> Rows:
-            found = []
+            pictures = []
             folder = needed(root, f"dmlab-{split}.tfrecord*").parent
             for path in sorted(folder.glob(f"dmlab-{split}.tfrecord*")):
                 for start, length, entry in records(path):
-                    found.append((partial(cls.picture, path, start, length), int(entry["label"])))
-            return found
+                    pictures.append(
+                        (partial(cls.picture, path, start, length), int(entry["label"]))
+                    )
+            return pictures
 
         return [str(number) for number in range(6)], [
             few(rows("train"), TRAIN),
@@ -347,7 +349,7 @@ def records(path: Path) -> Iterator[tuple[int, int, dict]]:
 
 def features(record: bytes) -> dict[str, bytes | int]:
     """First value of each feature of a tf.train.Example: bytes or an integer."""
-    found = {}
+    values = {}
     for _, all_features in fields(record):
         for _, entry in fields(all_features):
             parts = dict(fields(entry))
@@ -355,8 +357,8 @@ def features(record: bytes) -> dict[str, bytes | int]:
                 for _, value in fields(content):
                     # packed or not
                     number = value if isinstance(value, int) or kind == 1 else varint(value, 0)[0]
-                    found.setdefault(parts[1].decode(), number)
-    return found
+                    values.setdefault(parts[1].decode(), number)
+    return values
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Any]]:
@@ -404,14 +406,14 @@ class Retinopathy:
     @classmethod
     def splits(cls, root: Path, task: str) -> Splits:
         def rows(file: str, folder: str) -> dict[str, Rows]:
-            found = defaultdict(list)
+            pictures = defaultdict(list)
             with open(needed(root, file), encoding="utf-8", newline="") as opened_file:
                 for entry in csv.DictReader(opened_file):
                     picture = needed(root, folder) / f"{entry['image']}.jpeg"
-                    found[entry.get("Usage", "")].append(
+                    pictures[entry.get("Usage", "")].append(
                         (Eye(picture, cls.RADIUS), int(entry["level"]))
                     )
-            return found
+            return pictures
 
         test = rows("retinopathy_solution.csv", "test")
         parts = [

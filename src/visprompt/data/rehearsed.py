@@ -29,16 +29,18 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
     """Write the data behind some tasks of the catalogue; return their folders."""
     written = {}
     for name in names:
-        found = set_of(name)
-        about = found.tasks.get(name) or next(iter(found.tasks.values()))
+        dataset = set_of(name)
+        about = dataset.tasks.get(name) or next(iter(dataset.tasks.values()))
         # whole data sets have raw layouts, too, and are rehearsed in folders or by lists
-        raw = RAW.get(found.layout)
-        root = folder / (found.name if raw else name)
+        raw = RAW.get(dataset.layout)
+        root = folder / (dataset.name if raw else name)
         if root not in written:
             root.mkdir(parents=True, exist_ok=True)
-            lists = (name in found.tasks and about["benchmark"] != "full") or about["classes"] > 10
+            lists = (name in dataset.tasks and about["benchmark"] != "full") or about[
+                "classes"
+            ] > 10
             write = raw or (write_lists if lists else write_split_folders)
-            write(root, found, about["classes"])
+            write(root, dataset, about["classes"])
             written[root] = name
     return list(written)
 
@@ -66,7 +68,7 @@ def splits_of(classes: int, *names: str, most: int = MOST) -> Iterable[tuple[str
             number += 1
 
 
-def write_lists(root: Path, found: DataSet, classes: int) -> None:
+def write_lists(root: Path, dataset: DataSet, classes: int) -> None:
     """Write a data set as pictures and the three lists."""
     lines = {"train800.txt": [], "val200.txt": [], "test.txt": []}
     for name, label, number in splits_of(classes, *lines):
@@ -79,13 +81,13 @@ def write_lists(root: Path, found: DataSet, classes: int) -> None:
     (root / "classes.txt").write_text("".join(f"class {label}\n" for label in range(classes)))
 
 
-def write_split_folders(root: Path, found: DataSet, classes: int) -> None:
+def write_split_folders(root: Path, dataset: DataSet, classes: int) -> None:
     """Write SPLIT/CLASS/picture; the folders name the classes, so each has pictures."""
     for split, label, number in splits_of(classes, "train", "val", "test", most=classes):
         save(root / split / f"class_{label:04d}" / f"{number}.jpg", label, number)
 
 
-def write_clevr(root: Path, found: DataSet, classes: int) -> None:
+def write_clevr(root: Path, dataset: DataSet, classes: int) -> None:
     """Write scenes with 3 to 10 objects, the nearest at every depth."""
     scenes = [(3 + number % 8, 7.5 + number % 6 / 2 + 0.1) for number in range(48)]
     for split, some in {"train": scenes, "val": scenes[:24]}.items():
@@ -100,7 +102,7 @@ def write_clevr(root: Path, found: DataSet, classes: int) -> None:
         file.write_text(json.dumps({"scenes": written}))
 
 
-def write_kitti(root: Path, found: DataSet, classes: int) -> None:
+def write_kitti(root: Path, dataset: DataSet, classes: int) -> None:
     """Write twenty drives, each with a vehicle near, in the middle, far, and none."""
     rows = ["Car 0 0 0 1 1 2 2 1 1 1 0.5 1.5 {} 0", "Pedestrian 0 0 0 1 1 2 2 1 1 1 0.5 1.5 3.0 0"]
     lines = [rows[0].format(7.0), rows[0].format(15.0), rows[0].format(30.0), rows[1]]
@@ -120,7 +122,7 @@ def write_kitti(root: Path, found: DataSet, classes: int) -> None:
     )
 
 
-def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
+def write_dsprites(root: Path, dataset: DataSet, classes: int) -> None:
     """Write every position and every orientation, as one file."""
     import h5py
 
@@ -135,7 +137,7 @@ def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
         file["imgs"], file["latents/classes"] = images, columns
 
 
-def write_patch_camelyon(root: Path, found: DataSet, classes: int) -> None:
+def write_patch_camelyon(root: Path, dataset: DataSet, classes: int) -> None:
     """Write two files per split."""
     import h5py
 
@@ -149,7 +151,7 @@ def write_patch_camelyon(root: Path, found: DataSet, classes: int) -> None:
             file["y"] = labels.reshape(-1, 1, 1, 1)
 
 
-def write_smallnorb(root: Path, found: DataSet, classes: int) -> None:
+def write_smallnorb(root: Path, dataset: DataSet, classes: int) -> None:
     """Write toys from every side and height, in the authors' format."""
     kinds = {numpy: kind for kind, numpy in SmallNorb.TYPES.items()}
     for split, count in (("training", 36), ("testing", 72)):
@@ -166,7 +168,7 @@ def write_smallnorb(root: Path, found: DataSet, classes: int) -> None:
             )
 
 
-def write_dmlab(root: Path, found: DataSet, classes: int) -> None:
+def write_dmlab(root: Path, dataset: DataSet, classes: int) -> None:
     """Write TFRecords, one file per split, with zeros for checksums."""
 
     def number(value: int) -> bytes:
@@ -194,7 +196,7 @@ def write_dmlab(root: Path, found: DataSet, classes: int) -> None:
                 file.write(struct.pack("<QI", len(record), 0) + record + bytes(4))
 
 
-def write_retinopathy(root: Path, found: DataSet, classes: int) -> None:
+def write_retinopathy(root: Path, dataset: DataSet, classes: int) -> None:
     """Write the competition's pictures with its two lists."""
     for count, folder, file in (
         (8, "train", "trainLabels.csv"),

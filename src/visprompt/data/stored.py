@@ -55,9 +55,16 @@ class Stored(torch.Tensor):
         with open(path, "rb") as file:
             # a page that somebody writes is his own
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        found = torch.from_numpy(np.frombuffer(mapped, np.uint8).reshape(shape)).as_subclass(Stored)
-        found.mapped, found.entry, found.touched, found.as_read = mapped, entry, 0, found._version
-        return found
+        images = torch.from_numpy(np.frombuffer(mapped, np.uint8).reshape(shape)).as_subclass(
+            Stored
+        )
+        images.mapped, images.entry, images.touched, images.as_read = (
+            mapped,
+            entry,
+            0,
+            images._version,
+        )
+        return images
 
     @property
     def plain(self) -> torch.Tensor:
@@ -72,26 +79,26 @@ class Stored(torch.Tensor):
             self.touched = 0
 
     def __getitem__(self, index) -> torch.Tensor:
-        found = self.plain[index]
-        if found.untyped_storage().data_ptr() == self.untyped_storage().data_ptr():
-            found = found.clone()  # a view would map its pages later, uncounted
-        self.touch(found.nbytes)
-        return found
+        batch = self.plain[index]
+        if batch.untyped_storage().data_ptr() == self.untyped_storage().data_ptr():
+            batch = batch.clone()  # a view would map its pages later, uncounted
+        self.touch(batch.nbytes)
+        return batch
 
     def split(self, size: int, dim: int = 0) -> Iterator[torch.Tensor]:  # type: ignore[override]
         """Batches of at most `size` images; the next is read while one is in use."""
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self.piece, 0, size)
             for start in range(size, len(self) + size, size):
-                found = ahead.result()
+                batch = ahead.result()
                 if start < len(self):
                     ahead = reader.submit(self.piece, start, size)
-                yield found
+                yield batch
 
     def piece(self, start: int, size: int) -> torch.Tensor:
         """`size` images from `start` on, in page-locked memory if there is a GPU."""
-        found = self[start : start + size]
-        return found.pin_memory() if torch.cuda.is_available() else found
+        images = self[start : start + size]
+        return images.pin_memory() if torch.cuda.is_available() else images
 
     def to(self, *where, **more):
         """The tensor on another device: in one piece, or as `Streamed`; itself on its own."""
@@ -134,10 +141,10 @@ class Later:
 
     def done(self, images: torch.Tensor) -> torch.Tensor:
         """uint8 (B, 3, S, S) -> floats (B, 3, S, S)."""
-        found = images.float()
+        floats = images.float()
         for step, other in self.steps:
-            found = step(found, other)
-        return found
+            floats = step(floats, other)
+        return floats
 
 
 class Streamed:
@@ -155,12 +162,10 @@ class Streamed:
             images.dtype,
         )
         self.reader = ThreadPoolExecutor(1)
-        self.order: tuple | None = (
-            None  # storage of an epoch's order, its version, and a copy on the CPU
-        )
-        self.ahead: tuple[int, int, Future] | None = (
-            None  # first and last place in the order, and its images
-        )
+        # storage of an epoch's order, its version, and a copy on the CPU
+        self.order: tuple | None = None
+        # first and last place in the order, and its images
+        self.ahead: tuple[int, int, Future] | None = None
         weakref.finalize(self, self.reader.shutdown, wait=False)
 
     def __len__(self) -> int:
@@ -179,12 +184,13 @@ class Streamed:
         stop = start + len(index)
         if self.ahead is None or self.ahead[:2] != (start, stop):
             self.ahead = start, stop, self.reader.submit(self.fetch, order[start:stop])  # type: ignore[assignment]
-        found = self.ahead[2]
+        arriving = self.ahead[2]
         after = order[stop : stop + len(index)]
+        # type: ignore[assignment]
         self.ahead = (
-            (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None  # type: ignore[assignment]
+            (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None
         )
-        return self.arrived(*found.result())
+        return self.arrived(*arriving.result())
 
     def order_of(self, index: torch.Tensor) -> torch.Tensor:
         """The whole order that a piece (B,) belongs to, copied to the CPU once per epoch.

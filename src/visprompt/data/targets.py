@@ -125,7 +125,7 @@ def _pieces(rng, pictures, stream: int, scales) -> np.ndarray:
 
     One pixel of the crop covers `scales` pixels of the picture.
     """
-    found = []
+    pieces = []
     for picture in pictures:
         factor = int(rng.choice(scales))
         high, wide = picture.shape[:2]
@@ -133,8 +133,8 @@ def _pieces(rng, pictures, stream: int, scales) -> np.ndarray:
         side = SIZE * factor
         y, x = rng.integers(0, high - side + 1), rng.integers(low, top - side + 1)
         piece = picture[y : y + side, x : x + side]
-        found.append(piece.reshape(SIZE, factor, SIZE, factor, -1).mean((1, 3)))
-    return np.array(found)
+        pieces.append(piece.reshape(SIZE, factor, SIZE, factor, -1).mean((1, 3)))
+    return np.array(pieces)
 
 
 @remember

@@ -41,12 +41,12 @@ def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
             ("access",), "'open' is given; write files, or the name of torchvision's data set."
         )
     seen = set()
-    for place, given in enumerate(content.get("files", ())):
-        name = given.get("name") or file_name(given["url"])
+    for place, entry in enumerate(content.get("files", ())):
+        name = entry.get("name") or file_name(entry["url"])
         if not re.match(FILE_NAME["pattern"], name):
             yield Fault(
                 ("files", place, "url"),
-                f"{given['url']!r} ends in no file name; write name, {FILE_NAME['description']}.",
+                f"{entry['url']!r} ends in no file name; write name, {FILE_NAME['description']}.",
             )
         if name in seen:
             yield Fault(("files", place), f"{name!r} is given twice; write another name.")

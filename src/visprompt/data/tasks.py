@@ -192,10 +192,10 @@ def load_task(
     check_name(name)
     choose("resize rule", resize if isinstance(resize, str) else shown(repr(resize)), RESIZES)
     if not (image_size is None or _whole(image_size) and 1 <= image_size <= LARGEST):
-        given = shown(repr(image_size))
+        side = shown(repr(image_size))
         raise BadInput(
             f"image_size must be at least 1 pixel and at most {LARGEST}, a whole number, "
-            f"not {given}."
+            f"not {side}."
         )
     if not (train_size is None or _whole(train_size)):
         raise BadInput(f"train_size must be a whole number, not {shown(repr(train_size))}.")

@@ -95,9 +95,9 @@ class Bounded:
 
     def read(self, size: int) -> bytes:
         """At most `size` bytes."""
-        found = self.file.read(size)
-        self.grow(len(found))
-        return found
+        block = self.file.read(size)
+        self.grow(len(block))
+        return block
 
     def grow(self, size: int) -> None:
         """Count bytes, and refuse an archive that has too many."""

@@ -80,11 +80,11 @@ def of_fields(kind: Any, *, leave_out: Collection[str] = (), **other: dict) -> d
     else:
         required = {f.name for f in fields(kind) if f.default is f.default_factory is MISSING}
     hints = typing.get_type_hints(kind, include_extras=True)
-    told = {
+    schemas = {
         name: of_hint(hints[name]) for name in hints if name not in {*leave_out, *other}
     } | other
-    needed = {name: schema for name, schema in told.items() if name in required}
-    return mapping(needed, {name: schema for name, schema in told.items() if name not in needed})
+    needed = {name: schema for name, schema in schemas.items() if name in required}
+    return mapping(needed, {name: schema for name, schema in schemas.items() if name not in needed})
 
 
 def of_hint(hint: Any) -> dict:
@@ -124,10 +124,10 @@ def known(
         yield Fault(path, refusal(kind, given, allowed), key)
 
 
-def said(path: tuple, function, *given) -> Iterable[Fault]:
+def said(path: tuple, function, *arguments) -> Iterable[Fault]:
     """A fault if a function raises BadInput on some arguments, with its message."""
     try:
-        function(*given)
+        function(*arguments)
     except BadInput as error:
         yield Fault(path, str(error))
 

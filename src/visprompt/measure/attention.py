@@ -75,17 +75,17 @@ def prompt_attention(model: TunedModel, images: torch.Tensor) -> list[dict[str, 
             "attention of prompts is for vpt-deep, spt-deep, cdc, ivpt and da-vpt on a "
             "ViT with a class token."
         )
-    kept, found, prefix = [], [], backbone.prefix
+    kept, looks, prefix = [], [], backbone.prefix
     backbone.run(backbone.stem(images), method, keep=kept)
     for index, x in enumerate(kept):
         prompts = method.entering(index).expand(len(x), -1, -1)
         weights = attention_weights(backbone, torch.cat([x, prompts], 1), index).mean(1)
         patches = slice(prefix, x.shape[1])
-        found.append(
+        looks.append(
             {
                 "class": weights[:, 0, patches],
                 "prompts": weights[:, x.shape[1] :, patches],
                 "to_prompts": weights[:, 0, x.shape[1] :].sum(-1),
             }
         )
-    return found
+    return looks

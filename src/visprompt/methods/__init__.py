@@ -50,12 +50,12 @@ def slugs() -> list[str]:
         path.stem.replace("_", "-"): path.read_text(encoding="utf-8")
         for path in Path(__file__).parent.glob("*.py")
     }
-    found = [
+    modules = [
         slug
         for slug, text in texts.items()
         if {"Settings", "Method"} <= set(re.findall(r"(?m)^class (\w+)", text))
     ]
-    return [slug for slug in ORDER if slug in found] + sorted(set(found) - set(ORDER))
+    return [slug for slug in ORDER if slug in modules] + sorted(set(modules) - set(ORDER))
 
 
 METHODS = tuple(slugs())

@@ -20,9 +20,8 @@ class Settings:
     "concatenate" [delta, z] (Table A3).
     """
 
-    block: int | Blocks | None = (
-        None  # None: third of a transformer, third-to-last of a ResNet (Sec. 6.1)
-    )
+    # None: third of a transformer, third-to-last of a ResNet (Sec. 6.1)
+    block: int | Blocks | None = None
     kind: str = "add"
     prompt_tokens: Count = 8  # for "concatenate" only; the paper does not state its number
 

@@ -92,9 +92,8 @@ class Method(Hooks, nn.Module):
 class TunedModel(nn.Module):
     """Backbone, method and linear head: images (B, 3, H, W) -> logits (B, num_classes)."""
 
-    task: dict | None = (
-        None  # what it was last fitted to: "name", "class_names", "image_size", "resize"
-    )
+    # what it was last fitted to: "name", "class_names", "image_size", "resize"
+    task: dict | None = None
 
     source: Backbone  # frozen and shared between models
     backbone: Backbone  # the source, or a copy that the method trains

@@ -24,26 +24,21 @@ class Settings:
     """Number of prompts, guided blocks, and the metric losses."""
 
     prompt_tokens: Count = 10  # of a block that is not guided, as for VPT-Deep and iVPT
-    guided_tokens: Count | None = (
-        None  # M, clusters of classes, at most the classes; None: prompt_tokens, or all classes
-    )
-    guided_from: int | None = (
-        None  # first guided block; None: the last block, best "in most cases" (Sec. 4.3.2)
-    )
+    # M, clusters of classes, at most the classes; None: prompt_tokens, or all classes
+    guided_tokens: Count | None = None
+    # first guided block; None: the last block, best "in most cases" (Sec. 4.3.2)
+    guided_from: int | None = None
     guided_to: int | None = None  # last guided block; None: the last
     beta: Weight = 0.1  # weight of patches-prompts (Eq. 5); the optimum is below 1 (Fig. 5)
     lambda_: Weight = 0.1  # weight of prompts-class token (Eq. 5)
     temperature: Positive = 1 / 32  # tau of Eq. 4, the released code's
     margin: Share = 0.1  # delta of Eq. 4, the released code's
-    normaliser: str = (
-        "positive"  # Eq. 4 divides the first part by |P+|; "all", the released code, by |P|
-    )
-    projection: str = (
-        "query"  # compare p W_Q, "higher performance" (Sec. 2.2); "none" compares the prompt itself
-    )
-    patches: str = (
-        "attention"  # what the attention gives (Sec. 2.3); "tokens" compares what enters the block
-    )
+    # Eq. 4 divides the first part by |P+|; "all", the released code, by |P|
+    normaliser: str = "positive"
+    # compare p W_Q, "higher performance" (Sec. 2.2); "none" compares the prompt itself
+    projection: str = "query"
+    # what the attention gives (Sec. 2.3); "tokens" compares what enters the block
+    patches: str = "attention"
     kmeans_iterations: Rounds = 20  # the released code's bound
 
 

@@ -25,9 +25,8 @@ class Settings:
     prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
     key_value_tokens: Count = 5  # the papers here state none
     segments: Count = 16  # pieces of a token that can be dropped apart, as in the reference code
-    prune_tokens: Share = (
-        0.5  # share of the prompts of a block; the reference code tries 0.1 to 0.9
-    )
+    # share of the prompts of a block; the reference code tries 0.1 to 0.9
+    prune_tokens: Share = 0.5
     prune_segments: Share = 0.5  # share of the segments of a block
     kept_at_least: Count = 4  # tokens, and segments a token, that stay in any case
 
@@ -94,7 +93,7 @@ class Method(prompts.Deep):
         shares = (settings.prune_tokens, settings.prune_segments)
         if done or not any(shares):
             return None
-        chosen = [self.kept(found, share) for found, share in zip(self.importance, shares)]
+        chosen = [self.kept(scores, share) for scores, share in zip(self.importance, shares)]
 
         def apply() -> None:
             for mask, kept in zip(self.masks(), chosen):

@@ -21,9 +21,8 @@ class Settings:
     """Number of prompts, the gates' initial value, and the range of the temperature."""
 
     prompt_tokens: Count = 50  # like VPT-Shallow here
-    gate: Number = (
-        10.0  # g starts at sigmoid(-gate), near "skip the block", as the reference code does
-    )
+    # g starts at sigmoid(-gate), near "skip the block", as the reference code does
+    gate: Number = 10.0
     lowest: Positive = 0.01  # bounds of the temperature in the reference code
     highest: Positive = 10.0  # likewise
 

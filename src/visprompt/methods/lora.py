@@ -26,9 +26,8 @@ TARGETS = ["query", "key", "value"]
 class Settings:
     """The rank r, alpha, and the projections that are changed."""
 
-    rank: Count = (
-        10  # r = 10 in AP's Appendix A; accuracy flattens beyond it, says the text to Table A8
-    )
+    # r = 10 in AP's Appendix A; accuracy flattens beyond it, says the text to Table A8
+    rank: Count = 10
     alpha: Positive | None = None  # None: alpha = r, so that B A is not scaled
     targets: Words = ("query", "value")  # the original's choice
 

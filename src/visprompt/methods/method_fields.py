@@ -16,10 +16,10 @@ from . import METHODS, method_class, method_fields
 def settings(slug: str, *counts: str) -> dict:
     """Name -> schema of a method's settings; the words in `counts` may stand for whole numbers."""
     hints = typing.get_type_hints(sys.modules[method_class(slug).__module__].Settings)
-    found = {name: of_hint(hint) for name, hint in hints.items()}
+    schemas = {name: of_hint(hint) for name, hint in hints.items()}
     return {
         name: either(schema, one_of(counts)) if counts and "integer" in schema["type"] else schema
-        for name, schema in found.items()
+        for name, schema in schemas.items()
     }
 
 
@@ -29,7 +29,7 @@ def method() -> dict:
 
 
 def method_settings(
-    path: tuple, slug: str, given: dict, counts: tuple, more: tuple = ()
+    path: tuple, slug: str, values: dict, counts: tuple, more: tuple = ()
 ) -> Iterable[Fault]:
     """Faults in a method's settings.
 
@@ -40,6 +40,6 @@ def method_settings(
     """
     yield from against(
         schema.mapping({}, method_fields.settings(slug, *counts) | dict.fromkeys(more, {})),
-        given,
+        values,
         path,
     )

@@ -151,12 +151,12 @@ class OtherImages:
         labels: torch.Tensor,
         generator: torch.Generator,
     ) -> None:
-        found = []
+        starts = []
         for index in range(len(self.prompts)):
             super().prepare(backbone, images, labels, generator)
-            found.append(self.prompts[index].detach().clone())
+            starts.append(self.prompts[index].detach().clone())
         with torch.no_grad():
-            for prompt, start in zip(self.prompts, found, strict=True):
+            for prompt, start in zip(self.prompts, starts, strict=True):
                 prompt.copy_(start)
 
 
@@ -285,12 +285,12 @@ def named(slug: str, names: str) -> list[type]:
         BadInput: the method has no difference of that name.
     """
     known = DIFFERENCES.get(slug, {})
-    given = list(dict.fromkeys(name.strip() for name in names.split(","))) if names else []
-    if given and not known:
+    wanted = list(dict.fromkeys(name.strip() for name in names.split(","))) if names else []
+    if wanted and not known:
         raise BadInput(
             f"no difference of {slug} can be asked for; leave as_released out of the recipe."
         )
-    return [known[choose(f"difference of {slug}", name, known)] for name in given]
+    return [known[choose(f"difference of {slug}", name, known)] for name in wanted]
 
 
 def take(model: TunedModel, differences: list[type]) -> None:

@@ -113,15 +113,15 @@ def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["visprompt"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
-        given = {"task": None, "as_released": "", **about}
-        given = {name: given[name] for name in ABOUT}
+        fields = {"task": None, "as_released": "", **about}
+        fields = {name: fields[name] for name in ABOUT}
     except Exception as error:
         raise BadInput(
             f"{path} is damaged or was not written by save_method ({type(error).__name__})."
         ) from error
     for name, hint in ABOUT.items():
-        require(f"{path}: {name}", given[name], hint)
-    return given, tensors
+        require(f"{path}: {name}", fields[name], hint)
+    return fields, tensors
 
 
 def load_method(path: str | Path, backbone: Backbone) -> TunedModel:

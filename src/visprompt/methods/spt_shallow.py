@@ -18,14 +18,12 @@ class Settings:
     """Number and initialisation of prompts; as VPT's without training images (`tune` has them)."""
 
     prompt_tokens: Count = 100  # the paper's number for every task
-    start: str = (
-        "random"  # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
-    )
+    # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
+    start: str = "random"
     source: str = "same"  # tokens entering block 0, which "first" is too; "last" is Table S2's
     frozen: bool = False  # True trains the head alone (Table 4a)
-    images: Rounds | None = (
-        None  # drawn from so many training images; None: from all, for pooling from one batch of 32
-    )
+    # drawn from so many training images; None: from all, for pooling from one batch of 32
+    images: Rounds | None = None
     iterations: Rounds = 50  # of k-means; it ends sooner when nothing moves
 
 

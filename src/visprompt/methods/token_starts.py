@@ -79,17 +79,17 @@ def start_prompts(
         )
 
     if settings.start == "random":
-        found = chosen_tokens(stream, places)
+        starts = chosen_tokens(stream, places)
     else:
-        found = pooled_tokens(
+        starts = pooled_tokens(
             stream, len(drawn) * tokens, count, "amax" if settings.start == "max" else "sum"
         )
         if (
             settings.start == "k-means"
         ):  # Eq. 9-10 start from a uniform partition, which mean pooling is
-            found = streamed_kmeans(stream, found, settings.iterations, "k-means over all tokens")
+            starts = streamed_kmeans(stream, starts, settings.iterations, "k-means over all tokens")
     with torch.no_grad():
-        for prompt, start in zip(prompts, found * (len(prompts) // len(found)), strict=True):
+        for prompt, start in zip(prompts, starts * (len(prompts) // len(starts)), strict=True):
             prompt.copy_(start)
 
 
@@ -130,34 +130,34 @@ def chosen_tokens(
     stream: Callable[[], Iterable[list[torch.Tensor]]], pairs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
     """The tokens at given places of a flat stream, without holding the pool in memory."""
-    found, seen = None, 0
+    tokens, seen = None, 0
     for batch in stream():
-        found = found or [
+        tokens = tokens or [
             part.new_empty(len(places), part.shape[1]) for part, places in zip(batch, pairs)
         ]
-        for part, places, result in zip(batch, pairs, found, strict=True):
+        for part, places, result in zip(batch, pairs, tokens, strict=True):
             here = (places >= seen) & (places < seen + len(part))
             result[here.to(part.device)] = part[(places[here] - seen).to(part.device)]
         seen += len(batch[0])
-    return found
+    return tokens
 
 
 def pooled_tokens(
     stream: Callable[[], Iterable[list[torch.Tensor]]], total: int, count: int, how: str
 ) -> list[torch.Tensor]:
     """Mean or maximum over non-overlapping windows of floor(total / count) tokens (Sec. 3.4)."""
-    window, found, seen = total // count, None, 0
+    window, pooled, seen = total // count, None, 0
     for batch in stream():
         start = 0.0 if how == "sum" else float("-inf")
-        found = found or [part.new_full((count + 1, part.shape[1]), start) for part in batch]
+        pooled = pooled or [part.new_full((count + 1, part.shape[1]), start) for part in batch]
         place = (
             ((seen + torch.arange(len(batch[0]))) // window).clamp_max(count).to(batch[0].device)
         )
         for part, result in zip(
-            batch, found, strict=True
+            batch, pooled, strict=True
         ):  # what is left over goes to a row that is dropped
             result.index_reduce_(0, place, part, "amax") if how == "amax" else result.index_add_(
                 0, place, part
             )
         seen += len(batch[0])
-    return [result[:count] / (1 if how == "amax" else window) for result in found]
+    return [result[:count] / (1 if how == "amax" else window) for result in pooled]

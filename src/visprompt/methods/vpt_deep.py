@@ -20,12 +20,10 @@ from . import prompts
 class Settings:
     """Number of prompts per block, the prompted blocks, and how they are computed."""
 
-    prompt_tokens: Count = (
-        10  # iVPT's "good choice for initialization"; VPT itself searches 1 to 200 per task
-    )
-    block: int | Blocks | None = (
-        None  # None: every block; else these alone (AP Figure A2 goes one by one)
-    )
+    # iVPT's "good choice for initialization"; VPT itself searches 1 to 200 per task
+    prompt_tokens: Count = 10
+    # None: every block; else these alone (AP Figure A2 goes one by one)
+    block: int | Blocks | None = None
     form: str = "keys and values"  # equal to "concatenate", the plain definition, and faster
 
 

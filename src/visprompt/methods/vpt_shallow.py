@@ -10,9 +10,8 @@ from . import prompts
 class Settings:
     """Number of prompts."""
 
-    prompt_tokens: Count = (
-        50  # AP compares VPT with 10 and 50; VPT itself searches 1 to 200 per task
-    )
+    # AP compares VPT with 10 and 50; VPT itself searches 1 to 200 per task
+    prompt_tokens: Count = 50
 
 
 class Method(prompts.Shallow):

@@ -85,9 +85,8 @@ class Backbone(nn.Module):
         # of an embedded one: what its manifest says; a timm name says it itself
         self.architecture: dict[str, Any] = {}
         self.found_shapes: tuple[list[tuple[int, ...]], Seen] | None = None
-        self.drawn: tuple[str, str] | None = (
-            None  # of random weights: their name, and their bits when they were drawn
-        )
+        # of random weights: their name, and their bits when they were drawn
+        self.drawn: tuple[str, str] | None = None
         self.requires_grad_(False).eval()
         if self.family == "resnet":
             self.to(memory_format=torch.channels_last)  # a fifth faster on a CPU, same values
@@ -206,11 +205,11 @@ class Backbone(nn.Module):
     def layers(self) -> dict[tuple[int, str], Any]:
         """(block index, name as in `Hooks.around`) -> layer with weights, of an opened ViT."""
         model = self.model
-        found = {(-1, "patch_embed"): model.patch_embed.proj}
+        known = {(-1, "patch_embed"): model.patch_embed.proj}
         for index, block in enumerate(self.blocks):
-            found |= {(index, name): layer for name, layer in named_layers(block).items()}
+            known |= {(index, name): layer for name, layer in named_layers(block).items()}
         ends = {(self.depth, "norm"): model.norm, (self.depth, "fc_norm"): model.fc_norm}
-        return found | {
+        return known | {
             key: layer for key, layer in ends.items() if not isinstance(layer, nn.Identity)
         }
 
@@ -301,14 +300,14 @@ def check_device(device: str | torch.device) -> torch.device:
         BadInput: this machine has no such device.
     """
     try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
+        wanted = torch.device(device)
+        torch.empty(0, device=wanted)
     except Exception as error:  # each kind of device fails in its own way
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadInput(
             f"device {device!r} cannot be used here ({why[:80].rstrip('. ')}); give 'cpu'."
         ) from error
-    return found
+    return wanted
 
 
 def timm_model(name: str, pretrained: bool) -> Any:

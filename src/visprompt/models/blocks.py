@@ -22,9 +22,8 @@ class Hooks:
     Tokens are (B, N, D) in a ViT; maps are (B, H', W', D) in a Swin and (B, C, H', W') in a ResNet.
     """
 
-    trims = (
-        True  # whether the last block may compute the class token alone where only that is pooled
-    )
+    # whether the last block may compute the class token alone where only that is pooled
+    trims = True
 
     def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         """Change the input x of block `index`."""

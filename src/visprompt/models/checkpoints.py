@@ -103,16 +103,16 @@ def load_weights(model: Any, path: Path, name: str) -> None:
     wanted = {
         key: value.shape for key, value in model.state_dict().items() if not key.startswith(heads)
     }
-    given = {key: value.shape for key, value in state.items() if not key.startswith(heads)}
-    wrong = [key for key in wanted if wanted[key] != given.get(key)] + [
-        key for key in given if key not in wanted
+    shapes = {key: value.shape for key, value in state.items() if not key.startswith(heads)}
+    wrong = [key for key in wanted if wanted[key] != shapes.get(key)] + [
+        key for key in shapes if key not in wanted
     ]
     if wrong:
         key = wrong[0]
         raise BadInput(
             f"weights file {path} is of another architecture than {name}: {len(wrong)} "
             f"tensors differ, first {key!r} "
-            f"(file {tuple(given[key]) if key in given else 'lacks it'}, "
+            f"(file {tuple(shapes[key]) if key in shapes else 'lacks it'}, "
             f"{name} {tuple(wanted[key]) if key in wanted else 'lacks it'}). Name the "
             f"architecture it was made for."
         )

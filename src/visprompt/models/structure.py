@@ -24,13 +24,13 @@ def structure(
         leave_out: attributes of the network itself, and submodules, that are ignored.
         attributes: whether plain attributes count, or only classes, hooks and replaced methods.
     """
-    found = {}
+    parts = {}
     for path, module in network.named_modules():
         if path.split(".")[0] in leave_out and path:
             continue
         # a released form stands in front of a method's own class
         kind = getattr(type(module), "plain", type(module))
-        found[f"{path}: class"] = describe(kind)
+        parts[f"{path}: class"] = describe(kind)
         for name, value in vars(module).items():
             if (
                 name in TENSORS
@@ -44,9 +44,9 @@ def structure(
                 or (hooks and value)
                 or (attributes and not hooks and name not in vars(EMPTY))
             ):
-                found[f"{path}: {name}"] = describe(list(value.values()) if hooks else value)
-        found |= {f"{path}: {name}": code for name, code in replaced_methods(kind).items()}
-    return found
+                parts[f"{path}: {name}"] = describe(list(value.values()) if hooks else value)
+        parts |= {f"{path}: {name}": code for name, code in replaced_methods(kind).items()}
+    return parts
 
 
 def changed(before: dict[str, str], now: dict[str, str]) -> str:

@@ -150,5 +150,5 @@ def claim(id: str) -> Claim:
         BadInput: an unknown id; the message names the nearest.
     """
     slug = str(id).split(".")[0]
-    found = {c.id: c for c in claims(slug if slug in papers() else None)}
-    return found[choose("claim", id, found)]
+    known = {c.id: c for c in claims(slug if slug in papers() else None)}
+    return known[choose("claim", id, known)]

@@ -36,10 +36,10 @@ def claims_schema() -> dict:
     ]
     claim["allOf"] = [
         {
-            "if": {"properties": {"direction": {"enum": given}}, "required": ["direction"]},
+            "if": {"properties": {"direction": {"enum": directions}}, "required": ["direction"]},
             "then": {"required": needed, "errorMessage": message},
         }
-        for given, needed, message in needs
+        for directions, needed, message in needs
     ]
     return listed(claim, 0)
 

@@ -93,17 +93,17 @@ def recorded(
     """
     full, brief = spread(settings)
     key = short_hash([kind, brief, data, weights])
-    found = store.find(kind, full, key)
+    kept = store.find(kind, full, key)
     if not run or (
-        run != "again" and found is not None and is_current(found) and made_with(found, compute)
+        run != "again" and kept is not None and is_current(kept) and made_with(kept, compute)
     ):
-        return found
+        return kept
     start, how = time.perf_counter(), {"data": data, "weights": weights, "about": dict(about or {})}
     try:
         values, units = watched(compute, made)
         how["code"] = store.write_code(units | defaults(settings))
         done = store.new_record(kind, key, full, values, start, **how)
-        rival = store.write_record(done, found)
+        rival = store.write_record(done, kept)
         if run != "again" and rival is not None and is_current(rival) and made_with(rival, compute):
             if other := difference(rival.values, done.values):
                 print(disagreement(rival, done, other), file=log(), flush=True)
@@ -168,16 +168,18 @@ def spread(value) -> tuple:
 def defaults(value) -> dict[str, str]:
     """Place -> hash of the default values that `spread` leaves out."""
     if isinstance(value, Mapping):
-        return {place: said for part in value.values() for place, said in defaults(part).items()}
+        return {
+            place: digest for part in value.values() for place, digest in defaults(part).items()
+        }
     if isinstance(value, (list, tuple)):
-        return {place: said for part in value for place, said in defaults(part).items()}
-    found = {}
+        return {place: digest for part in value for place, digest in defaults(part).items()}
+    units = {}
     if is_dataclass(value) and not isinstance(value, type):
         for name, unit in code_objects.units_of_defaults(value):
-            found[f"{name}:{unit}"] = source.hash_of(source.module(name), unit)
+            units[f"{name}:{unit}"] = source.hash_of(source.module(name), unit)
         for f in fields(value):
-            found |= defaults(getattr(value, f.name))
-    return found
+            units |= defaults(getattr(value, f.name))
+    return units
 
 
 def failure_path(kind: str, key: str):
@@ -218,11 +220,11 @@ def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> lis
             failures.setdefault(why, []).append(name)
     if failures:
         count = sum(map(len, failures.values()))  # type: ignore[arg-type]
-        told = [
+        lines = [
             f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {why}"
             for why, names in failures.items()
         ]
         raise BadInput(
-            f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(told)
+            f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(lines)
         )
     return done

@@ -69,9 +69,9 @@ def drawn(
     """
     order, chosen, covered = random.Random(seed).sample(list(records), len(records)), [], set()
     for record in order:
-        found = set(strata(record))
-        if not found <= covered:
-            covered |= found
+        own = set(strata(record))
+        if not own <= covered:
+            covered |= own
             chosen.append(record)
     rest = [record for record in order if record not in chosen]
     return chosen + rest[: max(0, count - len(chosen))]
@@ -96,19 +96,19 @@ def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None
         )
     if why := next(filter(None, (why_not(new) for _, new in pairs)), ""):
         raise BadInput(f"a run of the sample cannot be kept: {why}.")
-    found, same = Carried(sample=Counter(old.kind for old, _ in pairs)), []
+    outcome, same = Carried(sample=Counter(old.kind for old, _ in pairs)), []
     for old, new in pairs:
         other = difference(old.values, new.values)
         if other is not None and is_equal_to_reference(old, new, reference):
-            found.referred[old.kind] += 1
+            outcome.referred[old.kind] += 1
         elif other is not None:
             line = "{}, {}: {} was {} and is {}".format(old.id, about(old), *other)
-            found.differ.setdefault(old.kind, []).append(line)
+            outcome.differ.setdefault(old.kind, []).append(line)
         same.append((old.kind, store.units_of(old), store.units_of(new)))
     for old, new in pairs:
-        if old.kind not in found.differ and difference(old.values, new.values) is None:
+        if old.kind not in outcome.differ and difference(old.values, new.values) is None:
             keep_record(new)
-    kinds = found.sample.keys() - found.differ.keys()
+    kinds = outcome.sample.keys() - outcome.differ.keys()
     images = {old.key: new.values for old, new in pairs}
     for record in [record for record in outdated() if record.kind in kinds]:
         units = translated(
@@ -119,12 +119,12 @@ def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None
             "commit": store.commit(),
             "seed": seed,
         }
-        mark |= {"sample": found.sample[record.kind], "referred": found.referred[record.kind]}
+        mark |= {"sample": outcome.sample[record.kind], "referred": outcome.referred[record.kind]}
         done = with_images(record, images.get(record.key, {}))
         keep_carried(replace(done, carried=mark | {"date": date.today().isoformat()}), units)
-        found.carried[record.kind] += 1
-    found.without = Counter(r.kind for r in outdated() if r.kind not in found.differ)
-    return found
+        outcome.carried[record.kind] += 1
+    outcome.without = Counter(r.kind for r in outdated() if r.kind not in outcome.differ)
+    return outcome
 
 
 def is_equal_to_reference(old: Record, new: Record, reference: Path | None) -> bool:
@@ -134,12 +134,12 @@ def is_equal_to_reference(old: Record, new: Record, reference: Path | None) -> b
         return False
     then = store.read_record(path)
     units = store.read_code(reference / "code" / f"{then.code}.json") or {}
-    ran = {place: lists.bare(said) for place, said in units.items()}
+    ran = {place: lists.bare(digest) for place, digest in units.items()}
     # what the reference did not use, such as a default that it was given otherwise, must be
     # unchanged to this day
     same_code = all(
-        lists.bare(said) in (ran.get(at), today(at, said))
-        for at, said in store.units_of(old).items()
+        lists.bare(digest) in (ran.get(at), today(at, digest))
+        for at, digest in store.units_of(old).items()
     )
     same_machine = (then.hardware, then.versions) == (new.hardware, new.versions)
     return same_code and same_machine and difference(then.values, new.values) is None
@@ -207,10 +207,10 @@ def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict
     Args:
         same: lists of the sampled runs, (then, now).
     """
-    now = {place: lists.bare(said) for _, new in same for place, said in new.items()}
-    kept = {place: today(place, said) for place, said in units.items()}
-    changed = {place for place, said in units.items() if kept[place] != lists.bare(said)}
-    kept = {place: said for place, said in kept.items() if said is not None}
+    now = {place: lists.bare(digest) for _, new in same for place, digest in new.items()}
+    kept = {place: today(place, digest) for place, digest in units.items()}
+    changed = {place for place, digest in units.items() if kept[place] != lists.bare(digest)}
+    kept = {place: digest for place, digest in kept.items() if digest is not None}
     pairs = [(changed_in(old, new), new.keys() - old.keys()) for old, new in same]
     for place in now.keys() - kept.keys():
         causes = [was for was, gained in pairs if place in gained]
@@ -227,11 +227,13 @@ def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict
 def changed_in(old: dict[str, str], new: dict[str, str]) -> set[str]:
     """The units of the old list that differ from the new list or are missing in it."""
     return {
-        place for place, said in old.items() if lists.bare(new.get(place, "")) != lists.bare(said)
+        place
+        for place, digest in old.items()
+        if lists.bare(new.get(place, "")) != lists.bare(digest)
     }
 
 
-def today(place: str, said: str) -> str | None:
+def today(place: str, digest: str) -> str | None:
     """Today's hash of a unit, also if it moved; None if it is gone."""
     name, unit = place.split(":", 1)
     if name in lists.READ:
@@ -239,4 +241,4 @@ def today(place: str, said: str) -> str | None:
     at = source.module(name)
     if at is not None and unit in at.units:
         return source.hash_of(at, unit)
-    return lists.bare(said) if lists.stands({place: said}) else None
+    return lists.bare(digest) if lists.stands({place: digest}) else None

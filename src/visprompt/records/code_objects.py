@@ -50,12 +50,12 @@ def is_a_users(code: types.CodeType, module: str | None) -> bool:
 def compiled(name: str) -> dict:
     """(Name, first line) -> code object, compiled from today's file of a module."""
     path = source.outside(name) or source.paths()[name]
-    todo, found = [compile(path.read_text(encoding="utf-8"), str(path), "exec")], {}
+    todo, codes = [compile(path.read_text(encoding="utf-8"), str(path), "exec")], {}
     while todo:
         code = todo.pop()
-        found.setdefault((code.co_name, code.co_firstlineno), []).append(told(code))
+        codes.setdefault((code.co_name, code.co_firstlineno), []).append(told(code))
         todo += [const for const in code.co_consts if isinstance(const, types.CodeType)]
-    return found
+    return codes
 
 
 def unit_of(code: types.CodeType) -> tuple[str, str] | None:

@@ -42,17 +42,19 @@ def entries(kind: str | None = None) -> Iterator[dict]:
     for name, folder in zip(("here", "kept"), store.stores(), strict=True):
         for path in map(str, store.files(folder, kind or "*")):
             state = state_of(path)
-            found = known.get(path)
+            remembered: Any = known.get(path)
             if (
-                found is None
-                or found[0] != state
-                or found[1] != state_of_code(found[2]["code"], codes)  # type: ignore[index]
+                remembered is None
+                or remembered[0] != state
+                or remembered[1] != state_of_code(remembered[2]["code"], codes)
             ):
                 entry = entry_of(Path(path))
-                found = [state, state_of_code(entry["code"], codes), entry]
-            if not (is_young(state) or found[2]["about"].get("rehearsal") or found[2]["reads"]):  # type: ignore[index]
-                fresh[path] = found
-            yield {"store": name, "path": path, **found[2]}  # type: ignore[dict-item]
+                remembered = [state, state_of_code(entry["code"], codes), entry]
+            if not (
+                is_young(state) or remembered[2]["about"].get("rehearsal") or remembered[2]["reads"]
+            ):
+                fresh[path] = remembered
+            yield {"store": name, "path": path, **remembered[2]}
     whole = fresh if kind is None else known | fresh
     if whole != known and parsed_now and state_of_sources() == tree:
         save(tree, whole)
@@ -93,15 +95,15 @@ def is_read_elsewhere(place: str) -> bool:
 
 def flat(settings: Mapping, above: str = "") -> dict:
     """Nested settings as one level, names joined by dots; a list becomes its JSON."""
-    found = {}
+    level = {}
     for name, value in settings.items():
         if isinstance(value, Mapping) and value:
-            found |= flat(value, f"{above}{name}.")
+            level |= flat(value, f"{above}{name}.")
         else:
-            found[f"{above}{name}"] = (
+            level[f"{above}{name}"] = (
                 json.dumps(value) if isinstance(value, (list, tuple, Mapping)) else value
             )
-    return found
+    return level
 
 
 def minor(version: str) -> str:
@@ -131,10 +133,10 @@ def file() -> Path:
 def state_of(path: str | Path) -> list[int] | None:
     """Times, size and inode of a file, which change with it; None if there is none."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+    return [stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino]
 
 
 def is_young(state: list[int] | None) -> bool:

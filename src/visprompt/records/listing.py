@@ -153,5 +153,7 @@ def choose_of(name: str, value: str, there: list[str]) -> None:
 
 def counts(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Kind -> numbers of records in all, current, carried to newer code, and of other versions."""
-    told = frame[["kind", "current", "carried"]].assign(every=1, other=frame.other_versions != "")
-    return told.groupby("kind").sum().astype(int).to_dict("index")  # type: ignore[return-value]
+    numbers = frame[["kind", "current", "carried"]].assign(
+        every=1, other=frame.other_versions != ""
+    )
+    return numbers.groupby("kind").sum().astype(int).to_dict("index")  # type: ignore[return-value]

@@ -15,12 +15,12 @@ def read_by(at: source.Module, unit: str) -> dict[str, str]:
 
     Results cached by functools count as constants, and so do attributes of a class that is named.
     """
-    found: dict[str, str] = {}
+    constants: dict[str, str] = {}
 
     def enter(there: source.Module, name: str) -> None:
         place = f"{there.name}:{name}"
-        if place not in found:
-            found[place] = source.hash_of(there, name)
+        if place not in constants:
+            constants[place] = source.hash_of(there, name)
             follow(there, name, True)
 
     def follow(at: source.Module, unit: str, whole: bool) -> None:
@@ -40,7 +40,7 @@ def read_by(at: source.Module, unit: str) -> dict[str, str]:
                 enter(there, name)
 
     follow(at, unit, source.is_cached(at, unit))
-    return found
+    return constants
 
 
 def attributes(
@@ -70,21 +70,22 @@ def attributes(
     ]
 
 
-def as_list(found: dict[str, str]) -> dict[str, str]:
+def as_list(units: dict[str, str]) -> dict[str, str]:
     """Units as a record lists them: hash, count of units with that name and hash, and a mark.
 
     See `stands` for the marks.
     """
-    found = {place: bare(said) for place, said in sorted(found.items())}
-    for place, said in found.items():
+    units = {place: bare(digest) for place, digest in sorted(units.items())}
+    for place, digest in units.items():
         if (
             place.split(":")[0] in source.paths()
-            and (times := source.often(place.split(":")[1], said)) > 1
+            and (times := source.often(place.split(":")[1], digest)) > 1
         ):
-            found[place] = f"{said}*{times}"
-    known = said_of(found)
+            units[place] = f"{digest}*{times}"
+    known = said_of(units)
     return {
-        place: said if means_the_same(place, known) else f"{said}~" for place, said in found.items()
+        place: digest if means_the_same(place, known) else f"{digest}~"
+        for place, digest in units.items()
     }
 
 
@@ -174,6 +175,6 @@ def means_the_same(place: str, known: dict[str, set[str]]) -> bool:
     return True
 
 
-def bare(said: str) -> str:
+def bare(digest: str) -> str:
     """A hash of a list without its marks."""
-    return said.rstrip("~").partition("*")[0]
+    return digest.rstrip("~").partition("*")[0]

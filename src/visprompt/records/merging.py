@@ -33,7 +33,7 @@ def merge(folder: Path) -> Merged:
         BadInput: the folder holds no record.
         CannotWrite: the disk is full, or the folder cannot be written.
     """
-    own, found = store.stores()[0], Merged()
+    own, outcome = store.stores()[0], Merged()
     paths = list(store.files(folder))
     if not paths:
         raise BadInput(
@@ -43,7 +43,7 @@ def merge(folder: Path) -> Merged:
         try:
             record = whole_record(path)
         except BadInput as error:
-            found.refused.append(str(error))
+            outcome.refused.append(str(error))
             continue
         units = store.read_code(folder / "code" / f"{record.code}.json")
         if units is not None:  # first what the record needs
@@ -52,17 +52,17 @@ def merge(folder: Path) -> Merged:
         here = store.read_record(place) if place.exists() else None
         other = here and difference(here.values, record.values)
         if here is not None and other is None and not ADDED & ({*record.values} - {*here.values}):
-            found.there += 1
+            outcome.there += 1
         elif (
             here is None
             or other is None
             or (store.is_current(record) and not store.is_current(here))
         ):
             store.write_whole(place, store.as_text(record))
-            found.added += 1
+            outcome.added += 1
         else:
-            found.refused.append(disagreement(here, record, other))  # type: ignore[arg-type]
-    return found
+            outcome.refused.append(disagreement(here, record, other))  # type: ignore[arg-type]
+    return outcome
 
 
 def whole_record(path: Path) -> Record:
@@ -76,10 +76,10 @@ def whole_record(path: Path) -> Record:
         require(f"record {path} is none of this program: {name}", getattr(record, name), hint)
     for name in ("key", "code"):
         if not re.fullmatch("[0-9a-f]{12}", getattr(record, name)):
-            given = getattr(record, name)
+            value = getattr(record, name)
             raise BadInput(
                 f"record {path} is none of this program: {name} must be twelve hex digits, "
-                f"not {given!r}."
+                f"not {value!r}."
             )
     return record
 
@@ -93,12 +93,12 @@ def disagreement(here: Record, other: Record, values: tuple) -> str:
         )
         or here.kind
     )
-    told = [
+    texts = [
         f"{r.id} ({r.hardware.get('cpu', 'unknown')}, {r.date}) has {v}"
         for r, v in ((here, mine), (other, theirs))
     ]
     return (
-        f"{about}, {name}: {' and '.join(told)}; the first is here and stays. Delete "
+        f"{about}, {name}: {' and '.join(texts)}; the first is here and stays. Delete "
         f"it, or run it again."
     )
 
@@ -114,5 +114,5 @@ def difference(one, other, name: str = "values") -> tuple | None:
     else:
         return None if one == other else (name, one, other)
     return next(
-        (found for key, a, b in pairs if (found := difference(a, b, key)) is not None), None
+        (inner for key, a, b in pairs if (inner := difference(a, b, key)) is not None), None
     )

@@ -162,12 +162,12 @@ class NormalForm:
             arguments.vararg,
             arguments.kwarg,
         ]
-        given = [part.arg for part in every if part is not None]
+        parameters = [part.arg for part in every if part is not None]
         if isinstance(node, ast.Lambda):
-            scope.bind(*given)
+            scope.bind(*parameters)
         else:
-            scope.keep(*given)  # a caller may name them
-            scope.bind(*(name for name in bound_in(node) if name not in given))
+            scope.keep(*parameters)  # a caller may name them
+            scope.bind(*(name for name in bound_in(node) if name not in parameters))
         outside = [self.of(getattr(node, "decorator_list", []), scopes)]
         outside += [self.of([*arguments.defaults, *filter(None, arguments.kw_defaults)], scopes)]
         names = [
@@ -212,8 +212,8 @@ def label(name: str | None, scopes: tuple[Scope, ...]) -> str | None:
     """The label of a name in the innermost scope that binds it, with its depth; None if unbound."""
     for depth in reversed(range(len(scopes))):
         if name in scopes[depth].labels:
-            found = scopes[depth].label(name)
-            return found if found == name else f"{found} of {depth}"
+            text = scopes[depth].label(name)
+            return text if text == name else f"{text} of {depth}"
     return None
 
 
@@ -232,19 +232,19 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 def bound_in(node: ast.AST) -> list[str]:
     """Local variables of a function, without parameters and imports."""
-    found, elsewhere = [], set()
+    names, elsewhere = [], set()
     for part in own_nodes(node):
         if isinstance(part, (ast.Global, ast.Nonlocal)):
             elsewhere |= set(part.names)
         elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-            found.append(part.id)
+            names.append(part.id)
         elif isinstance(part, ast.NamedExpr):
-            found.append(part.target.id)
+            names.append(part.target.id)
         elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.append(part.name)
+            names.append(part.name)
         elif type(part) in BOUND_BY and getattr(part, BOUND_BY[type(part)]):
-            found.append(getattr(part, BOUND_BY[type(part)]))
-    return [name for name in dict.fromkeys(found) if name not in elsewhere]
+            names.append(getattr(part, BOUND_BY[type(part)]))
+    return [name for name in dict.fromkeys(names) if name not in elsewhere]
 
 
 def stored(node: ast.AST) -> list[str]:
@@ -286,31 +286,31 @@ def touched(node: ast.stmt) -> list[str]:
     """Names that a statement outside functions binds, or whose object it changes in place."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
-    found = []
+    names = []
     for part in own_nodes(ast.Module([node], [])):
         if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-            found.append(part.id)
+            names.append(part.id)
         elif isinstance(part, ast.NamedExpr):
-            found.append(part.target.id)
+            names.append(part.target.id)
         elif isinstance(part, (ast.FunctionDef, ast.ClassDef)):
-            found.append(part.name)
+            names.append(part.name)
         elif isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(
             part.ctx, ast.Load
         ):
-            found += base_of(part)
+            names += base_of(part)
         elif (
             isinstance(part, ast.Call)
             and isinstance(part.func, ast.Attribute)
             and part.func.attr in MUTATORS
         ):
-            found += base_of(part.func)
+            names += base_of(part.func)
         elif (
             isinstance(part, ast.Call)
             and isinstance(part.func, ast.Name)
             and part.func.id in ("setattr", "delattr")
         ):
-            found += base_of(part.args[0]) if part.args else []
-    return list(dict.fromkeys(found))
+            names += base_of(part.args[0]) if part.args else []
+    return list(dict.fromkeys(names))
 
 
 def base_of(node: ast.AST) -> list[str]:

@@ -76,14 +76,14 @@ class Module:
 
 def parse(text: str, name: str, is_package: bool = False) -> Module:
     """Parse a module's source into units."""
-    tree, found = ast.parse(text), Module(name)
+    tree, parsed = ast.parse(text), Module(name)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.split(".")[0]
                 ours = top in NAMES
                 at = ".".join(alias.name.split(".")[1:]) if alias.asname else ""
-                found.aliases[alias.asname or top] = (
+                parsed.aliases[alias.asname or top] = (
                     at if ours else None,
                     "" if ours else alias.name,
                 )
@@ -91,12 +91,12 @@ def parse(text: str, name: str, is_package: bool = False) -> Module:
             at = came_from(node, name, is_package)
             for alias in node.names:
                 foreign = f"{node.module}.{alias.name}"
-                found.aliases[alias.asname or alias.name] = (
+                parsed.aliases[alias.asname or alias.name] = (
                     (at, alias.name) if at is not None else (None, foreign)
                 )
     for node in tree.body:
-        add_units(found, node)
-    return found
+        add_units(parsed, node)
+    return parsed
 
 
 def came_from(node: ast.ImportFrom, name: str, is_package: bool) -> str | None:
@@ -109,15 +109,15 @@ def came_from(node: ast.ImportFrom, name: str, is_package: bool) -> str | None:
     return ".".join([*above, *([node.module] if node.module else [])])
 
 
-def add_units(found: Module, node: ast.stmt) -> None:
+def add_units(parsed: Module, node: ast.stmt) -> None:
     """Add a top-level statement to the units of every name that it binds."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return
 
     def enter(unit: str, part: Any) -> None:
-        found.units.setdefault(unit, []).append(part)
+        parsed.units.setdefault(unit, []).append(part)
         first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
-        found.spans.append((first, part.end_lineno, unit))
+        parsed.spans.append((first, part.end_lineno, unit))
 
     if isinstance(node, ast.ClassDef):
         enter(node.name, node)
@@ -125,7 +125,7 @@ def add_units(found: Module, node: ast.stmt) -> None:
             for unit in touched(part):
                 enter(f"{node.name}.{unit}", part)
     else:
-        for unit in touched(node) or [f"statement {len(found.spans)}"]:
+        for unit in touched(node) or [f"statement {len(parsed.spans)}"]:
             enter(unit, node)
 
 
@@ -133,8 +133,8 @@ def targets(at: Module, unit: str) -> list[tuple[Module, str, bool]]:
     """What a unit refers to in these packages: (module, unit, whether it is called)."""
     if unit not in at.targets:
         hash_of(at, unit)
-        found = [(defined(name, at), called) for name, called in at.uses[unit]]
-        at.targets[unit] = [(*target, called) for target, called in found if target is not None]
+        uses = [(defined(name, at), called) for name, called in at.uses[unit]]
+        at.targets[unit] = [(*target, called) for target, called in uses if target is not None]
     return at.targets[unit]
 
 
@@ -161,14 +161,14 @@ def room(name: str, at: Module) -> Module | None:
 @functools.lru_cache(maxsize=None)
 def paths() -> dict[str, Path]:
     """Module name -> file, of packages and notebooks."""
-    found = {}
+    files = {}
     for package in reversed(
         PACKAGES
     ):  # the first one's own `__init__` and `__main__` are those without a name
         for path in sorted(package.rglob("*.py")):
             parts = path.relative_to(package).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found | {f"notebooks.{path.stem}": path for path in sorted(NOTEBOOKS.glob("*.py"))}
+            files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return files | {f"notebooks.{path.stem}": path for path in sorted(NOTEBOOKS.glob("*.py"))}
 
 
 MODULES: dict[str, Module] = {}  # those that were read
@@ -193,7 +193,7 @@ def module(name: str) -> Module | None:
 
 def outside(name: str) -> Path | None:
     """The file of a user's own module, if this process has imported it."""
-    files = (getattr(found, "__file__", None) for found in list(sys.modules.values()))
+    files = (getattr(imported, "__file__", None) for imported in list(sys.modules.values()))
     paths = (
         Path(file)
         for file in files
@@ -232,11 +232,11 @@ def is_users(file: str) -> bool:
 @functools.lru_cache(maxsize=None)
 def homes() -> dict[str, list[str]]:
     """Name of a unit -> modules that have it; "statement" stands for all that bind no name."""
-    found: dict[str, list[str]] = {}
+    modules: dict[str, list[str]] = {}
     for name in paths():
         for unit in dict.fromkeys(named_then(name, unit) for unit in module(name).units):
-            found.setdefault(unit, []).append(name)
-    return found
+            modules.setdefault(unit, []).append(name)
+    return modules
 
 
 def named_then(name: str, unit: str) -> str:
@@ -321,11 +321,11 @@ def class_head(node: ast.ClassDef, at: Module, form: NormalForm) -> list:
     todo: list[tuple[Any, Module]] = [(base, at) for base in node.bases]
     while todo:
         base, where = todo.pop()
-        found = defined(base, where)
-        if found is None:
+        origin = defined(base, where)
+        if origin is None:
             inherited |= foreign_names()
             continue
-        there, name = found
+        there, name = origin
         inherited |= {unit.split(".")[1] for unit in there.units if unit.startswith(f"{name}.")}
         todo += [(more, there) for more in there.bases.get(name, [])]
     own = {name for part in node.body for name in touched(part)}
@@ -350,8 +350,8 @@ def defined(node: Any, at: Module) -> tuple[Module, str] | None:
     there = module_of(node.value, at)
     if there is not None:
         return there.resolve(node.attr)
-    found = defined(node.value, at)
-    return None if found is None else attribute(*found, node.attr)
+    unit = defined(node.value, at)
+    return None if unit is None else attribute(*unit, node.attr)
 
 
 def module_of(node: Any, at: Module) -> Module | None:

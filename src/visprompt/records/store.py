@@ -156,9 +156,10 @@ def write_record(record: Record, known: Record | None = None) -> Record | None:
 
 def as_text(record: Record) -> str:
     """A record as JSON, one line per field."""
-    told = {name: value for name, value in asdict(record).items() if value or name != "carried"}
+    fields = {name: value for name, value in asdict(record).items() if value or name != "carried"}
     lines = [
-        f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in told.items()
+        f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}"
+        for name, value in fields.items()
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -205,24 +206,24 @@ def files(store: Path, kind: str = "*") -> Iterator[Path]:
 
 def all_records(kind: str = "*", of: Iterable[Path] | None = None) -> list[Record]:
     """All records of a kind, the `best` of each key."""
-    found: dict[tuple, list[Record]] = {}
+    records: dict[tuple, list[Record]] = {}
     for store in stores() if of is None else of:
         for path in files(store, kind):
             record = read_record(path)
-            found.setdefault((record.kind, record.key), []).append(record)
-    return [best(same) for same in found.values()]
+            records.setdefault((record.kind, record.key), []).append(record)
+    return [best(same) for same in records.values()]
 
 
 def find(kind: str, settings: dict, key: str) -> Record | None:
     """The `best` record of a key in both stores."""
     paths = [store / place(kind, settings, key) for store in stores()]
-    found = [read_record(path) for path in paths if path.exists()]
-    return best(found) if found else None
+    records = [read_record(path) for path in paths if path.exists()]
+    return best(records) if records else None
 
 
-def best(found: list[Record]) -> Record:
+def best(records: list[Record]) -> Record:
     """The first current record, this machine's first; if none is current the last, the kept one."""
-    return next((record for record in found if is_current(record)), found[-1])
+    return next((record for record in records if is_current(record)), records[-1])
 
 
 def find_records(ids: Iterable[str]) -> dict[str, Record]:
@@ -244,8 +245,8 @@ def find_records(ids: Iterable[str]) -> dict[str, Record]:
 def id_of(path: Path) -> str:
     """The id in the first line of a record file, without reading the rest; "" if there is none."""
     with open(path, "rb") as file:
-        found = re.match(rb'\{\s*"id": "(\w+)"', file.read(64))
-    return found[1].decode() if found else ""
+        match = re.match(rb'\{\s*"id": "(\w+)"', file.read(64))
+    return match[1].decode() if match else ""
 
 
 def find_record(record_id: str) -> Record:
@@ -294,8 +295,8 @@ def code_stands(path: Path, changed: int) -> bool:
 
 def units_of(record: Record) -> dict[str, str]:
     """The units of a record; {} if its list is missing."""
-    found = (read_code(store / "code" / f"{record.code}.json") for store in stores())
-    return next((units for units in found if units is not None), {})
+    lists = (read_code(store / "code" / f"{record.code}.json") for store in stores())
+    return next((units for units in lists if units is not None), {})
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -355,18 +356,18 @@ def hardware() -> dict:
     import torch
 
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
-    found = {
+    parts = {
         "cpu": processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpu": gpu,
     }
     if gpu:  # whether float32 is shortened to nineteen bits there
-        found["tf32"] = {
+        parts["tf32"] = {
             "matrix products": torch.backends.cuda.matmul.allow_tf32,
             "convolutions": torch.backends.cudnn.allow_tf32,
         }
-    return found
+    return parts
 
 
 @functools.cache
@@ -384,13 +385,13 @@ def processor() -> str:
 def versions() -> dict:
     """Versions of the packages that compute."""
     names = ("torch", "torchvision", "timm", "numpy", "scikit-learn", "visprompt")
-    found = {}
+    packages = {}
     for name in names:
         try:
-            found[name] = metadata.version(name)
+            packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return {"python": platform.python_version(), **found}
+            packages[name] = "not installed"
+    return {"python": platform.python_version(), **packages}
 
 
 def git(*words: str) -> str | None:

@@ -19,15 +19,15 @@ def unpacked(values: dict) -> np.ndarray | None:
     Raises:
         ValueError: they are damaged, or do not give the record's accuracy.
     """
-    found = values.get(NAME)
-    if found is None:
+    text = values.get(NAME)
+    if text is None:
         return None
     try:
-        whole = np.frombuffer(base64.b64decode(found["bits"], validate=True), np.uint8)
-        right = np.unpackbits(whole, count=found["images"]).astype(bool)
+        whole = np.frombuffer(base64.b64decode(text["bits"], validate=True), np.uint8)
+        right = np.unpackbits(whole, count=text["images"]).astype(bool)
     except (TypeError, KeyError, binascii.Error) as error:
         raise ValueError(f"its bits of test images are {error}") from None
-    said = round(100 * float(right.mean()), 4)
-    if len(whole) != -(-len(right) // 8) or said != values["test"]:
-        raise ValueError(f"its bits of test images give {said} %, and it says {values['test']}")
+    accuracy = round(100 * float(right.mean()), 4)
+    if len(whole) != -(-len(right) // 8) or accuracy != values["test"]:
+        raise ValueError(f"its bits of test images give {accuracy} %, and it says {values['test']}")
     return right

@@ -60,7 +60,7 @@ class Seen:
         Raises:
             BadInput: a file was changed after this process had imported it.
         """
-        found, tops = self.elsewhere | self.read, set()
+        places, tops = self.elsewhere | self.read, set()
         for code in self.codes.values():
             tops.add(unit_of(code))
         for kind in self.classes:
@@ -68,18 +68,17 @@ class Seen:
         for kind, name in self.defaults:
             tops |= set(units_of_field(kind, name))
         for name, unit in sorted(filter(None, tops)):
-            said = said_by(name, unit)
+            hashed = said_by(name, unit)
             if name.startswith(UNKNOWN):
-                found[f"{name}:{unit}"] = (
-                    said  # such a unit is nowhere in the tree, so that the record is never current
-                )
+                # such a unit is nowhere in the tree, so that the record is never current
+                places[f"{name}:{unit}"] = hashed
                 continue
             at = source.module(name) or CELLS[name]
-            found[
-                f"{name}:statement {said}" if unit.startswith("statement ") else f"{name}:{unit}"
-            ] = said
-            found |= lists.read_by(at, unit)
-        return lists.as_list(found)
+            places[
+                f"{name}:statement {hashed}" if unit.startswith("statement ") else f"{name}:{unit}"
+            ] = hashed
+            places |= lists.read_by(at, unit)
+        return lists.as_list(places)
 
     def __deepcopy__(self, memo: dict) -> "Seen":
         twin = Seen()
@@ -225,10 +224,10 @@ def decides(frame) -> bool:
 
 def within_project(path) -> str | None:
     """Path of a file below the project; None if it lies elsewhere."""
-    found = os.path.realpath(path)
+    real = os.path.realpath(path)
     for root in (os.path.realpath(paths.ROOT), os.path.realpath(paths.MANIFESTS.parent)):
-        if found.startswith(root + os.sep):
-            return found[len(root) + 1 :]
+        if real.startswith(root + os.sep):
+            return real[len(root) + 1 :]
     return None
 
 

@@ -26,9 +26,8 @@ class Decoder:
     # SETR (Zheng et al., 2021), or "linear": a 1 x 1 convolution behind the backbone's last norm
     kind: str = "setr-pup"
     channels: int = 256  # of SETR-PUP's convolutions
-    layers: tuple[int, ...] | None = (
-        None  # counted from 1, the primary head's last; None: SETR_LAYERS' shares of the depth
-    )
+    # counted from 1, the primary head's last; None: SETR_LAYERS' shares of the depth
+    layers: tuple[int, ...] | None = None
     auxiliary: float = 0.4  # weight of each auxiliary head's loss; 0 leaves the heads out
 
     def __post_init__(self):

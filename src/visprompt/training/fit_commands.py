@@ -92,6 +92,6 @@ def predict_pictures(args: argparse.Namespace) -> None:
 
     about, _ = read_method(Path(args.file))
     backbone = load_backbone(about["backbone"], args.weights, device=args.device)
-    found = predict(load_method(args.file, backbone).to(args.device), args.pictures, top=args.top)
-    for row in found.itertuples():
+    named = predict(load_method(args.file, backbone).to(args.device), args.pictures, top=args.top)
+    for row in named.itertuples():
         print(f"{row.picture}\t{row[2]}\t{row.probability:.3f}")

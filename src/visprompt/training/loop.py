@@ -217,18 +217,18 @@ class Shared:
 
     def get(self, key: tuple, compute: Callable[[], torch.Tensor], gib: float) -> torch.Tensor:
         """The tensor of a key, computed if it is not kept; at most `gib` GiB are kept."""
-        found = self.kept.pop(key, None)
-        if found is None:
+        kept = self.kept.pop(key, None)
+        if kept is None:
             with watching() as seen:
-                found = compute(), seen
+                kept = compute(), seen
         else:
-            note(found[1])
-        self.kept[key] = found
+            note(kept[1])
+        self.kept[key] = kept
         while (
             len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30
         ):
             del self.kept[next(iter(self.kept))]
-        return found[0]
+        return kept[0]
 
     def leave(self, task: str) -> None:
         """Drop the activations of the task with this fingerprint."""
@@ -296,10 +296,10 @@ def fit(
 
     def named_right(split):
         model.eval()
-        given = inputs(split)
+        entering = inputs(split)
         with autocast(recipe, device):
             guess = in_batches(
-                lambda x: model.classify(features(x)).argmax(-1), given, device
+                lambda x: model.classify(features(x)).argmax(-1), entering, device
             ).cpu()
         return guess == getattr(task, split)[1]
 
@@ -322,9 +322,9 @@ def fit(
             prune()
         if recipe.standardise:
             with torch.no_grad():
-                found = in_batches(features, training, device)
-                model.feature_mean.copy_(found.mean(0))
-                model.feature_scale.copy_(found.std(0).clamp_min(1e-3))
+                activations = in_batches(features, training, device)
+                model.feature_mean.copy_(activations.mean(0))
+                model.feature_scale.copy_(activations.std(0).clamp_min(1e-3))
         losses += train(model, features, training, labels, recipe, stream(seed, "order"), after)
         prune = model.method.prune()
         if prune is None:

@@ -78,7 +78,7 @@ def settings_of(
 ) -> dict:
     """The settings that the record of a run states."""
     backbone = model.source
-    found = {
+    settings = {
         "method": model.slug,
         "method_settings": model.method.settings,
         "backbone": backbone.name,
@@ -89,8 +89,10 @@ def settings_of(
         "recipe": recipe,
         "seed": seed,
     }
-    found |= {"changed": model.tuned.changes} if model.tuned.changes else {}
-    return {**found, "architecture": backbone.architecture} if backbone.architecture else found
+    settings |= {"changed": model.tuned.changes} if model.tuned.changes else {}
+    return (
+        {**settings, "architecture": backbone.architecture} if backbone.architecture else settings
+    )
 
 
 def fit_segmenter(
@@ -404,12 +406,12 @@ def examples(model: Segmenter, task: SegmentationTask, recipe: SegmentationRecip
     """Predicted masks of the first test images as texts of S x S letters; none for large images."""
     if model.size > 64:
         return []
-    found = []
+    masks = []
     for number in range(min(EXAMPLES, len(task.test))):
         picture, mask = task.test[number]
         pixels = normalise(picture[None], model.source.mean, model.source.std).to(
             device_of(model.heads)
         )
         labels = predicted(model, pixels, recipe, mask.shape)[0]
-        found.append("".join(chr(ord("a") + label) for label in labels.flatten().tolist()))
-    return found
+        masks.append("".join(chr(ord("a") + label) for label in labels.flatten().tolist()))
+    return masks

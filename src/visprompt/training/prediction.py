@@ -40,15 +40,15 @@ def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
     names = model.task["class_names"]
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= len(names):
         raise BadInput(f"top must be 1 to {len(names)}, the number of classes, not {top!r}.")
-    found = list(_found(pictures))
-    if not found:
+    singles = list(_found(pictures))
+    if not singles:
         raise BadInput(
             f"there is no picture in {pictures}; give a folder with some, such as PNG or "
             f"JPEG files."
         )
     rows, device = [], next(model.parameters()).device
     model.eval()
-    for number, picture in progress(list(enumerate(found)), "predicting"):
+    for number, picture in progress(list(enumerate(singles)), "predicting"):
         image = torch.tensor(_pixels(model.task, picture, number), device=device)[None]
         with torch.no_grad():
             likely = (

@@ -28,12 +28,10 @@ class Recipe:
         BadInput: an unknown field, a value of the wrong type, or an impossible one.
     """
 
-    learning_rate: float | None = (
-        None  # of the method's parameters; None: the method's own (recipes.yaml)
-    )
-    head_rate: float | None = (
-        0.02  # on standardised features; a tenth leaves prompts below the linear probe; None: same
-    )
+    # of the method's parameters; None: the method's own (recipes.yaml)
+    learning_rate: float | None = None
+    # on standardised features; a tenth leaves prompts below the linear probe; None: same
+    head_rate: float | None = 0.02
     optimizer: str = "adam"  # AP Section 6.1
     weight_decay: float = 0.0  # "without weight decay" (AP, Appendix A)
     epochs: int = 15  # 375 steps on 800 images
@@ -47,26 +45,21 @@ class Recipe:
     precision: str = "float32"
     cache_gib: float = 2.0  # larger activations are recomputed batch by batch
     # What published recipes ask besides: `recipe_extras.within` adds it around the plain loop.
-    head_decay: NotNegative | None = (
-        None  # the head's own weight decay (SPT, DA-VPT); None: weight_decay
-    )
-    spared: Literal["nothing", "head bias", "one-dimensional"] = (
-        "nothing"  # what no weight decay falls on (VPT: head bias)
-    )
+    # the head's own weight decay (SPT, DA-VPT); None: weight_decay
+    head_decay: NotNegative | None = None
+    # what no weight decay falls on (VPT: head bias)
+    spared: Literal["nothing", "head bias", "one-dimensional"] = "nothing"
     # "cosine" runs below the warm-up too; "by epoch" is the second, moving once an epoch
     schedule: Literal["cosine", "warm-up, then cosine", "warm-up, then cosine, by epoch"] = "cosine"
     # of prompts entering a block, of an adapter's bottleneck (VPT, Gate-VPT, AdaptFormer: 0.1)
     dropout: Share = 0.0
     drop_path: Share = 0.0  # of the last block's two branches, rising from 0 at the first (DA-VPT)
-    head_start: Literal["small", "truncated normal", "VPT's"] = (
-        "small"  # of deviation 0.01; 0.02 (SPT); He's, bias -4.6
-    )
-    compile: bool = (
-        False  # the network goes through torch.compile, which on a GPU saves starts of kernels
-    )
-    as_released: str = (
-        ""  # what is as released code has it: names of `released.DIFFERENCES`, by commas
-    )
+    # of deviation 0.01; 0.02 (SPT); He's, bias -4.6
+    head_start: Literal["small", "truncated normal", "VPT's"] = "small"
+    # the network goes through torch.compile, which on a GPU saves starts of kernels
+    compile: bool = False
+    # what is as released code has it: names of `released.DIFFERENCES`, by commas
+    as_released: str = ""
 
     def __new__(cls, *args, **given):
         known = [f.name for f in fields(cls)]

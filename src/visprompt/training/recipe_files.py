@@ -126,8 +126,8 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
                     (name, "searches", search, *(["factors"] if "factors" in grid else [])), text
                 )
         for slug, tasks in recipe.get("per_task", {}).items():
-            for task, given in tasks.items():
-                yield from method_settings((name, "per_task", slug, task), slug, given, ())
+            for task, settings in tasks.items():
+                yield from method_settings((name, "per_task", slug, task), slug, settings, ())
         for family, rates in recipe.get("ap_rates", {}).get("by_block", {}).items():
             if len(rates) not in depths[family]:
                 text = (
@@ -173,7 +173,9 @@ def segmentation_recipes_schema() -> dict:
 
 def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
     """Faults of values that the recipe, its decoder or its evaluation refuse."""
-    tupled = lambda given: {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+    tupled = lambda values: {
+        key: tuple(v) if isinstance(v, list) else v for key, v in values.items()
+    }
     for name, entry in content.items():
         for part, kind in (
             ("decoder", Decoder),
@@ -183,8 +185,8 @@ def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
             yield from said(
                 (name, part), lambda kind=kind, part=part, entry=entry: kind(**tupled(entry[part]))
             )
-        for slug, given in entry["methods"].items():
-            whole = {**entry["common"], **given}
+        for slug, values in entry["methods"].items():
+            whole = {**entry["common"], **values}
             yield from said(
                 (name, "methods", slug), lambda whole=whole: SegmentationRecipe(**whole)
             )

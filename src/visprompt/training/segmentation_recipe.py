@@ -28,9 +28,8 @@ class SegmentationRecipe:
     iterations: int = 160_000
     batch_size: int = 16
     crop: int = 512  # pixels of a side that the network sees, in training and in a window
-    short_side: int | None = (
-        None  # pictures are brought to it before they are cut; None: as they are
-    )
+    # pictures are brought to it before they are cut; None: as they are
+    short_side: int | None = None
     long_side: int | None = None  # which they may not exceed then
     learning_rate: float | None = 0.001  # of the method's parameters
     head_rate: float = 0.01  # of the decoder
@@ -104,5 +103,5 @@ def load_segmentation_recipe(name: str, slug: str, **changes) -> SegmentationRec
         "decoder": Decoder(**tupled("decoder")),
         "evaluation": Evaluation(**tupled("evaluation")),
     }
-    given = {**entry["common"], **methods.get(slug, methods["other"]), **parts}
-    return SegmentationRecipe(**{**given, **changes})
+    values = {**entry["common"], **methods.get(slug, methods["other"]), **parts}
+    return SegmentationRecipe(**{**values, **changes})

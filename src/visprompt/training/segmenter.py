@@ -77,12 +77,12 @@ class Segmenter(nn.Module):
         x = backbone.stem(method.change_images(pictures), method)
         last = self.blocks[-1] + 1
         x = backbone.run(x, leaving, stop=None if last == backbone.depth else last)
-        found = [as_map(leaving.left[block], *self.grid) for block in self.blocks]
+        outputs = [as_map(leaving.left[block], *self.grid) for block in self.blocks]
         if self.decoder.kind == "linear":
-            found = [
+            outputs = [
                 as_map(method.around(backbone.depth, "norm", backbone.model.norm, x), *self.grid)
             ]
-        return found
+        return outputs
 
     def every(self, pictures: torch.Tensor) -> list[torch.Tensor]:
         """Images (B, 3, S, S) -> logits (B, C, S, S) of every head, the primary one last."""

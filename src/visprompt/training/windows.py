@@ -90,7 +90,7 @@ def likely(
         many: multi-scale inference: the mean of the probabilities over scales and mirror images.
     """
     high, wide = pictures.shape[-2:]
-    found = []
+    scales = []
     for scale in how.scales if many else (1.0,):
         scaled = resize(pictures, (round(high * scale), round(wide * scale)))
         for flipped in (False, True) if many and how.flip else (False,):
@@ -100,5 +100,5 @@ def likely(
             else:
                 logits = slide(network, seen, size, how.stride)
             logits = logits.flip(-1) if flipped else logits
-            found.append(resize(logits, out or (high, wide)).float().softmax(1))
-    return torch.stack(found).mean(0)
+            scales.append(resize(logits, out or (high, wide)).float().softmax(1))
+    return torch.stack(scales).mean(0)
