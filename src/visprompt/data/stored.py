@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -165,7 +166,7 @@ class Streamed:
         # storage of an epoch's order, its version, and a copy on the CPU
         self.order: tuple | None = None
         # first and last place in the order, and its images
-        self.ahead: tuple[int, int, Future] | None = None
+        self.ahead: tuple[Any, Any, Future] | None = None
         weakref.finalize(self, self.reader.shutdown, wait=False)
 
     def __len__(self) -> int:
@@ -183,10 +184,10 @@ class Streamed:
         order, start = self.order_of(index), index.storage_offset()
         stop = start + len(index)
         if self.ahead is None or self.ahead[:2] != (start, stop):
-            self.ahead = start, stop, self.reader.submit(self.fetch, order[start:stop])  # type: ignore[assignment]
+            self.ahead = start, stop, self.reader.submit(self.fetch, order[start:stop])
         arriving = self.ahead[2]
         after = order[stop : stop + len(index)]
-        # type: ignore[assignment]
+
         self.ahead = (
             (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None
         )
