@@ -90,8 +90,8 @@ def crop_resize_flip(
 
     Returns:
         (B, 3, size, size) of the same type. Bytes are rounded once, where torchvision rounds after
-            each side: they differ by one at most. Large images on a CPU are resized one by one, bit
-            for bit as in torchvision.
+        each side: they differ by one at most. Large images on a CPU are resized one by one, bit for
+        bit as in torchvision.
 
     Raises:
         BadInput: a box leaves its image, or there are not as many boxes and flips as images.

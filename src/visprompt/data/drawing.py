@@ -243,7 +243,7 @@ def draw(kind: str, n: int, seed: int, stream: int = 0, with_masks: bool = False
 
     Returns:
         images (n, S, S, 3) uint8, labels (n,) int64, and, with `with_masks`, masks (n, S, S)
-            float64.
+        float64.
 
     Raises:
         BadInput: the kind is unknown.

@@ -84,7 +84,7 @@ def fetch(
 
     Returns:
         One finding per file; "missing" for those to be got by hand, by the steps of
-            `catalogue.find(name).steps`.
+        `catalogue.find(name).steps`.
 
     Raises:
         BadInput: an unknown name, a file that cannot be fetched, or a checksum that is not the

@@ -85,7 +85,7 @@ def read_lists(root: Path) -> tuple[list[str], list[list[Item]]]:
 
     Returns:
         names (one per class; without classes.txt the numbers up to the highest label), and the
-            items of each split.
+        items of each split.
 
     Raises:
         BadInput: a list or classes.txt is missing, not a regular file, or ambiguous.

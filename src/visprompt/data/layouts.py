@@ -95,7 +95,7 @@ def read_folder(place: Place, size: int, resize: str) -> tuple[list[str], list[S
 
     Returns:
         names (one per class), and for each split images (N, 3, size, size) uint8 and labels (N,)
-            int64; large splits are in the cache folder, see `image_cache.load_images`.
+        int64; large splits are in the cache folder, see `image_cache.load_images`.
 
     Raises:
         BadInput: no layout fits, files are missing or damaged, or the data set has no such task.

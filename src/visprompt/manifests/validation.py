@@ -169,7 +169,7 @@ def check_nodes(
 
     Returns:
         The number of values; those behind a `*` count wherever they are referred to. Each node is
-            visited once.
+        visited once.
     """
     sizes, place = {} if sizes is None else sizes, f"{path}, line {node.start_mark.line + 1}"
     if id(node) in above:

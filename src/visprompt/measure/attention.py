@@ -62,8 +62,8 @@ def prompt_attention(model: TunedModel, images: torch.Tensor) -> list[dict[str, 
 
     Returns:
         For each block the softmax weights over class token, patches and prompts, averaged over
-            heads: "class" (B, N), class token to patches; "prompts" (B, N_p, N), prompts to
-            patches; "to_prompts" (B,), class token to all prompts together.
+        heads: "class" (B, N), class token to patches; "prompts" (B, N_p, N), prompts to patches;
+        "to_prompts" (B,), class token to all prompts together.
 
     Raises:
         BadInput: the method does not have prompts at every block, or changes the layers inside

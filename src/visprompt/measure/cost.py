@@ -40,9 +40,9 @@ def training_memory(model: TunedModel, batch_size: int) -> dict:
 
     Returns:
         {"weights", "gradients", "optimizer", "activations", "total"}: all weights, trained or not;
-            a gradient and Adam's two moments per trained parameter; everything autograd saves for
-            the backward pass, each storage once, without weights. A framework's workspace and
-            fragmentation come on top.
+        a gradient and Adam's two moments per trained parameter; everything autograd saves for the
+        backward pass, each storage once, without weights. A framework's workspace and fragmentation
+        come on top.
     """
     meta = on_meta(model)
     held = {tensor.untyped_storage()._cdata for tensor in [*meta.parameters(), *meta.buffers()]}
@@ -88,7 +88,7 @@ def measure_speed(model: TunedModel, batch_size: int, repeats: int) -> dict:
 
     Returns:
         {"train_seconds", "infer_seconds": lists of seconds per batch, one entry per repeat;
-            "batch_size"}. An untimed repeat of each warms up.
+        "batch_size"}. An untimed repeat of each warms up.
     """
     device, size = device_of(model), model.source.image_size
     images = torch.randn(

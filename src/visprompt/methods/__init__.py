@@ -110,7 +110,7 @@ def build_method(slug: str, backbone: Backbone, num_classes: int, **settings: An
 
     Returns:
         A model on the backbone's device, images (B, 3, H, W) -> logits (B, num_classes). Method and
-            head are float64 if the backbone is, else float32.
+        head are float64 if the backbone is, else float32.
 
     Raises:
         BadInput: unknown method or setting, an impossible value, or a backbone that cannot carry

@@ -60,7 +60,7 @@ def proxy_anchor(
 
     Returns:
         A scalar: log(1 + sum exp) over positives, averaged over proxies, plus the same over
-            negatives, averaged over all proxies.
+        negatives, averaged over all proxies.
     """
     absent = torch.finfo(similarity.dtype).min
 

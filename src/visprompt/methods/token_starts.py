@@ -115,7 +115,7 @@ def draw_places(
 
     Returns:
         For each level the places (count,) in the flat stream of tokens, and the indices of the
-            images that are needed.
+        images that are needed.
     """
     seed = torch.randint(2**62, (), generator=generator).item()
     drawn = torch.from_numpy(

@@ -30,8 +30,8 @@ def entries(kind: str | None = None) -> Iterator[dict]:
 
     Yields:
         "store" ("here" or "kept"), "path", "current", "carried", "settings" (flattened, see
-            `flat`), and of the record "id", "key", "kind", "status", "weights", "data", "commit",
-            "date", "seconds", "about", "versions", "test", "val".
+        `flat`), and of the record "id", "key", "kind", "status", "weights", "data", "commit",
+        "date", "seconds", "about", "versions", "test", "val".
 
     Raises:
         BadInput: a record is damaged.

@@ -258,9 +258,9 @@ def fit(
 
     Returns:
         `test` and `val` accuracy in percent after the last epoch; `right`, which test images were
-            classified correctly (see `records.test_images`); `val_by_epoch`; the training `loss` of
-            each epoch; the number of trained `parameters`; `cached_below` (the first trained block
-            if the activations below it were cached, else None); `fit_seconds`.
+        classified correctly (see `records.test_images`); `val_by_epoch`; the training `loss` of
+        each epoch; the number of trained `parameters`; `cached_below` (the first trained block if
+        the activations below it were cached, else None); `fit_seconds`.
     """
     start, recipe = time.perf_counter(), settled(recipe, model.slug, model.source.family)
     backbone, device = model.source, next(model.parameters()).device

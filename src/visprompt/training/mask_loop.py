@@ -46,7 +46,7 @@ def segment(
 
     Returns:
         A record of kind "segment" whose values are those of `fit_segmenter`; None if there is none
-            and `run` is False.
+        and `run` is False.
 
     Raises:
         BadInput: another number of classes, or a network of another size than the recipe's crops.
@@ -102,10 +102,10 @@ def fit_segmenter(
 
     Returns:
         `test` and `test_many`, single- and multi-scale mIoU in percent on the test split; `val`,
-            single-scale; `constant`, the best mIoU of predicting one class everywhere; `counts`,
-            the test split's confusion matrix; `predicted`, the masks of the first EXAMPLES test
-            images if they are small; `loss`, the mean of each tenth of the steps; the number of
-            trained `parameters`; `fit_seconds`.
+        single-scale; `constant`, the best mIoU of predicting one class everywhere; `counts`, the
+        test split's confusion matrix; `predicted`, the masks of the first EXAMPLES test images if
+        they are small; `loss`, the mean of each tenth of the steps; the number of trained
+        `parameters`; `fit_seconds`.
     """
     begun, prune, losses = time.perf_counter(), None, []
     while True:  # once, but for a method that prunes and trains again from the start

@@ -26,7 +26,7 @@ def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
 
     Returns:
         One row per picture and class: "picture" (its path or number), "class", "probability"
-            (softmax, not calibrated).
+        (softmax, not calibrated).
 
     Raises:
         BadInput: the model was fitted to no task, a picture cannot be read, or there is none.
