@@ -1,4 +1,4 @@
-"""A wheel carries `data_manifests/`, which lies beside the package here; all else is in pyproject.toml."""
+"""Puts `data_manifests/`, which lies beside the package here, into a wheel."""
 
 import sys
 

@@ -50,7 +50,7 @@ def jobs() -> dict:
     from visprompt.measure.similarity import linear_cka, normalised_mutual_information
     from visprompt.training import mask_loop
     from visprompt.training.decoders import Decoder
-    from visprompt.training.loop import fit, fit_as_asked
+    from visprompt.training.loop import fit, fit_with_extras
     from visprompt.training.segmentation_recipe import SegmentationRecipe
     from visprompt.training.segmenter import Segmenter
 
@@ -63,7 +63,7 @@ def jobs() -> dict:
                 **plain,
                 **(
                     {"drop_path": 0.2, "schedule": "warm-up, then cosine"}
-                    if how is fit_as_asked
+                    if how is fit_with_extras
                     else {}
                 ),
             )
@@ -111,7 +111,7 @@ def jobs() -> dict:
         for slug in ("lora", "da-vpt", "spt-deep", "ivpt", "ap", "full-finetune", "ssf", "bias")
     }
     found["fit e2vpt"] = fitted("e2vpt", segments=4)
-    found["fit as asked"] = fitted("vpt-deep", fit_as_asked)
+    found["fit with extras"] = fitted("vpt-deep", fit_with_extras)
     found |= {f"count {slug}": counted(slug) for slug in ("adapter", "vpt-deep", "linear-probe")}
     found |= {
         f"draw {name}": lambda name=name: vp.load_task(name, train_size=8).fingerprint

@@ -5,6 +5,7 @@ import itertools
 import os
 import shutil
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -929,3 +930,18 @@ def test_rules_that_cannot_be_computed(rule, words):
 
     with pytest.raises(BadInput, match=words):
         evaluate(rule)
+
+
+def test_a_schema_follows_from_the_dataclass_that_reads_the_file():
+    from visprompt.manifests import schema
+
+    @dataclass
+    class Read:
+        name: str
+        title: schema.Text
+        sizes: dict[str, schema.Whole] = field(default_factory=dict)
+
+    made = schema.of_fields(Read, leave_out=("name",), files=schema.listed(schema.TEXT))
+    assert made["required"] == ["title"] and set(made["properties"]) == {"title", "sizes", "files"}
+    assert made["properties"]["sizes"] == schema.named(schema.COUNT)
+    assert not made["additionalProperties"]

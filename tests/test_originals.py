@@ -116,7 +116,7 @@ def test_a_training_step_sees_crops_of_the_original_and_measuring_does_not(folde
         vp.build_method("vpt-deep", small_vit(), 2),
         Recipe(epochs=2, batch_size=3, learning_rate=0.1, augmentation=PLACED),
     )
-    values = loop.fit_as_asked(model, task, recipe, 0)
+    values = loop.fit_with_extras(model, task, recipe, 0)
     assert len(values["loss"]) == 2 and values["cached_below"] is None
 
 

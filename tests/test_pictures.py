@@ -138,3 +138,9 @@ def test_every_setting_has_its_default_and_a_reason(slug):
     for row in rows:
         assert eval(row["default"], {}) == getattr(kind(), row["setting"])
         assert len(row["reason"]) > 5 and "\n" not in row["reason"], row
+
+
+def test_a_setting_has_the_reason_that_stands_above_or_behind_it():
+    reasons = {row["setting"]: row["reason"] for row in settings_rows("da-vpt")}
+    assert reasons["guided_tokens"].startswith("M, clusters of classes")
+    assert reasons["guided_to"].startswith("last guided block")

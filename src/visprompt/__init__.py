@@ -1,5 +1,4 @@
-"""Visual Prompting, Reproduced: visual prompt tuning on one block loop, and the records of what it
-gave.
+"""Visual Prompting, Reproduced: visual prompt tuning on one block loop, with records of each run.
 
 The rooms, each of which imports only those before it: `errors`, `progress`, `checks`, `chance`,
 `paths`, `words`; `manifests`, `records`, `papers`, `data`, `models`, `methods`, `training`,
@@ -39,7 +38,7 @@ __all__ = sorted(HOMES)
 
 
 def home(name: str) -> str:
-    """The module that a name of `HOMES` or `OF_THE_BOOK` is from."""
+    """The module that exports a name of `HOMES` or `OF_THE_BOOK`."""
     return f"visbook.{OF_THE_BOOK[name]}" if name in OF_THE_BOOK else f"{__name__}.{HOMES[name]}"
 
 

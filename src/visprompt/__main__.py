@@ -1,7 +1,6 @@
-"""The command line: `visprompt --help` lists the commands; those of a room are in its
-`commands.py`.
+"""The command line: `visprompt --help` lists the commands.
 
-Most are the book's, whose package may not be installed.
+Most commands are the book's, whose package may not be installed.
 """
 
 import argparse
@@ -11,6 +10,7 @@ import importlib
 import io
 import os
 import sys
+from typing import TextIO
 
 from .data.data_commands import add_commands as add_data
 from .errors import INSTALL_BOOK, BadInput
@@ -27,9 +27,8 @@ published rates renew runs segment study verify
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; a mistake in the input is one line on stderr and exit status 2.
 
-    Also one line: Ctrl-C (status 130), no home folder, and a file that cannot be read or written
-    (2). A reader that stops, as `head` does, ends the command in silence (141, as the shell counts
-    it); a closed stdout is told at the end (1).
+    Exit statuses: 130 after Ctrl-C; 2 without a home folder, or if a file cannot be read or
+    written; 141, silently, if the reader of stdout stops, as `head` does; 1 if stdout is closed.
     """
     closed = sys.stdout is None
     for name in ("stdout", "stderr"):
@@ -58,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command that was read and return its exit status, 0 where it gives none."""
+    """Run a parsed command and return its exit status, 0 if it returns None."""
     try:
         return args.run(args) or 0
     except BadInput as error:
@@ -71,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
         return say("stopped; finished runs are kept, and the same command goes on from there.", 130)
 
 
-def discard(*streams: io.TextIOWrapper) -> None:
-    """Let nothing more be said there; Python would complain when it empties them at its end."""
+def discard(*streams: TextIO) -> None:
+    """Redirect streams to nowhere, so that Python does not complain as it flushes them at exit."""
     for stream in streams:
         # a stream without a file has none to complain of
         with contextlib.suppress(io.UnsupportedOperation):
@@ -86,14 +85,14 @@ def say(line: str, status: int) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what cannot be read."""
+    """Reports in one line what cannot be parsed."""
 
     def error(self, message: str):
         self.exit(2, f"{self.prog}: {message}; {self.prog} --help tells what it takes.\n")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command and its options; what cannot be read ends the program with status 2."""
+    """The command and its options; exits with status 2 if they cannot be parsed."""
     parser = Parser(prog="visprompt", description="Visual Prompting, Reproduced")
     commands = parser.add_subparsers(dest="command", required=True)
     book = importlib.import_module("visbook.commands") if BOOK is not None else None

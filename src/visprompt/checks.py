@@ -1,4 +1,4 @@
-"""Whether a given value has the annotated type."""
+"""Type checks of values by annotation."""
 
 import functools
 import inspect
@@ -6,44 +6,48 @@ import math
 import types
 import typing
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from .errors import BadInput, brief, choose
 
+if TYPE_CHECKING:  # a type checker sees the type of the values
+    Share: TypeAlias = float
+    NotNegative: TypeAlias = float
+    Count: TypeAlias = int
+    Rounds: TypeAlias = int
+    Positive: TypeAlias = float
+    Weight: TypeAlias = float
+    Number: TypeAlias = float
+    Words: TypeAlias = tuple[str, ...]
+    Blocks: TypeAlias = tuple[int, ...]
+else:
 
-class Share(float):
-    """As an annotation: a number of at least 0 and below 1."""
+    class Share(float):
+        """Annotation: a number in [0, 1)."""
 
+    class NotNegative(float):
+        """Annotation: a number of at least 0."""
 
-class NotNegative(float):
-    """As an annotation: a number of at least 0."""
+    class Count(int):
+        """Annotation: a whole number from 1 on, small enough for what must fit into memory."""
 
+    class Rounds(int):
+        """Annotation: a whole number from 0 on."""
 
-class Count(int):
-    """As an annotation: a whole number from 1 on, of what must fit into memory."""
+    class Positive(float):
+        """Annotation: a number above 0 that float32 can multiply and divide by."""
 
+    class Weight(float):
+        """Annotation: a number of at least 0 that float32 can multiply by."""
 
-class Rounds(int):
-    """As an annotation: a whole number from 0 on."""
+    class Number(float):
+        """Annotation: a number that float32 can multiply by."""
 
+    class Words(tuple):
+        """Annotation: distinct strings."""
 
-class Positive(float):
-    """As an annotation: a number above 0 that float32 can multiply and divide by."""
-
-
-class Weight(float):
-    """As an annotation: a number from 0 on that float32 can multiply by."""
-
-
-class Number(float):
-    """As an annotation: a number that float32 can multiply by."""
-
-
-class Words(tuple):
-    """As an annotation: different words."""
-
-
-class Blocks(tuple):
-    """As an annotation: numbers of different blocks."""
+    class Blocks(tuple):
+        """Annotation: indices of distinct blocks."""
 
 
 MOST, LARGE = 2**16, 1e6
@@ -73,12 +77,13 @@ RANGES = {  # annotation -> the type, what is wanted, and whether a value of the
 
 
 def fits(value, hint) -> bool:
-    """Whether a value has the annotated type: a scalar, a list, a tuple, a word of `Literal`, or
-    `X | None`.
+    """Whether a value fits an annotation: scalar, list, tuple, `Literal`, or `X | None`.
 
     A float must be finite; an int may stand for it, a bool for neither.
     """
     kind, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is typing.Any:
+        return True
     if kind is typing.Literal:
         return isinstance(value, str) and value in parts
     if hint in RANGES:
@@ -99,10 +104,10 @@ def fits(value, hint) -> bool:
 
 
 def require(what: str, value, hint) -> None:
-    """Refuse a value that has not the annotated type.
+    """Check that a value fits an annotation.
 
     Raises:
-        BadInput: it has not; the message says which type is wanted.
+        BadInput: it does not; the message names the value as `what`, and the type that is wanted.
     """
     if not fits(value, hint):
         if typing.get_origin(hint) is typing.Literal and isinstance(value, str):
@@ -111,16 +116,16 @@ def require(what: str, value, hint) -> None:
             hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
         )
         ranges = [RANGES[part][1] for part in (hint, *typing.get_args(hint)) if part in RANGES]
-        wanted = f"{ranges[0]}{' or None' * bool(typing.get_args(hint))}" if ranges else wanted
+        if ranges:
+            wanted = ranges[0] + (" or None" if typing.get_args(hint) else "")
         raise BadInput(f"{what} must be {wanted}, not {brief(value)}.")
 
 
 def checked(name: str, function: Callable) -> Callable:
-    """The function, called `name` by the user, which refuses arguments that have not the annotated
-    types.
+    """Wrap a function so that it checks its arguments against their annotations.
 
     Raises:
-        BadInput: it has no such argument, one is missing, or one is of another type.
+        BadInput: an unknown, missing or ill-typed argument; the message calls the function `name`.
     """
     hints, signature = typing.get_type_hints(function), inspect.signature(function)
 

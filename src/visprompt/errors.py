@@ -1,4 +1,4 @@
-"""The one exception a user's mistake raises, and the wording of a wrong name."""
+"""The exception for a user's mistake, and the message for a wrong name."""
 
 import difflib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ INSTALL_BOOK = (
 
 
 class BadInput(ValueError):
-    """Something the user gave cannot be used; the message says what to give instead."""
+    """An input that cannot be used; the message says what to give instead."""
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows in a notebook: the message alone."""
@@ -19,14 +19,13 @@ class BadInput(ValueError):
 
 
 def brief(value: object) -> str:
-    """What a message shows of a value: one line, where arrays and tensors print several, of at most
-    80 characters."""
+    """A value as one line of at most 80 characters, for messages."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
-    """Return `given` when it is one of `allowed`.
+    """Return `given` if it is allowed.
 
     Raises:
         BadInput: it is not; the message names the nearest match and all allowed values.
@@ -40,5 +39,4 @@ def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
 
 
 class CannotWrite(BadInput):
-    """A result cannot be saved: the disk is full, or its folder cannot be written. Going on would
-    lose more."""
+    """A result cannot be saved (disk full, no permission); going on would lose more."""

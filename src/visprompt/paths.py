@@ -1,4 +1,4 @@
-"""Where things lie."""
+"""Paths of the project's folders."""
 
 import importlib.util
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent
 BOOK_SPEC = importlib.util.find_spec("visbook")  # found, not imported
 # The book's package, where it is installed: records watch its code as they watch this one's.
-BOOK = Path(BOOK_SPEC.origin).parent if BOOK_SPEC is not None else None
+BOOK = Path(BOOK_SPEC.origin).parent if BOOK_SPEC is not None else None  # type: ignore[arg-type]
 PACKAGES = tuple(path for path in (PACKAGE, BOOK) if path is not None)
 GIVEN = os.environ.get("VISPROMPT_ROOT")
 # The repository: the one that is named, else the one around this package, else, of an installed

@@ -1,4 +1,4 @@
-"""A progress bar that is seen on a terminal and in a log."""
+"""A progress bar for terminals and logs."""
 
 import os
 import sys
@@ -7,16 +7,16 @@ from tqdm import tqdm
 
 
 def log():
-    """The terminal's own stream, also from inside papermill, whose kernel takes over stderr."""
+    """The process's own stderr, even inside papermill, whose kernel replaces it."""
     descriptor = getattr(sys.stderr, "_original_stdstream_copy", None)
     return os.fdopen(os.dup(descriptor), "w") if descriptor is not None else sys.stderr
 
 
 def progress(items, label: str, **more):
-    """A progress bar in the log.
+    """A progress bar over items.
 
-    With `items` None and tqdm's `total`, `unit` and `unit_scale` it is moved by `update`: a rate,
-    and the time left.
+    With `items` None and tqdm's `total`, `unit` and `unit_scale` it is advanced by `update`, and
+    shows rate and remaining time.
     """
     stream = log()
     # Off a terminal a line every ten seconds is enough: a log is read, not watched.

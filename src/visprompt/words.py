@@ -26,5 +26,5 @@ def summary(thing) -> str:
 
 
 def answers(evidence: str) -> tuple[str, str, str]:
-    """The family of words that an evidence may use: yes, no, and neither."""
+    """The words of a kind of evidence for yes, no, and neither."""
     return SIGHTINGS if evidence == "trend" else VERDICTS

@@ -15,7 +15,7 @@ from visprompt.data.tasks import normalise
 from visprompt.measure.attention import prompt_attention
 from visprompt.measure.similarity import linear_cka, normalised_mutual_information
 from visprompt.records import Record, recorded
-from visprompt.training import as_asked
+from visprompt.training import recipe_extras
 from visprompt.training.loop import accuracy, data_of, fit, run_settings
 
 from .case import Run
@@ -35,8 +35,8 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     return recorded(
         kind,
         settings,
-        partial(measure_as_asked, measure, ready)
-        if as_asked.asks(ready["recipe"], ready["model"])
+        partial(measure_with_extras, measure, ready)
+        if recipe_extras.asks(ready["recipe"], ready["model"])
         else partial(measure, ready),
         data=data_of(task.fingerprint, other and other.fingerprint),
         weights=model.source.fingerprint,
@@ -46,9 +46,9 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     )
 
 
-def measure_as_asked(measure, ready: dict) -> dict:
-    """A measurement on a run whose recipe asks something beside the plain loop; see `as_asked`."""
-    with as_asked.within(ready["model"], ready["task"], ready["recipe"], ready["seed"]):
+def measure_with_extras(measure, ready: dict) -> dict:
+    """A measurement on a run whose recipe needs more than the plain loop."""
+    with recipe_extras.within(ready["model"], ready["task"], ready["recipe"], ready["seed"]):
         return measure(ready)
 
 

@@ -1,8 +1,8 @@
-"""Random resized crop and flip of whole batches, of the original images.
+"""Random resized crop and flip of whole batches of original images.
 
-torchvision's transforms change one image at a time. Here all pieces of a batch are cut, resized and
-mirrored by two products with matrices of weights, which are those of torch's antialiased resizing.
-The present runs take `loop.crop_and_flip`.
+torchvision's transforms change one image at a time. Here all crops of a batch are cut, resized and
+mirrored by two products with weight matrices, those of torch's antialiased resizing. The present
+runs use `loop.crop_and_flip`.
 """
 
 import math
@@ -21,12 +21,10 @@ SCALE, RATIO, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10  # torchvision's RandomRes
 def random_boxes(
     count: int, high: int, wide: int, generator: torch.Generator, scale=SCALE, ratio=RATIO
 ) -> torch.Tensor:
-    """Boxes (B, 4) of top, left, height and width, distributed as those of torchvision's
-    RandomResizedCrop.
+    """Boxes (B, 4) of top, left, height and width, drawn as in torchvision's RandomResizedCrop.
 
-    A share of the area drawn from `scale` and a ratio of the sides drawn from `ratio`, evenly in
-    its logarithm; ten such boxes are tried, and where none fits into high x wide, the middle is
-    taken.
+    Area share uniform in `scale`, aspect ratio log-uniform in `ratio`; after ten boxes that do not
+    fit into high x wide, the centre.
     """
     area = (
         high
@@ -60,11 +58,9 @@ def random_boxes(
 
 
 def weights(start: torch.Tensor, length: torch.Tensor, side: int, size: int) -> torch.Tensor:
-    """(B, size, side): how much each of `side` pixels gives to each of `size`, of pieces start (B,)
-    + length (B,).
+    """Weights (B, size, side) that resize crops, `start` (B,) to start + length (B,), to `size`.
 
-    Bilinear, and where a piece is larger than `size`, over as much wider a neighbourhood, as with
-    antialias=True.
+    Bilinear with antialias=True: a crop larger than `size` averages over a wider neighbourhood.
     """
     step = (length.double() / size)[:, None]
     reach = step.clamp_min(1)
@@ -74,27 +70,27 @@ def weights(start: torch.Tensor, length: torch.Tensor, side: int, size: int) -> 
     last = torch.minimum((middle + reach + 0.5).long(), length[:, None])
     pixel = torch.arange(side, device=start.device) - start[:, None]  # (B, side)
     distance = (pixel[:, None] - middle[..., None] + 0.5) / reach[..., None]
-    found = (1 - distance.abs()).clamp_min(0)
+    weight = (1 - distance.abs()).clamp_min(0)
     inside = (pixel[:, None] >= first[..., None]) & (pixel[:, None] < last[..., None])
-    found = found * inside
-    return (found / found.sum(-1, keepdim=True)).float()
+    weight = weight * inside
+    return (weight / weight.sum(-1, keepdim=True)).float()
 
 
 def crop_resize_flip(
     images: torch.Tensor, boxes: torch.Tensor, flips: torch.Tensor, size: int
 ) -> torch.Tensor:
-    """Pieces of images, resized, some of them mirrored.
+    """Crops of images, resized, some of them mirrored.
 
     Args:
         images: (B, 3, H, W) uint8 or float, on any device.
-        boxes: (B, 4) top, left, height and width of each piece.
+        boxes: (B, 4) top, left, height and width of each crop.
         flips: (B,) bool.
-        size: pixels of a side.
+        size: side of the result in pixels.
 
     Returns:
-        (B, 3, size, size) of the same kind. Bytes are rounded once, where torchvision rounds after
-        each side: one apart at most. Large images on a CPU are resized one by one, with
-            torchvision's own bits.
+        (B, 3, size, size) of the same type. Bytes are rounded once, where torchvision rounds after
+        each side: they differ by one at most. Large images on a CPU are resized one by one, bit for
+        bit as in torchvision.
 
     Raises:
         BadInput: a box leaves its image, or there are not as many boxes and flips as images.
@@ -121,35 +117,33 @@ def crop_resize_flip(
         )
     flips = flips.to(images.device)[:, None, None]
     if images.device.type == "cpu" and max(high, wide, size) > PRODUCTS:
-        found = images.new_empty(len(images), 3, size, size)
+        cropped = images.new_empty(len(images), 3, size, size)
         for place, (y, x, h, w) in enumerate(boxes.tolist()):
             piece = images[place : place + 1, :, y : y + h, x : x + w]
-            found[place] = interpolate(piece, (size, size), mode="bilinear", antialias=True)[0]
-        return torch.where(flips[..., None], found.flip(-1), found)
+            cropped[place] = interpolate(piece, (size, size), mode="bilinear", antialias=True)[0]
+        return torch.where(flips[..., None], cropped.flip(-1), cropped)
     top, left, height, width = boxes.to(images.device).unbind(1)
     rows, columns = weights(top, height, high, size), weights(left, width, wide, size)
     columns = torch.where(flips, columns.flip(1), columns)  # mirrored: the last column comes first
-    found = rows[:, None] @ images.float() @ columns[:, None].transpose(-1, -2)
-    return found if images.is_floating_point() else found.round().clamp(0, 255).to(images.dtype)
+    cropped = rows[:, None] @ images.float() @ columns[:, None].transpose(-1, -2)
+    return cropped if images.is_floating_point() else cropped.round().clamp(0, 255).to(images.dtype)
 
 
 def random_crop_and_flip(
     images: torch.Tensor, size: int, generator: torch.Generator
 ) -> torch.Tensor:
-    """A random piece, resized, of each of (B, 3, H, W), and its mirror image half of the time: (B,
-    3, size, size)."""
+    """Random resized crop and flip: (B, 3, H, W) -> (B, 3, size, size)."""
     boxes = random_boxes(len(images), *images.shape[-2:], generator)
     return crop_resize_flip(images, boxes, torch.rand(len(images), generator=generator) < 0.5, size)
 
 
 def grouped(images: Sequence[torch.Tensor], size: int, generator: torch.Generator) -> torch.Tensor:
-    """As `random_crop_and_flip`, of originals (3, H, W) of different sizes; those of one size are
-    done at once."""
+    """`random_crop_and_flip` of images (3, H, W) of different sizes, batched by size."""
     shapes = [tuple(image.shape) for image in images]
-    found = images[0].new_empty(len(images), 3, size, size)
+    cropped = images[0].new_empty(len(images), 3, size, size)
     for shape in dict.fromkeys(shapes):
         places = [place for place, other in enumerate(shapes) if other == shape]
-        found[places] = random_crop_and_flip(
+        cropped[places] = random_crop_and_flip(
             torch.stack([images[place] for place in places]), size, generator
         )
-    return found
+    return cropped

@@ -1,25 +1,71 @@
-"""The data sets of the papers: what each is, whose it is, where its files lie, and which tasks are
-made of it.
+"""The papers' data sets: description, licence, files, and the tasks made of each.
 
-A file of `data_manifests/datasets/` says it; where torchvision has the data set, addresses and
-checksums are torchvision's own. `croissant` gives a data set in the words of MLCommons' Croissant
-1.0.
+Each is a file of `data_manifests/datasets/`; addresses and checksums are torchvision's own if it
+has the data set. `croissant` exports MLCommons' Croissant 1.0.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from urllib.parse import urlsplit
 
 from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
+from ..manifests.schema import COUNT, DIGITS, TEXT, Text, Whole, listed, one_of
+
+FILE_NAME = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\Z",
+    "description": "a file's plain name: letters, digits and . _ + -, no folder",
+}
+CHECKSUM = {
+    "type": "string",
+    "pattern": "^(md5:[0-9a-f]{32}|sha256:[0-9a-f]{64})$",
+    "description": "md5: or sha256: and the digits",
+}
+ADDRESS = {
+    "type": "string",
+    "pattern": "^https?://",
+    "description": "an address that begins with https:// or http://",
+}
+SPLITS = {
+    "type": "object",
+    "additionalProperties": COUNT,
+    "propertyNames": one_of(["train", "val", "test"]),
+}
+ACCESS = ("open", "registration", "by hand")
+Benchmark = Literal["vtab-1k", "fgvc", "full", "segmentation", "amount", "pasted", "none"]
+Address = Annotated[str, ADDRESS]
+
+
+class FileEntry(TypedDict):
+    """A file of a data set, as its manifest lists it."""
+
+    url: Address
+    name: NotRequired[Annotated[str, FILE_NAME]]
+    bytes: NotRequired[Whole]
+    checksum: NotRequired[Annotated[str, CHECKSUM]]
+    source: NotRequired[Text]
+    mirrors: NotRequired[Sequence[Address]]
+
+
+class TaskEntry(TypedDict):
+    """A task that papers make of a data set, as its manifest lists it."""
+
+    benchmark: Benchmark
+    group: Literal["natural", "specialized", "structured", "fine", "other"]
+    classes: Whole
+    splits: NotRequired[Annotated[dict[str, int], SPLITS]]
+    source: NotRequired[Text]
+    label: NotRequired[Text]
+    lists: NotRequired[Annotated[str, DIGITS]]  # as `layouts.digest_of_lists` gives them
 
 
 @dataclass(frozen=True)
 class File:
-    """A file to fetch: its name, where it lies (first the best place), and what is known of its
-    bytes."""
+    """A file to fetch: name, addresses (best first), and what is known of its bytes."""
 
     name: str
     addresses: tuple[str, ...] = ()
@@ -30,62 +76,62 @@ class File:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A manifest of `datasets/`, by its file's name; what the fields hold is said at
-    `manifest.datasets_schema`."""
+    """A file of `datasets/`; its name is the file's, and its fields are those of the file."""
 
     name: str
-    title: str
-    about: str
-    citation: str
-    year: int
-    home: str
-    licence: str
-    access: str
-    tasks: dict
-    unverified: list
-    aliases: Sequence[str] = ()
-    steps: Sequence[str] = ()
-    torchvision: str = ""
-    sizes: dict = field(default_factory=dict)
-    layout: str = ""
+    title: Text
+    about: Text
+    citation: Text
+    year: Whole
+    home: Address
+    licence: Text
+    access: Annotated[str, one_of(ACCESS)]  # "embedded" of what comes with this project
+    tasks: dict[str, TaskEntry]
+    unverified: Annotated[list[str], listed(TEXT, 0)]
+    aliases: Sequence[Text] = ()
+    steps: Sequence[Text] = ()
+    torchvision: Text = ""
+    sizes: dict[str, Whole] = field(default_factory=dict)
+    layout: Text = ""
     masks: str = ""  # the raw form of a segmentation data set, of `segmentation.RAW`
-    ids: dict = field(default_factory=dict)  # class -> its number in the published masks
-    made_of: Sequence[str] = ()
-    listed: Sequence[dict] = ()
+    ids: dict[str, Whole] = field(
+        default_factory=dict
+    )  # class -> its number in the published masks
+    made_of: Sequence[Text] = ()
+    listed: Sequence[FileEntry] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name it goes under: its own, its aliases, and those of its tasks."""
+        """All its names: its own, its aliases, and its tasks'."""
         return tuple(dict.fromkeys((self.name, *self.aliases, *self.tasks)))
 
     @cached_property
     def files(self) -> tuple[File, ...]:
-        """The files to fetch: those of torchvision's data set, and those that the manifest
-        lists."""
-        found = torchvision_files(self.torchvision) if self.torchvision else []
-        found = [replace(file, size=self.sizes.get(file.name)) for file in found]
-        for given in self.listed:
-            name = given.get("name") or file_name(given["url"])
-            more = given.get("checksum", ""), given.get("bytes"), given.get("source", "unverified")
-            found.append(File(name, (given["url"], *given.get("mirrors", ())), *more))
-        return tuple(found)
+        """The files to fetch: torchvision's, and those that the file lists."""
+        known = torchvision_files(self.torchvision) if self.torchvision else []
+        known = [replace(file, size=self.sizes.get(file.name)) for file in known]
+        for entry in self.listed:
+            name = entry.get("name") or file_name(entry["url"])
+            more = entry.get("checksum", ""), entry.get("bytes"), entry.get("source", "unverified")
+            known.append(File(name, (entry["url"], *entry.get("mirrors", ())), *more))
+        return tuple(known)
 
 
 def datasets() -> dict[str, DataSet]:
-    """Every data set of the papers by name."""
-    found = {}
+    """Name -> data set, of all that the papers use."""
+    sets = {}
     for path in sorted((paths.MANIFESTS / "datasets").glob("*.yaml")):
         entry = load_yaml(path)
-        found[path.stem] = DataSet(path.stem, listed=entry.pop("files", ()), **entry)
-    return found
+        sets[path.stem] = DataSet(path.stem, listed=entry.pop("files", ()), **entry)
+    return sets
 
 
 def embedded() -> dict[str, DataSet]:
-    """The tasks that come with this project, as data sets without files."""
-    found = {}
+    """Name -> data set without files, of the tasks that come with this project."""
+    sets = {}
     for name, about in load_yaml(paths.MANIFESTS / "tasks.yaml")["embedded"].items():
         splits = dict(zip(("train", "val", "test"), about["splits"]))
-        task = {
+        task: TaskEntry = {
             "benchmark": "none",
             "group": about["group"],
             "classes": len(about["classes"]),
@@ -97,21 +143,22 @@ def embedded() -> dict[str, DataSet]:
             "citation": about["source"],
             "licence": about["licence"],
         }
-        found[name] = DataSet(
+        sets[name] = DataSet(
             name, **known, year=2026, home="", access="embedded", tasks={name: task}, unverified=[]
         )
-    return found
+    return sets
 
 
 def used_whole(task: str) -> bool:
-    """Whether a paper takes all images of the task's data set, and not a benchmark's few or its own
-    lists."""
+    """Whether a paper uses all images of a task's data set, not a subset or lists of its own."""
     return entry_of(task).get("benchmark") in ("full", "amount")
 
 
-def entry_of(task: str) -> dict:
-    """What the manifests say of a task; {} of one that none has."""
-    return next((found.tasks[task] for found in datasets().values() if task in found.tasks), {})
+def entry_of(task: str) -> Any:
+    """The manifest's entry of a task; {} if none has it."""
+    return next(
+        (dataset.tasks[task] for dataset in datasets().values() if task in dataset.tasks), {}
+    )
 
 
 def find(name: str) -> DataSet:
@@ -120,7 +167,7 @@ def find(name: str) -> DataSet:
     Raises:
         BadInput: there is none; the message names the nearest.
     """
-    known = {every: found for found in datasets().values() for every in found.names}
+    known = {every: dataset for dataset in datasets().values() for every in dataset.names}
     if name in embedded() and name not in known:
         raise BadInput(f"{name!r} comes with this project; there is nothing to fetch.")
     plain = name.lower().replace("-", "_") if isinstance(name, str) else name
@@ -130,15 +177,14 @@ def find(name: str) -> DataSet:
 
 
 def chosen(names: Iterable[str]) -> list[DataSet]:
-    """The data sets of these names, each once; see `find`."""
-    return list({found.name: found for found in map(find, names)}.values())
+    """The data sets of these names, without duplicates; see `find`."""
+    return list({dataset.name: dataset for dataset in map(find, names)}.values())
 
 
 def group(task: str) -> str:
-    """VTAB's group of a task of a data set, "fine" for a fine-grained one, "other" for a task that
-    no paper groups."""
+    """VTAB's group of a task; "fine" if fine-grained, "other" if no paper groups it."""
     return next(
-        (found.tasks[task]["group"] for found in datasets().values() if task in found.tasks),
+        (dataset.tasks[task]["group"] for dataset in datasets().values() if task in dataset.tasks),
         "other",
     )
 
@@ -149,16 +195,16 @@ def file_name(address: str) -> str:
 
 
 def torchvision_files(kind: str) -> list[File]:
-    """The files of a data set of torchvision with its own addresses and checksums.
+    """The files of a data set of torchvision, with its addresses and checksums.
 
     Raises:
-        BadInput: torchvision has no such data set, or says its files in a way unknown here.
+        BadInput: torchvision has no such data set, or states its files in an unknown way.
     """
     from torchvision import datasets as every  # slow to import
 
     if kind not in every.__all__:
         raise BadInput(f"torchvision has no data set {kind!r}; write the files in the manifest.")
-    found = getattr(every, kind)
+    dataset = getattr(every, kind)
     if kind == "ImageNet":  # torchvision has no address of it
         return [
             File(name, (), f"md5:{md5}", source="torchvision")
@@ -166,21 +212,21 @@ def torchvision_files(kind: str) -> list[File]:
         ]
     if kind == "INaturalist":
         pairs = [(every.inaturalist.DATASET_URLS["2018"], every.inaturalist.DATASET_MD5["2018"])]
-    elif hasattr(found, "tgz_md5"):
-        pairs = [(found.url, found.tgz_md5)]
-    elif hasattr(found, "_MD5"):
-        pairs = [(found._URL, found._MD5)]
-    elif hasattr(found, "_DATASET_MD5"):
-        pairs = [(found._DATASET_URL, found._DATASET_MD5)]
-    elif hasattr(found, "_RESOURCES"):
-        pairs = found._RESOURCES
-    elif hasattr(found, "_file_dict"):
+    elif hasattr(dataset, "tgz_md5"):
+        pairs = [(dataset.url, dataset.tgz_md5)]
+    elif hasattr(dataset, "_MD5"):
+        pairs = [(dataset._URL, dataset._MD5)]
+    elif hasattr(dataset, "_DATASET_MD5"):
+        pairs = [(dataset._DATASET_URL, dataset._DATASET_MD5)]
+    elif hasattr(dataset, "_RESOURCES"):
+        pairs = dataset._RESOURCES
+    elif hasattr(dataset, "_file_dict"):
         pairs = [
-            (found._download_url_prefix + name, md5) for name, md5 in found._file_dict.values()
+            (dataset._download_url_prefix + name, md5) for name, md5 in dataset._file_dict.values()
         ]
-    elif hasattr(found, "split_list"):
+    elif hasattr(dataset, "split_list"):
         pairs = [
-            (url, md5) for split, (url, _, md5) in found.split_list.items() if split != "extra"
+            (url, md5) for split, (url, _, md5) in dataset.split_list.items() if split != "extra"
         ]
     else:
         raise BadInput(
@@ -189,9 +235,8 @@ def torchvision_files(kind: str) -> list[File]:
     return [File(file_name(url), (url,), f"md5:{md5}", source="torchvision") for url, md5 in pairs]
 
 
-def croissant(found: DataSet) -> dict:
-    """A data set as JSON-LD after Croissant 1.0; a checksum that nobody published is
-    "unverified"."""
+def croissant(dataset: DataSet) -> dict:
+    """A data set as JSON-LD by Croissant 1.0; a checksum that nobody published is "unverified"."""
     terms = (
         "citeAs",
         "column",
@@ -207,31 +252,31 @@ def croissant(found: DataSet) -> dict:
     homes = {"conformsTo": "dct:conformsTo", "dataType": {"@id": "cr:dataType", "@type": "@vocab"}}
     context = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"}
     context |= {"cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/"}
-    context |= {term: homes.get(term, f"cr:{term}") for term in terms}
+    context |= {term: homes.get(term, f"cr:{term}") for term in terms}  # type: ignore[misc]
     files = []
-    for file in found.files:
+    for file in dataset.files:
         kind, _, digits = (file.checksum or "sha256:unverified").partition(":")
         entry = {"@type": "cr:FileObject", "@id": file.name, "name": file.name, kind: digits}
-        entry["contentUrl"] = file.addresses[0] if file.addresses else found.home
+        entry["contentUrl"] = file.addresses[0] if file.addresses else dataset.home
         entry["encodingFormat"] = encoding(file.name)
         files.append(entry | ({"contentSize": f"{file.size} B"} if file.size else {}))
     return {
         "@context": context,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": found.name,
-        "alternateName": [found.title, *found.aliases],
-        "description": found.about,
-        "license": found.licence,
-        "citeAs": found.citation,
-        "datePublished": str(found.year),
+        "name": dataset.name,
+        "alternateName": [dataset.title, *dataset.aliases],
+        "description": dataset.about,
+        "license": dataset.licence,
+        "citeAs": dataset.citation,
+        "datePublished": str(dataset.year),
         "version": "1.0.0",
         "distribution": files,
-    } | ({"url": found.home} if found.home else {})
+    } | ({"url": dataset.home} if dataset.home else {})
 
 
 def encoding(name: str) -> str:
-    """The media type of a file by its name."""
+    """Media type of a file, by its name."""
     types = {
         ".zip": "application/zip",
         ".tar": "application/x-tar",

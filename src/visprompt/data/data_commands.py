@@ -11,8 +11,7 @@ from ..words import summary
 def add_commands(
     data: argparse.ArgumentParser, of_artifacts: Callable[[list[str]], list[str]]
 ) -> None:
-    """The commands below `visprompt data`; `of_artifacts` puts the data sets of an artifact in its
-    place."""
+    """Add the commands of `visprompt data`; `of_artifacts` turns artifacts into data set names."""
     actions = data.add_subparsers(dest="action", required=True)
     folder = {"help": "data folder; else $VISPROMPT_DATA, else one in your cache"}
 
@@ -42,58 +41,56 @@ def list_all(args) -> None:
     """The papers' data sets: name, access, tasks, licence, bytes to fetch as far as published."""
     from .catalogue import datasets
 
-    for name, found in datasets().items():
+    for name, dataset in datasets().items():
         size = (
-            f"{sum(file.size or 0 for file in found.files):,}"
-            if any(file.size for file in found.files)
+            f"{sum(file.size or 0 for file in dataset.files):,}"
+            if any(file.size for file in dataset.files)
             else "-"
         )
-        print("\t".join((name, found.access, ",".join(found.tasks), found.licence, size)))
+        print("\t".join((name, dataset.access, ",".join(dataset.tasks), dataset.licence, size)))
 
 
 def info_of(args) -> None:
-    """What is known of a data set: licence, files, checksums, tasks, and what a person has to
-    do."""
+    """Show a data set: licence, files, checksums, tasks, and what has to be done by hand."""
     import json
 
     from .catalogue import croissant, find
 
-    found = find(args.name)
+    dataset = find(args.name)
     if args.croissant:
-        print(json.dumps(croissant(found), indent=1))
+        print(json.dumps(croissant(dataset), indent=1))
         return
-    print(f"{found.name}: {found.title}, {found.about}")
+    print(f"{dataset.name}: {dataset.title}, {dataset.about}")
     for label in ("citation", "home", "licence", "access"):
-        print(f"{label}: {getattr(found, label)}")
-    print(f"other names: {', '.join(found.aliases) or '-'}")
-    for file in found.files:
+        print(f"{label}: {getattr(dataset, label)}")
+    print(f"other names: {', '.join(dataset.aliases) or '-'}")
+    for file in dataset.files:
         size = f"{file.size:,} bytes" if file.size else "size not published"
         print(
             f"file: {file.name}, {size}, {file.checksum or 'no checksum published'} ({file.source})"
         )
         for address in file.addresses:
             print(f"      {address}")
-    for task, about in found.tasks.items():
+    for task, about in dataset.tasks.items():
         splits = (
             ", ".join(f"{part} {count:,}" for part, count in about.get("splits", {}).items())
             or "no counts printed"
         )
         print(f"task: {task} ({about['benchmark']}): {about['classes']:,} classes; {splits}")
-    for number, step in enumerate(found.steps, 1):
+    for number, step in enumerate(dataset.steps, 1):
         print(f"step {number}: {step}")
-    print(f"unverified: {', '.join(found.unverified) or '-'}")
+    print(f"unverified: {', '.join(dataset.unverified) or '-'}")
 
 
 def fetch_named(args) -> None:
-    """Bring data sets to the data folder; what is there already is kept, a broken download goes
-    on."""
+    """Download data sets to the data folder; existing files stay, broken downloads continue."""
     from .catalogue import chosen
     from .fetching import data_folder, fetch, total
 
     folder, names = data_folder(args.data_dir), args.of_artifacts(args.names)
-    found = fetch(*names, data_dir=args.data_dir, dry_run=args.dry_run)
-    tell(found)
-    rest, unknown = total(found)
+    findings = fetch(*names, data_dir=args.data_dir, dry_run=args.dry_run)
+    tell(findings)
+    rest, unknown = total(findings)
     if args.dry_run:
         print(
             f"to fetch: {rest:,} bytes"
@@ -102,7 +99,7 @@ def fetch_named(args) -> None:
     undone = []
     for dataset in chosen(names):
         missing = [
-            row.file for row in found if row.dataset == dataset.name and row.state == "missing"
+            row.file for row in findings if row.dataset == dataset.name and row.state == "missing"
         ]
         if dataset.access != "open" and (missing or not dataset.files):
             print(f"{dataset.name} needs a person; its folder is {folder / dataset.name}")
@@ -118,33 +115,34 @@ def fetch_named(args) -> None:
 
 
 def verify_named(args) -> None:
-    """Hold the files that are there against what was published, and what was pinned at the first
-    download."""
+    """Compare existing files with the published checksums and those of the first download."""
     from . import catalogue
     from .fetching import LOCK, data_folder, verify
 
-    found = verify(*args.names, data_dir=args.data_dir)
-    tell(found)
+    findings = verify(*args.names, data_dir=args.data_dir)
+    tell(findings)
     # readable without what was fetched
     there = {name for name in args.names if counted(name, args.data_dir)}
     there = {catalogue.find(name).name for name in there}
     wrong = [
         row
-        for row in found
+        for row in findings
         if row.state == "other bytes" or row.state == "missing" and row.dataset not in there
     ]
     wrong = [f"{row.dataset}/{row.file}" for row in wrong]
     if wrong:
         raise BadInput(f"not as they should be: {', '.join(wrong)}. Delete them and fetch again.")
-    if not found and not there:
+    if not findings and not there:
         print(
             f"nothing was fetched to {data_folder(args.data_dir)} yet (no {LOCK})", file=sys.stderr
         )
 
 
 def counted(name: str, data_dir: str | None) -> int:
-    """Hold the classes and pictures of a data set's tasks against its manifest; return how many
-    tasks are there.
+    """Compare classes and pictures of a data set's tasks with its manifest.
+
+    Returns:
+        How many of the tasks are there.
 
     Raises:
         BadInput: another number of classes, or the folder cannot be read.
@@ -154,7 +152,7 @@ def counted(name: str, data_dir: str | None) -> int:
     from .layouts import read_items, task_folder
     from .tasks import embedded_tasks
 
-    found = 0
+    there = 0
     for task, about in catalogue.find(name).tasks.items():
         if about["benchmark"] not in ("vtab-1k", "fgvc", "full", "amount"):
             continue
@@ -173,20 +171,20 @@ def counted(name: str, data_dir: str | None) -> int:
         )
         wanted = ", ".join(f"{split} {count:,}" for split, count in about.get("splits", {}).items())
         print(f"{task}: {len(classes)} classes, {splits}; in the papers {wanted or 'not said'}")
-        found += 1
-    return found
+        there += 1
+    return there
 
 
 def where(args) -> None:
-    """The data folder."""
+    """Print the data folder."""
     from .fetching import data_folder
 
     print(data_folder(args.data_dir))
 
 
-def tell(found) -> None:
-    """One finding a line."""
-    for row in found:
+def tell(findings) -> None:
+    """Print one finding per line."""
+    for row in findings:
         print(
             "\t".join(
                 (

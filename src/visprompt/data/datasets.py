@@ -1,5 +1,4 @@
-"""Data sets of other libraries as tasks: torchvision's, Hugging Face's, or any list of pictures
-with labels."""
+"""Make tasks of torchvision's or Hugging Face's data sets, or any list of pictures with labels."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,21 +31,21 @@ def make_task(
     image_size: int = 224,
     resize: str = "direct",
 ) -> Task:
-    """A task from data sets such as `torchvision.datasets.ImageFolder` or one split of a Hugging
-    Face data set.
+    """A task from data sets such as torchvision's `ImageFolder` or a Hugging Face split.
 
     Args:
-        train, test, val: each has a length, and gives for a number (picture, label) or {"image": …,
-            "label": …}: a PIL image or uint8 (H, W, 3), and a label from 0. Leave their own
-                transforms out.
+        train, test, val: each has a length, and item i is (picture, label) or {"image": …, "label":
+            …}: a PIL image or uint8 (H, W, 3), and a label from 0. Give them without transforms of
+            their own.
         val: None takes every fifth training image.
-        class_names: one a class; unless given those of `train.classes` or
-            `train.features["label"].names`, else numbers.
+        class_names: one per class; by default `train.classes` or `train.features["label"].names`,
+            else numbers.
+        image_size: side of an image in pixels.
         resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Raises:
-        BadInput: a split is none, or several, or empty, an entry is no picture with a label, or a
-            label has no class.
+        BadInput: a split is missing, several in one, or empty; an item is not a picture with a
+            label; or a label has no class.
     """
     check_name(name)
     choose("resize rule", resize if isinstance(resize, str) else shown(repr(resize)), RESIZES)
@@ -59,10 +58,10 @@ def make_task(
             f"image_size must be 1 to {LARGEST} pixels, a whole number, not "
             f"{shown(repr(image_size))}."
         )
-    given = {"train": train, "test": test} | ({} if val is None else {"val": val})
-    for which, data in given.items():
+    parts = {"train": train, "test": test} | ({} if val is None else {"val": val})
+    for which, data in parts.items():
         _check_data(which, data)
-    splits = {which: _split(which, data, image_size, resize) for which, data in given.items()}
+    splits = {which: _split(which, data, image_size, resize) for which, data in parts.items()}
     names = _class_names(class_names, train, splits)
     if val is None:
         images, labels = splits["train"]
@@ -78,11 +77,11 @@ def make_task(
     return Task(name, names, splits["train"], splits["val"], splits["test"], resize=resize)
 
 
-def _class_names(given, train, splits: dict[str, Split]) -> tuple[str, ...]:
+def _class_names(chosen, train, splits: dict[str, Split]) -> tuple[str, ...]:
     """A name for every label: those given, the data set's own, or numbers."""
     highest = max(int(labels.max()) for _, labels in splits.values())
     own = getattr(train, "classes", None) or _feature_names(train)
-    names = given.tolist() if isinstance(given, np.ndarray) else own if given is None else given
+    names = chosen.tolist() if isinstance(chosen, np.ndarray) else own if chosen is None else chosen
     if names is None:
         count = sum(len(labels) for _, labels in splits.values())
         if highest >= count:  # a mistyped label would make a class of each number below it
@@ -91,10 +90,10 @@ def _class_names(given, train, splits: dict[str, Split]) -> tuple[str, ...]:
                 f"0, or give class_names."
             )
         return tuple(map(str, range(highest + 1)))
-    if given is not None:  # ImageNet's own have one twice
+    if chosen is not None:  # ImageNet's own have one twice
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise BadInput(
-                f"class_names must be a list of texts, one a class, not {shown(repr(given))}."
+                f"class_names must be a list of texts, one a class, not {shown(repr(chosen))}."
             )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -107,13 +106,17 @@ def _class_names(given, train, splits: dict[str, Split]) -> tuple[str, ...]:
 
 
 def _feature_names(data) -> list[str] | None:
-    """The names of the classes of a Hugging Face data set."""
+    """The class names of a Hugging Face data set."""
     features = getattr(data, "features", None)
     return getattr(features["label"], "names", None) if features and "label" in features else None
 
 
 def _check_data(which: str, data) -> None:
-    """Refuse whatever is not one data set, with a length and entries by number."""
+    """Check that a split is one data set with a length and items by number.
+
+    Raises:
+        BadInput: it is not.
+    """
     what = f"{which} is {_an(data)}"
     if isinstance(data, Mapping):
         part = next((name for name in data if str(name).startswith(which)), next(iter(data), which))
@@ -138,7 +141,11 @@ def _check_data(which: str, data) -> None:
 
 
 def _check_columns(which: str, columns: list) -> None:
-    """Refuse columns without an image or a label, and say which there are."""
+    """Check that there is an image and a label among the columns.
+
+    Raises:
+        BadInput: one is missing; the message names the columns there are.
+    """
     lacking = [name for name in COLUMNS if name not in columns]
     if lacking:
         other = next((name for name in columns if name not in COLUMNS), "...")
@@ -153,13 +160,13 @@ def _check_columns(which: str, columns: list) -> None:
 
 
 def _an(value) -> str:
-    """What a value is, with its article."""
+    """The type of a value, with its article."""
     name = type(value).__name__
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 def _split(which: str, data: Sequence, size: int, resize: str) -> Split:
-    """Images (N, 3, S, S) uint8 and labels (N,) int64."""
+    """Images (N, 3, S, S) uint8 and labels (N,) int64 of a split."""
     images, labels = np.empty((len(data), 3, size, size), np.uint8), []
     for number in range(len(data)):
         where = f"{which}, entry {number}"
@@ -172,7 +179,7 @@ def _split(which: str, data: Sequence, size: int, resize: str) -> Split:
 
 
 def _pair(which: str, where: str, entry) -> tuple[Image.Image, int]:
-    """The picture and the label of an entry."""
+    """Picture and label of an item."""
     if isinstance(entry, Mapping):
         _check_columns(which, list(entry))
         entry = [entry[name] for name in COLUMNS]

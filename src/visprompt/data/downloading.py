@@ -1,5 +1,4 @@
-"""One file over HTTP: goes on where a broken download stopped, tries again, and never takes half a
-file for a whole."""
+"""Download one file over HTTP: resumes, retries, and never takes half a file for a whole one."""
 
 import json
 import logging
@@ -45,7 +44,7 @@ class Broken(Exception):
 
 
 def unlike(file: Path, name: str) -> str:
-    """What the first bytes show a file to be, if that is not what a name promises; else ""."""
+    """What a file's first bytes show it to be, if its name promises something else; else ""."""
     with open(file, "rb") as opened:
         head = opened.read(512)
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(
@@ -58,12 +57,12 @@ def unlike(file: Path, name: str) -> str:
 
 
 class Resuming:
-    """A download into NAME.part, which a later one continues.
+    """A download into NAME.part, which a later one resumes.
 
     Args:
-        part: the unfinished file; what identifies its source lies beside it as NAME.part.json.
+        part: the unfinished file; NAME.part.json beside it identifies its source.
         label: what the progress bar calls it.
-        checked: whether the whole has a known checksum, so that any old part may be tried.
+        checked: whether the whole file has a known checksum, so that any old part may be tried.
     """
 
     def __init__(self, part: Path, label: str, checked: bool):
@@ -71,11 +70,11 @@ class Resuming:
         self.note = part.with_name(f"{part.name}.json")
 
     def __call__(self, url: str) -> None:
-        """Bring the file at `url` into the part.
+        """Download the file at `url` into the part.
 
         Raises:
-            BadInput: the place has no such file, the disk is full, or the connection breaks or is
-                too slow again and again.
+            BadInput: the address has no such file, the disk is full, or the connection breaks or is
+                too slow repeatedly.
         """
         import requests  # slow to import
         from urllib3.exceptions import HTTPError
@@ -98,17 +97,16 @@ class Resuming:
         )
 
     def have(self) -> int:
-        """Bytes that there are already."""
+        """Number of bytes downloaded so far."""
         return self.part.stat().st_size if self.part.exists() else 0
 
     def forget(self) -> None:
-        """Let the next download begin with the first byte."""
+        """Start again with the first byte next time."""
         self.part.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
     def tag(self, url: str) -> str | None:
-        """What a place called the file that the part is of, "" where the note does not say; None
-        for another place's."""
+        """The server's tag of the partial file; "" if unknown, None if from another address."""
         try:
             known = json.loads(self.note.read_text(encoding="utf-8"))
             tag = known["tag"] if known["tag"].isascii() and known["tag"].isprintable() else ""
@@ -117,7 +115,7 @@ class Resuming:
             return ""  # none, or damaged
 
     def once(self, url: str) -> None:
-        """One connection: ask for the rest, and write what comes."""
+        """One connection: request the rest and write what arrives."""
         tag = self.tag(url)
         start = self.have() if tag or (tag is not None and self.checked) else 0
         headers = {}
@@ -160,8 +158,7 @@ class Resuming:
             self.receive(answer, start, total)
 
     def check_kind(self, answer, url: str) -> None:
-        """Refuse what is said to be a web page, and what was packed for the way, which is left as
-        it comes."""
+        """Refuse web pages and compressed transfers, which would be stored as they come."""
         name, kind = (
             self.part.name.removesuffix(".part"),
             answer.headers.get("Content-Type", "").partition(";")[0].strip().lower(),
@@ -183,7 +180,7 @@ class Resuming:
             raise BadInput(f"{url} {what}; the manifest needs another address.")
 
     def receive(self, answer, start: int, total: int | None) -> None:
-        """Write the body, its bytes as they come, behind the `start` bytes that there are."""
+        """Write the body, bytes as sent, after the first `start` bytes."""
         if total is not None and total - start > shutil.disk_usage(self.part.parent).free:
             raise BadInput(
                 f"{shown(self.part.parent)} has no room for {total - start:,} bytes more; "
@@ -207,12 +204,11 @@ class Resuming:
 
 
 def asked(method: str, url: str, headers: dict):
-    """The answer to a request, its body yet to come, within four times PATIENCE, however slowly its
-    head drips in.
+    """Response to a request, body unread, within four times PATIENCE however slow its head is.
 
     Raises:
-        BadInput: the address is none, or leads to none.
-        Broken: it took longer; the thread that waits for it ends with the process.
+        BadInput: the address is invalid, or leads nowhere.
+        Broken: it took longer; the waiting thread ends with the process.
     """
     import requests
 
@@ -224,17 +220,17 @@ def asked(method: str, url: str, headers: dict):
     }
     # its body is not read
     more["hooks"] = {"response": lambda answer, **_: answer.close() if answer.is_redirect else None}
-    found = Future()
+    response = Future()
 
     def ask() -> None:
         try:
-            found.set_result(requests.request(method, url, **more))
+            response.set_result(requests.request(method, url, **more))
         except BaseException as error:
-            found.set_exception(error)
+            response.set_exception(error)
 
     threading.Thread(target=ask, daemon=True).start()
     try:
-        return found.result(4 * PATIENCE)
+        return response.result(4 * PATIENCE)
     except TimeoutError as error:
         raise Broken("no answer in time") from error
     except (requests.TooManyRedirects, ValueError) as error:
@@ -245,14 +241,14 @@ def asked(method: str, url: str, headers: dict):
 
 @contextmanager
 def watched(body, count):
-    """End a body whose bytes come too slowly.
+    """Close a response whose bytes arrive too slowly.
 
     Args:
         body: urllib3's response.
-        count: gives the bytes that have come.
+        count: returns the number of bytes received.
 
     Raises:
-        Broken: fewer than PACE bytes a second came over PATIENCE.
+        Broken: fewer than PACE bytes per second over PATIENCE.
     """
     ended, slow = threading.Event(), threading.Event()
 
@@ -282,10 +278,10 @@ def watched(body, count):
 
 
 def download(url: str, file: Path, checksum: str, label: str) -> None:
-    """Bring one file to its place, whole and with this checksum ("" for any), or not at all.
+    """Download one file, whole and with this checksum ("" for any), or not at all.
 
     Raises:
-        BadInput: it cannot be had, written, has other bytes, or is no such file as its name
+        BadInput: it cannot be fetched or written, has another checksum, or is not what its name
             promises; the message says which.
     """
     import pooch
@@ -318,7 +314,7 @@ def download(url: str, file: Path, checksum: str, label: str) -> None:
 
 
 def remote_size(url: str) -> int | None:
-    """The length that a place says of its file; None where it says none or does not answer."""
+    """Length of the file at an address; None if the server does not say or does not answer."""
     import requests
     from urllib3.exceptions import HTTPError
 

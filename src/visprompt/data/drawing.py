@@ -1,5 +1,4 @@
-"""Small pictures drawn by formula: the source that pretrains the embedded backbones, and four
-target tasks.
+"""Small images drawn by formula: pretraining data of the embedded backbones, and target tasks.
 
 Every picture is 24 x 24 RGB, drawn in float64 and rounded to bytes at the end, so that machines
 whose sine differs in the last bit still give the same bytes. All chance comes from one `numpy`
@@ -26,8 +25,7 @@ Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def local(cx, cy, angle, scale) -> tuple[np.ndarray, np.ndarray]:
-    """Pixel centres seen from things at (cx, cy), turned by angle, in units of scale: (n, S, S)
-    each."""
+    """Pixel centres (n, S, S) seen from objects at (cx, cy), turned by angle, in units of scale."""
     grid = np.arange(SIZE) + 0.5
     x = grid[None, None, :] - cx[:, None, None]
     y = grid[None, :, None] - cy[:, None, None]
@@ -36,12 +34,12 @@ def local(cx, cy, angle, scale) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cover(distance: np.ndarray) -> np.ndarray:
-    """Share of a pixel inside an edge at a signed distance (pixels, negative inside)."""
+    """Share of a pixel inside an edge at a signed distance in pixels (negative inside)."""
     return np.clip(0.5 - distance, 0.0, 1.0)
 
 
 def _soft_noise(rng, n: int, cells: int) -> np.ndarray:
-    """Smooth noise (n, S, S): values on a coarse lattice, linear in between."""
+    """Smooth noise (n, S, S): values on a coarse lattice, interpolated linearly."""
     coarse = rng.random((n, cells + 1, cells + 1))
     at = np.arange(SIZE) * (cells / SIZE)
     low, part = at.astype(int), at % 1.0
@@ -50,18 +48,18 @@ def _soft_noise(rng, n: int, cells: int) -> np.ndarray:
 
 
 def mix(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Colours (n, 3) mixed by share (n, S, S) of the second -> (n, S, S, 3)."""
+    """Colours (n, 3) blended; `share` (n, S, S) is that of the second -> (n, S, S, 3)."""
     return first[:, None, None, :] + (second - first)[:, None, None, :] * share[..., None]
 
 
 def paint(canvas: np.ndarray, mask: np.ndarray, colour: np.ndarray) -> np.ndarray:
-    """Lay colour (n, 3) or (n, S, S, 3) over canvas (n, S, S, 3) where the mask says."""
+    """Blend colour (n, 3) or (n, S, S, 3) over canvas (n, S, S, 3) by the mask (n, S, S)."""
     colour = colour[:, None, None, :] if colour.ndim == 2 else colour
     return canvas + (colour - canvas) * mask[..., None]
 
 
 def background(rng, n: int, kinds: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Grounds of `kinds` kinds and their two colours: (n, S, S, 3) and (n, 2, 3)."""
+    """Backgrounds (n, S, S, 3) of `kinds` kinds, and their two colours (n, 2, 3)."""
     first = rng.random((n, 3))
     second = first + (rng.random((n, 3)) - first) * rng.uniform(0.2, 0.55, (n, 1))
     u, v = local(*rng.uniform(0, SIZE, (2, n)), rng.uniform(0, 2 * np.pi, n), np.ones(n))
@@ -83,21 +81,21 @@ def background(rng, n: int, kinds: int = 8) -> tuple[np.ndarray, np.ndarray]:
 
 
 def contrast(rng, others: np.ndarray, tries: int = 6) -> np.ndarray:
-    """Random colours (n, 3), each the farthest of a few draws from the colours others (n, k, 3)."""
+    """Random colours (n, 3): of some draws the one farthest from the colours others (n, k, 3)."""
     draws = rng.random((len(others), tries, 3))
     nearest = np.abs(draws[:, :, None] - others[:, None]).sum(-1).min(-1)
     return draws[np.arange(len(others)), nearest.argmax(1)]
 
 
 def finish(rng, canvas: np.ndarray, grain: float = 0.03) -> np.ndarray:
-    """Canvas in [0, 1] with a little pixel noise -> bytes."""
+    """Canvas in [0, 1] plus a little pixel noise -> uint8."""
     return np.rint(255 * np.clip(canvas + rng.normal(0, grain, canvas.shape), 0, 1)).astype(
         np.uint8
     )
 
 
 def _filled(fill, distance, u, v, scale) -> np.ndarray:
-    """Mask of contours with a fill each (see FILLS); distance, u and v are in units of scale."""
+    """Mask of contours with a fill each (see FILLS); distance, u and v in units of scale."""
     k = scale[:, None, None]
     solid = cover(distance * k)
     stripes = np.clip(0.5 + 2.5 * np.sin(2 * np.pi * u * k / 3.6), 0, 1)
@@ -109,7 +107,7 @@ def _filled(fill, distance, u, v, scale) -> np.ndarray:
 
 
 def source_mask(rng, labels: np.ndarray) -> np.ndarray:
-    """Masks (n, S, S) of source classes (n,), at any place, turn and size near the middle."""
+    """Masks (n, S, S) of source classes (n,), with random position, rotation and size."""
     n = len(labels)
     scale = rng.uniform(6.0, 9.5, n)
     cx, cy = rng.uniform(9.0, 15.0, (2, n))
@@ -130,24 +128,21 @@ def source_mask(rng, labels: np.ndarray) -> np.ndarray:
 
 
 def _source(rng, labels: np.ndarray) -> Drawn:
-    """112 classes: 20 contours x 4 fills, then 32 stroke glyphs, on any ground, place, turn and
-    size."""
+    """112 classes: 20 contours x 4 fills, then 32 glyphs, on any background, position and size."""
     ground, colours = background(rng, len(labels))
     mask = source_mask(rng, labels)
     return finish(rng, paint(ground, mask, contrast(rng, colours))), labels, mask
 
 
 def source_parts(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shape (0..51: contours, then glyphs) and fill (0..3, or 4 for a glyph) of source classes
-    (n,)."""
+    """Shape (0..51: contours, then glyphs) and fill (0..3; 4 for glyphs) of source classes (n,)."""
     closed = labels < CONTOURS * len(FILLS)
     shape = np.where(closed, labels // len(FILLS), labels - CONTOURS * (len(FILLS) - 1))
     return shape, np.where(closed, labels % len(FILLS), len(FILLS))
 
 
 def _position(rng, labels: np.ndarray) -> Drawn:
-    """16 classes: the cell of a 4 x 4 grid, row by row, that holds the centre of one solid
-    shape."""
+    """16 classes: the cell of a 4 x 4 grid, row by row, that holds one shape's centre."""
     n = len(labels)
     ground, colours = background(rng, n)
     cell = SIZE / 4
@@ -180,8 +175,7 @@ def _count(rng, labels: np.ndarray) -> Drawn:
 
 
 def _orientation(rng, labels: np.ndarray) -> Drawn:
-    """8 classes: the direction, in steps of 22.5 degrees, of one bar beside two discs of its
-    colour."""
+    """8 classes: direction, in steps of 22.5 degrees, of one bar beside two discs of its colour."""
     n = len(labels)
     ground, colours = background(rng, n)
     colour = contrast(rng, colours)
@@ -198,8 +192,7 @@ def _orientation(rng, labels: np.ndarray) -> Drawn:
 
 
 def _texture(rng, labels: np.ndarray) -> Drawn:
-    """8 classes: what a large shape is covered with (see the comments), at any scale, turn and
-    colours."""
+    """8 classes: the texture of a large shape (see the comments), at any scale and rotation."""
     n = len(labels)
     ground, colours = background(rng, n)
     first = contrast(rng, colours)
@@ -237,20 +230,20 @@ NUMBERS = {"count": 0, "orientation": 1, "position": 2, "source": 3, "texture": 
 
 
 def draw(kind: str, n: int, seed: int, stream: int = 0, with_masks: bool = False):
-    """Draw n pictures of a kind; the same kind, n, seed and stream give the same bytes.
+    """Draw n images of a kind; the same kind, n, seed and stream give the same bytes.
 
-    Labels come in turns, each class once (in random order) before any class comes again, so that
-    every prefix is as balanced as its length allows.
+    Labels are balanced: each class comes once, in random order, before any comes again.
 
     Args:
         kind: "source", "position", "count", "orientation" or "texture".
-        n: how many.
+        n: number of images.
         seed: any non-negative integer.
         stream: different streams of one seed are independent (train, val, test).
         with_masks: also return the masks of what was drawn.
 
     Returns:
-        images (n, S, S, 3) uint8, labels (n,) int64, and, when asked for, masks (n, S, S) float64.
+        images (n, S, S, 3) uint8, labels (n,) int64, and, with `with_masks`, masks (n, S, S)
+        float64.
 
     Raises:
         BadInput: the kind is unknown.

@@ -1,8 +1,7 @@
-"""Data sets brought to this machine, byte by byte those that were published, or those of the first
-download.
+"""Fetch data sets, with the checksums that were published or those of the first download.
 
-A data folder holds a folder a data set, and `datasets.lock.json`: what was fetched, from where,
-when, with which bytes.
+A data folder has one folder per data set, and `datasets.lock.json`: what was fetched, from where,
+when, and its checksum.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ LOCK = "datasets.lock.json"
 
 @dataclass(frozen=True)
 class Pin:
-    """What the lock knows of a file."""
+    """The lock's entry of a file."""
 
     sha256: str
     size: int
@@ -40,8 +39,10 @@ class Pin:
 
 @dataclass(frozen=True)
 class Finding:
-    """What there is of a file: "fetched", "there", "to fetch", "missing", "deleted after unpacking"
-    or "other bytes"."""
+    """The state of one file.
+
+    "fetched", "there", "to fetch", "missing", "deleted after unpacking" or "other bytes".
+    """
 
     dataset: str
     file: str
@@ -50,22 +51,21 @@ class Finding:
 
 
 def data_folder(given: str | os.PathLike | None = None) -> Path:
-    """The data folder: the given one, else that of the variable VISPROMPT_DATA, else one in the
-    user's cache.
+    """The data folder: the given one, else VISPROMPT_DATA, else one in the user's cache.
 
     Raises:
-        BadInput: no folder can have that name, or it cannot be looked at.
+        BadInput: not a possible folder name, or the folder cannot be read.
     """
     if given or os.environ.get("VISPROMPT_DATA"):
         given = given or os.environ["VISPROMPT_DATA"]
         try:
-            found = Path(given).expanduser()
+            folder = Path(given).expanduser()
         except RuntimeError as error:
             raise BadInput(
                 f"data_dir {shown(given)} names a user that is not known; give a whole path."
             ) from error
-        kind(found, f"data_dir {shown(given)}")
-        return found
+        kind(folder, f"data_dir {shown(given)}")
+        return folder
     import pooch
 
     return Path(pooch.os_cache("visprompt")) / "data"
@@ -74,42 +74,43 @@ def data_folder(given: str | os.PathLike | None = None) -> Path:
 def fetch(
     *names: str, data_dir: str | os.PathLike | None = None, dry_run: bool = False
 ) -> list[Finding]:
-    """Bring data sets to the data folder: each file checked, archives unpacked, what is there
-    already kept.
+    """Download data sets to the data folder, check each file, and unpack archives.
+
+    Existing files are kept.
 
     Args:
         names: data sets, their aliases or tasks; see `catalogue.find`.
-        dry_run: only say what there is and how large the rest is.
+        dry_run: only report what there is and how large the rest is.
 
     Returns:
-        one finding a file; "missing" for those that a person has to get, whose steps are
+        One finding per file; "missing" for those to be got by hand, by the steps of
         `catalogue.find(name).steps`.
 
     Raises:
-        BadInput: an unknown name, a file that cannot be had, or bytes that are not those published
-            or pinned.
+        BadInput: an unknown name, a file that cannot be fetched, or a checksum that is not the
+            published or pinned one.
     """
-    folder, found = data_folder(data_dir), []
+    folder, findings = data_folder(data_dir), []
     for dataset in catalogue.chosen(names):
         if dry_run:
-            found += planned(dataset, folder)
+            findings += planned(dataset, folder)
             continue
         with own_turn(folder / dataset.name, f"{dataset.name}") as alone:
             for undone in leftovers(folder / dataset.name) if alone else ():
                 shutil.rmtree(undone, ignore_errors=True)
-            found += [fetch_file(dataset, file, folder) for file in dataset.files]
-    return found
+            findings += [fetch_file(dataset, file, folder) for file in dataset.files]
+    return findings
 
 
 def planned(dataset: DataSet, folder: Path) -> list[Finding]:
-    """What `fetch` would find and do, without doing it."""
-    found, pins = [], read_lock(folder).get(dataset.name, {})
+    """What `fetch` would return, without doing it."""
+    findings, pins = [], read_lock(folder).get(dataset.name, {})
     for file in dataset.files:
         place = folder / dataset.name / file.name
         if place.exists() or (
             stem(file.name) and (folder / dataset.name / stem(file.name)).exists()
         ):
-            found.append(
+            findings.append(
                 Finding(
                     dataset.name,
                     file.name,
@@ -121,16 +122,16 @@ def planned(dataset: DataSet, folder: Path) -> list[Finding]:
         size = file.size or (pins[file.name].size if file.name in pins else None)
         if dataset.access == "open":
             size = size or next(filter(None, map(remote_size, file.addresses)), None)
-        found.append(
+        findings.append(
             Finding(
                 dataset.name, file.name, "to fetch" if dataset.access == "open" else "missing", size
             )
         )
-    return found
+    return findings
 
 
 def fetch_file(dataset: DataSet, file: File, folder: Path) -> Finding:
-    """Bring one file of a data set, check it, pin it and unpack it."""
+    """Download one file of a data set, check it, pin it and unpack it."""
     place, pin = (
         folder / dataset.name / file.name,
         read_lock(folder).get(dataset.name, {}).get(file.name),
@@ -175,8 +176,11 @@ def fetch_file(dataset: DataSet, file: File, folder: Path) -> Finding:
 def first_that_works(
     dataset: DataSet, file: File, place: Path, pin: Pin | None, folder: Path
 ) -> str:
-    """Download from the first address that gives the right file; says all failures where none
-    does."""
+    """Download from the first address that gives the right file, and return that address.
+
+    Raises:
+        BadInput: none does; the message names all failures.
+    """
     failures = []
     for address in file.addresses:
         try:
@@ -201,10 +205,13 @@ def first_that_works(
 
 
 def verify(*names: str, data_dir: str | os.PathLike | None = None) -> list[Finding]:
-    """Hold the files of data sets (of all that the lock names, if none is named) against what was
-    published and pinned."""
+    """Compare files of data sets with published and pinned checksums.
+
+    Args:
+        names: data sets; without names all those in the lock.
+    """
     folder = data_folder(data_dir)
-    lock, found = read_lock(folder), []
+    lock, findings = read_lock(folder), []
     for dataset in catalogue.chosen(names or lock):
         pins = lock.get(dataset.name, {})
         for file in dataset.files:
@@ -218,12 +225,12 @@ def verify(*names: str, data_dir: str | os.PathLike | None = None) -> list[Findi
                 state = "deleted after unpacking"
             else:
                 state = "missing"
-            found.append(Finding(dataset.name, file.name, state, size))
-    return found
+            findings.append(Finding(dataset.name, file.name, state, size))
+    return findings
 
 
 def differs(place: Path, file: File, pin: Pin | None) -> str:
-    """In what a file is not the one published and pinned; "" if in nothing."""
+    """How a file differs from the published and pinned one; "" if it does not."""
     wanted = [file.checksum] if file.checksum else []
     if pin and not file.checksum.startswith("sha256:"):
         wanted.append(f"sha256:{pin.sha256}")
@@ -242,7 +249,7 @@ def differs(place: Path, file: File, pin: Pin | None) -> str:
 
 
 def digest(place: Path, kind: str) -> str:
-    """The checksum of a file, hexadecimal."""
+    """Checksum of a file, hexadecimal."""
     import pooch
 
     try:
@@ -278,7 +285,7 @@ def read_lock(folder: Path) -> dict[str, dict[str, Pin]]:
 
 
 def add_pin(folder: Path, dataset: str, file: str, pin: Pin) -> None:
-    """Write a pin into the lock, whole or not at all."""
+    """Write a pin to the lock, whole or not at all."""
     with own_turn(folder, LOCK):
         pins = read_lock(folder)
         pins.setdefault(dataset, {})[file] = pin
@@ -291,7 +298,7 @@ def add_pin(folder: Path, dataset: str, file: str, pin: Pin) -> None:
 
 @contextlib.contextmanager
 def own_turn(folder: Path, what: str) -> Iterator[bool]:
-    """Be the only process at work in a folder, where it has locks; a second one waits."""
+    """Lock a folder, waiting for other processes; yields False if the file system has no locks."""
     try:
         with turn(folder / ".turn") as alone:
             yield alone
@@ -302,7 +309,7 @@ def own_turn(folder: Path, what: str) -> Iterator[bool]:
         ) from error
 
 
-def total(found: Sequence[Finding]) -> tuple[int, int]:
-    """Bytes still to get, and files whose size nobody says."""
-    rest = [finding for finding in found if finding.state in ("to fetch", "missing")]
+def total(findings: Sequence[Finding]) -> tuple[int, int]:
+    """Bytes still to fetch, and the number of files of unknown size."""
+    rest = [finding for finding in findings if finding.state in ("to fetch", "missing")]
     return sum(finding.size or 0 for finding in rest), sum(finding.size is None for finding in rest)

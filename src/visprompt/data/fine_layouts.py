@@ -1,5 +1,4 @@
-"""Larger sets as their authors publish them: FGVC's cars, birds and dogs, ImageNet and
-iNaturalist."""
+"""Published layouts of larger sets: Cars, Birds, Dogs, ImageNet and iNaturalist."""
 
 import json
 from pathlib import Path
@@ -21,8 +20,7 @@ from .unpacking import unpack
 
 
 class Cars(Full):
-    """Stanford Cars: the development kit names the cars; labels of test came later, in a file of
-    their own."""
+    """Stanford Cars: the development kit names the classes; test labels are in a later file."""
 
     name, wants = "Stanford Cars", "cars_train_annos.mat and cars_test_annos_withlabels.mat"
     NAMES = (("cars_train_annos.mat",), ("cars_test_annos_withlabels.mat",))
@@ -31,8 +29,8 @@ class Cars(Full):
     def pools(cls, root: Path) -> Pools:
         def rows(split: str, file: str) -> Rows:
             folder = needed(root, f"cars_{split}", "*.jpg").parent
-            found = np.atleast_1d(matlab(needed(root, file))["annotations"])
-            return [(folder / str(one["fname"]), int(one["class"]) - 1) for one in found]
+            annotations = np.atleast_1d(matlab(needed(root, file))["annotations"])
+            return [(folder / str(one["fname"]), int(one["class"]) - 1) for one in annotations]
 
         train, test = (rows(split, parts[0]) for split, parts in zip(("train", "test"), cls.NAMES))
         names = [
@@ -43,8 +41,7 @@ class Cars(Full):
 
 
 class Birds(Full):
-    """CUB-200-2011 and NABirds: tables of pictures, labels and parts; classes that hold no picture
-    are left out."""
+    """CUB-200-2011 and NABirds: tables of pictures, labels and parts, without empty classes."""
 
     name, wants = (
         "CUB-200-2011 and NABirds",
@@ -78,24 +75,22 @@ class Dogs(Full):
         images, names = needed(root, "Images"), {}
 
         def rows(file: str) -> Rows:
-            found, content = [], matlab(needed(root, file))
+            pictures, content = [], matlab(needed(root, file))
             for path, label in zip(
                 np.atleast_1d(content["file_list"]), np.atleast_1d(content["labels"]), strict=True
             ):
                 names[int(label) - 1] = str(path).split("/")[0]
-                found.append((images / str(path), int(label) - 1))
-            return found
+                pictures.append((images / str(path), int(label) - 1))
+            return pictures
 
         train, test = (rows(parts[0]) for parts in cls.NAMES)
         return [names.get(label, str(label)) for label in range(max(names) + 1)], train, None, test
 
 
 class ImageNet(Full):
-    """A folder a WordNet number; the published val is test, and every tenth picture of train is
-    val.
+    """ImageNet: one folder per WordNet number; test is the published val, val every tenth of train.
 
-    Val is sorted into such folders, or lies flat, as published, with the labels of the development
-    kit.
+    The published val is sorted into such folders, or flat, with the labels of the development kit.
     """
 
     name, wants = "ImageNet", "train/n01440764/*.JPEG and val"
@@ -137,8 +132,7 @@ class ImageNet(Full):
 
 
 class INaturalist(Full):
-    """iNaturalist 2018: the lists of its competition, whose val is test here; every tenth picture
-    of train is val."""
+    """iNaturalist 2018: the published val is test; every tenth picture of train is val."""
 
     name, wants = "iNaturalist 2018", "train2018.json and val2018.json"
     NAMES = (("train2018.json",), ("val2018.json",))

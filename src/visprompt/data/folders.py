@@ -1,9 +1,8 @@
-"""Tasks in folders of pictures, as the field's code lays them out: three lists, and classes.txt for
-the names.
+"""Tasks in folders of pictures with three lists, and classes.txt for the names.
 
-What is read is decided by the lists alone, and in one way: every file is a regular one, text is
-UTF-8, every picture stands once in the three lists, under a path inside the folder. A symbolic link
-inside the folder may point elsewhere: that is up to whoever made it.
+The lists alone decide what is read, and in one way: every file is a regular one, text is UTF-8,
+every picture occurs once in the three lists, with a path inside the folder. A symbolic link inside
+the folder may point elsewhere; that is the responsibility of whoever made it.
 """
 
 import codecs
@@ -22,11 +21,10 @@ Row = tuple[str, PurePosixPath, int]  # file and line, path in the folder, label
 
 
 def check_name(name: object) -> None:
-    """Refuse whatever is not the plain name of a folder.
+    """Check that a name is a plain folder name.
 
     Raises:
-        BadInput: the name is no text, or empty, or a path, or holds characters that cannot be
-            printed.
+        BadInput: it is not text, empty, a path, or has characters that cannot be printed.
     """
     if (
         not isinstance(name, str)
@@ -40,13 +38,12 @@ def check_name(name: object) -> None:
         )
 
 
-def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str]) -> Path | None:
-    """The folder data_dir/name, or None where the name is an embedded task's and data_dir has no
-    such folder.
+def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str]) -> Path | None:  # type: ignore[return]
+    """The folder data_dir/name; None if the name is an embedded task's and there is no such folder.
 
     Raises:
-        BadInput: data_dir is no folder or cannot be read, it has no such task, or one named like an
-            embedded task.
+        BadInput: data_dir is not a folder or cannot be read, it has no such task, or one named like
+            an embedded task.
     """
     if (
         not isinstance(data_dir, (str, os.PathLike))
@@ -74,25 +71,24 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
 
 
 def read_lists(root: Path) -> tuple[list[str], list[list[Item]]]:
-    """Names of the classes, and the pictures of train, val and test, by a task's lists.
+    """Class names, and the pictures of train, val and test, from a task's lists.
 
-    Pictures become three channels of 8 bits, as they are with torchvision's ImageFolder: palettes
-    are looked up, grey is repeated, CMYK is converted without a profile, an alpha channel is
-    dropped (a pixel has the colour that is stored, however transparent it is), the orientation in
-    EXIF is not followed, and of several frames the first is taken. A channel of 16 bits is brought
-    to 8, 65535 to 255: grey is rounded, of colours Pillow keeps the upper byte. Pixels that mean
-    different things to different programs (whole numbers of 32 bits, signed numbers, floats, 12
-    bits) are refused.
+    Pictures become three channels of 8 bits, as with torchvision's ImageFolder: palettes are
+    resolved, grey is repeated, CMYK is converted without a profile, an alpha channel is dropped (a
+    pixel has the stored colour, however transparent), the EXIF orientation is ignored, and of
+    several frames the first is used. A channel of 16 bits is scaled to 8, 65535 to 255: grey is
+    rounded, of colours Pillow keeps the upper byte. Pixels that programs interpret differently
+    (32-bit integers, signed numbers, floats, 12 bits) are refused.
 
     Args:
         root: the folder, with train800.txt, val200.txt, test.txt, and classes.txt for the names.
 
     Returns:
-        names (one a class; without classes.txt the numbers up to the highest label), and for each
-        split the items.
+        names (one per class; without classes.txt the numbers up to the highest label), and the
+        items of each split.
 
     Raises:
-        BadInput: a list or classes.txt is missing, no regular file, or cannot be read in one way.
+        BadInput: a list or classes.txt is missing, not a regular file, or ambiguous.
     """
     lists = _read_lists(root)
     names, seen = _class_names(root / "classes.txt", lists), {}
@@ -105,11 +101,11 @@ def read_lists(root: Path) -> tuple[list[str], list[list[Item]]]:
 
 
 def _lines(file: Path, hint: str) -> list[tuple[int, str]]:
-    """The lines of a text file that are not blank, stripped, with their numbers; any line ends."""
+    """Stripped lines of a text file that are not blank, with their numbers; any line ends."""
     place = shown(file)
-    found = kind(file, place)
-    if found != "file":
-        raise BadInput(f"{place} is {'not a regular file' if found else 'missing'}; {hint}.")
+    form = kind(file, place)
+    if form != "file":
+        raise BadInput(f"{place} is {'not a regular file' if form else 'missing'}; {hint}.")
     try:
         content = file.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
@@ -149,7 +145,7 @@ def _read_lists(root: Path) -> list[list[Row]]:
 
 
 def _class_names(file: Path, lists: list[list[Row]]) -> list[str]:
-    """The lines of classes.txt, one a class, else numbers; every label has one."""
+    """The lines of classes.txt, one per class, else numbers; every label must have one."""
     rows = [row for rows in lists for row in rows]
     if not os.path.lexists(file):
         for where, _, label in rows:

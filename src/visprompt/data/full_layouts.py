@@ -1,10 +1,9 @@
-"""Whole data sets as their authors publish them: those of AP's Table A1; FGVC's and larger ones are
-in `fine_layouts`.
+"""Published layouts of whole data sets: those of AP's Table A1; larger ones are in `fine_layouts`.
 
-Each class knows one published form: names of the classes, and the pictures of train, of val where
-there is one, and of test. `published_parts.shares` makes of them what a benchmark asks for. The
-counts of AP's Table A1 are those of the lists that came with CoOp (Zhou et al., 2022),
-`split_zhou_*.json`: where such a file lies in the folder, it decides.
+Each class reads one published form: class names, and the pictures of train, of val if there is one,
+and of test. `published_parts.shares` takes from them what a benchmark uses. The counts of AP's
+Table A1 are those of the lists that came with CoOp (Zhou et al., 2022), `split_zhou_*.json`: if
+such a file is in the folder, it decides.
 """
 
 import csv
@@ -37,7 +36,7 @@ from .unpacking import unpack
 
 
 class Listed(Full):
-    """CoOp's lists: path, label and name of the class for each picture of train, val and test."""
+    """CoOp's lists: path, label and class name of each picture of train, val and test."""
 
     name, wants = "CoOp's lists", "split_zhou_*.json"
     NAMES = ((wants,),)
@@ -58,15 +57,14 @@ class Listed(Full):
             [(base / file, label) for file, label, _ in content[part]]
             for part in ("train", "val", "test")
         ]
-        return [names[label] for label in sorted(names)], *every
+        return [names[label] for label in sorted(names)], *every  # type: ignore[return-value]
 
 
 READING = threading.Lock()
 
 
 class Arrays(pickle.Unpickler):
-    """Reads a pickle that holds arrays, texts, numbers, lists and dictionaries of these, and
-    nothing that runs."""
+    """Unpickles arrays, texts, numbers, lists and dictionaries, and nothing that runs code."""
 
     KNOWN = {
         "_reconstruct": ("numpy._core.multiarray",),
@@ -91,10 +89,10 @@ class Arrays(pickle.Unpickler):
 
 @lru_cache(maxsize=2)
 def batch(path: Path) -> dict:
-    """A file of CIFAR, its pictures as (N, 3072) bytes.
+    """A CIFAR file, its pictures as (N, 3072) uint8.
 
     Raises:
-        BadInput: it is damaged, or would run something.
+        BadInput: it is damaged, or would run code.
     """
     content = path.read_bytes()
     try:
@@ -102,11 +100,11 @@ def batch(path: Path) -> dict:
             # for which Python would take memory
             if code.name.endswith("PUT") and number > len(content):
                 raise ValueError(f"it has no {number:,} parts")
-        found = {key.decode(): value for key, value in Arrays(path, content).load().items()}
-        pictures = found.get("data", np.empty((0, 3072), np.uint8))
+        entries = {key.decode(): value for key, value in Arrays(path, content).load().items()}
+        pictures = entries.get("data", np.empty((0, 3072), np.uint8))
         if pictures.dtype != np.uint8 or pictures.shape != (len(pictures), 3072):
             raise ValueError("its pictures are not 32 x 32 x 3 bytes each")
-        return found
+        return entries
     except BadInput:
         raise
     except Exception as error:  # a damaged pickle raises all kinds
@@ -117,7 +115,7 @@ def batch(path: Path) -> dict:
 
 
 class Cifar10(Full):
-    """Five files of ten thousand pictures, and one for test."""
+    """CIFAR-10: five files of ten thousand pictures, and one for test."""
 
     name, wants = "CIFAR-10", "cifar-10-batches-py/data_batch_1"
     NAMES = (("cifar-10-batches-py", "data_batch_1"),)
@@ -148,13 +146,13 @@ class Cifar10(Full):
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
-        """(32, 32, 3) bytes."""
+        """Image (32, 32, 3) uint8."""
         with READING:
             return batch(path)["data"][number].reshape(3, 32, 32).transpose(1, 2, 0)
 
 
 class Cifar100(Cifar10):
-    """One file for train, one for test; the finer of its two labels."""
+    """CIFAR-100: one file for train, one for test; the finer of its two labels."""
 
     name, wants = "CIFAR-100", "cifar-100-python/train"
     NAMES = (("cifar-100-python", "train"),)
@@ -163,12 +161,12 @@ class Cifar100(Cifar10):
 
 @lru_cache(maxsize=2)
 def house_numbers(path: Path) -> dict:
-    """A file of SVHN."""
+    """Content of an SVHN file."""
     return matlab(path)
 
 
 class Svhn(Full):
-    """Cropped digits; the digit 0 has the label 10 there."""
+    """SVHN, cropped digits; its label 10 is the digit 0."""
 
     name, wants = "SVHN", "train_32x32.mat"
     NAMES = (("train_32x32.mat",), ("test_32x32.mat",))
@@ -187,14 +185,16 @@ class Svhn(Full):
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
-        """(32, 32, 3) bytes."""
+        """Image (32, 32, 3) uint8."""
         with READING:
             return house_numbers(path)["X"][..., number]
 
 
 class Gtsrb(Full):
-    """A folder a sign, thirty pictures a drive past it, which stay together: the last tenth of the
-    drives is val."""
+    """GTSRB: a folder per sign, thirty pictures per drive past it.
+
+    Drives are not split; val is the last tenth of the drives.
+    """
 
     name, wants = "GTSRB", "Final_Training/Images/00000 and GT-final_test.csv"
     TRAINING = (("Final_Training", "Images"), ("GTSRB", "Training"))
@@ -234,7 +234,7 @@ class Gtsrb(Full):
 
 
 class Flowers(Full):
-    """102 flowers: 1,020 pictures each for train and val, and the larger rest for test."""
+    """Oxford Flowers, 102 classes: 1,020 pictures each for train and val; the rest is test."""
 
     name, wants = "Oxford 102 Flowers", "jpg/image_00001.jpg, imagelabels.mat and setid.mat"
     NAMES = (("imagelabels.mat",), ("setid.mat",))
@@ -259,7 +259,7 @@ class Flowers(Full):
 
 
 class Textures(Full):
-    """DTD, the first of its ten partitions into three equal parts."""
+    """DTD: the first of its ten partitions into three equal parts."""
 
     name, wants = "DTD", "labels/train1.txt"
     NAMES = (("labels", "train1.txt"),)
@@ -280,7 +280,7 @@ class Textures(Full):
 
 
 class Pets(Full):
-    """37 breeds; trainval and test."""
+    """Oxford-IIIT Pets, 37 breeds: trainval and test."""
 
     name, wants = "Oxford-IIIT Pet", "annotations/trainval.txt"
     NAMES = (("annotations", "trainval.txt"),)
@@ -290,19 +290,19 @@ class Pets(Full):
         images, names = needed(root, "images"), {}
 
         def rows(split: str) -> Rows:
-            found = []
+            pictures = []
             for line in lines(needed(root, "annotations", f"{split}.txt")):
                 picture, label = line.split()[:2]
                 names[int(label) - 1] = picture.rsplit("_", 1)[0]
-                found.append((images / f"{picture}.jpg", int(label) - 1))
-            return found
+                pictures.append((images / f"{picture}.jpg", int(label) - 1))
+            return pictures
 
         train, test = rows("trainval"), rows("test")
         return [names.get(label, str(label)) for label in range(max(names) + 1)], train, None, test
 
 
 class Food(Full):
-    """101 dishes; the lists of meta/."""
+    """Food-101: the lists of meta/."""
 
     name, wants = "Food-101", "meta/train.json"
     NAMES = (("meta", "train.json"), ("meta", "test.json"))
@@ -323,7 +323,7 @@ class Food(Full):
 
 
 class Waterbirds(Full):
-    """Land or water birds; metadata.csv says of each picture in which part it is."""
+    """Waterbirds: land or water birds; metadata.csv has each picture's split."""
 
     name, wants = "Waterbirds", "metadata.csv"
     NAMES = (("metadata.csv",),)
@@ -338,7 +338,7 @@ class Waterbirds(Full):
 
 
 class Folders(Full):
-    """A folder a class and no parts."""
+    """One folder per class, no splits."""
 
     PLACE: tuple[str, ...] = ()
     ARCHIVE = ""  # in the published archive, which is unpacked here
@@ -358,8 +358,7 @@ class Folders(Full):
 
 
 class Caltech(Folders):
-    """Caltech-101: of each of 102 classes 30 pictures to train on, five of them for val, and the
-    rest for test."""
+    """Caltech-101: 30 pictures per class to train on, five of them for val; the rest is test."""
 
     name, wants = "Caltech-101", "101_ObjectCategories/CLASS/image_0001.jpg"
     PLACE, ARCHIVE = ("101_ObjectCategories",), "101_ObjectCategories.tar.gz"
@@ -385,8 +384,7 @@ class Resisc(Folders):
 
 
 class Sun(Full):
-    """SUN397: the first of its ten partitions, of a second archive; without that, parts that are
-    drawn."""
+    """SUN397: the first of its ten partitions, from a second archive; else random splits."""
 
     name, wants = "SUN397", "ClassName.txt, and perhaps Training_01.txt and Testing_01.txt"
     NAMES = (("ClassName.txt",),)

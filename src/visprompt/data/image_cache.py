@@ -1,10 +1,8 @@
-"""Images decoded once, to one size, into files of the user's cache folder: `stored.Stored` maps
-them.
+"""Cache of decoded and resized images in the user's cache folder, read by `stored.Stored`.
 
-An entry is a folder: `train.u8`, `val.u8`, `test.u8`, and `entry.json`. Its name holds a digest of
-everything that decides its bytes: the pictures' names, sizes and times, their labels, the size, the
-resize rule, and the code that decodes. It is written whole or not at all, by one process; those
-that want the same one wait for it.
+An entry is a folder: `train.u8`, `val.u8`, `test.u8`, and `entry.json`. Its name is a digest of all
+that decides its bytes: names, sizes and times of the pictures, labels, image size, resize rule, and
+the decoding code. One process writes it, whole or not at all; others that need it wait.
 """
 
 import contextlib
@@ -47,22 +45,21 @@ UNDONE = ".undone-"
 def load_images(
     task: str, root: Path, parts: Sequence[Sequence[Item]], size: int, resize: str
 ) -> list[Split]:
-    """The images of a task's three splits, decoded now, or mapped from the cache folder, which then
-    has them.
+    """The images of a task's three splits, decoded now or memory-mapped from the cache folder.
 
     Args:
         task: its name.
         root: the folder of its pictures.
         parts: the items of train, val and test.
-        size: pixels of a side.
+        size: side of an image in pixels.
         resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Returns:
-        for each split images (N, 3, size, size) uint8 and labels (N,) int64.
+        Images (N, 3, size, size) uint8 and labels (N,) int64 of each split.
 
     Raises:
-        BadInput: pictures are missing or cannot be read in one way, or the cache folder cannot hold
-            or keep them.
+        BadInput: pictures are missing or ambiguous, or the cache folder is full or cannot be
+            written.
     """
     facts = check_all_there(root, parts)
     labels = [torch.tensor([label for _, label, _ in items]) for items in parts]
@@ -86,7 +83,7 @@ def load_images(
 
 
 def in_memory(items: Sequence[Item], shape: tuple[int, ...], resize: str) -> torch.Tensor:
-    """The pictures of a split as a tensor (N, 3, S, S) uint8 of its own."""
+    """The decoded pictures of a split, (N, 3, S, S) uint8, without the cache."""
     images, start = np.empty(shape, np.uint8), 0
     for some in decoded(items, shape[-1], resize):
         images[start : start + len(some)] = some
@@ -95,8 +92,7 @@ def in_memory(items: Sequence[Item], shape: tuple[int, ...], resize: str) -> tor
 
 
 def cache_folder() -> Path | None:
-    """The folder of decoded images: VISPROMPT_CACHE, else one in the user's cache; None for "none",
-    in memory."""
+    """VISPROMPT_CACHE, else a folder in the user's cache; None for "none" (decode in memory)."""
     given = os.environ.get("VISPROMPT_CACHE")
     if given:
         return None if given == "none" else Path(given).expanduser()
@@ -107,7 +103,7 @@ def cache_folder() -> Path | None:
 
 @functools.cache
 def code() -> str:
-    """What decodes: the modules that do, and Pillow's version."""
+    """Digest of the decoding modules and Pillow's version."""
     files = (
         Path(module.__file__).read_bytes()
         for module in (pictures, raw_layouts, full_layouts, fine_layouts)
@@ -116,7 +112,7 @@ def code() -> str:
 
 
 def check_all_there(root: Path, parts: Sequence[Sequence[Item]]) -> list:
-    """What identifies each picture and its label; the files of pictures have a size and times.
+    """The identity of each picture and its label; for files with size and times.
 
     Raises:
         BadInput: pictures are missing; the message says how many of which split, and the first.
@@ -155,8 +151,7 @@ def check_all_there(root: Path, parts: Sequence[Sequence[Item]]) -> list:
 
 
 def identity(picture, files: dict) -> tuple:
-    """What a picture is known by: a file's path, size and times, and whatever else names one in
-    it."""
+    """Identity of a picture: a file's path, size and times, and its place in the file."""
     if isinstance(picture, Path):
         if picture not in files:
             about = os.stat(picture)
@@ -182,12 +177,12 @@ def path_of(picture) -> Path | str:
 
 
 def numbers(picture) -> list[int]:
-    """Where in its file a picture lies."""
+    """Position of a picture in its file."""
     return [part for part in getattr(picture, "args", ()) if isinstance(part, int)]
 
 
 def decoded(items: Sequence[Item], size: int, resize: str) -> Iterator[np.ndarray]:
-    """The pictures of a split in turn, some (B, 3, size, size) uint8 at a time."""
+    """The decoded pictures of a split in batches (B, 3, size, size) uint8."""
 
     def one(item: Item) -> np.ndarray:
         picture, _, where = item
@@ -228,7 +223,7 @@ def decoded(items: Sequence[Item], size: int, resize: str) -> Iterator[np.ndarra
 
 
 def whole(place: Path, shapes: Sequence[tuple]) -> bool:
-    """Whether an entry is there, with files of the right lengths."""
+    """Whether an entry exists, with files of the right lengths."""
     try:
         sizes = [(place / f"{part}.u8").stat().st_size for part in PARTS]
         return (place / "entry.json").is_file() and sizes == [
@@ -239,8 +234,7 @@ def whole(place: Path, shapes: Sequence[tuple]) -> bool:
 
 
 def make(place: Path, task: str, root: Path, parts, labels, shapes, resize: str) -> None:
-    """Decode the images of a task into an entry; one that another process makes meanwhile is waited
-    for."""
+    """Decode the images of a task into an entry, or wait while another process does."""
     folder, need = place.parent, int(sum(map(np.prod, shapes)))
     gib = f"{need / 2**30:.1f} GiB"
     elsewhere = (
@@ -285,7 +279,7 @@ def make(place: Path, task: str, root: Path, parts, labels, shapes, resize: str)
 
 
 def move(undone: Path, place: Path, shapes: Sequence[tuple]) -> None:
-    """Put a finished entry into its place, unless a whole one has come there meanwhile."""
+    """Move a finished entry to its place, unless a complete one is there by now."""
     try:
         os.replace(undone, place)
     except OSError:  # a folder is there
@@ -296,17 +290,16 @@ def move(undone: Path, place: Path, shapes: Sequence[tuple]) -> None:
 
 def entries(folder: Path, about: dict) -> list[Path]:
     """The entries of the same task, folder, size and rule, whose pictures have changed since."""
-    found = []
+    places = []
     for path in folder.glob(f"{glob.escape(about['task'][:60])}-*/entry.json"):
         with contextlib.suppress(OSError, ValueError):
             if about.items() <= json.loads(path.read_text()).items():
-                found.append(path.parent)
-    return found
+                places.append(path.parent)
+    return places
 
 
 def write(folder: Path, task: str, parts, labels, shapes, resize: str, label: str) -> str:
-    """Write the files of an entry, with their bytes on the disk, and return the task's
-    fingerprint."""
+    """Write the files of an entry, flushed to disk, and return the task's fingerprint."""
     digest = hashlib.sha256(task.encode())  # as `tasks.Task.fingerprint`
     with progress(None, label, total=sum(map(len, parts)), unit=" images") as bar:
         for part, items, truth, shape in zip(PARTS, parts, labels, shapes):

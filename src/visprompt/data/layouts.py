@@ -1,10 +1,9 @@
-"""How a data set lies on the disk: the field's lists, one folder per class, or the raw files as
-their authors publish them.
+"""The layout of a data set on disk: three lists, one folder per class, or the published raw files.
 
-A layout is a small class: `fits` says whether a folder has it, `splits` names the pictures and
-labels of train, val and test. VTAB-1k's 800 and 200 images come from an order that only TensorFlow
-Datasets has; from raw files as many are drawn here of the same pools, always the same ones. Its
-test splits are whole.
+A layout is a class: `fits` says whether a folder has it, `splits` names the pictures and labels of
+train, val and test. VTAB-1k's 800 and 200 images come from an order that only TensorFlow Datasets
+has; from raw files, equally many are drawn from the same pools, with a fixed seed. Its test splits
+are complete.
 """
 
 import hashlib
@@ -12,6 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import BadInput, choose
 from . import catalogue, folders
@@ -25,25 +25,26 @@ from .raw_layouts import RAW, Rows, Splits
 
 @dataclass(frozen=True)
 class Place:
-    """Where a task's data lie: the folder of its data set, and the task's name."""
+    """Location of a task: the folder of its data set, and the task's name."""
 
     root: Path
     task: str
 
 
 def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str]) -> Place | None:
-    """The folder of a task in data_dir, under its name, its data set's, or an alias; None for an
-    embedded one.
+    """The folder of a task in data_dir, by its name, its data set's, or an alias; None if embedded.
 
     Raises:
         BadInput: as `folders.task_folder`.
     """
-    found = set_of(name)
-    if found and name not in embedded and not _is_folder(data_dir, name):
-        for other in (found.name, *found.aliases):
+    dataset = set_of(name)
+    if dataset and name not in embedded and not _is_folder(data_dir, name):
+        for other in (dataset.name, *dataset.aliases):
             root = Path(data_dir) / other
-            if _is_folder(data_dir, other) and not (other in found.tasks and has_lists(root)):
-                its = [task for task, about in found.tasks.items() if about["benchmark"] != "full"]
+            if _is_folder(data_dir, other) and not (other in dataset.tasks and has_lists(root)):
+                its = [
+                    task for task, about in dataset.tasks.items() if about["benchmark"] != "full"
+                ]
                 if has_lists(root) and its != [name]:
                     raise BadInput(
                         f"the lists in {shown(root)} may be another task's; rename the "
@@ -55,18 +56,19 @@ def task_folder(data_dir: str | os.PathLike, name: str, embedded: Iterable[str])
 
 
 def set_of(name: str) -> catalogue.DataSet | None:
-    """The data set that a name belongs to, as its own, an alias or a task's."""
-    return next((found for found in catalogue.datasets().values() if name in found.names), None)
+    """The data set that a name, an alias or a task belongs to."""
+    return next(
+        (dataset for dataset in catalogue.datasets().values() if name in dataset.names), None
+    )
 
 
 def has_lists(root: Path) -> bool:
-    """Whether a folder has one of the field's lists."""
+    """Whether a folder has one of the three lists."""
     return any(kind(root / name, shown(root / name)) for name in LISTS.values())
 
 
 def digest_of_lists(root: Path) -> str:
-    """Twelve hex digits over the rows of the three lists, in whatever order; "" where a folder has
-    none."""
+    """Twelve hex digits of the rows of the three lists, in any order; "" without lists."""
     if not has_lists(root):
         return ""
     rows = [
@@ -84,28 +86,26 @@ def _is_folder(data_dir: str | os.PathLike, name: str) -> bool:
 
 
 def read_folder(place: Place, size: int, resize: str) -> tuple[list[str], list[Split]]:
-    """Names of the classes, and the splits train, val and test, by the first layout that fits.
+    """Class names, and the splits train, val and test, by the first layout that fits.
 
     Args:
-        place: what `task_folder` found.
-        size: pixels of a side.
+        place: what `task_folder` returned.
+        size: side of an image in pixels.
         resize: one of `tasks.RESIZES`, see `tasks.load_task`.
 
     Returns:
-        names (one a class), and for each split images (N, 3, size, size) uint8 and labels (N,)
-        int64; many images lie in the cache folder, see `image_cache.load_images`.
+        names (one per class), and for each split images (N, 3, size, size) uint8 and labels (N,)
+        int64; large splits are in the cache folder, see `image_cache.load_images`.
 
     Raises:
-        BadInput: no layout fits, files are missing or damaged, or a task that is none of the data
-            set's.
+        BadInput: no layout fits, files are missing or damaged, or the data set has no such task.
     """
     names, parts = read_items(place)
     return names, load_images(place.task, place.root, parts, size, resize)
 
 
 def read_items(place: Place) -> tuple[list[str], list[list[Item]]]:
-    """Names of the classes, and the pictures of train, val and test with what a message says of
-    each."""
+    """Class names, and the pictures of train, val and test with their names for messages."""
     layout = layout_of(place)
     if layout is None:
         return folders.read_lists(place.root)
@@ -133,21 +133,20 @@ def read_items(place: Place) -> tuple[list[str], list[list[Item]]]:
 
 
 def layout_of(place: Place):
-    """The layout of a folder: a raw one of its data set or folders of classes; None for the field's
-    lists.
+    """A folder's layout: a raw one of its data set or folders of classes; None for the three lists.
 
     Raises:
         BadInput: the task has a raw layout, and the folder has neither that nor another.
     """
     if has_lists(place.root):
         return None
-    found = set_of(place.task)
+    dataset = set_of(place.task)
     raw = (
-        [LAYOUTS[choose(f"layout of {found.name}", found.layout, LAYOUTS)]]
-        if found and found.layout
+        [LAYOUTS[choose(f"layout of {dataset.name}", dataset.layout, LAYOUTS)]]
+        if dataset and dataset.layout
         else []
     )
-    if found and found.tasks.get(place.task, {}).get("benchmark") == "full":
+    if dataset and dataset.tasks.get(place.task, {}).get("benchmark") == "full":  # type: ignore[call-overload]
         raw.insert(0, Listed)
     for layout in [*raw, LAYOUTS["split folders"], LAYOUTS["class folders"]]:
         if layout.fits(place.root):
@@ -162,7 +161,7 @@ def layout_of(place: Place):
 
 
 def class_rows(folder: Path, names: Sequence[str]) -> Rows:
-    """The pictures of a folder that has one folder per class, in the order of their names."""
+    """The pictures of a folder with one folder per class, sorted by name."""
     rows = []
     for name in sorted(path.name for path in folder.iterdir() if path.is_dir()):
         files = sorted(
@@ -175,7 +174,7 @@ def class_rows(folder: Path, names: Sequence[str]) -> Rows:
 
 
 def class_names(folder: Path) -> list[str]:
-    """The folders that hold pictures."""
+    """Names of the folders that contain pictures."""
     every = (path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     return sorted(
         path.name
@@ -185,8 +184,10 @@ def class_names(folder: Path) -> list[str]:
 
 
 class SplitFolders:
-    """train/CLASS/picture and test/CLASS/picture, perhaps val/CLASS/picture; else val is every
-    fifth of train."""
+    """train/CLASS/picture, test/CLASS/picture and perhaps val/CLASS/picture.
+
+    Without val, every fifth picture of train is val.
+    """
 
     name, wants = "a folder a split", "train/CLASS/picture"
 
@@ -208,8 +209,7 @@ class SplitFolders:
 
 
 class ClassFolders:
-    """CLASS/picture without splits: of each class's pictures every fifth is for test, the one
-    before it for val."""
+    """CLASS/picture, no splits: per class every fifth picture is test, the one before it val."""
 
     name, wants = "one folder per class", "CLASS/picture"
 
@@ -230,4 +230,9 @@ class ClassFolders:
 
 
 # a manifest names its raw one
-LAYOUTS = {"split folders": SplitFolders, "class folders": ClassFolders, **RAW, **FULL}
+LAYOUTS: dict[str, Any] = {
+    "split folders": SplitFolders,
+    "class folders": ClassFolders,
+    **RAW,
+    **FULL,
+}

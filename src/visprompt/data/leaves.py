@@ -1,10 +1,9 @@
-"""Fallen leaves: drawn pictures whose things hide each other, which the masked and contrastive
-backbones learn from.
+"""Dead leaves: drawn images with occlusion, to pretrain the masked and contrastive backbones.
 
-Opaque things of all sizes laid over each other have edges, smooth parts and occlusions as
-photographs have (the dead leaves model; Lee, Mumford and Huang, IJCV 2001). Grounds are soft: what
-a hidden patch holds is then decided by outlines, not by the phase of a pattern or by grain, which
-nothing can foretell.
+Opaque objects of all sizes drawn over each other have edges, smooth areas and occlusions as
+photographs do (the dead leaves model; Lee, Mumford and Huang, IJCV 2001). Backgrounds are smooth:
+the content of a hidden patch is then decided by outlines, not by the phase of a pattern or by
+noise, which cannot be predicted.
 """
 
 import numpy as np
@@ -28,8 +27,7 @@ BEHIND, OFTEN = 2, 0.35  # things behind the one in front, and how often each is
 
 
 def _leaves(rng, labels: np.ndarray) -> np.ndarray:
-    """A class of the source in front, up to two solid contours behind it, the smaller one
-    nearer."""
+    """A source class in front, and up to two solid contours behind it, the smaller one nearer."""
     n = len(labels)
     canvas, colours = background(rng, n, SOFT)
     sizes = -np.sort(
@@ -50,8 +48,7 @@ def _leaves(rng, labels: np.ndarray) -> np.ndarray:
 
 
 def draw_leaves(n: int, seed: int, stream: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, S, S, 3) uint8 and labels (n,) int64, those of the source; see `drawing.draw`,
-    whose order they share."""
+    """Images (n, S, S, 3) uint8 and source labels (n,) int64, in the order of `drawing.draw`."""
     order = np.random.Generator(np.random.PCG64([seed, stream, *b"leaves", 0]))
     turns = [order.permutation(SOURCE_CLASSES) for _ in range(-(-n // SOURCE_CLASSES))]
     labels = np.concatenate(turns)[:n].astype(np.int64)

@@ -1,5 +1,4 @@
-"""Segmentation tasks: pictures with a class for every pixel, drawn ones and those of folders in
-their official layout."""
+"""Segmentation tasks, drawn or in folders of the official layout: images with a class per pixel."""
 
 import hashlib
 import itertools
@@ -7,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]  # a picture (3, H, W) uint8 and its ma
 
 
 class Drawn(Sequence):
-    """Pictures (N, 3, S, S) and masks (N, S, S), all uint8 and of one size."""
+    """Images (N, 3, S, S) and masks (N, S, S), uint8, in memory and of one size."""
 
     def __init__(self, pictures: torch.Tensor, masks: torch.Tensor):
         self.pictures, self.masks = pictures, masks
@@ -36,16 +36,16 @@ class Drawn(Sequence):
     def __len__(self) -> int:
         return len(self.pictures)
 
-    def __getitem__(self, number: int) -> Pair:
+    def __getitem__(self, number: int) -> Pair:  # type: ignore[override]
         return self.pictures[number], self.masks[number]
 
     def identity(self) -> bytes:
-        """What decides what is in it."""
+        """The bytes that identify its content."""
         return self.pictures.numpy().tobytes() + self.masks.numpy().tobytes()
 
 
 class Files(Sequence):
-    """Pairs of files, read when they are asked for."""
+    """Pairs of image and mask files, read on access."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Files(Sequence):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, number: int) -> Pair:
+    def __getitem__(self, number: int) -> Pair:  # type: ignore[override]
         picture, mask = self.rows[number]
         where = f"picture {shown(picture)}"
         try:
@@ -82,7 +82,7 @@ class Files(Sequence):
         return pixels, labels
 
     def identity(self) -> bytes:
-        """Names and sizes of the files, since their bytes are gigabytes."""
+        """Names and sizes of the files, since hashing gigabytes takes long."""
         return repr(
             [(str(p.relative_to(self.root)), p.stat().st_size) for row in self.rows for p in row]
         ).encode()
@@ -90,7 +90,7 @@ class Files(Sequence):
 
 @dataclass(frozen=True, eq=False)
 class SegmentationTask:
-    """Three splits of pictures with masks; a mask has labels from 0, or IGNORED."""
+    """Three splits of images with masks; a mask has labels from 0, or IGNORED."""
 
     name: str
     class_names: tuple[str, ...]
@@ -108,22 +108,21 @@ class SegmentationTask:
         """Twelve hex digits over the name and all splits."""
         digest = hashlib.sha256(self.name.encode())
         for split in (self.train, self.val, self.test):
-            digest.update(split.identity())
+            digest.update(split.identity())  # type: ignore[attr-defined]
         return digest.hexdigest()[:12]
 
 
 def drawn_tasks() -> dict[str, dict]:
-    """The drawn segmentation tasks' descriptions by name, from data_manifests/tasks.yaml."""
+    """Name -> description of the drawn segmentation tasks of data_manifests/tasks.yaml."""
     return Entries(paths.MANIFESTS / "tasks.yaml", "segmentation")
 
 
 def load_segmentation(name: str, data_dir: str | Path | None = None) -> SegmentationTask:
-    """A drawn task, or one of a data set whose folder, under its name or an alias, lies in
-    data_dir.
+    """A drawn task, or one of a data set in data_dir, in a folder of its name or an alias.
 
     Raises:
-        BadInput: unknown name, missing or unreadable files, a picture without a mask or a mask
-            without a picture.
+        BadInput: unknown name, missing or unreadable files, an image without a mask or a mask
+            without an image.
     """
     drawn = drawn_tasks()
     if name in drawn:
@@ -134,26 +133,26 @@ def load_segmentation(name: str, data_dir: str | Path | None = None) -> Segmenta
         ]
         return SegmentationTask(name, tuple(about["classes"]), *splits)
     known = {
-        task: found
-        for found in catalogue.datasets().values()
-        if found.masks
-        for task in found.tasks
+        task: dataset
+        for dataset in catalogue.datasets().values()
+        if dataset.masks
+        for task in dataset.tasks
     }
-    found = known[choose("segmentation task", name, [*drawn, *known])]
+    dataset = known[choose("segmentation task", name, [*drawn, *known])]
     if data_dir is None:
         raise BadInput(
-            f"{name} lies in a folder; give data_dir, and see: visprompt data info {found.name}."
+            f"{name} lies in a folder; give data_dir, and see: visprompt data info {dataset.name}."
         )
     own = next(
         (
             other
-            for other in (name, found.name, *found.aliases)
+            for other in (name, dataset.name, *dataset.aliases)
             if (Path(data_dir) / other).is_dir()
         ),
         name,
     )
     root = task_folder(data_dir, own, drawn)
-    raw = RAW[found.masks](root, found, name)
+    raw = RAW[dataset.masks](root, dataset, name)
     names, read = raw.class_names(), raw.reader()
     train, test = (Files(rows, len(names), read, root) for rows in raw.splits())
     part = lambda wanted: Files(
@@ -166,28 +165,29 @@ def load_segmentation(name: str, data_dir: str | Path | None = None) -> Segmenta
 
 
 def stack(pictures: np.ndarray, masks: np.ndarray) -> Drawn:
-    """Drawn pictures (N, S, S, 3) and masks (N, S, S) as a split."""
+    """Drawn images (N, S, S, 3) and masks (N, S, S) as a split."""
     return Drawn(torch.from_numpy(pictures.transpose(0, 3, 1, 2).copy()), torch.from_numpy(masks))
 
 
 def pairs(
     pictures: Path, masks: Path, names: Sequence[str] | None = None, ending: str = ".png"
 ) -> list[tuple[Path, Path]]:
-    """Each picture of a folder with the mask of its name, in the order of the names.
+    """Each picture of a folder with the mask of the same name, sorted.
 
     Args:
-        names: none but these; without them all that the folder of masks or that of pictures has.
+        names: only these; None for all in either folder.
+        ending: of the masks' file names.
 
     Raises:
         BadInput: one of a pair is missing, or there is none at all.
     """
-    found = [
+    together = [
         {path.stem: path for path in folder.glob(f"*{end}")}
         for folder, end in ((pictures, ".jpg"), (masks, ending))
     ]
-    names = sorted(found[0].keys() | found[1].keys()) if names is None else names
+    names = sorted(together[0].keys() | together[1].keys()) if names is None else names
     for name, (mine, folder, what) in itertools.product(
-        names, zip(found, (pictures, masks), ("picture", "mask"))
+        names, zip(together, (pictures, masks), ("picture", "mask"))
     ):
         if name not in mine:
             raise BadInput(
@@ -196,11 +196,11 @@ def pairs(
             )
     if not names:
         raise BadInput(f"{shown(pictures)} holds no picture; fetch the data set again.")
-    return [(found[0][name], found[1][name]) for name in names]
+    return [(together[0][name], together[1][name]) for name in names]
 
 
 def read_png(path: Path) -> np.ndarray:
-    """The numbers of a picture of one channel, (H, W)."""
+    """The values of a single-channel PNG, (H, W)."""
     with Image.open(path) as opened:
         if opened.mode not in ("L", "P", "I", "I;16"):
             raise BadInput(
@@ -212,8 +212,7 @@ def read_png(path: Path) -> np.ndarray:
 def relabelled(
     table: np.ndarray, read: Callable[[Path], np.ndarray]
 ) -> Callable[[Path], np.ndarray]:
-    """What reads a mask and brings its numbers to labels by a table, in which -1 stands for what
-    must not occur."""
+    """A mask reader that maps values to labels by a table; -1 marks values that must not occur."""
 
     def reader(path: Path) -> np.ndarray:
         numbers = read(path)
@@ -232,14 +231,13 @@ def relabelled(
 
 
 class Ade20k:
-    """images/training/*.jpg, annotations/training/*.png and the same for validation; 0 is no class,
-    so it is ignored."""
+    """ADE20K: images/training/*.jpg, annotations/training/*.png, and validation; 0 is ignored."""
 
-    def __init__(self, root: Path, found: catalogue.DataSet, task: str):
-        self.root, self.classes = root, found.tasks[task]["classes"]
+    def __init__(self, root: Path, dataset: catalogue.DataSet, task: str):
+        self.root, self.classes = root, dataset.tasks[task]["classes"]
 
     def class_names(self) -> list[str]:
-        """The names of objectInfo150.txt, whose last column they are."""
+        """The last column of objectInfo150.txt."""
         lines = needed(self.root, "objectInfo150.txt").read_text(encoding="utf-8").splitlines()[1:]
         names = [line.split("\t")[-1].strip() for line in lines if line.strip()]
         if len(names) != self.classes:
@@ -253,7 +251,7 @@ class Ade20k:
         return relabelled(np.array([IGNORED, *range(self.classes)]), read_png)
 
     def splits(self) -> list[list[tuple[Path, Path]]]:
-        """Rows of the published training and validation splits."""
+        """Pairs of the published training and validation splits."""
         parts = "training", "validation"
         return [
             pairs(needed(self.root, "images", p), needed(self.root, "annotations", p))
@@ -262,25 +260,24 @@ class Ade20k:
 
 
 class PascalContext:
-    """PASCAL VOC 2010's pictures and lists, with trainval/*.mat of 459 labels, or
-    SegmentationClassContext/*.png of 60.
+    """PASCAL Context: VOC 2010's pictures and lists, with masks in one of two forms.
 
-    The 459 labels become the 59 that the field uses; all others are the background, class 0 of 60,
-    ignored with 59.
+    trainval/*.mat has 459 labels, SegmentationClassContext/*.png 60. The 459 are mapped to the 59
+    commonly used; all others are background, which is class 0 of 60 classes, or ignored with 59.
     """
 
     LABELS = 459
 
-    def __init__(self, root: Path, found: catalogue.DataSet, task: str):
+    def __init__(self, root: Path, dataset: catalogue.DataSet, task: str):
         self.root, self.ids, self.background = (
             root,
-            found.ids,
-            found.tasks[task]["classes"] == len(found.ids) + 1,
+            dataset.ids,
+            dataset.tasks[task]["classes"] == len(dataset.ids) + 1,
         )
         self.converted = inside(root, "SegmentationClassContext")
 
     def class_names(self) -> list[str]:
-        """The names of the manifest, in the order of their numbers."""
+        """The manifest's names, in the order of their numbers."""
         names = sorted(self.ids, key=self.ids.get)
         return ["background", *names] if self.background else names
 
@@ -294,12 +291,12 @@ class PascalContext:
         return relabelled(table, read_mat)
 
     def splits(self) -> list[list[tuple[Path, Path]]]:
-        """Rows of VOC 2010's training and validation lists, as far as they are annotated."""
+        """Pairs of VOC 2010's training and validation lists that have a mask."""
         folder, ending = (
             (self.converted, ".png") if self.converted else (needed(self.root, "trainval"), ".mat")
         )
         annotated = {path.stem for path in folder.glob(f"*{ending}")}
-        pictures, found = needed(self.root, "JPEGImages"), []
+        pictures, parts = needed(self.root, "JPEGImages"), []
         for part in ("train", "val"):
             listed = needed(self.root, "ImageSets", "Main", f"{part}.txt").read_text().split()
             names = [name for name in listed if name in annotated]
@@ -307,12 +304,12 @@ class PascalContext:
                 raise BadInput(
                     f"{shown(folder)} annotates no picture of {part}.txt; fetch the data set again."
                 )
-            found.append(pairs(pictures, folder, names, ending))
-        return found
+            parts.append(pairs(pictures, folder, names, ending))
+        return parts
 
 
 def read_mat(path: Path) -> np.ndarray:
-    """The label map of one of PASCAL Context's MATLAB files, (H, W)."""
+    """The label map (H, W) of one of PASCAL Context's MATLAB files."""
     from scipy.io import loadmat  # slow to import
 
     content = loadmat(path)
@@ -321,4 +318,7 @@ def read_mat(path: Path) -> np.ndarray:
     return content["LabelMap"].astype(np.int64)
 
 
-RAW = {"ADE20K": Ade20k, "PASCAL Context": PascalContext}  # a manifest names its form under `masks`
+RAW: dict[str, Any] = {
+    "ADE20K": Ade20k,
+    "PASCAL Context": PascalContext,
+}  # a manifest names its form under `masks`

@@ -1,5 +1,4 @@
-"""The training pictures as they lie on the disk, for recipes whose crops are of the original and
-not of what is stored."""
+"""Original training pictures, for recipes that crop these and not the stored, resized ones."""
 
 import os
 import warnings
@@ -27,7 +26,7 @@ SHARE = 7 / 8  # of the shorter side: 224 of 256
 
 @dataclass(frozen=True)
 class Originals:
-    """Pictures of a split in their own sizes, decoded when they are asked for."""
+    """Pictures of a split in their own sizes, decoded on access."""
 
     items: tuple[Item, ...]
 
@@ -35,10 +34,10 @@ class Originals:
         return len(self.items)
 
     def of(self, index: Iterable[int]) -> list[torch.Tensor]:
-        """Pictures (3, H, W) uint8 by their places.
+        """Pictures (3, H, W) uint8 at these indices.
 
         Raises:
-            BadInput: a picture cannot be read in one way.
+            BadInput: a picture is ambiguous or unreadable.
         """
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             return list(
@@ -69,22 +68,23 @@ def whole_picture(item: Item) -> torch.Tensor:
 def with_originals(
     task: Task, how: str, data_dir=None, splits: Sequence[int] = (0,), train_size: int | None = None
 ) -> Task:
-    """The task, whose training images know their pictures on the disk; an embedded one's images are
-    the originals.
+    """The task with training images that can be cropped from the original files.
+
+    The images of an embedded task are the originals.
 
     Args:
-        how: RESIZED or PLACED, what a training step takes of a picture.
-        splits: 0, or 0 and 1, where train and val are joined.
-        train_size: as `load_task` took it.
+        how: RESIZED or PLACED, see `cropped`.
+        splits: 0, or 0 and 1 if train and val are joined.
+        train_size: as given to `load_task`.
     """
     if task.name in embedded_tasks():
-        return replace(task, train=(Known(task.train[0], Stack(task.train[0]), how), task.train[1]))
+        return replace(task, train=(Known(task.train[0], Stack(task.train[0]), how), task.train[1]))  # type: ignore[arg-type]
     _, parts = read_items(task_folder(data_dir, task.name, embedded_tasks()))
     items = [item for split in splits for item in parts[split]]
     if train_size is not None:
         order = balanced_order(torch.tensor([label for _, label, _ in items]))[:train_size]
         items = [items[place] for place in order]
-    return replace(task, train=(Known(task.train[0], Originals(tuple(items)), how), task.train[1]))
+    return replace(task, train=(Known(task.train[0], Originals(tuple(items)), how), task.train[1]))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,15 +94,14 @@ class Stack:
     images: torch.Tensor
 
     def of(self, index) -> list[torch.Tensor]:
-        """Images (3, S, S) by their places."""
+        """Images (3, S, S) at these indices."""
         return list(self.images[torch.as_tensor(index)].cpu())
 
 
 class Known:
-    """Images (N, 3, S, S) of which a batch knows its originals; in all else they are what they
-    were.
+    """Images (N, 3, S, S) whose batches can be cropped from the original files; else as before.
 
-    `loop.crop_and_flip` asks a batch for `cropped`, a function of a generator.
+    `loop.crop_and_flip` calls a batch's `cropped`, a function of a generator.
     """
 
     def __init__(self, images, originals: Originals | Stack, how: str):
@@ -117,42 +116,41 @@ class Known:
         return len(self.images)
 
     def to(self, *where, **more) -> "Known":
-        """The same on another device; the originals stay on the disk."""
+        """The same on another device; the originals stay on disk."""
         return Known(self.images.to(*where, **more), self.originals, self.how)
 
     def __getitem__(self, index) -> torch.Tensor:
-        found = self.images[index]
+        batch = self.images[index]
         if isinstance(index, torch.Tensor):
-            found.cropped = partial(self.crops, index)
-        return found
+            batch.cropped = partial(self.crops, index)
+        return batch
 
     def crops(self, index: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Pieces of the originals of a batch (B,): (B, 3, S, S) uint8."""
+        """Random crops (B, 3, S, S) uint8 of the originals at these indices (B,)."""
         return cropped(self.originals.of(index.cpu()), self.how, self.images.shape[-1], generator)
 
 
 def cropped(
     images: Sequence[torch.Tensor], how: str, size: int, generator: torch.Generator
 ) -> torch.Tensor:
-    """A piece of each original (3, H, W), resized, and its mirror image half of the time: (B, 3,
-    size, size) uint8.
+    """Random crops of originals (3, H, W), half of them mirrored: (B, 3, size, size) uint8.
 
     Args:
-        how: RESIZED takes a piece of random area and shape (torchvision's RandomResizedCrop),
-            PLACED a square of 7/8 of the shorter side at a random place (a crop of 224 after a
-            resize to 256).
+        how: RESIZED crops a random area and aspect ratio (torchvision's RandomResizedCrop), PLACED
+            a square of 7/8 of the shorter side at a random position (224 of 256 pixels).
     """
-    found = images[0].new_empty(len(images), 3, size, size)
+    pieces = images[0].new_empty(len(images), 3, size, size)
     for shape in dict.fromkeys(tuple(image.shape) for image in images):
         places = [place for place, image in enumerate(images) if tuple(image.shape) == shape]
         stack = torch.stack([images[place] for place in places])
-        found[places] = (random_crop_and_flip if how == RESIZED else placed)(stack, size, generator)
-    return found
+        pieces[places] = (random_crop_and_flip if how == RESIZED else placed)(
+            stack, size, generator
+        )
+    return pieces
 
 
 def placed(images: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:
-    """A square of 7/8 of the shorter side at a random place of each of (B, 3, H, W), resized and
-    perhaps mirrored."""
+    """Random squares of 7/8 of the shorter side of (B, 3, H, W), resized, half of them mirrored."""
     high, wide = images.shape[-2:]
     side = max(1, round(SHARE * min(high, wide)))
     draw = torch.rand(3, len(images), generator=generator)

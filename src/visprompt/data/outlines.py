@@ -1,5 +1,4 @@
-"""The outlines that drawing.py fills: 20 closed contours and 32 glyphs of strokes, as signed
-distances."""
+"""The shapes that drawing.py fills: 20 closed contours and 32 glyphs, as signed distances."""
 
 import numpy as np
 
@@ -9,7 +8,7 @@ ANGLES = 720  # entries of a contour's table of radii: half a degree, far below 
 
 
 def _polygon(*corners: tuple[float, float]) -> np.ndarray:
-    """Radii of a polygon, seen from its centre of mass, at ANGLES directions."""
+    """Radii of a polygon, from its centre of mass, in the directions ANGLES."""
     p = np.array(corners, float)
     q = np.roll(p, -1, axis=0)
     cross = p[:, 0] * q[:, 1] - q[:, 0] * p[:, 1]
@@ -30,13 +29,13 @@ def _directions() -> np.ndarray:
 
 
 def _ring(radii: tuple[float, ...], turn: float = -90.0) -> np.ndarray:
-    """Polygon whose corners stand at equal angles, with the given radii in turn."""
+    """A polygon with corners at equal angles and these radii."""
     t = np.deg2rad(turn) + np.arange(len(radii)) * 2 * np.pi / len(radii)
     return _polygon(*zip(radii * np.cos(t), radii * np.sin(t), strict=True))
 
 
 def _radii() -> np.ndarray:
-    """Radii (CONTOURS, ANGLES), every contour of the same area as a disc of radius 0.8."""
+    """Radii (CONTOURS, ANGLES); every contour has the area of a disc of radius 0.8."""
     t = _directions()
     half = np.linspace(0, np.pi, 40)
     drop = np.linspace(0, 2 * np.pi, 60, endpoint=False)
@@ -90,8 +89,7 @@ LEAN = 1 / np.sqrt(1 + _STEEP**2)  # from radial to perpendicular distance
 
 
 def _glyph_strokes() -> np.ndarray:
-    """Strokes (GLYPHS, 4, 4) as (x0, y0, x1, y1): four linked steps on a 3 x 3 lattice, all
-    different."""
+    """Strokes (GLYPHS, 4, 4) as (x0, y0, x1, y1): four linked steps on a 3 x 3 lattice."""
     rng = np.random.Generator(np.random.PCG64(2024))
     seen, glyphs = set(), []
     while len(glyphs) < GLYPHS:
@@ -118,8 +116,7 @@ STROKES = _glyph_strokes()
 
 
 def contour_distance(kind: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Signed distance (n, S, S), negative inside, of points (u, v) to contours kind (n,), in shape
-    units."""
+    """Signed distance (n, S, S), negative inside, of points (u, v) to contours kind (n,)."""
     index = (
         np.floor(np.mod(np.arctan2(v, u), 2 * np.pi) * (ANGLES / (2 * np.pi))).astype(int) % ANGLES
     )
@@ -128,8 +125,7 @@ def contour_distance(kind: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarr
 
 
 def glyph_distance(kind: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Distance (n, S, S) of points (u, v) to the nearest stroke of glyphs kind (n,), all in shape
-    units."""
+    """Distance (n, S, S) of points (u, v) to the nearest stroke of glyphs kind (n,)."""
     nearest = np.full(u.shape, np.inf)
     for stroke in STROKES[kind].transpose(1, 2, 0)[..., None, None]:  # 4 of (4, n, 1, 1)
         x0, y0, dx, dy = stroke[0], stroke[1], stroke[2] - stroke[0], stroke[3] - stroke[1]

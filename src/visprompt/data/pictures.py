@@ -1,4 +1,4 @@
-"""One picture as numbers: read from a file, brought to three channels of 8 bits and to a size."""
+"""Read one picture and convert it to three channels of 8 bits and a size."""
 
 import contextlib
 import os
@@ -13,15 +13,14 @@ from ..errors import BadInput
 
 
 def shown(value: object) -> str:
-    """What a message shows of a path, a line or an argument: on one line, of a length that can be
-    read."""
+    """A path, line or argument for messages: one line of limited length."""
     text = str(value)
     text = text if text.isprintable() else repr(text)[1:-1]
     return text if len(text) <= 200 else f"{text[:100]}...{text[-97:]}"
 
 
 def kind(path: Path, where: str) -> str:
-    """What a path is, links followed: "file" (a regular one), "folder", "other", or "" for nothing.
+    """Type of a path, links followed: "file" (a regular one), "folder", "other", or "" for nothing.
 
     Raises:
         BadInput: it cannot be found out; the message begins with `where`.
@@ -36,16 +35,15 @@ def kind(path: Path, where: str) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What the system says of a failure, such as "Permission denied", else the error's name."""
+    """The system's reason of a failure, such as "Permission denied", else the error's name."""
     return getattr(error, "strerror", None) or type(error).__name__
 
 
 def read_picture(path: Path, size: int, resize: str, where: str) -> np.ndarray:
-    """An image file -> (3, size, size) uint8 by a resize rule.
+    """Read an image file as (3, size, size) uint8, by a resize rule.
 
     Raises:
-        BadInput: it is missing, no regular file, or cannot be read in one way; the message begins
-            with `where`.
+        BadInput: it is missing, not a regular file, or ambiguous; the message begins with `where`.
     """
     where = f"{where}: image {shown(path)}"
     found = kind(path, where)
@@ -57,10 +55,10 @@ def read_picture(path: Path, size: int, resize: str, where: str) -> np.ndarray:
 
 @contextlib.contextmanager
 def readable(where: str) -> Iterator[None]:
-    """Say in one line which picture cannot be read.
+    """Turn any error raised inside into one line that names the picture.
 
     Raises:
-        BadInput: whatever is raised inside; the message begins with `where`.
+        BadInput: instead of any other error; the message begins with `where`.
     """
     try:
         yield
@@ -77,7 +75,7 @@ def readable(where: str) -> Iterator[None]:
 
 
 def pixels(image: Image.Image, size: int, resize: str, where: str) -> np.ndarray:
-    """A picture -> (3, size, size) uint8 by a resize rule; see `tasks.load_task`."""
+    """A picture as (3, size, size) uint8 by a resize rule; see `tasks.load_task`."""
     if not min(image.size):
         raise BadInput(f"{where} has no pixel; give another picture.")
     image = _eight_bits(image, where)
@@ -98,8 +96,7 @@ def pixels(image: Image.Image, size: int, resize: str, where: str) -> np.ndarray
 
 
 def _eight_bits(image: Image.Image, where: str) -> Image.Image:
-    """A picture in mode "RGB"; see `folders.read_lists`. Left to itself, Pillow cuts off all above
-    255."""
+    """A picture in mode "RGB"; see `folders.read_lists`. Pillow alone would clip above 255."""
     tags = image.tag_v2 if image.format == "TIFF" else {}
     # a TIFF says what numbers mean
     bits, black, sample = (tags.get(258, (16,)), tags.get(262, 1), tags.get(339, (1,)))

@@ -1,5 +1,4 @@
-"""What the forms of whole data sets have in common: their parts, and what a benchmark takes of
-these."""
+"""What the published layouts share: their splits, and what a benchmark takes of these."""
 
 from pathlib import Path
 
@@ -13,12 +12,12 @@ Pools = tuple[list[str], Rows, Rows | None, Rows]  # names, train, val if the au
 def shares(task: str, train: Rows, val: Rows | None, test: Rows) -> list[Rows]:
     """The pictures of train, val and test that a benchmark takes.
 
-    VTAB-1k draws 800 and 200, here not the ones that it drew; test is whole everywhere. Others take
-    the authors' val, or else hold out as large a share of train as the paper did, a tenth where it
-    does not say.
+    VTAB-1k has 800 and 200, here other ones than its own draw; test is complete everywhere. Other
+    benchmarks take the authors' val, or hold out the paper's share of train, a tenth if it states
+    none.
     """
-    found = catalogue.entry_of(task)
-    few_images, counts = found.get("benchmark") == "vtab-1k", found.get("splits", {})
+    entry = catalogue.entry_of(task)
+    few_images, counts = entry.get("benchmark") == "vtab-1k", entry.get("splits", {})
     if few_images and val:
         return [few(train, TRAIN), few(val, VAL), test]
     if val:
@@ -38,25 +37,25 @@ def shares(task: str, train: Rows, val: Rows | None, test: Rows) -> list[Rows]:
 
 
 class Full:
-    """A published form: `NAMES` are files or folders that show it, `pools` reads it."""
+    """A published layout: a folder that has the files or folders `NAMES` fits, `pools` reads it."""
 
     name, wants = "", ""
     NAMES: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def fits(cls, root: Path) -> bool:
-        """Whether a folder holds it."""
+        """Whether a folder has this layout."""
         return all(inside(root, *parts) is not None for parts in cls.NAMES)
 
     @classmethod
     def splits(cls, root: Path, task: str) -> Splits:
-        """Names of the classes, and the pictures of train, val and test."""
+        """Class names, and the pictures of train, val and test."""
         names, train, val, test = cls.pools(root)
         return names, shares(task, train, val, test)
 
     @classmethod
     def pools(cls, root: Path) -> Pools:
-        """What the authors publish."""
+        """Class names, and the pictures of the published splits."""
         raise NotImplementedError
 
 
@@ -66,14 +65,14 @@ def lines(path: Path) -> list[str]:
 
 
 def matlab(path: Path) -> dict:
-    """A MATLAB file, its lists as arrays without needless dimensions."""
+    """Content of a MATLAB file, its lists as arrays without singleton dimensions."""
     from scipy.io import loadmat
 
     return loadmat(path, squeeze_me=True)
 
 
 def pictures_of(folder: Path) -> list[Path]:
-    """The pictures in a folder and below, in the order of their names."""
+    """The pictures in a folder and below, sorted by name."""
     return sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
 
 
@@ -85,7 +84,7 @@ def folders_of(folder: Path) -> list[Path]:
 
 
 def classes_of(folder: Path) -> tuple[list[str], Rows]:
-    """A folder a class: names, and all pictures."""
+    """Class names and pictures of a folder that has one folder per class."""
     every = folders_of(folder)
     return [path.name for path in every], [
         (file, label) for label, path in enumerate(every) for file in pictures_of(path)
@@ -98,13 +97,12 @@ def every_tenth(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def fifths(count: int) -> tuple[int, int]:
-    """Of so many pictures of a class, where train and val end: a fifth is for test, a tenth for
-    val."""
+    """Split indices (end of train, end of val) for `count` images: 70 % train, 10 % val."""
     return count * 7 // 10, count * 8 // 10
 
 
 def drawn(names: list[str], every: Rows, cuts=fifths) -> Pools:
-    """Parts of a data set that has none, drawn class by class."""
+    """Random splits, class by class, of a data set that has none."""
     parts, of_class = ([], [], []), [[] for _ in names]
     for row in every:
         of_class[row[1]].append(row)

@@ -1,8 +1,7 @@
-"""VTAB's data sets as their authors publish them, with the labels that VTAB derives from their
-annotations.
+"""Published layouts of VTAB's data sets, with the labels that VTAB derives from their annotations.
 
-Definitions are those of Zhai et al. (2019) and of the code they published. Which images are among
-the 1,000 is not derivable from the raw files: see `layouts`.
+Definitions are those of Zhai et al. (2019) and of their code. Which images are among the 1,000
+cannot be derived from the raw files: see `layouts`.
 """
 
 import csv
@@ -10,9 +9,10 @@ import io
 import json
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -23,44 +23,46 @@ from .pictures import shown
 
 TRAIN, VAL = 800, 200  # VTAB-1k's
 # a file, or what gives the picture when it is needed
-Picture = Path | Callable[[], np.ndarray | Image.Image]
-Rows = list[tuple[Picture, int]]  # pictures with their labels
+# pictures, each a file or a function that gives it as an array or an image, with their labels
+Rows = list[tuple[Any, int]]
 Splits = tuple[list[str], list[Rows]]
 
 
 def few(rows: Sequence, count: int) -> list:
-    """So many of the rows, always the same ones, in a drawn order."""
+    """The first `count` rows of a fixed random permutation."""
     order = np.random.Generator(np.random.PCG64(0)).permutation(len(rows))[:count]
     return [rows[number] for number in order]
 
 
 def inside(root: Path, *parts: str) -> Path | None:
-    """The first path of these parts in a folder, or up to three folders deeper, where archives put
-    it."""
+    """The first path of these parts in a folder or up to three folders deeper, as archives nest."""
     for depth in range(4):
-        for found in sorted(root.glob("/".join(["*"] * depth + list(parts)))):
-            return found
+        for path in sorted(root.glob("/".join(["*"] * depth + list(parts)))):
+            return path
     return None
 
 
 def needed(root: Path, *parts: str) -> Path:
-    """As `inside`, where it has to be there."""
-    found = inside(root, *parts)
-    if found is None:
+    """As `inside`.
+
+    Raises:
+        BadInput: there is no such path.
+    """
+    path = inside(root, *parts)
+    if path is None:
         raise BadInput(
             f"{shown(root)} lacks {'/'.join(parts)}; fetch the data set again, or put it there."
         )
-    return found
+    return path
 
 
 def bin_of(value: float, edges: Sequence[float]) -> int:
-    """How many edges lie below a value: 0 up to the first edge itself."""
+    """Number of edges below a value; a value at an edge belongs below it."""
     return sum(edge < value for edge in edges)
 
 
 class Clevr:
-    """Count: 3 to 10 solids. Distance: the nearest solid's depth in the picture. Test is the
-    published val split."""
+    """CLEVR. Count: 3 to 10 objects. Distance: depth of the nearest. The published val is test."""
 
     name, wants = "CLEVR", "scenes/CLEVR_train_scenes.json"
     DEPTHS = (8.0, 8.5, 9.0, 9.5, 10.0)
@@ -80,7 +82,7 @@ class Clevr:
         )
 
         def rows(split: str) -> Rows:
-            found = []
+            pictures = []
             scenes = needed(root, "scenes", f"CLEVR_{split}_scenes.json")
             for scene in json.loads(scenes.read_text(encoding="utf-8"))["scenes"]:
                 solids = scene["objects"]
@@ -91,10 +93,10 @@ class Clevr:
                         f"{shown(scenes)}: {scene['image_filename']} has {len(solids)} "
                         f"solids, not 3 to 10."
                     )
-                found.append(
+                pictures.append(
                     (scenes.parents[1] / "images" / split / scene["image_filename"], label)
                 )
-            return found
+            return pictures
 
         pool = rows("train")
         cut = len(pool) * 9 // 10
@@ -102,8 +104,7 @@ class Clevr:
 
 
 class Kitti:
-    """Distance of the nearest car, van or truck: up to 8 m, up to 20 m, farther, none. No drive is
-    in two splits."""
+    """KITTI: distance of the nearest vehicle, to 8 m, to 20 m, farther, none; split by drives."""
 
     name, wants = "KITTI", "training/label_2"
     EDGES = (8.0, 20.0, 999.0)
@@ -135,7 +136,7 @@ class Kitti:
 
     @classmethod
     def part_of_each(cls, root: Path) -> list[int]:
-        """For each picture 0 (train), 1 (val) or 2 (test), by the drive it comes from."""
+        """The split of each picture, by its drive: 0 (train), 1 (val) or 2 (test)."""
         order = [
             int(word) - 1
             for word in needed(root, "mapping", "train_rand.txt").read_text().split(",")
@@ -152,8 +153,7 @@ class Kitti:
 
 
 class DSprites:
-    """Location: the horizontal place, 32 steps in 16 bins. Orientation: 40 steps in 16 bins. A
-    tenth is for test."""
+    """dSprites: horizontal position or orientation in 16 bins; a random tenth is test."""
 
     name, wants = "dSprites", "dsprites_*.hdf5"
     BINS = 16
@@ -187,7 +187,7 @@ class DSprites:
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
-        """White on black, (64, 64) bytes."""
+        """Image (64, 64) uint8, white on black."""
         return opened(path)["imgs"][number] * np.uint8(255)
 
 
@@ -195,7 +195,7 @@ OPEN: dict[Path, object] = {}  # HDF5 files stay open: one holds every picture
 
 
 def opened(path: Path):
-    """An HDF5 file."""
+    """An open HDF5 file."""
     import h5py
 
     if path not in OPEN:
@@ -204,7 +204,7 @@ def opened(path: Path):
 
 
 class PatchCamelyon:
-    """Whether the middle of a patch holds a tumour; the published splits."""
+    """PatchCamelyon: whether a patch's centre has a tumour; the published splits."""
 
     name, wants = "PatchCamelyon", "camelyonpatch_level_2_split_train_x.h5"
 
@@ -229,13 +229,15 @@ class PatchCamelyon:
 
     @staticmethod
     def picture(path: Path, number: int) -> np.ndarray:
-        """(96, 96, 3) bytes."""
+        """Image (96, 96, 3) uint8."""
         return opened(path)["x"][number]
 
 
 class SmallNorb:
-    """From which of 18 sides, or of 9 heights, a toy is seen. Val and test are the halves of the
-    published test split."""
+    """SmallNORB: azimuth in 18 or elevation in 9 classes.
+
+    Val and test are the halves of the published test split.
+    """
 
     name, wants = "small NORB", "smallnorb-*-training-dat.mat"
     # the first number of a file says what it holds
@@ -281,13 +283,12 @@ class SmallNorb:
 
     @classmethod
     def picture(cls, path: Path, number: int) -> np.ndarray:
-        """Of two cameras the first, (96, 96) bytes."""
+        """Image of the first of the two cameras, (96, 96) uint8."""
         return np.asarray(cls.matrix(path)[number, 0])
 
     @classmethod
     def matrix(cls, path: Path) -> np.ndarray:
-        """A file of the authors' own format: type, number of dimensions, at least three sizes,
-        numbers."""
+        """An array in the authors' format: type, number of dimensions, their sizes, values."""
         with open(path, "rb") as file:
             kind, count = struct.unpack("<II", file.read(8))
             if kind not in cls.TYPES:
@@ -299,8 +300,7 @@ class SmallNorb:
 
 
 class DMLab:
-    """What stands in a maze's view: near, far or very far, and good or bad. TensorFlow's records,
-    the published splits."""
+    """DMLab: distance (near, far, very far) and value (good, bad) of what is in view; TFRecords."""
 
     name, wants = "DMLab", "dmlab-train.tfrecord*"
 
@@ -311,12 +311,14 @@ class DMLab:
     @classmethod
     def splits(cls, root: Path, task: str) -> Splits:
         def rows(split: str) -> Rows:
-            found = []
+            pictures = []
             folder = needed(root, f"dmlab-{split}.tfrecord*").parent
             for path in sorted(folder.glob(f"dmlab-{split}.tfrecord*")):
                 for start, length, entry in records(path):
-                    found.append((partial(cls.picture, path, start, length), int(entry["label"])))
-            return found
+                    pictures.append(
+                        (partial(cls.picture, path, start, length), int(entry["label"]))
+                    )
+            return pictures
 
         return [str(number) for number in range(6)], [
             few(rows("train"), TRAIN),
@@ -329,12 +331,11 @@ class DMLab:
         """The picture of a record."""
         with open(path, "rb") as file:
             file.seek(start)
-            return Image.open(io.BytesIO(features(file.read(length))["image"]))
+            return Image.open(io.BytesIO(features(file.read(length))["image"]))  # type: ignore[arg-type]
 
 
 def records(path: Path) -> Iterator[tuple[int, int, dict]]:
-    """Start, length and features of each record of a TFRecord file; its checksums (CRC-32C) are
-    left unread."""
+    """Start, length and features of each record of a TFRecord file; checksums are not verified."""
     with open(path, "rb") as file:
         while head := file.read(12):  # length, and a checksum of it
             if len(head) < 12:
@@ -347,8 +348,8 @@ def records(path: Path) -> Iterator[tuple[int, int, dict]]:
 
 
 def features(record: bytes) -> dict[str, bytes | int]:
-    """The first value of each feature of a tf.train.Example: bytes or a whole number."""
-    found = {}
+    """First value of each feature of a tf.train.Example: bytes or an integer."""
+    values = {}
     for _, all_features in fields(record):
         for _, entry in fields(all_features):
             parts = dict(fields(entry))
@@ -356,12 +357,12 @@ def features(record: bytes) -> dict[str, bytes | int]:
                 for _, value in fields(content):
                     # packed or not
                     number = value if isinstance(value, int) or kind == 1 else varint(value, 0)[0]
-                    found.setdefault(parts[1].decode(), number)
-    return found
+                    values.setdefault(parts[1].decode(), number)
+    return values
 
 
-def fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """Number and content of each field of a protocol buffer."""
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Number and content of each field of a protocol buffer message."""
     place = 0
     while place < len(message):
         key, place = varint(message, place)
@@ -379,7 +380,7 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
 
 
 def varint(message: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place behind it."""
+    """An integer of seven bits per byte, and the position after it."""
     value = shift = 0
     while True:
         byte = message[place]
@@ -390,8 +391,10 @@ def varint(message: bytes, place: int) -> tuple[int, int]:
 
 
 class Retinopathy:
-    """Five grades of disease. The competition's training pictures, its public and its private test:
-    train, val, test."""
+    """Diabetic retinopathy in 5 grades.
+
+    Train, val and test are the competition's training, public and private test pictures.
+    """
 
     name, wants = "Retinopathy", "trainLabels.csv"
     RADIUS = 300  # pixels of an eyeball, before the rim is cut off
@@ -403,14 +406,14 @@ class Retinopathy:
     @classmethod
     def splits(cls, root: Path, task: str) -> Splits:
         def rows(file: str, folder: str) -> dict[str, Rows]:
-            found = defaultdict(list)
+            pictures = defaultdict(list)
             with open(needed(root, file), encoding="utf-8", newline="") as opened_file:
                 for entry in csv.DictReader(opened_file):
                     picture = needed(root, folder) / f"{entry['image']}.jpeg"
-                    found[entry.get("Usage", "")].append(
+                    pictures[entry.get("Usage", "")].append(
                         (Eye(picture, cls.RADIUS), int(entry["level"]))
                     )
-            return found
+            return pictures
 
         test = rows("retinopathy_solution.csv", "test")
         parts = [
@@ -422,11 +425,10 @@ class Retinopathy:
 
 
 class Eye:
-    """A picture of a retina, prepared as the winner of the competition did and VTAB after him.
+    """A picture of a retina, preprocessed as by the competition's winner and by VTAB.
 
-    Brought to an eyeball's radius, its local average taken out (4 × picture − 4 × blurred + 128),
-    and cut to nine tenths of the radius. VTAB stores the outcome as JPEG of quality 72, which is
-    left out here.
+    Scaled to a fixed eyeball radius, local average removed (4 × picture − 4 × blurred + 128), and
+    cut to 90 % of the radius. VTAB stores the result as JPEG of quality 72, which is not done here.
     """
 
     def __init__(self, path: Path, radius: int):

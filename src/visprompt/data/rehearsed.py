@@ -1,9 +1,8 @@
-"""Data sets of the papers in miniature, for a rehearsal: made-up pictures of every class, in the
-form of the real ones.
+"""Miniature data sets for a rehearsal: made-up pictures of every class, in the real layouts.
 
-A data set whose labels are derived from its raw files (RAW) is written as its authors publish it;
-another task of VTAB-1k or of fine-grained classes, or of more than ten, as the field's lists, and
-any other as folders of its splits, which are read before raw files.
+A data set whose labels are derived from its raw files (RAW) is written in its published layout;
+other tasks of VTAB-1k, fine-grained ones, and those with more than ten classes as the three lists;
+all others as folders of splits, which are read before raw files.
 """
 
 import csv
@@ -30,22 +29,24 @@ def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:
     """Write the data behind some tasks of the catalogue; return their folders."""
     written = {}
     for name in names:
-        found = set_of(name)
-        about = found.tasks.get(name) or next(iter(found.tasks.values()))
+        dataset = set_of(name)
+        about = dataset.tasks.get(name) or next(iter(dataset.tasks.values()))
         # whole data sets have raw layouts, too, and are rehearsed in folders or by lists
-        raw = RAW.get(found.layout)
-        root = folder / (found.name if raw else name)
+        raw = RAW.get(dataset.layout)
+        root = folder / (dataset.name if raw else name)
         if root not in written:
             root.mkdir(parents=True, exist_ok=True)
-            lists = (name in found.tasks and about["benchmark"] != "full") or about["classes"] > 10
+            lists = (name in dataset.tasks and about["benchmark"] != "full") or about[
+                "classes"
+            ] > 10
             write = raw or (write_lists if lists else write_split_folders)
-            write(root, found, about["classes"])
+            write(root, dataset, about["classes"])
             written[root] = name
     return list(written)
 
 
 def picture(label: int, number: int, size: int = PIXELS) -> np.ndarray:
-    """A picture (S, S, 3) of noise around a colour that the label decides."""
+    """A picture (S, S, 3) of noise around a colour that depends on the label."""
     random = np.random.Generator(np.random.PCG64([label, number]))
     return np.clip(
         random.integers(0, 256, 3) + random.normal(0, 40, (size, size, 3)), 0, 255
@@ -53,13 +54,13 @@ def picture(label: int, number: int, size: int = PIXELS) -> np.ndarray:
 
 
 def save(path: Path, label: int, number: int) -> None:
-    """Write a picture; the name's ending says in which format."""
+    """Write a picture; the format follows from the name's ending."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(picture(label, number)).save(path)
 
 
 def splits_of(classes: int, *names: str, most: int = MOST) -> Iterable[tuple[str, int, int]]:
-    """(split, label, number) of every picture; no number stands twice."""
+    """(split, label, number) of every picture; each number occurs once."""
     number, shown = 0, sorted({*range(min(classes, most) - 1), classes - 1})
     for split, each in zip(names, (max(-(-LEAST // classes), 1), 1, 1), strict=True):
         for label in [label for label in shown for _ in range(each)]:
@@ -67,8 +68,8 @@ def splits_of(classes: int, *names: str, most: int = MOST) -> Iterable[tuple[str
             number += 1
 
 
-def write_lists(root: Path, found: DataSet, classes: int) -> None:
-    """The field's lists."""
+def write_lists(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write a data set as pictures and the three lists."""
     lines = {"train800.txt": [], "val200.txt": [], "test.txt": []}
     for name, label, number in splits_of(classes, *lines):
         save(root / "images" / f"{number}.jpg", label, number)
@@ -80,14 +81,14 @@ def write_lists(root: Path, found: DataSet, classes: int) -> None:
     (root / "classes.txt").write_text("".join(f"class {label}\n" for label in range(classes)))
 
 
-def write_split_folders(root: Path, found: DataSet, classes: int) -> None:
-    """SPLIT/CLASS/picture; here the folders name the classes, so each has pictures."""
+def write_split_folders(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write SPLIT/CLASS/picture; the folders name the classes, so each has pictures."""
     for split, label, number in splits_of(classes, "train", "val", "test", most=classes):
         save(root / split / f"class_{label:04d}" / f"{number}.jpg", label, number)
 
 
-def write_clevr(root: Path, found: DataSet, classes: int) -> None:
-    """Scenes with 3 to 10 solids, the nearest of them at every depth."""
+def write_clevr(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write scenes with 3 to 10 objects, the nearest at every depth."""
     scenes = [(3 + number % 8, 7.5 + number % 6 / 2 + 0.1) for number in range(48)]
     for split, some in {"train": scenes, "val": scenes[:24]}.items():
         written = []
@@ -101,8 +102,8 @@ def write_clevr(root: Path, found: DataSet, classes: int) -> None:
         file.write_text(json.dumps({"scenes": written}))
 
 
-def write_kitti(root: Path, found: DataSet, classes: int) -> None:
-    """Twenty drives, each with a vehicle near, in the middle, far, and none."""
+def write_kitti(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write twenty drives, each with a vehicle near, in the middle, far, and none."""
     rows = ["Car 0 0 0 1 1 2 2 1 1 1 0.5 1.5 {} 0", "Pedestrian 0 0 0 1 1 2 2 1 1 1 0.5 1.5 3.0 0"]
     lines = [rows[0].format(7.0), rows[0].format(15.0), rows[0].format(30.0), rows[1]]
     for number in range(20 * len(lines)):
@@ -121,8 +122,8 @@ def write_kitti(root: Path, found: DataSet, classes: int) -> None:
     )
 
 
-def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
-    """Every place and every turn, as one file."""
+def write_dsprites(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write every position and every orientation, as one file."""
     import h5py
 
     columns = np.zeros((80, 6), np.int64)
@@ -136,8 +137,8 @@ def write_dsprites(root: Path, found: DataSet, classes: int) -> None:
         file["imgs"], file["latents/classes"] = images, columns
 
 
-def write_patch_camelyon(root: Path, found: DataSet, classes: int) -> None:
-    """Two files a split."""
+def write_patch_camelyon(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write two files per split."""
     import h5py
 
     for split, count in (("train", 16), ("valid", 8), ("test", 8)):
@@ -150,8 +151,8 @@ def write_patch_camelyon(root: Path, found: DataSet, classes: int) -> None:
             file["y"] = labels.reshape(-1, 1, 1, 1)
 
 
-def write_smallnorb(root: Path, found: DataSet, classes: int) -> None:
-    """Toys from every side and height, in the authors' own format."""
+def write_smallnorb(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write toys from every side and height, in the authors' format."""
     kinds = {numpy: kind for kind, numpy in SmallNorb.TYPES.items()}
     for split, count in (("training", 36), ("testing", 72)):
         steps = np.arange(count)
@@ -167,8 +168,8 @@ def write_smallnorb(root: Path, found: DataSet, classes: int) -> None:
             )
 
 
-def write_dmlab(root: Path, found: DataSet, classes: int) -> None:
-    """TensorFlow's records, one file a split; their checksums, which nobody reads, are zeros."""
+def write_dmlab(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write TFRecords, one file per split, with zeros for checksums."""
 
     def number(value: int) -> bytes:
         return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + number(value >> 7)
@@ -195,8 +196,8 @@ def write_dmlab(root: Path, found: DataSet, classes: int) -> None:
                 file.write(struct.pack("<QI", len(record), 0) + record + bytes(4))
 
 
-def write_retinopathy(root: Path, found: DataSet, classes: int) -> None:
-    """The competition's pictures with its two lists."""
+def write_retinopathy(root: Path, dataset: DataSet, classes: int) -> None:
+    """Write the competition's pictures with its two lists."""
     for count, folder, file in (
         (8, "train", "trainLabels.csv"),
         (10, "test", "retinopathy_solution.csv"),

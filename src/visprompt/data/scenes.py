@@ -1,9 +1,7 @@
-"""Drawn pictures of which every pixel's class is known: two objects on any ground, one perhaps
-before the other.
+"""Drawn segmentation images: two objects on any background, one perhaps occluding the other.
 
-What an object is called depends on the task: its contour, or what it is filled with. A pixel that
-an edge runs through, with a quarter to three quarters inside, is ignored, as in PASCAL's
-annotations.
+The class of an object depends on the task: its contour, or its fill. A pixel that an edge crosses,
+with a quarter to three quarters inside, is ignored, as in PASCAL's annotations.
 """
 
 import numpy as np
@@ -21,7 +19,7 @@ CLASSES = {  # task -> its classes; the ground is the first
 
 
 def _scenes(rng, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures (n, S, S, 3) uint8 and masks (n, S, S) uint8."""
+    """Images (n, S, S, 3) uint8 and masks (n, S, S) uint8."""
     ground, colours = background(rng, n)
     canvas, masks = ground, np.zeros((n, SIZE, SIZE), np.uint8)
     edges = np.zeros((n, SIZE, SIZE), bool)
@@ -50,8 +48,7 @@ def _scenes(rng, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scenes(kind: str, n: int, seed: int, stream: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Draw n pictures (n, S, S, 3) uint8 and their masks (n, S, S) uint8; the same arguments give
-    the same bytes.
+    """Draw n images (n, S, S, 3) uint8 and masks (n, S, S) uint8; equal arguments give equal bytes.
 
     Args:
         kind: a task of CLASSES.

@@ -1,7 +1,7 @@
-"""Images that lie in a file, larger than memory perhaps, as `training.loop` asks for images.
+"""Memory-mapped images, perhaps larger than memory, as tensors for `training.loop`.
 
-What is done here decides no value: the bytes are those that decoding in memory gives, and a record
-does not name it.
+Nothing here decides a value: the bytes are those of decoding in memory, and records do not name
+this module.
 """
 
 import mmap
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,8 +26,7 @@ RESIDENT = 2**25
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """What is known of the images of a task that were decoded before: they need not be read to be
-    recognised."""
+    """What is known of decoded images, so that they need not be read to be recognised."""
 
     task: str
     fingerprint: str
@@ -38,14 +38,17 @@ class Entry:
 
 
 class Stored(torch.Tensor):
-    """A tensor (N, 3, S, S) uint8 on a file, mapped; single images and batches of it are plain
-    tensors.
+    """A memory-mapped tensor (N, 3, S, S) uint8; single images and batches of it are plain tensors.
 
-    What would bring all of it into memory is done batch by batch, where it is larger than `WHOLE`.
+    Operations that would load all of it run batch by batch if it is larger than `WHOLE`.
     """
 
+    mapped: mmap.mmap
+    entry: Entry | None
+    touched: int  # bytes
+    as_read: int  # torch's counter of changes
     # what torch makes of it is a plain tensor
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def at(path: Path, shape: tuple[int, ...], entry: Entry | None = None) -> "Stored":
@@ -53,47 +56,53 @@ class Stored(torch.Tensor):
         with open(path, "rb") as file:
             # a page that somebody writes is his own
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        found = torch.from_numpy(np.frombuffer(mapped, np.uint8).reshape(shape)).as_subclass(Stored)
-        found.mapped, found.entry, found.touched, found.as_read = mapped, entry, 0, found._version
-        return found
+        images = torch.from_numpy(np.frombuffer(mapped, np.uint8).reshape(shape)).as_subclass(
+            Stored
+        )
+        images.mapped, images.entry, images.touched, images.as_read = (
+            mapped,
+            entry,
+            0,
+            images._version,
+        )
+        return images
 
     @property
     def plain(self) -> torch.Tensor:
-        """The same bytes without what this class adds."""
+        """The same bytes as a plain tensor."""
         return self.as_subclass(torch.Tensor)
 
     def touch(self, size: int) -> None:
-        """Count bytes that were read, and let go of the pages when they are many."""
+        """Count bytes that were read, and release the pages when they are many."""
         self.touched += size
         if self.touched > RESIDENT:
             self.mapped.madvise(mmap.MADV_DONTNEED)
             self.touched = 0
 
     def __getitem__(self, index) -> torch.Tensor:
-        found = self.plain[index]
-        if found.untyped_storage().data_ptr() == self.untyped_storage().data_ptr():
-            found = found.clone()  # a view would map its pages later, uncounted
-        self.touch(found.nbytes)
-        return found
+        batch = self.plain[index]
+        if batch.untyped_storage().data_ptr() == self.untyped_storage().data_ptr():
+            batch = batch.clone()  # a view would map its pages later, uncounted
+        self.touch(batch.nbytes)
+        return batch
 
-    def split(self, size: int, dim: int = 0) -> Iterator[torch.Tensor]:
-        """Batches of at most `size` images, the next of which is read while one is in use."""
+    def split(self, size: int, dim: int = 0) -> Iterator[torch.Tensor]:  # type: ignore[override]
+        """Batches of at most `size` images; the next is read while one is in use."""
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self.piece, 0, size)
             for start in range(size, len(self) + size, size):
-                found = ahead.result()
+                batch = ahead.result()
                 if start < len(self):
                     ahead = reader.submit(self.piece, start, size)
-                yield found
+                yield batch
 
     def piece(self, start: int, size: int) -> torch.Tensor:
-        """Images from `start` on, in memory that a GPU can fetch from by itself where there is
-        one."""
-        found = self[start : start + size]
-        return found.pin_memory() if torch.cuda.is_available() else found
+        """`size` images from `start` on, in page-locked memory if there is a GPU."""
+        images = self[start : start + size]
+        return images.pin_memory() if torch.cuda.is_available() else images
 
     def to(self, *where, **more):
-        """The tensor on another device: in one piece, or as `Streamed`; on this one itself."""
+        """The tensor on another device: in one piece, or as `Streamed`; itself on its own."""
         device = (
             torch.device(where[0]) if where and isinstance(where[0], (str, torch.device)) else None
         )
@@ -109,7 +118,7 @@ class Stored(torch.Tensor):
 
 
 class Later:
-    """Images to which arithmetic is done when a batch of them is asked for."""
+    """Images with pending arithmetic, done per batch on access."""
 
     def __init__(self, images: Stored, steps: tuple = ()):
         self.images, self.steps = images, steps
@@ -132,15 +141,15 @@ class Later:
         return map(self.done, self.images.split(size))
 
     def done(self, images: torch.Tensor) -> torch.Tensor:
-        """Bytes (B, 3, S, S) -> floats (B, 3, S, S)."""
-        found = images.float()
+        """uint8 (B, 3, S, S) -> floats (B, 3, S, S)."""
+        floats = images.float()
         for step, other in self.steps:
-            found = step(found, other)
-        return found
+            floats = step(floats, other)
+        return floats
 
 
 class Streamed:
-    """Images that come to a device batch by batch, each while the one before it is computed on.
+    """Images copied to a device batch by batch, each while the previous one is computed on.
 
     The batches of an epoch are pieces of one order (`order.split(batch_size)`), so a piece tells
     what comes next.
@@ -157,7 +166,7 @@ class Streamed:
         # storage of an epoch's order, its version, and a copy on the CPU
         self.order: tuple | None = None
         # first and last place in the order, and its images
-        self.ahead: tuple[int, int, Future] | None = None
+        self.ahead: tuple[Any, Any, Future] | None = None
         weakref.finalize(self, self.reader.shutdown, wait=False)
 
     def __len__(self) -> int:
@@ -176,18 +185,18 @@ class Streamed:
         stop = start + len(index)
         if self.ahead is None or self.ahead[:2] != (start, stop):
             self.ahead = start, stop, self.reader.submit(self.fetch, order[start:stop])
-        found = self.ahead[2]
+        arriving = self.ahead[2]
         after = order[stop : stop + len(index)]
+
         self.ahead = (
             (stop, stop + len(after), self.reader.submit(self.fetch, after)) if len(after) else None
         )
-        return self.arrived(*found.result())
+        return self.arrived(*arriving.result())
 
     def order_of(self, index: torch.Tensor) -> torch.Tensor:
-        """The whole order that a piece (B,) belongs to, copied once an epoch, since a device is
-        waited for.
+        """The whole order that a piece (B,) belongs to, copied to the CPU once per epoch.
 
-        Holding its storage keeps another order from lying at the same address.
+        Its storage is kept, so that another order cannot have the same address.
         """
         storage = index.untyped_storage()
         if self.order is None or (storage.data_ptr(), index._version) != (
@@ -199,8 +208,7 @@ class Streamed:
         return self.order[2]
 
     def fetch(self, rows: torch.Tensor) -> tuple:
-        """Read images (B,) and start their way to the device: images, and what says that they
-        arrived."""
+        """Read images (B,) and start copying them to the device: images and event of arrival."""
         images = self.images[rows]
         if self.device.type != "cuda":
             return images.to(self.device), None
@@ -210,7 +218,7 @@ class Streamed:
             return images, stream.record_event()
 
     def arrived(self, images: torch.Tensor, event) -> torch.Tensor:
-        """Images (B, 3, S, S) that the device's own work may use."""
+        """Images (B, 3, S, S) that the device's own stream may use."""
         if event is not None:
             now = torch.cuda.current_stream(self.device)
             now.wait_event(event)
@@ -227,13 +235,12 @@ class Streamed:
 
 
 def known_fingerprint(task: str, splits) -> str | None:
-    """The fingerprint of a task, kept with its images, if images and labels are all those that were
-    decoded for it.
+    """A task's stored fingerprint, if its images and labels are those it was computed from.
 
     Raises:
-        BadInput: mapped images were changed in place. They are not read again, so that only torch's
-            own counter of changes tells; what is written to their memory in another way is lost
-            when their pages are let go.
+        BadInput: mapped images were changed in place. They are not read again; only torch's own
+            version counter tells, and other writes to their memory are lost when pages are
+            released.
     """
     for images, _ in splits:
         if isinstance(images, Stored) and images._version > getattr(

@@ -1,9 +1,8 @@
-"""Target tasks beyond those of `drawing`: letters, flowers and sprites that are drawn, and pieces
-of real pictures.
+"""Further target tasks: drawn letters, flowers and sprites, and crops of real pictures.
 
 The real pictures come with packages that the project uses anyway: two photographs with
-scikit-learn, one photograph and a map of elevations with matplotlib. Training and validation pieces
-come from other parts of them than test pieces.
+scikit-learn, one photograph and an elevation map with matplotlib. Training and validation crops
+come from other parts of them than test crops.
 """
 
 import numpy as np
@@ -26,7 +25,7 @@ PARTS = {0: (0.0, 0.52), 1: (0.52, 0.68), 2: (0.68, 1.0), 3: (0.0, 0.52)}
 
 
 def _sample(mask: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Masks (n, G, G) read at u, v in [-1, 1] (n, S, S), linear in between, 0 outside."""
+    """Masks (n, G, G) interpolated linearly at u, v in [-1, 1] (n, S, S), 0 outside."""
     side = mask.shape[1]
     x, y = ((w + 1) / 2 * (side - 1) for w in (u, v))
     inside = (x >= 0) & (x <= side - 1) & (y >= 0) & (y <= side - 1)
@@ -53,15 +52,14 @@ def _alphabet() -> np.ndarray:
         for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ":
             path = TextPath((0, 0), letter, size=100, prop=family)
             box = path.get_extents()
-            centre, side = (box.min + box.max) / 2, max(box.size)
+            centre, side = (box.min + box.max) / 2, max(box.size)  # type: ignore[operator]
             inside = path.contains_points((grid - 0.5) * side + centre)
             masks.append(inside.reshape(GLYPH, 4, GLYPH, 4).mean((1, 3)))
     return np.array(masks).reshape(len(FONTS), 26, GLYPH, GLYPH)
 
 
 def _letters(rng, labels, stream) -> np.ndarray:
-    """26 classes: a small capital letter in one of six fonts, turned, faint, anywhere on any
-    ground."""
+    """26 classes: a small, faint, rotated capital letter in one of six fonts on any background."""
     n = len(labels)
     ground, colours = background(rng, n)
     scale = rng.uniform(3.6, 6.0, n)
@@ -73,8 +71,7 @@ def _letters(rng, labels, stream) -> np.ndarray:
 
 
 def _flowers(rng, labels, stream) -> np.ndarray:
-    """40 close classes: 4 to 8 petals x short or long x pointed or round x a small or a wide
-    middle."""
+    """40 similar classes: 4 to 8 petals, short or long, pointed or round, small or wide centre."""
     n = len(labels)
     petals, form = 4 + labels % 5, labels // 5
     depth = np.where(form % 2 == 0, 0.22, 0.42)[:, None, None]
@@ -94,11 +91,10 @@ def _flowers(rng, labels, stream) -> np.ndarray:
 
 
 def _sprite(rng, labels, factor: str) -> np.ndarray:
-    """dSprites drawn anew from its published factors: white square, ellipse or heart on black, with
-    a little grain.
+    """dSprites redrawn from its factors: white square, ellipse or heart on black, with noise.
 
-    Scale in six steps of 0.5 to 1, orientation in 40 steps of a full turn, place in 32 x 32 steps;
-    the label is the horizontal place or the orientation in 16 equal classes, as VTAB takes them.
+    Scale in six steps from 0.5 to 1, orientation in 40 steps of a full turn, position in 32 x 32
+    steps; the label is the horizontal position or the orientation in 16 equal classes, as in VTAB.
     """
     n = len(labels)
     shape, scale = rng.integers(0, 3, n), 0.5 + 0.1 * rng.integers(0, 6, n)
@@ -125,9 +121,11 @@ def _sprite(rng, labels, factor: str) -> np.ndarray:
 
 
 def _pieces(rng, pictures, stream: int, scales) -> np.ndarray:
-    """A piece (S, S, C) of each picture (H, W, C), `scales` pixels wide a pixel, from the stream's
-    columns."""
-    found = []
+    """A crop (S, S, C) of each picture (H, W, C), from the columns of the stream's split.
+
+    One pixel of the crop covers `scales` pixels of the picture.
+    """
+    pieces = []
     for picture in pictures:
         factor = int(rng.choice(scales))
         high, wide = picture.shape[:2]
@@ -135,8 +133,8 @@ def _pieces(rng, pictures, stream: int, scales) -> np.ndarray:
         side = SIZE * factor
         y, x = rng.integers(0, high - side + 1), rng.integers(low, top - side + 1)
         piece = picture[y : y + side, x : x + side]
-        found.append(piece.reshape(SIZE, factor, SIZE, factor, -1).mean((1, 3)))
-    return np.array(found)
+        pieces.append(piece.reshape(SIZE, factor, SIZE, factor, -1).mean((1, 3)))
+    return np.array(pieces)
 
 
 @remember
@@ -146,14 +144,14 @@ def _photographs() -> tuple[np.ndarray, ...]:
     from PIL import Image
     from sklearn.datasets import load_sample_images
 
-    with get_sample_data("grace_hopper.jpg") as file:
+    with get_sample_data("grace_hopper.jpg") as file:  # type: ignore[union-attr]
         third = np.asarray(Image.open(file).convert("RGB"))
     halves = [np.array_split(picture / 255, 2) for picture in (*load_sample_images().images, third)]
     return tuple(half for pair in halves for half in pair)
 
 
 def _photos(rng, labels, stream) -> np.ndarray:
-    """6 classes: from which half of which of three photographs a piece is, its colours mixed."""
+    """6 classes: the half of one of three photographs that a crop is from, colours mixed."""
     pictures = _photographs()
     pieces = _pieces(rng, [pictures[label] for label in labels], stream, (2, 3))
     mix = rng.dirichlet(np.ones(3), (len(labels), 3))
@@ -162,15 +160,15 @@ def _photos(rng, labels, stream) -> np.ndarray:
 
 @remember
 def _elevation() -> np.ndarray:
-    """Elevations (H, W) in units of the grid's spacing."""
+    """Elevations (H, W) in units of the grid spacing."""
     from matplotlib.cbook import get_sample_data
 
-    with get_sample_data("jacksboro_fault_dem.npz") as data:
-        return data["elevation"].astype(float) / 90.0  # SRTM: about 90 m from point to point
+    with get_sample_data("jacksboro_fault_dem.npz") as data:  # type: ignore[union-attr]
+        return data["elevation"].astype(float) / 90.0  # type: ignore[index]  # SRTM: about 90 m from point to point
 
 
 def _relief(rng, labels, stream) -> np.ndarray:
-    """8 classes: from which of eight directions the sun shines on a piece of real terrain."""
+    """8 classes: the direction of the sun on a crop of real terrain."""
     n = len(labels)
     slopes = np.stack(np.gradient(_elevation()), -1)
     down, right = np.moveaxis(_pieces(rng, [slopes] * n, stream, (1, 2)), -1, 0) * rng.uniform(
@@ -195,11 +193,10 @@ DRAWERS = {
 
 
 def pictures(kind: str, n: int, seed: int, stream: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures (n, S, S, 3) uint8 and labels (n,) int64 of a target, of this module or of
-    `drawing`.
+    """Images (n, S, S, 3) uint8 and labels (n,) int64 of a target task, here or in `drawing`.
 
-    Streams 0, 1 and 2 are train, val and test, 3 the larger pool to train from. Labels come in
-    turns, as in `drawing.draw`, and the same arguments give the same bytes.
+    Streams 0, 1 and 2 are train, val and test, 3 the larger training pool. Labels are balanced as
+    in `drawing.draw`, and equal arguments give equal bytes.
 
     Raises:
         BadInput: the kind is unknown.

@@ -1,86 +1,36 @@
-"""What `data`'s files of `data_manifests/` may hold."""
+"""Schemas and further checks of the YAML files that `data` reads."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import get_args
 
-from ..manifests.schema import COUNT, DIGITS, TEXT, known, listed, mapping, named, one_of
+from ..manifests.schema import (
+    COUNT,
+    TEXT,
+    known,
+    listed,
+    mapping,
+    named,
+    of_fields,
+    of_hint,
+    one_of,
+)
 from ..manifests.wording import Fault
 from ..papers import papers
 from . import drawing, mask_tasks, scenes, targets
-from .catalogue import file_name
+from .catalogue import FILE_NAME, Benchmark, DataSet, FileEntry, file_name
 from .drawing import SIZE
-
-ACCESS = ("open", "registration", "by hand")
-BENCHMARKS = ("vtab-1k", "fgvc", "full", "segmentation", "amount", "pasted", "none")
-CHECKSUM = {
-    "type": "string",
-    "pattern": "^(md5:[0-9a-f]{32}|sha256:[0-9a-f]{64})$",
-    "description": "md5: or sha256: and the digits",
-}
-FILE_NAME = {
-    "type": "string",
-    "pattern": r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\Z",
-    "description": "a file's plain name: letters, digits and . _ + -, no folder",
-}
-ADDRESS = {
-    "type": "string",
-    "pattern": "^https?://",
-    "description": "an address that begins with https:// or http://",
-}
 
 
 def datasets_schema() -> dict:
-    """A file of `datasets/`: one data set, and the tasks that papers make of it."""
-    file = mapping(
-        {"url": ADDRESS},
-        {
-            "name": FILE_NAME,
-            "bytes": COUNT,
-            "checksum": CHECKSUM,
-            "source": TEXT,
-            "mirrors": listed(ADDRESS),
-        },
-    )
-    splits = {
-        "type": "object",
-        "additionalProperties": COUNT,
-        "propertyNames": one_of(["train", "val", "test"]),
-    }
-    task = mapping(
-        {
-            "benchmark": one_of(BENCHMARKS),
-            "group": one_of(["natural", "specialized", "structured", "fine", "other"]),
-            "classes": COUNT,
-        },
-        {
-            "splits": splits,
-            "source": TEXT,
-            "label": TEXT,
-            "lists": DIGITS,
-        },  # lists: as `layouts.digest_of_lists` gives them
-    )
-    entry = {name: TEXT for name in ("title", "about", "citation", "licence")}
-    entry |= {
-        "year": COUNT,
-        "home": ADDRESS,
-        "access": one_of(ACCESS),
-        "tasks": named(task),
-        "unverified": listed(TEXT, 0),
-    }
-    more = {
-        "aliases": listed(TEXT),
-        "steps": listed(TEXT),
-        "torchvision": TEXT,
-        "sizes": named(COUNT),
-        "layout": TEXT,
-    }
-    more |= {"masks": one_of(mask_tasks.RAW), "ids": named(COUNT)}
-    return mapping(entry, more | {"files": listed(file), "made_of": listed(TEXT)})
+    """Schema of `datasets/*.yaml`: one data set, and the tasks that papers make of it."""
+    masks, files = one_of(mask_tasks.RAW), of_hint(Sequence[FileEntry])
+    return of_fields(DataSet, leave_out=("name", "listed"), masks=masks, files=files)
 
 
 def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Where a person is needed, the steps are said; else there is something to fetch."""
+    """Faults of data sets: nothing to fetch, or manual steps that are not described."""
     if content["access"] != "open" and "steps" not in content:
         yield Fault(
             ("access",), f"{content['access']!r} is given; write steps, what a person has to do."
@@ -90,12 +40,12 @@ def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
             ("access",), "'open' is given; write files, or the name of torchvision's data set."
         )
     seen = set()
-    for place, given in enumerate(content.get("files", ())):
-        name = given.get("name") or file_name(given["url"])
+    for place, entry in enumerate(content.get("files", ())):
+        name = entry.get("name") or file_name(entry["url"])
         if not re.match(FILE_NAME["pattern"], name):
             yield Fault(
                 ("files", place, "url"),
-                f"{given['url']!r} ends in no file name; write name, {FILE_NAME['description']}.",
+                f"{entry['url']!r} ends in no file name; write name, {FILE_NAME['description']}.",
             )
         if name in seen:
             yield Fault(("files", place), f"{name!r} is given twice; write another name.")
@@ -103,15 +53,14 @@ def datasets_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 
 def preprocessing_schema() -> dict:
-    """`preprocessing.yaml`: how each paper prepares the pictures of a benchmark, and where it says
-    so."""
+    """Schema of `preprocessing.yaml`: each paper's image preparation, and where it is stated."""
     return mapping(
-        {}, {name: mapping({}, {paper: TEXT for paper in papers()}) for name in BENCHMARKS}
+        {}, {name: mapping({}, {paper: TEXT for paper in papers()}) for name in get_args(Benchmark)}
     )
 
 
 def tasks_schema() -> dict:
-    """`tasks.yaml`."""
+    """Schema of `tasks.yaml`."""
     entry = {
         "group": one_of(["natural", "specialized", "structured", "fine"]),
         "nature": TEXT,
@@ -129,7 +78,7 @@ def tasks_schema() -> dict:
 
 
 def tasks_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """A task is drawn by its name, in as many classes as are named."""
+    """Faults of tasks that no function draws, or with another number of classes than names."""
     drawn = {
         name: classes for name, (classes, _) in (drawing.DRAWERS | targets.DRAWERS).items()
     } | {"digits": 10}

@@ -1,4 +1,4 @@
-"""Tasks: images and labels in three splits, embedded ones and those in `folders`."""
+"""Classification tasks: images and labels in three splits, embedded or from `folders`."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -28,8 +28,7 @@ LARGEST = 1024  # pixels of a side: far above any backbone's, far below what no 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A classification task. Each split is images (N, 3, S, S) uint8 and labels (N,) int64, from
-    0."""
+    """A classification task; a split is images (N, 3, S, S) uint8 and labels (N,) int64 from 0."""
 
     name: str
     class_names: tuple[str, ...]
@@ -45,13 +44,12 @@ class Task:
 
     @property
     def size(self) -> int:
-        """Pixels of a side."""
+        """Side of an image in pixels."""
         return self.train[0].shape[-1]
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hex digits over name, shapes and bytes of all splits, wherever they lie; see
-        `seen_anew`."""
+        """Twelve hex digits of name, shapes and bytes of all splits; see `seen_anew`."""
         splits = self.train, self.val, self.test
         if known := known_fingerprint(self.name, splits):
             return known
@@ -65,10 +63,10 @@ class Task:
 
 
 def check_task(task: Task) -> None:
-    """Refuse a task that somebody put together in another way than `Task` says.
+    """Check a task that was put together by hand.
 
     Raises:
-        BadInput: another type or shape, no image, images of several sizes, or a label that has no
+        BadInput: another type or shape, no image, images of several sizes, or a label without a
             name.
     """
     check_name(task.name)
@@ -85,8 +83,11 @@ def check_task(task: Task) -> None:
 
 
 def _check_split(which: str, split: Split, classes: int) -> None:
-    """Refuse whatever is not images (N, 3, S, S) uint8 and labels (N,) int64 from 0 to `classes`,
-    without it."""
+    """Check images (N, 3, S, S) uint8 and labels (N,) int64 in [0, classes).
+
+    Raises:
+        BadInput: they are something else.
+    """
     if not isinstance(split, (tuple, list)) or len(split) != 2:
         raise BadInput(f"{which} must be images and labels, not {type(split).__name__}.")
     images, labels = split
@@ -111,17 +112,16 @@ def _check_split(which: str, split: Split, classes: int) -> None:
 
 
 def _form(value) -> str:
-    """The type and shape of a tensor, or what else a value is."""
+    """Type and shape of a tensor, or the type of another value."""
     if not isinstance(value, torch.Tensor):
         return type(value).__name__
     return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
 
 
 def seen_anew(function: Callable) -> Callable:
-    """The function, for which a task is one, and has the fingerprint of its bytes at the call: they
-    may be changed in place.
+    """Wrap a function so that its task argument is checked and fingerprinted at each call.
 
-    All bytes in memory are hashed once a call, since nothing else tells of every change: 3 ms for
+    Task images may be changed in place, and only hashing all bytes in memory reveals it: 3 ms for
     an embedded task, some 0.4 s for 2,000 images of 224 pixels. Mapped images are not read; see
     `stored.known_fingerprint`.
     """
@@ -140,13 +140,12 @@ def seen_anew(function: Callable) -> Callable:
 
 
 def embedded_tasks() -> dict[str, dict]:
-    """The embedded tasks' descriptions by name, from data_manifests/tasks.yaml."""
+    """Name -> description of the embedded tasks of data_manifests/tasks.yaml."""
     return Entries(paths.MANIFESTS / "tasks.yaml", "embedded")
 
 
 def group_of(task: str) -> str:
-    """VTAB's group of a task, "fine" for a fine-grained one, "other" for one that no paper
-    groups."""
+    """VTAB's group of a task; "fine" if fine-grained, "other" if no paper groups it."""
     if task in embedded_tasks():
         return embedded_tasks()[task]["group"]
     return catalogue.group(task)
@@ -156,8 +155,7 @@ Statistic = float | Sequence[float]
 
 
 def normalise(images: torch.Tensor, mean: Statistic, std: Statistic) -> torch.Tensor:
-    """Bytes (B, 3, H, W) -> floats (B, 3, H, W), (x / 255 - mean) / std, one value or one a
-    channel."""
+    """(x / 255 - mean) / std of uint8 (B, 3, H, W); one value, or one per channel."""
     mean, std = (torch.as_tensor(v, dtype=torch.float32).reshape(-1, 1, 1) for v in (mean, std))
     return (images.float() / 255 - mean.to(images.device)) / std.to(images.device)
 
@@ -170,20 +168,20 @@ def load_task(
     image_size: int | None = None,
     resize: str = "direct",
 ) -> Task:
-    """Load an embedded task, or one whose data lie in a folder of data_dir.
+    """Load an embedded task, or one from a folder of data_dir.
 
     Args:
         name: an embedded task (`embedded_tasks()`), or a task of a folder in data_dir, which has
-            the task's name, or that of its data set or an alias (`visprompt data info NAME`); no
-            folder may have an embedded one's.
-        data_dir: folder of data sets, each with images, train800.txt, val200.txt and test.txt (one
-            `relative/path label` a line, labels from 0, no picture twice) and, for the names,
-            classes.txt (one a line); or with a folder a class; or as its authors publish it, for
-            those that `layouts` knows. How pictures are read is said at `folders.read_lists`.
-        train_size: use only so many training images, as balanced over the classes as they allow;
-            more than the split has are taken from the larger pool of the tasks that have one.
-        image_size: pixels of a side, 1 to 1024; 24 for embedded tasks and 224 for folders unless
-            given.
+            the task's name, that of its data set, or an alias (`visprompt data info NAME`). No
+            folder may have an embedded task's name.
+        data_dir: folder of data sets. Each has images, train800.txt, val200.txt and test.txt (one
+            `relative/path label` per line, labels from 0, no picture twice) and optionally
+            classes.txt (one name per line); or one folder per class; or the published layout, for
+            those that `layouts` knows. How pictures are read is described at `folders.read_lists`.
+        train_size: use only this many training images, as balanced over the classes as they allow;
+            above the split's size they come from the larger pool, for tasks that have one.
+        image_size: side of an image in pixels, 1 to 1024; by default 24 for embedded tasks and 224
+            for folders.
         resize: "direct" to image_size x image_size, or "crop": short side to 8/7 of image_size (256
             for 224), then the centre; both bilinear, or "direct-bicubic" and "crop-bicubic".
 
@@ -194,10 +192,10 @@ def load_task(
     check_name(name)
     choose("resize rule", resize if isinstance(resize, str) else shown(repr(resize)), RESIZES)
     if not (image_size is None or _whole(image_size) and 1 <= image_size <= LARGEST):
-        given = shown(repr(image_size))
+        side = shown(repr(image_size))
         raise BadInput(
             f"image_size must be at least 1 pixel and at most {LARGEST}, a whole number, "
-            f"not {given}."
+            f"not {side}."
         )
     if not (train_size is None or _whole(train_size)):
         raise BadInput(f"train_size must be a whole number, not {shown(repr(train_size))}.")
@@ -217,7 +215,7 @@ def load_task(
     else:
         class_names, splits = read_folder(root, image_size or 224, resize)
     splits[0] = _take(name, splits[0], train_size)
-    return Task(name, tuple(map(str, class_names)), *splits, resize=resize)
+    return Task(name, tuple(map(str, class_names)), *splits, resize=resize)  # type: ignore[arg-type, misc]
 
 
 def _whole(value: object) -> bool:
@@ -225,8 +223,7 @@ def _whole(value: object) -> bool:
 
 
 def balanced_order(labels: torch.Tensor) -> torch.Tensor:
-    """An order (N,) of labels (N,) whose every prefix is as balanced as the classes allow; else
-    unchanged."""
+    """A permutation (N,) of labels (N,) whose prefixes are as balanced as the classes allow."""
     turn = torch.zeros_like(labels)
     for label in labels.unique():
         where = labels == label
@@ -262,8 +259,7 @@ def _embedded(name: str, entry: dict, train_size: int | None) -> list[Split]:
 
 
 def _digits(entry: dict) -> list[Split]:
-    """scikit-learn's digits, three times as large (bilinear, in whole numbers: the same bytes
-    everywhere)."""
+    """scikit-learn's digits, enlarged three times (bilinear in integers: the same everywhere)."""
     from sklearn.datasets import load_digits  # slow to import
 
     images, labels = load_digits(return_X_y=True)
@@ -285,7 +281,7 @@ def _digits(entry: dict) -> list[Split]:
 
 
 def _fit_tensor(images: torch.Tensor, size: int, resize: str) -> torch.Tensor:
-    """Bytes (N, 3, S, S) -> (N, 3, size, size) by a resize rule."""
+    """uint8 (N, 3, S, S) -> (N, 3, size, size) by a resize rule."""
     inner = size if resize.startswith("direct") else -(-size * 8 // 7)
     mode, smaller = (
         "bicubic" if resize.endswith("bicubic") else "bilinear",

@@ -1,8 +1,8 @@
-"""Archives, unpacked whole or not at all, and never outside their folder.
+"""Unpack archives whole or not at all, and never outside their folder.
 
 Python's own `tarfile` and `zipfile` unpack. Links, devices, absolute names and names with ".." are
-refused rather than mended, since no data set of the papers has them; what an archive grows to is
-bounded before the disk is full.
+refused, not repaired, since no data set of the papers has them. The unpacked size is bounded before
+the disk is full.
 """
 
 import bz2
@@ -30,14 +30,12 @@ UNDONE = ".unpacking-"
 
 
 def stem(name: str) -> str:
-    """An archive's name without its ending, the folder (of a .gz the file) it becomes; "" for what
-    is no archive."""
+    """An archive's name without its ending (what it becomes); "" if it is not an archive."""
     return next((name.removesuffix(end) for end in ENDS if name.endswith(end) and name != end), "")
 
 
 def unpack(archive: Path) -> Path:
-    """Unpack an archive beside itself: as a folder of its name without the ending, or as a file if
-    it is one .gz.
+    """Unpack an archive beside itself, to its name without the ending (a folder; of a .gz a file).
 
     A folder in the archive that has that name already becomes the folder itself. What is there
     already is kept.
@@ -57,7 +55,7 @@ def unpack(archive: Path) -> Path:
             single = archive.name.endswith(".gz") and not archive.name.endswith(".tar.gz")
             if single:
                 with gzip.open(archive) as packed, open(undone / into.name, "wb") as file:
-                    shutil.copyfileobj(Bounded(archive, packed), file, 2**20)
+                    shutil.copyfileobj(Bounded(archive, packed), file, 2**20)  # type: ignore[arg-type, type-var]
             else:
                 (unzip if archive.name.endswith(".zip") else untar)(archive, undone)
             parts = list(undone.iterdir())
@@ -83,13 +81,12 @@ def unpack(archive: Path) -> Path:
 
 
 def leftovers(folder: Path) -> Iterator[Path]:
-    """What an unpacking that was killed left in a folder."""
+    """What a killed unpacking left in a folder."""
     return folder.glob(f"{UNDONE}*")
 
 
 class Bounded:
-    """The bytes that an archive grows to, read as a file up to a bound; what its members may be is
-    checked as well."""
+    """An archive's unpacked bytes as a file with a maximum size; its members are checked too."""
 
     def __init__(self, archive: Path, file=None):
         self.archive, self.file = archive, file
@@ -98,9 +95,9 @@ class Bounded:
 
     def read(self, size: int) -> bytes:
         """At most `size` bytes."""
-        found = self.file.read(size)
-        self.grow(len(found))
-        return found
+        block = self.file.read(size)
+        self.grow(len(block))
+        return block
 
     def grow(self, size: int) -> None:
         """Count bytes, and refuse an archive that has too many."""
@@ -112,8 +109,7 @@ class Bounded:
             )
 
     def check(self, name: str, plain: bool, size: int) -> None:
-        """Refuse a member that is no plain file or folder, or would lie outside; count what it
-        brings."""
+        """Refuse a member that is not a plain file or folder, or lies outside; count its size."""
         if not plain:
             raise BadInput(
                 f"{shown(self.archive)} holds the link or device '{shown(name)}'; do not use it."
@@ -129,8 +125,7 @@ class Bounded:
 
 
 def unzip(archive: Path, folder: Path) -> None:
-    """Unpack a zip; no member gives more bytes than the zip's list says of it, each is held against
-    its checksum."""
+    """Unpack a zip; members keep to the size that the directory states, and to their checksums."""
     bound = Bounded(archive)
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
@@ -140,26 +135,24 @@ def unzip(archive: Path, folder: Path) -> None:
 
 
 class Member(tarfile.TarInfo):
-    """A member of a tar whose header is whole; tarfile itself takes a damaged one for the end of
-    the archive."""
+    """A tar member with an intact header; tarfile takes a damaged one for the archive's end."""
 
     @classmethod
-    def fromtarfile(cls, opened: tarfile.TarFile) -> tarfile.TarInfo:
+    def fromtarfile(cls, opened: tarfile.TarFile) -> tarfile.TarInfo:  # type: ignore[override]
         try:
             return super().fromtarfile(opened)
-        except tarfile.EOFHeaderError:
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
             raise  # the block of zeros behind the last member
         except tarfile.HeaderError as error:
             raise tarfile.ReadError(str(error)) from error
 
 
 def untar(archive: Path, folder: Path) -> None:
-    """Unpack a tar, perhaps packed by gzip, bzip2 or xz, and read it to its end, where checksums
-    stand."""
+    """Unpack a tar (plain, gzip, bzip2 or xz) and read it to its end, where checksums are."""
     with open(archive, "rb") as file:
         head = file.read(6)
     opener = next((opener for magic, opener in OPENERS.items() if head.startswith(magic)), open)
-    with opener(archive, "rb") as packed:
+    with opener(archive, "rb") as packed:  # type: ignore[operator]
         stream = Bounded(archive, packed)
 
         def allowed(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
@@ -167,7 +160,7 @@ def untar(archive: Path, folder: Path) -> None:
             stream.check(member.name, member.isreg() or member.isdir(), size)
             return tarfile.data_filter(member, path)
 
-        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as opened:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as opened:  # type: ignore[call-overload]
             opened.extractall(folder, filter=allowed)
             while rest := opened.fileobj.read(2**20):
                 if rest.strip(b"\0"):

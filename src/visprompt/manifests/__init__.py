@@ -1,5 +1,4 @@
-"""Read the YAML and CSV files of `data_manifests/`, each YAML file checked against what its room
-says it may hold."""
+"""Read the YAML and CSV files of `data_manifests/`, each YAML file checked against its schema."""
 
 import copy
 import csv
@@ -8,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,8 +15,8 @@ from ..errors import BadInput
 from .validation import Source, validated
 
 
-def load_yaml(path: Path) -> dict | list:
-    """Return what the YAML file holds, checked once against what its room says it may hold.
+def load_yaml(path: Path) -> Any:
+    """Content of a YAML file, checked once.
 
     Raises:
         BadInput: the file is missing or damaged; the message names the line.
@@ -26,8 +26,7 @@ def load_yaml(path: Path) -> dict | list:
 
 
 class Entries(dict):
-    """The entries of a YAML file below one of its keys; a record names those that its run read, not
-    the whole file."""
+    """The entries of a YAML file below one key; records name the entries that a run read."""
 
     def __init__(self, path: Path, key: str):
         super().__init__(copy.deepcopy(_checked(Path(path), stamp(path)).content[key]))
@@ -37,7 +36,7 @@ class Entries(dict):
         return entry(self.path, (self.key, str(name)), super().__getitem__(name))
 
     def get(self, name, default=None):
-        """The entry, or the default."""
+        """The entry of a name, or the default."""
         return self[name] if name in self else default
 
     def values(self):
@@ -45,18 +44,17 @@ class Entries(dict):
         return entry(self.path, (self.key,), super().values())
 
     def items(self):
-        """All names and entries."""
+        """All pairs of name and entry."""
         return entry(self.path, (self.key,), super().items())
 
 
 def entry(path: Path, keys: tuple[str, ...], value):
-    """The value, which is what stands below these keys of a YAML file; `records.watch` takes note
-    of the call."""
+    """Return `value`, the entry below these keys of a YAML file; `records.watch` notes the call."""
     return value
 
 
 def stamp(path: Path) -> tuple | None:
-    """What changes with a file: time, size and the file itself; None where nothing can be read."""
+    """Time, size and inode of a file, which change with it; None if it cannot be read."""
     try:
         status = os.stat(path)
     except OSError:
@@ -66,15 +64,13 @@ def stamp(path: Path) -> tuple | None:
 
 @functools.lru_cache(maxsize=64)
 def _checked(path: Path, stamp: tuple | None) -> Source:
-    """A file parsed and checked once as long as it does not change: a chapter reads the same few
-    thousands of times."""
+    """A file parsed and checked once while it is unchanged: chapters read it thousands of times."""
     return validated(path)
 
 
 @contextmanager
 def located(path: Path, *steps: str | int) -> Iterator[None]:
-    """What is refused within was asked for by this place of a YAML file; the message begins with
-    file and line."""
+    """Prefix errors raised inside with file and line of a place in a YAML file."""
     try:
         yield
     except BadInput as error:
@@ -82,9 +78,10 @@ def located(path: Path, *steps: str | int) -> Iterator[None]:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Return a CSV file with every cell as the string in the file, empty cells as "".
+    """A CSV file with every cell as the string in the file, empty cells as "".
 
-    Raises BadInput when it is missing, is not CSV, or has rows of unlike length or a column twice.
+    Raises:
+        BadInput: it is missing or not CSV, or has rows of unequal length or a column twice.
     """
     try:
         with open(path, encoding="utf-8", newline="") as file:

@@ -1,8 +1,7 @@
-"""A YAML file held against its schema: what is wrong is said in one line, with the file, its line
-and what to write.
+"""Check YAML files against their schemas; a fault is one line with file, line and what to write.
 
-What a file may hold is said by the room that reads it, in its module `…_files`: a schema, and what
-the file must agree on with others and with the code.
+The room that reads a file says what it may hold, in its module `…_files`: a schema, and what the
+file must agree on with other files and with the code.
 """
 
 import functools
@@ -10,7 +9,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -43,14 +42,14 @@ MOST, DEEPEST = 100_000, 50  # values of a file, and how deep they may be nested
 
 
 class Source(NamedTuple):
-    """A parsed file: its content, and the nodes that know the lines."""
+    """A parsed file: its content, and the YAML nodes, which know their lines."""
 
     path: Path
-    content: object
+    content: Any
     node: yaml.Node
 
     def line(self, path: Sequence) -> int:
-        """The line, from 1, of a key, or of a place in a list; the nearest there is around it."""
+        """Line, from 1, of a key or list item; of the nearest enclosing place if it is absent."""
         node, mark = self.node, self.node.start_mark
         for step in path:
             # merged keys stand first, the mapping's own are the last
@@ -81,8 +80,8 @@ def read(path: Path) -> Source:
     """Parse a YAML file.
 
     Raises:
-        BadInput: it is missing, cannot be read, is not UTF-8 or not YAML, is empty, has a key twice
-            or one that is no text, or refers to itself.
+        BadInput: it is missing, unreadable, not UTF-8, not YAML or empty, has a duplicate key or
+            one that is not text, or refers to itself.
     """
     try:
         data = path.read_bytes()
@@ -110,7 +109,12 @@ def read(path: Path) -> Source:
 
 
 def parsed(text: str, path: Path) -> Source:
-    """The content and the nodes of a text; raises BadInput, or YAMLError where it is not YAML."""
+    """Parse a text.
+
+    Raises:
+        BadInput: a duplicate or non-text key, or a reference to itself.
+        YAMLError: it is not YAML.
+    """
     kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     check_depth(yaml.parse(text, kind), path)
     loader = kind(text)
@@ -128,7 +132,7 @@ def parsed(text: str, path: Path) -> Source:
 
 
 def check_depth(events: Iterable[yaml.Event], path: Path) -> None:
-    """Refuse what is nested so deeply that the YAML reader itself would run out of stack."""
+    """Refuse nesting so deep that the YAML parser would overflow its stack."""
     depth = 0
     for event in events:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
@@ -142,7 +146,7 @@ def check_depth(events: Iterable[yaml.Event], path: Path) -> None:
 
 
 def broken(error: yaml.YAMLError, path: Path, text: str) -> str:
-    """What the YAML reader found, in one line."""
+    """The YAML parser's error in one line."""
     mark, position = getattr(error, "problem_mark", None), getattr(error, "position", 0)
     line = text[:position].count("\n") if mark is None else mark.line
     what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split(
@@ -160,12 +164,11 @@ def broken(error: yaml.YAMLError, path: Path, text: str) -> str:
 def check_nodes(
     node: yaml.Node, path: Path, above: frozenset = frozenset(), sizes: dict | None = None
 ) -> int:
-    """Refuse keys given twice, keys that are no texts, and what refers to itself or is far too much
-    when written out.
+    """Refuse duplicate keys, keys that are not text, self-references and exponential expansion.
 
     Returns:
-        How many values there are, those behind a `*` counted wherever they are referred to. Each
-        node is seen once.
+        The number of values; those behind a `*` count wherever they are referred to. Each node is
+        visited once.
     """
     sizes, place = {} if sizes is None else sizes, f"{path}, line {node.start_mark.line + 1}"
     if id(node) in above:
@@ -186,7 +189,7 @@ def check_nodes(
 
 
 def check_keys(keys: Sequence[yaml.Node], path: Path) -> None:
-    """Refuse keys of a mapping that are given twice or are no texts."""
+    """Refuse keys of a mapping that are duplicates or not text."""
     seen = set()
     for key in keys:
         place = f"{path}, line {key.start_mark.line + 1}"
@@ -199,10 +202,10 @@ def check_keys(keys: Sequence[yaml.Node], path: Path) -> None:
 
 
 def rules_of(path: Path) -> tuple[Callable | None, Callable | None]:
-    """What a file of this name or folder must satisfy: a function that makes its schema, and one
-    that finds further faults.
+    """The rules for a file of this name or folder: a schema, and a function for further faults.
 
-    A room is loaded when its file is first read, so that this one imports none of them.
+    Both are functions of the room that reads the file. It is imported when its file is first read,
+    so that this module imports no room.
     """
     stem = "datasets" if path.parent.name == "datasets" else path.name.removesuffix(".yaml")
     owner = OWNERS.get(stem)
@@ -213,10 +216,10 @@ def rules_of(path: Path) -> tuple[Callable | None, Callable | None]:
 
 
 def validated(path: Path) -> Source:
-    """Parse a YAML file and hold it against what its room says of it: see `rules_of`.
+    """Parse a YAML file and check it by the rules of its room; see `rules_of`.
 
     Raises:
-        BadInput: the file cannot be parsed, or something in it is wrong; the first place is named.
+        BadInput: the file cannot be parsed, or something in it is wrong; the first fault is named.
     """
     source, (schema, check) = read(path), rules_of(path)
     faults = list(against(schema(), source.content)) if schema else []
@@ -234,16 +237,14 @@ def validated(path: Path) -> Source:
 
 
 def against(schema: dict, content: object, base: tuple = ()) -> Iterable[Fault]:
-    """What in `content` is against a JSON Schema (Draft 2020-12; `errorMessage` goes before the
-    wording made here)."""
+    """Faults of content under a JSON Schema; its `errorMessage` replaces the wording made here."""
     for error in validator()(schema).iter_errors(content):
         yield worded(error, (*base, *error.absolute_path))
 
 
 @functools.cache
 def validator() -> type:
-    """The class that holds content against a schema. No number may be NaN or infinite, and 1.0 is
-    no whole number."""
+    """The jsonschema validator class; NaN and infinity are no numbers, 1.0 is no integer."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 

@@ -1,4 +1,4 @@
-"""What is wrong in a YAML file, and what to write instead, in words."""
+"""Messages for faults in YAML files."""
 
 import datetime
 import difflib
@@ -27,7 +27,7 @@ BOUNDS = {
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong in a file."""
+    """A fault in a file: its path in the content, and the message."""
 
     path: tuple  # keys and places that lead there from the top
     text: str  # what is wrong, and what to write
@@ -35,7 +35,7 @@ class Fault(NamedTuple):
 
 
 def worded(error, path: tuple) -> Fault:
-    """An error of `jsonschema` as a sentence that says what to write."""
+    """A `jsonschema` error as a sentence that says what to write."""
     schema, value, rule = error.schema, error.instance, error.validator
     if "errorMessage" in schema:
         return Fault(path, schema["errorMessage"])
@@ -71,8 +71,8 @@ def worded(error, path: tuple) -> Fault:
     )
 
 
-def refusal(kind: str, given: str, allowed: Iterable[str]) -> str:
-    """What `choose` says of a wrong name."""
+def refusal(kind: str, given: str, allowed: Iterable[str]) -> str:  # type: ignore[return]
+    """The message of `choose` for a wrong name."""
     try:
         choose(kind, given, allowed)
     except BadInput as error:
@@ -80,7 +80,7 @@ def refusal(kind: str, given: str, allowed: Iterable[str]) -> str:
 
 
 def joined(parts: Sequence[str], last: str) -> str:
-    """ "a, b and c"."""
+    """ "a, b and c"; `last` is the conjunction."""
     return f" {last} ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
@@ -101,7 +101,7 @@ def words(schema: dict) -> str:
 
 
 def kind_words(kind: str, schema: dict) -> str:
-    """One type of a schema with its bounds."""
+    """One type of a schema with its bounds, in words."""
     text = NAMES[kind]
     if kind in ("number", "integer"):
         bounds = [f"{name} {schema[bound]}" for bound, name in BOUNDS.items() if bound in schema]
@@ -118,7 +118,7 @@ def kind_words(kind: str, schema: dict) -> str:
 
 
 def shown(value: object, schema: dict) -> str:
-    """A value that is wrong, in a few words."""
+    """A wrong value in a few words."""
     if value is None or value == "":
         return "nothing"
     if isinstance(value, dict):
@@ -126,14 +126,13 @@ def shown(value: object, schema: dict) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, (datetime.date, bytes, bool)):
-        return {True: "true", False: "false"}.get(value, f"the {type(value).__name__} {value}")
+        return {True: "true", False: "false"}.get(value, f"the {type(value).__name__} {value}")  # type: ignore[arg-type, str-bytes-safe]
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def hint(value: object, schema: dict) -> str:
-    """How to write what was probably meant: a number that is a text to YAML, or a text that is
-    not."""
+    """What was probably meant: a number that YAML reads as text, or a text that it does not."""
     kinds = schema.get("type", ())
     if isinstance(value, str) and ("number" in kinds or "integer" in kinds):
         try:

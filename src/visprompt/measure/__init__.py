@@ -1,2 +1,1 @@
-"""What is read off a model as built: operations, memory, time, attention, similarity, and the
-counts that papers print."""
+"""Measurements of a built model: operations, memory, time, attention and similarity."""

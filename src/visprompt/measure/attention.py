@@ -1,4 +1,4 @@
-"""What attention looks at."""
+"""Attention weights: of blocks, over distance, and of prompts."""
 
 import torch
 
@@ -10,8 +10,7 @@ from ..models.backbones import Backbone
 
 @torch.no_grad()
 def attention_weights(backbone: Backbone, x: torch.Tensor, index: int) -> torch.Tensor:
-    """Softmax attention of block `index` for activations (B, N, D) entering it -> (B, heads, N, N),
-    rows sum to 1."""
+    """Attention of block `index` on its input (B, N, D) -> (B, heads, N, N); rows sum to 1."""
     block = backbone.blocks[index]
     attn = block.attn
     batch, tokens, width = x.shape
@@ -24,10 +23,13 @@ def attention_weights(backbone: Backbone, x: torch.Tensor, index: int) -> torch.
 
 @torch.no_grad()
 def attention_distance(backbone: Backbone, images: torch.Tensor) -> torch.Tensor:
-    """Mean distance, in pixels, between a query patch and the patches it attends to -> (L, heads).
+    """Mean distance in pixels between a query patch and the patches it attends to -> (L, heads).
 
-    Weighted by attention, averaged over query patches and images, class token left out and the rest
-    renormalised, as in the papers that AP Section 4 follows for Figure 5 (B).
+    Weighted by attention and averaged over query patches and images; the class token is left out
+    and the rest renormalised, as in the papers that AP Section 4 follows for Figure 5 (B).
+
+    Args:
+        images: (B, 3, H, W), normalised.
 
     Raises:
         BadInput: the backbone has no attention.
@@ -53,20 +55,19 @@ def attention_distance(backbone: Backbone, images: torch.Tensor) -> torch.Tensor
 
 @torch.no_grad()
 def prompt_attention(model: TunedModel, images: torch.Tensor) -> list[dict[str, torch.Tensor]]:
-    """Where class token and prompts of a deep prompt method look, by block, as if prompts had
-    queries.
+    """Where class token and prompts of a deep prompt method attend, as if prompts had queries.
 
     Args:
         images: (B, 3, H, W), normalised.
 
     Returns:
-        For each block softmax weights over class token, patches and prompts, meaned over heads:
-            "class" (B, N), the
-        class token's on patches; "prompts" (B, N_p, N), the prompts' on patches; "to_prompts" (B,),
-        the class token's on all prompts together.
+        For each block the softmax weights over class token, patches and prompts, averaged over
+        heads: "class" (B, N), class token to patches; "prompts" (B, N_p, N), prompts to patches;
+        "to_prompts" (B,), class token to all prompts together.
 
     Raises:
-        BadInput: the method has no prompts at every block, or changes the layers inside attention.
+        BadInput: the method does not have prompts at every block, or changes the layers inside
+            attention.
     """
     backbone, method = model.source, model.method
     if not isinstance(method, Deep) or not backbone.has_class_token or hasattr(method, "shifts"):
@@ -74,17 +75,17 @@ def prompt_attention(model: TunedModel, images: torch.Tensor) -> list[dict[str, 
             "attention of prompts is for vpt-deep, spt-deep, cdc, ivpt and da-vpt on a "
             "ViT with a class token."
         )
-    kept, found, prefix = [], [], backbone.prefix
+    kept, looks, prefix = [], [], backbone.prefix
     backbone.run(backbone.stem(images), method, keep=kept)
     for index, x in enumerate(kept):
         prompts = method.entering(index).expand(len(x), -1, -1)
         weights = attention_weights(backbone, torch.cat([x, prompts], 1), index).mean(1)
         patches = slice(prefix, x.shape[1])
-        found.append(
+        looks.append(
             {
                 "class": weights[:, 0, patches],
                 "prompts": weights[:, x.shape[1] :, patches],
                 "to_prompts": weights[:, 0, x.shape[1] :].sum(-1),
             }
         )
-    return found
+    return looks

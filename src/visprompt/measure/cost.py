@@ -12,11 +12,11 @@ from ..models.backbones import to_meta
 
 
 def count_flops(model: TunedModel, training: bool = False, batch_size: Count = 1) -> dict:
-    """Operations for one image: {"flops", "macs", "unit"}; a multiply-add counts as two FLOPs.
+    """Operations per image: {"flops", "macs", "unit"}; a multiply-add counts as two FLOPs.
 
     Args:
-        training: count the backward pass to the lowest trained parameter as well.
-        batch_size: what a whole batch shares, such as the keys of prompts, is divided by it.
+        training: also count the backward pass down to the lowest trained parameter.
+        batch_size: what a batch shares, such as the keys of prompts, is divided by it.
     """
     meta = on_meta(model)
     images = torch.empty(
@@ -36,9 +36,9 @@ def training_memory(model: TunedModel, batch_size: int) -> dict:
 
     Returns:
         {"weights", "gradients", "optimizer", "activations", "total"}: all weights, trained or not;
-        a gradient and Adam's two moments for every trained parameter; everything autograd saves for
-        the backward pass, each storage once, weights apart. A framework's workspace and
-        fragmentation come on top.
+        a gradient and Adam's two moments per trained parameter; everything autograd saves for the
+        backward pass, each storage once, without weights. A framework's workspace and fragmentation
+        come on top.
     """
     meta = on_meta(model)
     held = {tensor.untyped_storage()._cdata for tensor in [*meta.parameters(), *meta.buffers()]}
@@ -70,7 +70,7 @@ def training_memory(model: TunedModel, batch_size: int) -> dict:
 
 
 def on_meta(model: TunedModel) -> TunedModel:
-    """The same model on shapes alone, ready for a training step."""
+    """A copy of the model on the meta device, ready for a training step."""
     meta = build_method(
         model.slug, to_meta(model.source), model.num_classes, **asdict(model.method.settings)
     )

@@ -1,14 +1,13 @@
-"""Similarity of two sets of features."""
+"""Similarity of two sets of features: CKA and normalised mutual information."""
 
 import torch
 
 
 def linear_cka(x: torch.Tensor, y: torch.Tensor) -> float:
-    """Linear centred kernel alignment of features (n, D1) and (n, D2) of the same n images, in [0,
-    1].
+    """Linear centred kernel alignment of features (n, D1) and (n, D2) of n images, in [0, 1].
 
-    ||Y'X||_F^2 / (||X'X||_F ||Y'Y||_F) on column-centred features, computed through the n x n Gram
-    matrices, since features are often longer than n. AP Figure 5 (A).
+    ||Y'X||_F^2 / (||X'X||_F ||Y'Y||_F) on column-centred features, computed from the n x n Gram
+    matrices, since D is often larger than n. AP Figure 5 (A).
     """
     x = x.double() - x.double().mean(0)
     y = y.double() - y.double().mean(0)
@@ -18,12 +17,11 @@ def linear_cka(x: torch.Tensor, y: torch.Tensor) -> float:
 
 @torch.no_grad()
 def normalised_mutual_information(prompts: torch.Tensor, patches: torch.Tensor) -> float:
-    """Mean over images of NMI of prompts (N_p, D) and an image's patches (B, N, D), in [0, 1] (SPT
-    Eq. 7-8).
+    """NMI of prompts (N_p, D) and an image's patches (B, N, D), averaged over images, in [0, 1].
 
-    The joint distribution of an image is the sigmoid of all products p . e, divided by their sum;
-    from it follow both marginals, their entropies H and the mutual information I, and NMI = 2 I /
-    (H(P) + H(E)).
+    SPT Eq. 7-8. The joint distribution of an image is the sigmoid of all products p . e, divided by
+    their sum; it gives both marginals, their entropies H and the mutual information I, and NMI = 2
+    I / (H(P) + H(E)).
     """
     joint = torch.sigmoid(prompts.double() @ patches.double().transpose(1, 2))  # (B, N_p, N)
     joint = joint / joint.sum((1, 2), keepdim=True)

@@ -7,6 +7,7 @@ import sys
 import typing
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -44,18 +45,17 @@ ORDER = (
 
 
 def slugs() -> list[str]:
-    """The methods: every module of this room that has a `Settings` and a `Method`, with - in place
-    of _."""
+    """Slugs of all methods: modules of this room that have a `Settings` and a `Method`."""
     texts = {
         path.stem.replace("_", "-"): path.read_text(encoding="utf-8")
         for path in Path(__file__).parent.glob("*.py")
     }
-    found = [
+    modules = [
         slug
         for slug, text in texts.items()
         if {"Settings", "Method"} <= set(re.findall(r"(?m)^class (\w+)", text))
     ]
-    return [slug for slug in ORDER if slug in found] + sorted(set(found) - set(ORDER))
+    return [slug for slug in ORDER if slug in modules] + sorted(set(modules) - set(ORDER))
 
 
 METHODS = tuple(slugs())
@@ -73,14 +73,15 @@ def method_class(slug: str) -> type[Method]:
 
 @functools.cache
 def names() -> dict[str, str]:
-    """Slug -> the method's name, as its module's docstring begins with it."""
+    """Slug -> display name, the part before the colon of the module's docstring."""
     return {
-        slug: sys.modules[method_class(slug).__module__].__doc__.split(":")[0] for slug in METHODS
+        slug: sys.modules[method_class(slug).__module__].__doc__.split(":")[0]  # type: ignore[union-attr]
+        for slug in METHODS
     }
 
 
-def settings_of(slug: str, **settings):
-    """The `Settings` of a method; a list stands for a tuple.
+def settings_of(slug: str, **settings: Any) -> Any:
+    """The `Settings` of a method, checked; lists become tuples.
 
     Raises:
         BadInput: unknown method or setting, or a value of the wrong type.
@@ -100,20 +101,20 @@ def settings_of(slug: str, **settings):
     return kind(**settings)
 
 
-def build_method(slug: str, backbone: Backbone, num_classes: int, **settings) -> TunedModel:
-    """Put a method and a fresh head on a backbone.
+def build_method(slug: str, backbone: Backbone, num_classes: int, **settings: Any) -> TunedModel:
+    """Put a method and a fresh linear head on a frozen backbone.
 
     Args:
-        slug: one of `METHODS`.
+        slug: one of `METHODS`, such as "vpt-deep".
         settings: the fields of the method's `Settings`; a list stands for a tuple.
 
     Returns:
-        Head and method have the backbone's device; they are float64 where the backbone is, else
-        float32.
+        A model on the backbone's device, images (B, 3, H, W) -> logits (B, num_classes). Method and
+        head are float64 if the backbone is, else float32.
 
     Raises:
         BadInput: unknown method or setting, an impossible value, or a backbone that cannot carry
-            it.
+            the method.
     """
     if not isinstance(backbone, Backbone):
         raise BadInput(

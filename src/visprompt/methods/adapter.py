@@ -1,5 +1,7 @@
-"""Adapter: a bottleneck behind attention and MLP, y + up(act(down(y))) (Houlsby et al. 2019, Fig.
-2)."""
+"""Adapter: a bottleneck after attention and after the MLP, y + up(act(down(y))).
+
+Houlsby et al. 2019, Fig. 2.
+"""
 
 from dataclasses import dataclass
 
@@ -9,6 +11,8 @@ from torch.nn import functional as F
 
 from ..checks import Count, Words
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import base
 from .prompts import check_tokens, uniform_
 
@@ -17,16 +21,16 @@ PLACES = ["attn", "mlp"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How wide the bottleneck is and where it goes."""
+    """Width, activation and positions of the bottleneck."""
 
     bottleneck: Count = 8  # Houlsby's smallest useful size on BERT; the papers here state none
     places: Words = ("attn", "mlp")  # the original's two; "mlp" alone is Pfeiffer's
 
 
 class Bottleneck(nn.Module):
-    """x (B, N, D) -> up(act(down(x))) (B, N, D), zero at the start."""
+    """x (B, N, D) -> up(act(down(x))) (B, N, D); zero at initialisation."""
 
-    def __init__(self, width, size, act):
+    def __init__(self, width: int, size: int, act: Layer) -> None:
         super().__init__()
         check_tokens(size, "bottleneck")
         self.down, self.down_bias = (
@@ -39,23 +43,23 @@ class Bottleneck(nn.Module):
         )
         self.act = act
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         uniform_(self.down, self.down.shape[1] ** -0.5, generator)
         for parameter in (self.down_bias, self.up, self.up_bias):
             nn.init.zeros_(parameter)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.linear(self.act(F.linear(x, self.down, self.down_bias)), self.up, self.up_bias)
 
 
 class Method(base.Method):
-    """Trains a bottleneck a place and block."""
+    """Trains one bottleneck per position and block."""
 
     families = ("vit",)
     inside = True
     start = 0
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         for place in settings.places:
             choose("place of Adapter", place, PLACES)
@@ -69,11 +73,11 @@ class Method(base.Method):
             }
         )
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         for adapter in self.adapters.values():
-            adapter.reset(generator)
+            adapter.reset(generator)  # type: ignore[operator]
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         y = layer(x)
         key = f"{name}_{index}"
         return y + self.adapters[key](y) if key in self.adapters else y

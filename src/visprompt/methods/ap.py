@@ -7,16 +7,17 @@ from torch import nn
 
 from ..checks import Blocks, Count
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
 from . import base
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the prompt is put and how it meets the activations z.
+    """Position of the prompt delta, and how it is combined with the activations z.
 
     `block` is the index, from 0, of the block whose input is changed; a tuple puts one prompt on
-    each. `kind`: "add" z + delta (the paper's AP), "product" z * delta, "concatenate" [delta, z]
-    (Table A3).
+    each of several blocks. `kind`: "add" z + delta (the paper's AP), "product" z * delta,
+    "concatenate" [delta, z] (Table A3).
     """
 
     # None: third of a transformer, third-to-last of a ResNet (Sec. 6.1)
@@ -28,11 +29,11 @@ class Settings:
 class Method(base.Method):
     """One delta per prompted block, with the shape of the activations: (N, D) or (C, H, W).
 
-    Starts where it changes nothing: zero for "add", one for "product"; "concatenate" starts small
-    and random, because equal tokens would receive equal gradients.
+    Initialised so that nothing changes: zero for "add", one for "product"; "concatenate" starts
+    small and random, because equal tokens would receive equal gradients.
     """
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         choose("kind of AP", settings.kind, ["add", "product", "concatenate"])
         if settings.kind == "concatenate" and not backbone.is_vit:
@@ -59,7 +60,7 @@ class Method(base.Method):
             for b in self.at
         )
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         for prompt in self.prompts:
             if self.settings.kind == "concatenate":
                 with torch.no_grad():
@@ -67,7 +68,7 @@ class Method(base.Method):
             else:
                 nn.init.constant_(prompt, 1.0 if self.settings.kind == "product" else 0.0)
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if index not in self.at:
             return x
         prompt = self.prompts[self.at.index(index)]
@@ -80,7 +81,7 @@ class Method(base.Method):
             [x[:, : self.prefix], prompt.expand(len(x), -1, -1), x[:, self.prefix :]], dim=1
         )
 
-    def after_blocks(self, x):
+    def after_blocks(self, x: torch.Tensor) -> torch.Tensor:
         if self.settings.kind != "concatenate":
             return x
         added = len(self.at) * self.settings.prompt_tokens

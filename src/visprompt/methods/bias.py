@@ -1,6 +1,9 @@
-"""BIAS: trains the shifts of the network's linear and normalisation layers (AP Sec. 6.1, DA-VPT
-Sec. 2.5)."""
+"""BIAS: trains the biases of the network's linear and normalisation layers.
 
+AP Sec. 6.1, DA-VPT Sec. 2.5.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +11,8 @@ from torch import nn
 
 from ..checks import Words
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import base
 
 # category -> the layer that holds it; queries, keys and values are thirds of timm's fused qkv
@@ -28,20 +33,19 @@ CATEGORIES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Which shifts are trained."""
+    """The layers whose biases are trained."""
 
     categories: Words = tuple(CATEGORIES)  # all of them, as BitFit and VPT's BIAS baseline do
 
 
 class Shifts(nn.Module):
-    """What training changes of the biases: a difference, zero at the start, for each (block,
-    layer).
+    """Trained changes of the biases: one difference per (block, layer), zero at initialisation.
 
-    A difference in the key bias moves all scores of a query alike, so softmax, and every output,
+    A change of the key bias shifts all scores of a query alike, so softmax, and every output,
     ignores it.
     """
 
-    def __init__(self, backbone, categories):
+    def __init__(self, backbone: Backbone, categories: Sequence[str]) -> None:
         super().__init__()
         for category in categories:
             choose("bias category", category, CATEGORIES)
@@ -58,12 +62,12 @@ class Shifts(nn.Module):
                 )
                 self.parts[f"{name}_{index}"] = nn.Parameter(torch.zeros(width))
 
-    def reset(self):
+    def reset(self) -> None:
         for part in self.parts.values():
             nn.init.zeros_(part)
 
     def whole(self, index: int, name: str) -> torch.Tensor | None:
-        """The difference of one layer's bias, or None where it has none."""
+        """The difference of one layer's bias; None if that bias is not trained."""
         key = f"{name}_{index}"
         if key not in self.parts:
             return None
@@ -75,30 +79,30 @@ class Shifts(nn.Module):
             [pieces.get(third, torch.zeros_like(pieces[self.thirds[0]])) for third in range(3)]
         )
 
-    def forward(self, index, name, x):
-        """Add the difference to what a layer gave."""
+    def forward(self, index: int, name: str, x: torch.Tensor) -> torch.Tensor:
+        """Add the difference to the output x of a layer."""
         shift = self.whole(index, name)
         return x if shift is None else x + shift
 
 
 class Method(base.Method):
-    """Trains one shift a unit of the chosen layers."""
+    """Trains the biases of the chosen layers."""
 
     families = ("vit",)
     inside = True
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         self.shifts = Shifts(backbone, settings.categories)
         self.start = -1 if "patch_embed" in settings.categories else 0
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         self.shifts.reset()
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         return self.shifts(index, name, layer(x))
 
-    def merge(self, backbone):
+    def merge(self, backbone: Backbone) -> None:
         with torch.no_grad():
             for (index, name), layer in backbone.layers().items():
                 shift = self.shifts.whole(index, name)

@@ -1,10 +1,16 @@
-"""CDC: the prompts of a block are its own plus those of the block before (iVPT Eq. 3-4; "vanilla":
-of all before)."""
+"""CDC: a block's prompts are its own plus those of the block before (iVPT Eq. 3-4).
+
+"Vanilla" CDC adds those of all blocks before.
+"""
 
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from ..checks import Count
 from ..errors import choose
+from ..models.backbones import Backbone
 from . import prompts
 
 CONNECTIONS = ["adjacent", "all", "none"]
@@ -12,7 +18,7 @@ CONNECTIONS = ["adjacent", "all", "none"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompts, and which earlier ones are added."""
+    """Number of prompts, and which earlier ones are added."""
 
     prompt_tokens: Count = 10  # N, iVPT's "good choice for initialization"
     cdc: str = "adjacent"  # Eq. 4; "all" is iVPT's vanilla CDC (Sec. 4.3 (D)), "none" is VPT-Deep
@@ -20,13 +26,13 @@ class Settings:
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D a block, as VPT-Deep.
+    """Trains N prompts of width D per block, as VPT-Deep.
 
-    On a Swin, prompts of stages of different width cannot be added; the first block of a stage has
-    its own only.
+    In a Swin, prompts of stages of different width cannot be added: the first block of a stage has
+    only its own.
     """
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Any, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         choose("cdc", settings.cdc, CONNECTIONS)
         self.first = [
@@ -34,12 +40,12 @@ class Method(prompts.Deep):
             for index, prompt in enumerate(self.prompts)
         ]
 
-    def entering(self, index):
+    def entering(self, index: int) -> torch.Tensor:
         if self.first[index] or self.settings.cdc == "none":
             return self.prompts[index]
         before = self.entering(index - 1) if self.settings.cdc == "all" else self.prompts[index - 1]
         return self.prompts[index] + self.aggregate(index, before)
 
-    def aggregate(self, index, before):
-        """What passes from the block before to block `index`; iVPT's DA weights it."""
+    def aggregate(self, index: int, before: torch.Tensor) -> torch.Tensor:
+        """The prompts of the block before as they enter block `index`; iVPT's DA weights them."""
         return before

@@ -1,5 +1,7 @@
-"""Exact k-means in bounded memory: SPT's token prototypes (Eq. 9-10) and DA-VPT's clusters of
-classes (Sec. 2.4)."""
+"""Exact k-means in bounded memory.
+
+Used for SPT's token prototypes (Eq. 9-10) and DA-VPT's clusters of classes (Sec. 2.4).
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -9,9 +11,9 @@ from ..progress import progress
 
 
 def assign(points: torch.Tensor, centroids: torch.Tensor) -> torch.Tensor:
-    """(n, D) -> the nearest of (K, D) by squared Euclidean distance, (n,); the first of equals.
+    """Index (n,) of the centroid (K, D) nearest to each point (n, D); the first in a tie.
 
-    |x|^2 is the same for every centroid and is left out.
+    Distances are squared Euclidean; |x|^2 is the same for every centroid and is left out.
     """
     return (centroids.square().sum(1) - 2 * points @ centroids.T).argmin(1)
 
@@ -22,18 +24,18 @@ def streamed_kmeans(
     iterations: int,
     label: str,
 ) -> list[torch.Tensor]:
-    """Lloyd's algorithm on points that never lie in memory together; several independent problems
-    share the passes.
+    """Lloyd's algorithm on streamed points, for several independent problems in the same passes.
+
+    Memory: one batch, and K x D sums in float64.
 
     Args:
-        stream: called once an iteration; yields batches, each a list with one (n, D) for every
+        stream: called once per iteration; yields batches, each a list with one (n, D) tensor per
             problem.
-        centroids: the start, one (K, D) for every problem.
-        iterations: at most so many; it ends when no centroid moves.
+        centroids: the initial centroids, one (K, D) tensor per problem.
+        iterations: the maximum; it stops earlier when no centroid moves.
 
     Returns:
-        The centroids. Those of an empty cluster stay where they are. Memory: one batch, and K x D
-        sums in float64.
+        The centroids. That of an empty cluster keeps its place.
     """
     centroids = [c.double() for c in centroids]
     for _ in progress(range(iterations), label):
@@ -58,8 +60,7 @@ def streamed_kmeans(
 def cosine_kmeans(
     points: torch.Tensor, centroids: torch.Tensor, iterations: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Spherical k-means of (n, D) from centroids (K, D) -> centroids of unit length, and each
-    point's cluster (n,)."""
+    """Spherical k-means of (n, D) from centroids (K, D): unit centroids, each point's cluster."""
     points, centroids = (torch.nn.functional.normalize(t, dim=1) for t in (points, centroids))
     for _ in range(iterations):
         nearest = (points @ centroids.T).argmax(1)

@@ -1,25 +1,27 @@
-"""DA-VPT: VPT-Deep with two metric losses that tie prompts to clusters of classes (DA-VPT Sec. 2,
-Eq. 3-5).
+"""DA-VPT: VPT-Deep with two metric losses that tie prompts to clusters of classes.
 
-Each prompt of a guided block is the proxy of the classes of one cluster. The first loss draws a
-prompt to the patches of its classes and away from others', the second does the same for class
-tokens.
+DA-VPT Sec. 2, Eq. 3-5. Each prompt of a guided block is the proxy of the classes in one cluster.
+The first loss pulls a prompt towards the patches of its classes and away from the others; the
+second does the same for class tokens.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ..checks import Count, Positive, Rounds, Share, Weight
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import KeysValues, Project
 from . import prompts
 from .clustering import cosine_kmeans
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Prompts, guided blocks and the metric losses."""
+    """Number of prompts, guided blocks, and the metric losses."""
 
     prompt_tokens: Count = 10  # of a block that is not guided, as for VPT-Deep and iVPT
     # M, clusters of classes, at most the classes; None: prompt_tokens, or all classes
@@ -40,21 +42,31 @@ class Settings:
     kmeans_iterations: Rounds = 20  # the released code's bound
 
 
-def proxy_anchor(similarity, positive, margin, temperature, normaliser="positive"):
-    """Eq. 4 from cosine similarities of M proxies and n samples.
+def proxy_anchor(
+    similarity: torch.Tensor,
+    positive: torch.Tensor,
+    margin: float,
+    temperature: float,
+    normaliser: str = "positive",
+) -> torch.Tensor:
+    """Proxy-anchor loss (Eq. 4) of M proxies and n samples, from cosine similarities.
 
     Args:
         similarity: (M, n).
-        positive: (M, n) bool, whether a sample is of the proxy's classes.
+        positive: (M, n) bool, whether a sample belongs to the proxy's classes.
+        margin, temperature: delta and tau of Eq. 4.
+        normaliser: "positive" averages the positive term over the proxies that have positives,
+            "all" over all proxies.
 
     Returns:
-        A scalar: log(1 + sum exp) over positives, meaned over proxies that have any (or over all
-            with "all"),
-        plus the same over negatives, meaned over all proxies.
+        A scalar: log(1 + sum exp) over positives, averaged over proxies, plus the same over
+        negatives, averaged over all proxies.
     """
     absent = torch.finfo(similarity.dtype).min
 
-    def smooth(scores, mask):  # LSE_0^+, the sum over an empty set is 0
+    def smooth(
+        scores: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:  # LSE_0^+, the sum over an empty set is 0
         zero = scores.new_zeros(len(scores), 1)
         return torch.cat([zero, scores.masked_fill(~mask, absent)], 1).logsumexp(1)
 
@@ -65,11 +77,15 @@ def proxy_anchor(similarity, positive, margin, temperature, normaliser="positive
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D a block; M in guided blocks."""
+    """Trains N prompts of width D per block; M in guided blocks."""
 
     families = ("vit",)
+    cluster: torch.Tensor  # class -> prompt
+    centroids: torch.Tensor
+    sums: torch.Tensor  # of this epoch's features, by class; None before the first
+    counts: torch.Tensor
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Any, num_classes: int) -> None:
         last = backbone.depth - 1
         first, end = (
             last if at is None else at for at in (settings.guided_from, settings.guided_to)
@@ -102,36 +118,36 @@ class Method(prompts.Deep):
         self.register_buffer("centroids", torch.zeros(self.clusters, backbone.width))
         self.sums, self.counts = None, None  # of this epoch's features, by class
 
-    def tokens_at(self, index):
+    def tokens_at(self, index: int) -> int:
         return self.clusters if index in self.guided else super().tokens_at(index)
 
-    def watches(self, index):
+    def watches(self, index: int) -> bool:
         return self.training and index in self.guided and self.settings.patches == "attention"
 
-    def watch(self, index, x):
+    def watch(self, index: int, x: torch.Tensor) -> None:
         if self.watches(index):
             self.seen[index] = x
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if self.training and index in self.guided and self.settings.patches == "tokens":
             self.seen[index] = x
         return x
 
-    def extra(self, index, project):
+    def extra(self, index: int, project: Project) -> KeysValues | None:
         q, k, v = project(self.entering(index))
         if index in self.guided and self.settings.projection == "query":
             self.queries[index] = q.transpose(1, 2).flatten(2)[0]
         return k, v
 
-    def proxies(self, index):
-        """What stands for the prompts of a guided block in the losses: (M, D)."""
+    def proxies(self, index: int) -> torch.Tensor:
+        """The prompts (M, D) of a guided block as the losses see them."""
         return self.queries[index] if self.settings.projection == "query" else self.entering(index)
 
-    def loss(self, features, labels):
-        """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), meaned over guided blocks; the paper leaves
-        open how they add.
+    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor | float:
+        """beta L(x, p) + lambda L(p, x_cls) (Eq. 5), averaged over guided blocks.
 
-        A ViT without class token has the first of the two alone.
+        The paper does not say how the losses of several blocks are combined. A ViT without class
+        token has the first term alone.
         """
         self.add_features(features.detach(), labels)
         settings, terms = self.settings, []
@@ -157,17 +173,16 @@ class Method(prompts.Deep):
         self.seen, self.queries = {}, {}
         return sum(terms) / len(self.guided)
 
-    def add_features(self, features, labels):
-        """Add up this epoch's features by class."""
+    def add_features(self, features: torch.Tensor, labels: torch.Tensor) -> None:
+        """Add features (B, D) to this epoch's sums per class."""
         if self.sums is None:
             self.sums = features.new_zeros(self.num_classes, features.shape[1])
             self.counts = features.new_zeros(self.num_classes)
         self.sums.index_add_(0, labels, features)
         self.counts.index_add_(0, labels, torch.ones_like(features[:, 0]))
 
-    def recluster(self):
-        """Map classes to prompts by cosine k-means over class means, from the last centroids (Sec.
-        2.4)."""
+    def recluster(self) -> None:
+        """Cluster the class means by cosine k-means, from the last centroids (Sec. 2.4)."""
         present = self.counts > 0
         means = self.sums[present] / self.counts[present, None]
         centroids, nearest = cosine_kmeans(means, self.centroids, self.settings.kmeans_iterations)
@@ -176,9 +191,14 @@ class Method(prompts.Deep):
         self.sums = None
 
     @torch.no_grad()
-    def prepare(self, backbone, images, labels, generator):
-        """Class means of the frozen backbone's features; clusters start from as many random
-        classes."""
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        """Class means of the frozen backbone's features, and clusters from random classes."""
         self.sums = None
         device = next(backbone.parameters()).device
         for part, truth in zip(images.split(250), labels.split(250), strict=True):
@@ -192,7 +212,7 @@ class Method(prompts.Deep):
         chosen = present[
             torch.randperm(len(present), generator=generator)[: self.clusters].to(device)
         ]
-        self.centroids.copy_(self.sums[chosen] / self.counts[chosen, None])
+        self.centroids.copy_(self.sums[chosen] / self.counts[chosen, None])  # type: ignore[index]
         self.recluster()
 
     after_epoch = torch.no_grad()(recluster)

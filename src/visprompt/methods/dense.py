@@ -1,9 +1,9 @@
-"""DA-VPT's metric losses where every patch has a class of its own, as in segmentation.
+"""DA-VPT's metric losses for segmentation, where every patch has a class of its own.
 
-The paper gives its losses for one label an image and is silent on segmentation. Here a patch is a
-positive of the prompt whose cluster holds its own class, and a class token one of every prompt
-whose cluster holds a class in the picture. k-means runs over class means of patch features. Patches
-that are ignored are in no set.
+The paper defines its losses for one label per image and does not say how it segments. Here a patch
+is a positive of the prompt whose cluster holds the patch's class, and a class token is a positive
+of every prompt whose cluster holds a class in the image. k-means runs over class means of patch
+features. Ignored patches are neither positive nor negative.
 """
 
 import torch
@@ -14,9 +14,9 @@ from .da_vpt import Method, proxy_anchor
 
 
 class Given(nn.Module):
-    """Stands in for a backbone where the features are there already."""
+    """Stands in for a backbone when the features are already computed."""
 
-    def __init__(self, like: torch.Tensor):
+    def __init__(self, like: torch.Tensor) -> None:
         super().__init__()
         self.place = nn.Parameter(like.new_zeros(()), requires_grad=False)
 
@@ -25,8 +25,10 @@ class Given(nn.Module):
 
 
 def patch_labels(masks: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
-    """The most frequent label of each patch, (B, rows * columns) int64, of masks (B, H, W); of
-    equals the lower one."""
+    """Most frequent label per patch of masks (B, H, W): (B, rows * columns) int64.
+
+    In a tie the lower label.
+    """
     batch, high, wide = masks.shape
     cut = masks.view(batch, rows, high // rows, columns, wide // columns).transpose(2, 3)
     return cut.flatten(3).mode(-1).values.flatten(1).long()
@@ -35,19 +37,19 @@ def patch_labels(masks: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
 def prepare(
     method: Method, features: torch.Tensor, labels: torch.Tensor, generator: torch.Generator
 ) -> None:
-    """Clusters of classes from features of patches (n, D) and their labels (n,)."""
-    method.prepare(Given(features), features, labels, generator)
+    """Cluster the classes from patch features (n, D) and their labels (n,)."""
+    method.prepare(Given(features), features, labels, generator)  # type: ignore[arg-type]
 
 
 def dense_loss(
     method: Method, features: torch.Tensor, labels: torch.Tensor, ignored: int
 ) -> torch.Tensor:
-    """beta L(x, p) + lambda L(p, x_cls) of a training step, meaned over guided blocks (DA-VPT Eq.
-    5).
+    """beta L(x, p) + lambda L(p, x_cls) of a step, averaged over guided blocks (DA-VPT Eq. 5).
 
     Args:
-        features: of patches, (B, N, D), for the clusters of the next epoch.
-        labels: (B, N).
+        features: patch features (B, N, D), from which the next epoch's clusters are made.
+        labels: (B, N), the class of each patch.
+        ignored: the label of patches without a class.
     """
     kept = labels != ignored
     method.add_features(features.detach()[kept], labels[kept])

@@ -1,11 +1,11 @@
-"""E2VPT: prompts at every block, key-value prompts inside attention, and pruning (Han et al. 2023;
-iVPT Table 1).
+"""E2VPT: prompts at every block, key-value prompts inside attention, and pruning.
 
-[K, P_K] and [V, P_V] with P_K = P_V; after a first training the tokens and segments whose masks
-have the smallest gradient are dropped, and what is left is trained again from its start
-(rewinding).
+Han et al. 2023; iVPT Table 1. Attention sees [K, P_K] and [V, P_V] with P_K = P_V. After a first
+training, the tokens and segments whose masks have the smallest gradients are dropped; the rest is
+trained again from its initialisation (rewinding).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,12 +13,14 @@ from torch import nn
 
 from ..checks import Count, Share
 from ..errors import BadInput
+from ..models.backbones import Backbone
+from ..models.blocks import KeysValues, Project
 from . import prompts
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Prompts, key-value prompts, and how much is pruned."""
+    """Numbers of prompts and key-value prompts, and how much is pruned."""
 
     prompt_tokens: Count = 10  # as for VPT-Deep and iVPT
     key_value_tokens: Count = 5  # the papers here state none
@@ -30,11 +32,13 @@ class Settings:
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D and M key-value prompts of width D a block."""
+    """Trains N prompts of width D and M key-value prompts of width D per block."""
 
     families = ("vit",)
+    token_mask: torch.Tensor
+    segment_mask: torch.Tensor
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         for name in ("prune_tokens", "prune_segments"):
             if not 0 <= getattr(settings, name) < 1:
@@ -50,17 +54,17 @@ class Method(prompts.Deep):
         self.register_buffer("segment_mask", torch.ones(depth, tokens, settings.segments))
         self.importance = [torch.zeros_like(mask) for mask in self.masks()]
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         prompts.uniform_(self.key_values, self.bound, generator)
         self.importance = [torch.zeros_like(mask) for mask in self.masks()]
         for mask in self.masks():
             mask.fill_(1)
 
-    def masks(self):
+    def masks(self) -> list[torch.Tensor]:
         return [self.token_mask, self.segment_mask]
 
-    def entering(self, index):
+    def entering(self, index: int) -> torch.Tensor:
         tokens, segments = self.token_mask[index], self.segment_mask[index]
         if self.training and torch.is_grad_enabled():  # how much the loss would change without it
             tokens, segments = (self.watched(kind, index) for kind in range(2))
@@ -69,37 +73,36 @@ class Method(prompts.Deep):
         )
         return self.prompts[index] * whole * tokens[:, None]
 
-    def watched(self, kind, index):
-        """A mask whose gradient is added up, in absolute value."""
+    def watched(self, kind: int, index: int) -> torch.Tensor:
+        """A mask whose absolute gradient is summed during training, as its importance."""
         mask = self.masks()[kind][index].clone().requires_grad_(True)
 
-        def add(gradient):
+        def add(gradient: torch.Tensor) -> None:
             self.importance[kind][index] += gradient.abs()
 
         mask.register_hook(add)
         return mask
 
-    def extra(self, index, project):
+    def extra(self, index: int, project: Project) -> KeysValues | None:
         _, k, v = project(self.entering(index))
         own = self.key_values[index].view(1, -1, k.shape[1], k.shape[3]).transpose(1, 2)
         return torch.cat([k, own], 2), torch.cat([v, own], 2)
 
-    def prune(self):
+    def prune(self) -> Callable[[], None] | None:
         settings, done = self.settings, any((mask == 0).any() for mask in self.masks())
         shares = (settings.prune_tokens, settings.prune_segments)
         if done or not any(shares):
             return None
-        chosen = [self.kept(found, share) for found, share in zip(self.importance, shares)]
+        chosen = [self.kept(scores, share) for scores, share in zip(self.importance, shares)]
 
-        def apply():
+        def apply() -> None:
             for mask, kept in zip(self.masks(), chosen):
                 mask.copy_(kept)
 
         return apply
 
-    def kept(self, importance, share):
-        """Ones for what stays: the most important of the last dimension, at least `kept_at_least`
-        of them."""
+    def kept(self, importance: torch.Tensor, share: float) -> torch.Tensor:
+        """1 for the most important of the last dimension (at least `kept_at_least`), else 0."""
         count = importance.shape[-1]
         stays = max(min(count, self.settings.kept_at_least), round(count * (1 - share)))
         places = importance.topk(stays, -1).indices

@@ -2,20 +2,23 @@
 
 from dataclasses import dataclass
 
+from torch import nn
+
+from ..models.backbones import Backbone
 from . import base
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing to choose."""
+    """No settings."""
 
 
 class Method(base.Method):
-    """Trains a copy of the backbone. timm's own classifier is not part of it."""
+    """Trains a copy of the backbone, without timm's own classifier."""
 
     trains_backbone = True
 
-    def trained(self, backbone):
+    def trained(self, backbone: Backbone) -> list[nn.Parameter]:
         return [
             value
             for key, value in backbone.model.named_parameters()

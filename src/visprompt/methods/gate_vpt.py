@@ -1,8 +1,7 @@
-"""Gate-VPT: gates decide which block's output the prompts carry on (Yoo et al. 2023; SPT Table 2,
-iVPT Table 6).
+"""Gate-VPT: gates decide which block's output the prompts carry on.
 
-Behind block l the prompts are g P_out + (1 - g) P_in with g = sigmoid(gate), and block l's
-attention is divided by a learned temperature.
+Yoo et al. 2023; SPT Table 2, iVPT Table 6. After block l the prompts are g P_out + (1 - g) P_in
+with g = sigmoid(gate); block l's attention scores are divided by a learned temperature.
 """
 
 from dataclasses import dataclass
@@ -12,12 +11,14 @@ from torch import nn
 
 from ..checks import Count, Number, Positive
 from ..errors import BadInput
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import prompts
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Prompts, the gates' start, and the range of the temperature."""
+    """Number of prompts, the gates' initial value, and the range of the temperature."""
 
     prompt_tokens: Count = 50  # like VPT-Shallow here
     # g starts at sigmoid(-gate), near "skip the block", as the reference code does
@@ -27,12 +28,14 @@ class Settings:
 
 
 class Method(prompts.Shallow):
-    """Trains N prompts at the input, a gate a block boundary and a temperature a block, which
-    starts at 1."""
+    """Trains N prompts at the input, one gate per block boundary, and one temperature per block.
+
+    Temperatures start at 1.
+    """
 
     inside = True
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         if not 0 < settings.lowest < 1 < settings.highest:
             raise BadInput(
@@ -42,14 +45,13 @@ class Method(prompts.Shallow):
         self.gates = nn.Parameter(torch.empty(backbone.depth - 1))
         self.temperatures = nn.Parameter(torch.empty(backbone.depth))
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         nn.init.constant_(self.gates, -self.settings.gate)
         nn.init.ones_(self.temperatures)
 
-    def bounded(self, temperature):
-        """A temperature within its bounds; the gradient goes past them, so that one outside comes
-        back."""
+    def bounded(self, temperature: torch.Tensor) -> torch.Tensor:
+        """Clamp a temperature; the gradient passes, so that one out of range can return."""
         return (
             temperature
             + (
@@ -57,7 +59,7 @@ class Method(prompts.Shallow):
             ).detach()
         )
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         y = layer(x)
         if name == "qkv":  # scores are q k, so q carries their temperature
             q, rest = y.tensor_split([y.shape[-1] // 3], -1)

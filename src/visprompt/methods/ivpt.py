@@ -7,13 +7,15 @@ from torch import nn
 
 from ..checks import Count
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import Layer
 from . import cdc
 from .prompts import check_tokens
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Its three parts, apart and together."""
+    """Number of prompts, and which of CDC, DA and AR are used."""
 
     prompt_tokens: Count = 10  # N, "good choice for initialization" (Sec. 4.3)
     salient_tokens: Count = 10  # k, likewise
@@ -24,15 +26,14 @@ class Settings:
 
 
 class Method(cdc.Method):
-    """Trains N prompts a block, N x N weights gamma a connection, and k prompts P_re behind each
-    block but the last.
+    """Trains N prompts per block, weights gamma (N, N) per connection, and k prompts P_re.
 
-    gamma starts at the identity and P_re at zero, so that training starts at CDC; the paper states
-    no start. Salience is the class token's row of attention, meaned over heads; a ViT without class
-    token takes the mean of its patches' rows.
+    Every block but the last has P_re after it. gamma starts at the identity and P_re at zero, so
+    training starts at CDC; the paper states no initialisation. Salience is the class token's row of
+    attention, averaged over heads; a ViT without class token takes the mean of its patches' rows.
     """
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         choose("ar", settings.ar, ["top-k", "all", "none"])
         self.reinforce, self.ranks = None, None
@@ -65,23 +66,22 @@ class Method(cdc.Method):
             {str(index): nn.Parameter(torch.empty(tokens, tokens)) for index in connected}
         )
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         for gamma in self.gamma.values():
             nn.init.eye_(gamma)
         if self.reinforce is not None:
             nn.init.zeros_(self.reinforce)
 
-    def aggregate(self, index, before):
+    def aggregate(self, index: int, before: torch.Tensor) -> torch.Tensor:
         return self.gamma[str(index)] @ before if len(self.gamma) else before  # Eq. 6
 
-    def reinforces(self, index):
-        """Whether image tokens leaving block `index` are changed; behind the last there is no layer
-        l + 1."""
+    def reinforces(self, index: int) -> bool:
+        """Whether image tokens leaving block `index` are changed: all blocks but the last."""
         return self.reinforce is not None and index < len(self.reinforce)
 
     @torch.no_grad()  # the choice has no gradient
-    def observe(self, index, q, k):
+    def observe(self, index: int, q: torch.Tensor, k: torch.Tensor) -> None:
         if self.reinforces(index) and self.settings.ar == "top-k":
             first = self.prefix + (0 if self.trims else self.settings.prompt_tokens)
             q = q[:, :, :1] if self.has_class_token else q[:, :, first:]
@@ -89,11 +89,11 @@ class Method(cdc.Method):
             image = row[:, first : first + self.patches]
             self.ranks = image.topk(self.reinforce.shape[1], -1).indices + self.prefix  # Eq. 14
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         x = super().around(index, name, layer, x)
         if name != "block" or not self.reinforces(index):
             return x
         prompts = self.reinforce[index].to(x.dtype).expand(len(x), -1, -1)
         if self.settings.ar == "all":
             return torch.cat([x[:, : self.prefix], x[:, self.prefix :] + prompts], 1)
-        return x.scatter_add(1, self.ranks[..., None].expand_as(prompts), prompts)  # Eq. 15
+        return x.scatter_add(1, self.ranks[..., None].expand_as(prompts), prompts)  # type: ignore[index]  # Eq. 15

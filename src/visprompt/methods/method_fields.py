@@ -1,4 +1,4 @@
-"""What YAML files may say of a method and its settings."""
+"""Schemas for what YAML files say of methods and their settings."""
 
 import functools
 import sys
@@ -14,28 +14,32 @@ from . import METHODS, method_class, method_fields
 
 @functools.cache
 def settings(slug: str, *counts: str) -> dict:
-    """Schema by name of a method's settings; `counts` are words that may stand for a whole
-    number."""
+    """Name -> schema of a method's settings; the words in `counts` may stand for whole numbers."""
     hints = typing.get_type_hints(sys.modules[method_class(slug).__module__].Settings)
-    found = {name: of_hint(hint) for name, hint in hints.items()}
+    schemas = {name: of_hint(hint) for name, hint in hints.items()}
     return {
         name: either(schema, one_of(counts)) if counts and "integer" in schema["type"] else schema
-        for name, schema in found.items()
+        for name, schema in schemas.items()
     }
 
 
 def method() -> dict:
-    """The slug of a method."""
+    """Schema of a method's slug."""
     return one_of(METHODS, "method")
 
 
 def method_settings(
-    path: tuple, slug: str, given: dict, counts: tuple, more: tuple = ()
+    path: tuple, slug: str, values: dict, counts: tuple, more: tuple = ()
 ) -> Iterable[Fault]:
-    """Settings are those of the method, of their types; `counts` may stand for whole numbers,
-    `more` are other keys."""
+    """Faults in a method's settings.
+
+    Args:
+        path: where the settings are in their file.
+        counts: words that may stand for whole numbers.
+        more: other keys that are allowed.
+    """
     yield from against(
         schema.mapping({}, method_fields.settings(slug, *counts) | dict.fromkeys(more, {})),
-        given,
+        values,
         path,
     )

@@ -1,15 +1,16 @@
-"""NORM-TUNE: the scales and shifts of all normalisation layers (AP Sec. 3, Eq. A3)."""
+"""NORM-TUNE: trains the scales and shifts of all normalisation layers (AP Sec. 3, Eq. A3)."""
 
 from dataclasses import dataclass
 
 from torch import nn
 
+from ..models.backbones import Backbone
 from . import base
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing to choose: AP's Section 6.1 tunes all normalisation layers."""
+    """No settings: AP's Section 6.1 tunes all normalisation layers."""
 
 
 class Method(base.Method):
@@ -17,7 +18,7 @@ class Method(base.Method):
 
     trains_backbone = True
 
-    def trained(self, backbone):
+    def trained(self, backbone: Backbone) -> list[nn.Parameter]:
         norms = (nn.LayerNorm, nn.modules.batchnorm._BatchNorm)
         return [
             value

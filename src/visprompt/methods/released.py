@@ -1,32 +1,35 @@
-"""What released code does where a paper says otherwise or nothing: one class a difference.
+"""Where released code differs from its paper, or fills a gap: one class per difference.
 
-The methods follow the papers and know nothing of this; `training.as_asked` puts such a class before
-a method's own while a recipe that names it is fitted. What changes the computation itself is a
-`Form`, which the fitted model keeps.
+The methods follow the papers and know nothing of these classes. While a recipe that names one is
+fitted, `training.recipe_extras` puts it in front of the method's own class. A difference that
+changes the computation itself is a `Form`, which the fitted model keeps.
 """
+
+from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
+from ..models.blocks import KeysValues, Layer, Project
+from .base import TunedModel
 
 
 class Form:
-    """A difference in what a model computes: it stays when the fit ends, and a saved model names
-    it."""
+    """A difference in what a model computes: it stays after fitting, and saved models name it."""
 
     @staticmethod
-    def unfit(model) -> str:
-        """Why a model cannot have it, and what to write; "" where it can."""
+    def unfit(model: TunedModel) -> str:
+        """Why a model cannot have this form, and what to use instead; "" if it can."""
         return ""
 
 
 class AveragedPrompts(Form):
-    """A backbone that averages the patches takes what comes out of the prompts into the mean (VPT,
-    SPT, Gate-VPT)."""
+    """A backbone that averages its patches averages prompt outputs too (VPT, SPT, Gate-VPT)."""
 
     @staticmethod
-    def unfit(model):
+    def unfit(model: TunedModel) -> str:
         if model.source.pools_class_token:
             return (
                 f"{model.source.name} pools its class token; give a backbone that "
@@ -38,19 +41,19 @@ class AveragedPrompts(Form):
             else f"it is written for ViTs, and {model.source.name} is none"
         )
 
-    def after_blocks(self, x):
+    def after_blocks(self, x: torch.Tensor) -> torch.Tensor:
         return x
 
 
 class AveragedLastPrompts(AveragedPrompts):
-    """As `AveragedPrompts`, where each block has prompts of its own: those of the last block."""
+    """As `AveragedPrompts`, for methods with prompts per block: those of the last block."""
 
     @staticmethod
-    def unfit(model):
+    def unfit(model: TunedModel) -> str:
         apart = "prompts that are keys and values give nothing; write form='concatenate'"
         return AveragedPrompts.unfit(model) or (apart if model.method.form != "concatenate" else "")
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         if name != "block" or index < len(self.prompts) - 1:
             return super().around(index, name, layer, x)
         prompts = self.entering(index).expand(len(x), -1, -1)
@@ -58,9 +61,9 @@ class AveragedLastPrompts(AveragedPrompts):
 
 
 class BeforeTheNorm(Form):
-    """AdaptFormer's bottleneck reads what enters the LayerNorm before the MLP."""
+    """AdaptFormer's bottleneck reads the tokens before the LayerNorm of the MLP."""
 
-    def around(self, index, name, layer, x):
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         if name == "norm2":
             self.__dict__["entering"] = x
         if name != "mlp":
@@ -69,9 +72,9 @@ class BeforeTheNorm(Form):
 
 
 class MostlyNew(Form):
-    """ProVP's prompts keep 0.01 of what came out, with 0.99 of the new ones."""
+    """ProVP's prompts are 0.01 times the output plus 0.99 times the new ones."""
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if index == 0:
             return super().before_block(0, x)
         before, came_out, patches = self.split(x)
@@ -79,9 +82,9 @@ class MostlyNew(Form):
 
 
 class StridedPieces(Form):
-    """E2VPT's piece s of a token is the numbers s, s + 16, s + 32, ..., with 16 pieces."""
+    """E2VPT's segment s of a token is its entries s, s + 16, s + 32, ..., of 16 segments."""
 
-    def entering(self, index):
+    def entering(self, index: int) -> torch.Tensor:
         tokens, segments = self.token_mask[index], self.segment_mask[index]
         if self.training and torch.is_grad_enabled():
             tokens, segments = (self.watched(kind, index) for kind in range(2))
@@ -90,12 +93,12 @@ class StridedPieces(Form):
 
 
 class SignedScore:
-    """E2VPT's score of a mask adds up its gradient as it is, not its size."""
+    """E2VPT's importance of a mask sums its signed gradient, not the absolute one."""
 
-    def watched(self, kind, index):
+    def watched(self, kind: int, index: int) -> torch.Tensor:
         mask = self.masks()[kind][index].clone().requires_grad_(True)
 
-        def add(gradient):
+        def add(gradient: torch.Tensor) -> None:
             self.importance[kind][index] += gradient
 
         mask.register_hook(add)
@@ -103,16 +106,16 @@ class SignedScore:
 
 
 class OneMask:
-    """E2VPT's blocks share one mask, by their scores together."""
+    """All blocks of E2VPT share one mask, chosen by the sum of their scores."""
 
-    def kept(self, importance, share):
+    def kept(self, importance: torch.Tensor, share: float) -> torch.Tensor:
         return super().kept(importance.sum(0, keepdim=True), share).expand_as(importance)
 
 
 class NormalStart:
-    """VP's frame starts as normal numbers."""
+    """VP's frame is initialised with normal numbers."""
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         with torch.no_grad():
             self.delta.copy_(
                 torch.randn(self.delta.shape, generator=generator, dtype=torch.float32)
@@ -120,19 +123,18 @@ class NormalStart:
 
 
 class NarrowKeyValues:
-    """E2VPT's prompts on keys and values start within 0.137, whatever the width."""
+    """E2VPT's key-value prompts are initialised within ±0.137, whatever the width."""
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         with torch.no_grad():
             self.key_values.mul_(0.137 / self.bound)
 
 
 class CutTemperatures:
-    """Gate-VPT's temperatures themselves are cut off at their bounds, so that one at a bound goes
-    on learning."""
+    """Gate-VPT's temperatures are clamped in place, so that one at a bound goes on learning."""
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         if index == 0:
             with torch.no_grad():
                 self.temperatures.clamp_(self.settings.lowest, self.settings.highest)
@@ -140,22 +142,34 @@ class CutTemperatures:
 
 
 class OtherImages:
-    """SPT-Deep's start draws other images for every block."""
+    """SPT-Deep draws other images for every block's initialisation."""
 
-    def prepare(self, backbone, images, labels, generator):
-        found = []
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        starts = []
         for index in range(len(self.prompts)):
             super().prepare(backbone, images, labels, generator)
-            found.append(self.prompts[index].detach().clone())
+            starts.append(self.prompts[index].detach().clone())
         with torch.no_grad():
-            for prompt, start in zip(self.prompts, found, strict=True):
+            for prompt, start in zip(self.prompts, starts, strict=True):
                 prompt.copy_(start)
 
 
 class BareTokens:
-    """SPT's prompts of block 0 start as tokens before their position is added."""
+    """SPT's prompts of block 0 start as tokens without position embedding."""
 
-    def prepare(self, backbone, images, labels, generator):
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
         state = generator.get_state()
         super().prepare(backbone, images, labels, generator)
         kept, position = (
@@ -175,9 +189,9 @@ class BareTokens:
 
 
 class SmallStart:
-    """DA-VPT's prompts start as a 25th of VPT's, which is 0.0025 on ViT-B/16."""
+    """DA-VPT's prompts start at 1/25 of VPT's bound, 0.0025 on ViT-B/16."""
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         with torch.no_grad():
             for prompt in self.prompts:
@@ -185,30 +199,30 @@ class SmallStart:
 
 
 class NormedMeans:
-    """DA-VPT's class means pass a LayerNorm, here without weights, before they are clustered."""
+    """DA-VPT's class means pass a LayerNorm, here without weights, before clustering."""
 
-    def recluster(self):
+    def recluster(self) -> None:
         counts = self.counts.clamp_min(1)[:, None]
-        self.sums = F.layer_norm(self.sums / counts, self.sums.shape[1:]) * counts
+        self.sums = F.layer_norm(self.sums / counts, self.sums.shape[1:]) * counts  # type: ignore[has-type]
         # the first are means as they are
         self.centroids.copy_(F.layer_norm(self.centroids, self.centroids.shape[1:]))
         super().recluster()
 
     @torch.no_grad()
-    def after_epoch(self):
+    def after_epoch(self) -> None:
         self.recluster()
 
 
 class ClassQuery:
-    """DA-VPT's class term compares the class token's query, not what attention gives it."""
+    """DA-VPT's class term compares the class token's query, not its attention output."""
 
-    def before_block(self, index, x):
+    def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
         x = super().before_block(index, x)
         if self.training and index in self.guided and self.prefix:
             self.__dict__.setdefault("entered", {})[index] = x[:, 0]
         return x
 
-    def extra(self, index, project):
+    def extra(self, index: int, project: Project) -> KeysValues | None:
         tokens = self.__dict__.get("entered", {}).pop(index, None)
         if tokens is not None:
             self.__dict__.setdefault("of_class", {})[index] = (
@@ -216,16 +230,16 @@ class ClassQuery:
             )
         return super().extra(index, project)
 
-    def loss(self, features, labels):
+    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor | float:
         for index, query in self.__dict__.pop("of_class", {}).items():
             self.seen[index] = torch.cat([query[:, None], self.seen[index][:, 1:]], 1)
         return super().loss(features, labels)
 
 
 class PatchMean:
-    """DA-VPT's patch term compares one vector an image, the mean of its patches."""
+    """DA-VPT's patch term compares one vector per image, the mean of its patches."""
 
-    def loss(self, features, labels):
+    def loss(self, features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor | float:
         for index, seen in self.seen.items():
             self.seen[index] = torch.cat(
                 [seen[:, : self.prefix], seen[:, self.prefix :].mean(1, keepdim=True)], 1
@@ -245,7 +259,7 @@ OF_E2VPT = {
     "signed score": SignedScore,
     "one mask": OneMask,
 }
-DIFFERENCES = {  # method -> what a recipe names -> its class
+DIFFERENCES: dict[str, Any] = {  # method -> what a recipe names -> its class
     "vp": {"normal start": NormalStart},
     "adaptformer": {"before the norm": BeforeTheNorm},
     "vpt-shallow": {"averaged prompts": AveragedPrompts},
@@ -265,22 +279,22 @@ DIFFERENCES = {  # method -> what a recipe names -> its class
 
 
 def named(slug: str, names: str) -> list[type]:
-    """The classes of a method's differences, their names apart by commas.
+    """The classes of a method's differences, from their comma-separated names.
 
     Raises:
         BadInput: the method has no difference of that name.
     """
     known = DIFFERENCES.get(slug, {})
-    given = list(dict.fromkeys(name.strip() for name in names.split(","))) if names else []
-    if given and not known:
+    wanted = list(dict.fromkeys(name.strip() for name in names.split(","))) if names else []
+    if wanted and not known:
         raise BadInput(
             f"no difference of {slug} can be asked for; leave as_released out of the recipe."
         )
-    return [known[choose(f"difference of {slug}", name, known)] for name in given]
+    return [known[choose(f"difference of {slug}", name, known)] for name in wanted]
 
 
-def take(model, differences: list[type]) -> None:
-    """Let a model's method do what these classes do, and nothing of what it took before.
+def take(model: TunedModel, differences: list[type]) -> None:
+    """Let a model's method take on these differences, and drop those it had before.
 
     Raises:
         BadInput: the model cannot have one of them.
@@ -293,8 +307,8 @@ def take(model, differences: list[type]) -> None:
     model.method.__class__ = type("Method", (*differences, own), marks) if differences else own
 
 
-def form_of(model) -> str:
-    """The names of the forms that a model has, as `named` reads them."""
+def form_of(model: TunedModel) -> str:
+    """The comma-separated names of a model's forms, as `named` reads them."""
     known = DIFFERENCES.get(model.slug, {})
     return ", ".join(
         name

@@ -19,8 +19,7 @@ from .base import TunedModel, device_of
 
 
 def own_tensors(model: TunedModel) -> dict[str, torch.Tensor]:
-    """What distinguishes a tuned model from its frozen backbone: method, head, and backbone tensors
-    that changed."""
+    """What a tuned model adds to its frozen backbone: method, head, changed backbone tensors."""
     own = {
         key: value for key, value in model.state_dict().items() if not key.startswith("backbone.")
     }
@@ -33,12 +32,13 @@ def own_tensors(model: TunedModel) -> dict[str, torch.Tensor]:
 
 
 def save_method(model: TunedModel, path: str | Path) -> None:
-    """Write the method, its settings, the head and the backbone's fingerprint to a .safetensors
-    file, whole or not.
+    """Write method, settings, head and the backbone's fingerprint to one .safetensors file.
+
+    The file is written whole or not at all.
 
     Raises:
-        BadInput: no model, another file name, a place that cannot be written, or what `load_method`
-            would refuse.
+        BadInput: not a model, another file ending, a place that cannot be written, or what
+            `load_method` would refuse.
     """
     require("the model", model, TunedModel)
     require("the path of a saved method", path, str | Path)
@@ -101,7 +101,7 @@ ABOUT = {
 
 
 def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
-    """What a saved method says of itself (`ABOUT`), and its tensors by name.
+    """A saved method's description (see `ABOUT`), and its tensors by name.
 
     Raises:
         BadInput: the file is missing, damaged or of something else.
@@ -113,24 +113,23 @@ def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["visprompt"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
-        given = {"task": None, "as_released": "", **about}
-        given = {name: given[name] for name in ABOUT}
+        fields = {"task": None, "as_released": "", **about}
+        fields = {name: fields[name] for name in ABOUT}
     except Exception as error:
         raise BadInput(
             f"{path} is damaged or was not written by save_method ({type(error).__name__})."
         ) from error
     for name, hint in ABOUT.items():
-        require(f"{path}: {name}", given[name], hint)
-    return given, tensors
+        require(f"{path}: {name}", fields[name], hint)
+    return fields, tensors
 
 
 def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
     """Put a saved method back on its backbone.
 
     Raises:
-        BadInput: the file is missing, damaged, incomplete or of something else, holds NaN or
-            infinity, or the backbone is another than the one the method was tuned on, by
-            architecture or by weights.
+        BadInput: the file is missing, damaged, incomplete or of another kind, holds NaN or
+            infinity, or the method was tuned on another backbone (by architecture or weights).
     """
     from . import build_method
 
@@ -155,11 +154,11 @@ def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
     return model
 
 
-def checked_task(path, about: dict) -> dict | None:
-    """What a saved method says of its task.
+def checked_task(path: str | Path, about: dict) -> dict | None:
+    """The task that a saved method was fitted to; None if there is none.
 
     Raises:
-        BadInput: it is not what `save_method` writes.
+        BadInput: the entry is not what `save_method` writes.
     """
     task = about["task"]
     if task is None:
@@ -175,11 +174,13 @@ def checked_task(path, about: dict) -> dict | None:
     return {name: task[name] for name in hints}
 
 
-def check_tensors(path, about: dict, tensors: dict[str, torch.Tensor], model: TunedModel) -> None:
-    """Refuse tensors that are missing, foreign, of another shape or kind, or not finite.
+def check_tensors(
+    path: str | Path, about: dict, tensors: dict[str, torch.Tensor], model: TunedModel
+) -> None:
+    """Check names, shapes, types and finiteness of a saved method's tensors.
 
     Raises:
-        BadInput: with the first of them.
+        BadInput: with the first fault.
     """
     state = model.state_dict()
     # always written; of the backbone, what changed
@@ -202,11 +203,10 @@ def check_tensors(path, about: dict, tensors: dict[str, torch.Tensor], model: Tu
 
 
 def merged(model: TunedModel) -> TunedModel:
-    """The same logits without the method: what it learned is written into a copy of the backbone's
-    weights.
+    """A model with the same logits and no method, whose changes are written into the weights.
 
     Raises:
-        BadInput: the method has no such form (prompts, adapters).
+        BadInput: the method cannot be merged (prompts, adapters).
     """
     from . import build_method
 

@@ -1,17 +1,21 @@
-"""SPT-Deep: VPT-Deep whose prompts start as tokens entering their block (SPT Sec. 3.3-3.4, Eq.
-13)."""
+"""SPT-Deep: VPT-Deep whose prompts are initialised with the tokens entering their block.
+
+SPT Sec. 3.3-3.4, Eq. 13.
+"""
 
 from dataclasses import dataclass
 
+import torch
+
 from ..checks import Count, Rounds
+from ..models.backbones import Backbone
 from . import prompts
 from .token_starts import check_start, start_prompts
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompts, and how they start. Without training images (`tune` gives them) they start
-    as VPT's."""
+    """Number and initialisation of prompts; as VPT's without training images (`tune` has them)."""
 
     prompt_tokens: Count = 20  # the paper's number for every task
     # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
@@ -25,14 +29,20 @@ class Settings:
 
 
 class Method(prompts.Deep):
-    """Trains N prompts of width D a block."""
+    """Trains N prompts of width D per block."""
 
     families = ("vit",)
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         check_start(settings)
         self.prompts.requires_grad_(not settings.frozen)
 
-    def prepare(self, backbone, images, labels, generator):
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
         start_prompts(list(self.prompts), backbone, images, self.settings, self.bound, generator)

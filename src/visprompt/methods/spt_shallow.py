@@ -1,17 +1,21 @@
-"""SPT-Shallow: VPT-Shallow whose prompts start as patch embeddings of the task (SPT Sec. 3.3, Eq.
-11-12)."""
+"""SPT-Shallow: VPT-Shallow whose prompts are initialised with patch embeddings of the task.
+
+SPT Sec. 3.3, Eq. 11-12.
+"""
 
 from dataclasses import dataclass
 
+import torch
+
 from ..checks import Count, Rounds
+from ..models.backbones import Backbone
 from . import prompts
 from .token_starts import check_start, start_prompts
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompts, and how they start. Without training images (`tune` gives them) they start
-    as VPT's."""
+    """Number and initialisation of prompts; as VPT's without training images (`tune` has them)."""
 
     prompt_tokens: Count = 100  # the paper's number for every task
     # the paper's choice after Table 4; or "mean", "max", "k-means", "uniform" (VPT)
@@ -26,10 +30,16 @@ class Settings:
 class Method(prompts.Shallow):
     """Trains N prompts of width D."""
 
-    def __init__(self, backbone, settings, num_classes):
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         check_start(settings)
         self.prompts.requires_grad_(not settings.frozen)
 
-    def prepare(self, backbone, images, labels, generator):
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
         start_prompts([self.prompts], backbone, images, self.settings, self.bound, generator)

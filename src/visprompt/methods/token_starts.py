@@ -1,4 +1,7 @@
-"""Prompts that start as tokens of the task's own training images (SPT Sec. 3.3-3.4)."""
+"""Prompts initialised with tokens of the task's training images (SPT Sec. 3.3-3.4)."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +18,17 @@ BATCH = 32  # images in one forward pass, SPT's mini-batch
 
 
 class AllTokens(Hooks):
-    """The plain network, with every token of the last block."""
+    """The plain network; the last block computes every token."""
 
     trims = False
 
 
-def check_start(settings) -> None:
-    """Refuse unknown strategies, sources and numbers of images."""
+def check_start(settings: Any) -> None:
+    """Check the settings of an initialisation by tokens.
+
+    Raises:
+        BadInput: an unknown strategy or source, or an impossible number of images.
+    """
     choose("start", settings.start, STRATEGIES)
     choose("source", settings.source, SOURCES)
     if settings.images is not None and settings.images < 1:
@@ -32,14 +39,19 @@ def check_start(settings) -> None:
 
 
 def start_prompts(
-    prompts, backbone: Backbone, images: torch.Tensor, settings, bound: float, generator
+    prompts: Sequence[torch.Tensor],
+    backbone: Backbone,
+    images: torch.Tensor,
+    settings: Any,
+    bound: float,
+    generator: torch.Generator,
 ) -> None:
-    """Fill prompts, a list with one (N_p, D) for every prompted block from 0 up, in place.
+    """Fill prompts in place: a list with one (N_p, D) per prompted block, from block 0 up.
 
-    Images are (n, 3, H, W), normalised. "same" takes the tokens that enter the prompt's own block,
-    "first" those that enter block 0 and "last" those that leave the last block, for all prompts
-    (Table S2). Tokens are patches with their position (Eq. 1), without class token; SPT's code
-    takes block 0's before their position.
+    Images are (n, 3, H, W), normalised. Source "same" takes the tokens that enter the prompt's own
+    block; "first" those that enter block 0 and "last" those that leave the last block, for all
+    prompts (Table S2). Tokens are patches with their position (Eq. 1), without class token; SPT's
+    code takes those of block 0 without position.
     """
     if settings.start == "uniform":  # VPT's, the baseline of Tables 4 and S2
         for prompt in prompts:
@@ -61,80 +73,89 @@ def start_prompts(
         places, needed = draw_places(len(drawn), tokens, count, len(levels), generator)
         drawn = drawn[needed]
 
-    def stream():
+    def stream() -> Iterator[list[torch.Tensor]]:
         return (
             level_tokens(backbone, images[part].to(device), levels) for part in drawn.split(BATCH)
         )
 
     if settings.start == "random":
-        found = chosen_tokens(stream, places)
+        starts = chosen_tokens(stream, places)
     else:
-        found = pooled_tokens(
+        starts = pooled_tokens(
             stream, len(drawn) * tokens, count, "amax" if settings.start == "max" else "sum"
         )
         # Eq. 9-10 start from a uniform partition, which mean pooling is
         if settings.start == "k-means":
-            found = streamed_kmeans(stream, found, settings.iterations, "k-means over all tokens")
+            starts = streamed_kmeans(stream, starts, settings.iterations, "k-means over all tokens")
     with torch.no_grad():
-        for prompt, start in zip(prompts, found * (len(prompts) // len(found)), strict=True):
+        for prompt, start in zip(prompts, starts * (len(prompts) // len(starts)), strict=True):
             prompt.copy_(start)
 
 
 @torch.no_grad()
 def level_tokens(backbone: Backbone, images: torch.Tensor, levels: list[int]) -> list[torch.Tensor]:
-    """(B, 3, H, W) -> for each level l the patches entering block l, or leaving the last at l = L:
-    (B * M, D)."""
+    """Images (B, 3, H, W) -> for each level l the patches (B * M, D) entering block l.
+
+    Level L: those leaving the last block.
+    """
     kept = []
     kept.append(backbone.run(backbone.stem(images), AllTokens(), stop=max(levels), keep=kept))
     return [kept[level][:, backbone.prefix :].flatten(0, 1) for level in levels]
 
 
 def draw_places(
-    images: int, tokens: int, count: int, levels: int, generator
+    images: int, tokens: int, count: int, levels: int, generator: torch.Generator
 ) -> tuple[list, torch.Tensor]:
-    """Draw tokens before any image is seen: places (count,) in the flat stream for each level, and
-    the images needed.
+    """Draw the tokens to use before any image is read.
 
-    Each level's draw is uniform over the whole pool, without replacement. All levels draw from the
-    same images, at most `count`: the tokens within them are those of the first level, moved on by a
-    random number for each level.
+    Each level's draw is uniform over its whole pool, without replacement. All levels draw from the
+    same images, at most `count` of them: the places within the images are those of the first level,
+    shifted by a random number per level.
+
+    Returns:
+        For each level the places (count,) in the flat stream of tokens, and the indices of the
+        images that are needed.
     """
     seed = torch.randint(2**62, (), generator=generator).item()
     drawn = torch.from_numpy(
-        np.random.default_rng(seed).choice(images * tokens, count, replace=False)
+        np.random.default_rng(seed).choice(images * tokens, count, replace=False)  # type: ignore[arg-type]
     )
     needed, place = (drawn // tokens).unique(return_inverse=True)
     moved = torch.randint(tokens, (levels,), generator=generator)
     return [place * tokens + (drawn + move) % tokens for move in moved], needed
 
 
-def chosen_tokens(stream, pairs) -> list[torch.Tensor]:
-    """The tokens at given places of the flat stream: the pool itself is never held."""
-    found, seen = None, 0
+def chosen_tokens(
+    stream: Callable[[], Iterable[list[torch.Tensor]]], pairs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """The tokens at given places of a flat stream, without holding the pool in memory."""
+    tokens, seen = None, 0
     for batch in stream():
-        found = found or [
+        tokens = tokens or [
             part.new_empty(len(places), part.shape[1]) for part, places in zip(batch, pairs)
         ]
-        for part, places, result in zip(batch, pairs, found, strict=True):
+        for part, places, result in zip(batch, pairs, tokens, strict=True):
             here = (places >= seen) & (places < seen + len(part))
             result[here.to(part.device)] = part[(places[here] - seen).to(part.device)]
         seen += len(batch[0])
-    return found
+    return tokens
 
 
-def pooled_tokens(stream, total: int, count: int, how: str) -> list[torch.Tensor]:
+def pooled_tokens(
+    stream: Callable[[], Iterable[list[torch.Tensor]]], total: int, count: int, how: str
+) -> list[torch.Tensor]:
     """Mean or maximum over non-overlapping windows of floor(total / count) tokens (Sec. 3.4)."""
-    window, found, seen = total // count, None, 0
+    window, pooled, seen = total // count, None, 0
     for batch in stream():
         start = 0.0 if how == "sum" else float("-inf")
-        found = found or [part.new_full((count + 1, part.shape[1]), start) for part in batch]
+        pooled = pooled or [part.new_full((count + 1, part.shape[1]), start) for part in batch]
         place = (
             ((seen + torch.arange(len(batch[0]))) // window).clamp_max(count).to(batch[0].device)
         )
         # what is left over goes to a row that is dropped
-        for part, result in zip(batch, found, strict=True):
+        for part, result in zip(batch, pooled, strict=True):
             result.index_reduce_(0, place, part, "amax") if how == "amax" else result.index_add_(
                 0, place, part
             )
         seen += len(batch[0])
-    return [result[:count] / (1 if how == "amax" else window) for result in found]
+    return [result[:count] / (1 if how == "amax" else window) for result in pooled]

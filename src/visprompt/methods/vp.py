@@ -1,5 +1,7 @@
-"""VP: one learned perturbation of the input image, shared by all images (AP Sec. 3, g(x, delta) = x
-+ delta)."""
+"""VP: one learned perturbation of the input image, shared by all images.
+
+AP Sec. 3, g(x, delta) = x + delta.
+"""
 
 from dataclasses import dataclass
 
@@ -8,13 +10,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..errors import BadInput, choose
+from ..models.backbones import Backbone
 from . import base
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`template` "additive" adds to the pixels, "resize" shrinks the image into the frame's hole.
+    """Kind and size of the frame.
 
+    `template` "additive" adds to the pixels, "resize" shrinks the image into the frame's hole.
     `padding` is the width of the frame in pixels; None trains every pixel.
     """
 
@@ -23,10 +27,14 @@ class Settings:
 
 
 class Method(base.Method):
-    """Trains delta (3, H, W), zero outside the frame; starts at zero, so training starts at the
-    linear probe."""
+    """Trains delta (3, H, W), zero outside the frame.
 
-    def __init__(self, backbone, settings, num_classes):
+    It starts at zero, so training starts at the linear probe.
+    """
+
+    where: torch.Tensor  # indices of the frame's pixels
+
+    def __init__(self, backbone: Backbone, settings: Settings, num_classes: int) -> None:
         super().__init__(backbone, settings, num_classes)
         choose("VP template", settings.template, ["additive", "resize"])
         size, padding = backbone.image_size, settings.padding
@@ -46,10 +54,10 @@ class Method(base.Method):
         self.delta = nn.Parameter(torch.zeros(len(where)))  # only the frame's pixels are parameters
         self.register_buffer("where", where.to(self.delta.device), persistent=False)
 
-    def reset(self, generator):
+    def reset(self, generator: torch.Generator) -> None:
         nn.init.zeros_(self.delta)
 
-    def change_images(self, images):
+    def change_images(self, images: torch.Tensor) -> torch.Tensor:
         size = images.shape[-1]
         full = images.new_zeros(3 * size * size).index_copy(
             0, self.where, self.delta.to(images.dtype)

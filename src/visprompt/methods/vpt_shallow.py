@@ -8,7 +8,7 @@ from . import prompts
 
 @dataclass(frozen=True)
 class Settings:
-    """How many prompt tokens."""
+    """Number of prompts."""
 
     # AP compares VPT with 10 and 50; VPT itself searches 1 to 200 per task
     prompt_tokens: Count = 50

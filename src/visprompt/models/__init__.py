@@ -1,2 +1,1 @@
-"""The frozen backbones: the one loop over their blocks, files of weights, the embedded networks and
-how they were trained."""
+"""The frozen backbones: the loop over their blocks, weight files, and the embedded networks."""

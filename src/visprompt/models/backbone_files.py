@@ -1,4 +1,4 @@
-"""What `models`'s files of `data_manifests/` may hold."""
+"""Schema of `backbones.yaml`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +19,7 @@ from ..manifests.wording import Fault
 
 
 def backbones_schema() -> dict:
-    """`backbones.yaml`."""
+    """Schema of `backbones.yaml`."""
     vit = mapping(
         {name: COUNT for name in ("img_size", "patch_size", "embed_dim", "depth", "num_heads")},
         {
@@ -72,32 +72,32 @@ def backbones_schema() -> dict:
 
 
 def backbones_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Sizes fit each other; timm says it in a traceback."""
+    """Faults where sizes do not fit each other, which timm would answer with a traceback."""
     for name, entry in content["embedded"].items():
-        path, size, given = (
+        path, size, kwargs = (
             ("embedded", name, "timm_kwargs"),
             entry["image_size"],
             entry["timm_kwargs"],
         )
         if entry["timm_class"] == "ResNet":
             continue
-        if given["img_size"] != size:
+        if kwargs["img_size"] != size:
             yield Fault(
                 (*path, "img_size"),
-                f"{given['img_size']} is given; write {size}, as in image_size.",
+                f"{kwargs['img_size']} is given; write {size}, as in image_size.",
             )
-        if given["img_size"] % given["patch_size"]:
-            text = f"{given['patch_size']} is given; write a divisor of img_size, {size}."
+        if kwargs["img_size"] % kwargs["patch_size"]:
+            text = f"{kwargs['patch_size']} is given; write a divisor of img_size, {size}."
             yield Fault((*path, "patch_size"), text)
-        heads = given["num_heads"]
+        heads = kwargs["num_heads"]
         # each twice as wide as the one before
         stages = [heads] if entry["timm_class"] == "VisionTransformer" else heads
         for stage, count in enumerate(stages):
-            if given["embed_dim"] * 2**stage % count:
-                text = f"{heads} is given; write a divisor of embed_dim, {given['embed_dim']}."
+            if kwargs["embed_dim"] * 2**stage % count:
+                text = f"{heads} is given; write a divisor of embed_dim, {kwargs['embed_dim']}."
                 if stages is heads:
                     text = (
                         f"{count} is given; write a divisor of "
-                        f"{given['embed_dim'] * 2**stage}, the width of stage {stage}."
+                        f"{kwargs['embed_dim'] * 2**stage}, the width of stage {stage}."
                     )
                 yield Fault((*path, "num_heads"), text)

@@ -2,8 +2,10 @@
 
 import copy
 import hashlib
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import timm
@@ -52,18 +54,24 @@ class Backbone(nn.Module):
         family: "vit", "resnet" or "swin".
         blocks: the L transformer blocks, or the L residual blocks of all stages, in order.
         depth, width: L, and the length D of the pooled features.
-        prefix: tokens before the patches (class token, registers); 0 where there are none.
-        image_size: pixels of a side; transformers take no other, a ResNet is measured at it.
+        prefix: tokens before the patches (class token, registers); 0 if there are none.
+        image_size: side of an image in pixels; transformers take no other, a ResNet is measured at
+            it.
         mean, std: the normalisation it was trained with.
-        opened: whether its blocks can be opened for methods that act inside them.
+        opened: whether methods can act inside its blocks.
         trims: whether the last block of a ViT that pools its class token computes that token alone,
             which changes no output; False counts and times the network as the papers run it.
-        fingerprint: what the weights are now; see there.
+        fingerprint: identifies the present weights; see there.
     """
 
     trims = True
+    model: Any  # timm's, of which there is one class a family
+    built: dict[str, str]
+    made_by: Seen  # the code that made it, for the records of what is done with it
 
-    def __init__(self, model: nn.Module, name: str, image_size: int, mean, std):
+    def __init__(
+        self, model: Any, name: str, image_size: int, mean: Sequence[float], std: Sequence[float]
+    ):
         super().__init__()
         self.model, self.name, self.image_size = model, name, image_size
         self.mean, self.std = tuple(mean), tuple(std)
@@ -75,9 +83,10 @@ class Backbone(nn.Module):
         self.pools_class_token = self.is_vit and model.global_pool == "token"
         self.opened = self.family == "swin" or (self.is_vit and all(map(is_standard, self.blocks)))
         # of an embedded one: what its manifest says; a timm name says it itself
-        self.architecture = {}
-        self.found_shapes = None
-        self.drawn = None  # of random weights: their name, and their bits when they were drawn
+        self.architecture: dict[str, Any] = {}
+        self.found_shapes: tuple[list[tuple[int, ...]], Seen] | None = None
+        # of random weights: their name, and their bits when they were drawn
+        self.drawn: tuple[str, str] | None = None
         self.requires_grad_(False).eval()
         if self.family == "resnet":
             self.to(memory_format=torch.channels_last)  # a fifth faster on a CPU, same values
@@ -87,18 +96,16 @@ class Backbone(nn.Module):
         self.note_structure()
 
     def note_structure(self) -> None:
-        """Take the network as it is now, but for its tensors, as what its name stands for."""
+        """Remember the present structure (all but the tensors) as the one its name stands for."""
         self.built = structure(self, NO_STRUCTURE)
 
     @property
     def fingerprint(self) -> str:
-        """Which weights these are: twelve hex digits of name and tensors, computed anew each time
-        it is asked.
+        """Twelve hex digits of name and tensors, computed anew each time; "" on the meta device.
 
         Random weights are named by their seed, as "random, seed 0", until they change: their bits
-        differ between processors. A network that was changed otherwise than in its weights says so,
-        as "..., changed 0123456789ab". "" on the meta device. Takes about a second for 2 GB of
-        weights, so hold it in loops.
+        differ between processors. A network whose structure was changed says so, as "..., changed
+        0123456789ab". Takes about a second for 2 GB of weights, so keep it out of loops.
         """
         if next(self.parameters()).is_meta:
             return ""
@@ -107,7 +114,7 @@ class Backbone(nn.Module):
         return f"{bits}, changed {other}" if other else bits
 
     @property
-    def blocks(self) -> list[nn.Module]:
+    def blocks(self) -> list[Any]:
         """The L blocks in order."""
         model = self.model
         if self.family == "vit":
@@ -121,7 +128,7 @@ class Backbone(nn.Module):
         ]
 
     def stem(self, images: torch.Tensor, method=NO_HOOKS) -> torch.Tensor:
-        """(B, 3, H, W) -> what enters block 0: tokens (B, N, D), class token first, or maps.
+        """Images (B, 3, H, W) -> input of block 0: tokens (B, N, D), class token first, or maps.
 
         Maps are (B, C, H', W') in a ResNet and (B, H', W', D) in a Swin.
 
@@ -146,12 +153,12 @@ class Backbone(nn.Module):
     def run(
         self, x: torch.Tensor, method=NO_HOOKS, start: int = 0, stop: int | None = None, keep=None
     ):
-        """The block loop: from what enters block `start` to what leaves block `stop` - 1.
+        """The block loop: the input of block `start` -> the output of block `stop` - 1.
 
         Args:
             x: (B, N, D), (B, H', W', D) or (B, C, H', W').
-            method: asked at every block; see `blocks.Hooks`.
-            keep: a list that receives what enters each block, after the method's change.
+            method: its hooks are called at every block; see `blocks.Hooks`.
+            keep: a list that receives each block's input, after the method's change.
         """
         trims = (
             self.trims
@@ -182,7 +189,7 @@ class Backbone(nn.Module):
         return x
 
     def pool(self, x: torch.Tensor, method=NO_HOOKS) -> torch.Tensor:
-        """What leaves the last block -> features (B, D), as timm pools them."""
+        """Output of the last block -> features (B, D), pooled as timm does."""
         model = self.model
         if self.family == "resnet":
             return model.global_pool(x)
@@ -192,25 +199,23 @@ class Backbone(nn.Module):
         return method.around(self.depth, "fc_norm", model.fc_norm, model.pool(x))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """(B, 3, H, W) -> features (B, D) without any method."""
+        """Images (B, 3, H, W) -> features (B, D) without any method."""
         return self.pool(self.run(self.stem(images)))
 
-    def layers(self) -> dict[tuple[int, str], nn.Module]:
-        """An opened ViT's layers that carry weights, by the block's index and the name that
-        `around` gives."""
+    def layers(self) -> dict[tuple[int, str], Any]:
+        """(block index, name as in `Hooks.around`) -> layer with weights, of an opened ViT."""
         model = self.model
-        found = {(-1, "patch_embed"): model.patch_embed.proj}
+        known = {(-1, "patch_embed"): model.patch_embed.proj}
         for index, block in enumerate(self.blocks):
-            found |= {(index, name): layer for name, layer in named_layers(block).items()}
+            known |= {(index, name): layer for name, layer in named_layers(block).items()}
         ends = {(self.depth, "norm"): model.norm, (self.depth, "fc_norm"): model.fc_norm}
-        return found | {
+        return known | {
             key: layer for key, layer in ends.items() if not isinstance(layer, nn.Identity)
         }
 
     @torch.no_grad()
     def shapes(self) -> list[tuple[int, ...]]:
-        """Shape, without the batch, of what enters block 0..L-1; computed without arithmetic (meta
-        tensors)."""
+        """Shapes, without the batch, of the inputs of blocks 0 to L - 1, from meta tensors."""
         if self.found_shapes is None:
             with watching() as seen:
                 meta, kept = to_meta(self), []
@@ -230,7 +235,7 @@ def load_backbone(
     """Load a frozen backbone.
 
     Args:
-        name: a timm ViT or ResNet, or an embedded one.
+        name: a timm ViT, ResNet or Swin, or an embedded one.
         weights: None for random weights (seed 0); "pretrained" for the published ones (embedded:
             the project's own); or a .safetensors or .pth file with timm's key names.
         device: "meta" gives shapes without weights, for counting.
@@ -279,13 +284,12 @@ def load_backbone(
 
 
 def known_backbones() -> list[str]:
-    """Names that this project knows beside timm's: the embedded backbones, and those whose weights
-    are files."""
+    """Names of the embedded backbones and of those whose weights are files of their own."""
     return [*embedded.networks(), *embedded.from_files()]
 
 
 def is_known(name: str) -> bool:
-    """Whether a name is one of this project's, or timm's, with or without its weights' tag."""
+    """Whether this project or timm knows a name, with or without the tag of its weights."""
     return name in known_backbones() or timm.is_model(name.partition(".")[0])
 
 
@@ -293,21 +297,25 @@ def check_device(device: str | torch.device) -> torch.device:
     """The device of that name.
 
     Raises:
-        BadInput: no such device on this machine.
+        BadInput: this machine has no such device.
     """
     try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
+        wanted = torch.device(device)
+        torch.empty(0, device=wanted)
     except Exception as error:  # each kind of device fails in its own way
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadInput(
             f"device {device!r} cannot be used here ({why[:80].rstrip('. ')}); give 'cpu'."
         ) from error
-    return found
+    return wanted
 
 
-def timm_model(name: str, pretrained: bool) -> nn.Module:
-    """`timm.create_model`, with the two things that go wrong said in one line."""
+def timm_model(name: str, pretrained: bool) -> Any:
+    """`timm.create_model`.
+
+    Raises:
+        BadInput: timm does not know the name, or its weights cannot be fetched.
+    """
     if not timm.is_model(name.split(".")[0]):
         near = timm.list_models(f"*{name.split('.')[0].split('_')[0]}*")[:3]
         raise BadInput(
@@ -343,7 +351,10 @@ def fingerprint_weights(backbone: Backbone) -> str:
     return digest.hexdigest()[:12]
 
 
-def to_meta(module: nn.Module) -> nn.Module:
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def to_meta(module: Network) -> Network:
     """A copy of a module on the meta device: shapes without numbers."""
     if next(module.parameters()).is_meta:
         return module
@@ -353,5 +364,5 @@ def to_meta(module: nn.Module) -> nn.Module:
             parameter.to("meta"), requires_grad=parameter.requires_grad
         )
     for buffer in module.buffers():
-        memo[id(buffer)] = buffer.to("meta")
+        memo[id(buffer)] = buffer.to("meta")  # type: ignore[assignment]
     return copy.deepcopy(module, memo)

@@ -1,5 +1,8 @@
 """One transformer block, opened at the places where methods act."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from timm.layers import Attention, Mlp
 from timm.models.swin_transformer import SwinTransformerBlock, WindowAttention
@@ -7,9 +10,14 @@ from timm.models.vision_transformer import Block
 from torch import nn
 from torch.nn import functional as F
 
+Layer = Callable[[torch.Tensor], torch.Tensor]
+KeysValues = tuple[torch.Tensor, torch.Tensor]  # each (1, heads, N_p, d)
+# prompts (N_p, D) -> queries, keys and values (1, heads, N_p, d)
+Project = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
+
 
 class Hooks:
-    """What the block loop asks a method; here the answers of one that adds nothing.
+    """The functions that the block loop calls; these defaults change nothing.
 
     Tokens are (B, N, D) in a ViT; maps are (B, H', W', D) in a Swin and (B, C, H', W') in a ResNet.
     """
@@ -18,63 +26,60 @@ class Hooks:
     trims = True
 
     def before_block(self, index: int, x: torch.Tensor) -> torch.Tensor:
-        """Change the activations entering block `index`."""
+        """Change the input x of block `index`."""
         return x
 
-    def around(self, index: int, name: str, layer, x: torch.Tensor) -> torch.Tensor:
-        """Apply a layer of block `index`, or something else in its place.
+    def around(self, index: int, name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
+        """Apply a layer of block `index`, or replace it.
 
-        Every block has "block". An opened ViT has also "norm1", "attn" (which holds "qkv" and
-        "proj"), "norm2" and "mlp" (which holds "fc1" and "fc2"); and "patch_embed" at index -1,
+        Every block has "block". An opened ViT also has "norm1", "attn" (which contains "qkv" and
+        "proj"), "norm2" and "mlp" (which contains "fc1" and "fc2"); and "patch_embed" at index -1,
         "norm" and "fc_norm" at index L.
         """
         return layer(x)
 
-    def extra(self, index: int, project):
-        """Keys and values added to those of block `index`, the same for all images: two (1, heads,
-        N_p, d).
+    def extra(self, index: int, project: Project) -> KeysValues | None:
+        """Keys and values, each (1, heads, N_p, d), to add to those of block `index`; or None.
 
-        `project` turns prompts (N_p, D) that enter the block before norm1 into queries, keys and
-        values.
+        They are the same for all images. `project` turns prompts (N_p, D) that enter the block
+        before norm1 into queries, keys and values.
         """
         return None
 
     def observe(self, index: int, q: torch.Tensor, k: torch.Tensor) -> None:
-        """Look at queries (B, heads, N, d) and keys (B, heads, N + N_p, d), added ones last."""
+        """See queries (B, heads, N, d) and keys (B, heads, N + N_p, d), the added ones last."""
 
     def watches(self, index: int) -> bool:
-        """Whether `watch` wants the attention output of all tokens, also in a trimmed block."""
+        """Whether `watch` needs the attention output of all tokens, even in a trimmed block."""
         return False
 
     def watch(self, index: int, x: torch.Tensor) -> None:
-        """Look at what attention gives before "proj", the heads side by side: (B, N, D)."""
+        """See the attention output before "proj", heads concatenated: (B, N, D)."""
 
 
 NO_HOOKS = Hooks()
 
 
-def is_standard(block: nn.Module) -> bool:
-    """Whether `vit_block` gives what this block gives: timm's pre-norm block with plain
-    attention."""
+def is_standard(block: Any) -> bool:
+    """Whether `vit_block` can compute this block: timm's pre-norm block with plain attention."""
     return type(block) is Block and type(block.attn) is Attention and block.attn.gate is None
 
 
 def vit_block(
-    block: Block, index: int, x: torch.Tensor, method, trim: bool = False
+    block: Block, index: int, x: torch.Tensor, method: Hooks, trim: bool = False
 ) -> torch.Tensor:
-    """Block `index` on tokens (B, N, D) -> (B, N, D), or (B, 1, D), the class token alone, with
-    `trim`.
+    """Block `index` of a ViT on tokens (B, N, D); with `trim` only the class token is computed.
 
-    Every layer is applied through `Hooks.around`.
+    Returns (B, N, D), or (B, 1, D) with `trim`. Every layer is applied through `Hooks.around`.
     """
 
-    def at(name, layer, x):
+    def at(name: str, layer: Layer, x: torch.Tensor) -> torch.Tensor:
         return method.around(index, name, layer, x)
 
-    def attention(h):
+    def attention(h: torch.Tensor) -> torch.Tensor:
         attn, (batch, tokens, _) = block.attn, h.shape  # noqa: F841
 
-        def project(h):
+        def project(h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             """(B, N, D) after norm1 -> queries, keys and values (B, heads, N, d)."""
             qkv = at("qkv", attn.qkv, h).view(*h.shape[:2], 3, attn.num_heads, attn.head_dim)
             q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
@@ -97,7 +102,7 @@ def vit_block(
         method.watch(index, x)
         return at("proj", attn.proj, x[:, :1] if trim else x)
 
-    def feed_forward(h):
+    def feed_forward(h: torch.Tensor) -> torch.Tensor:
         mlp = block.mlp
         if type(mlp) is not Mlp:
             return mlp(h)
@@ -109,7 +114,7 @@ def vit_block(
 
 
 def named_layers(block: Block) -> dict[str, nn.Module]:
-    """The layers of a block that carry weights, by the names that `around` uses."""
+    """Name as in `Hooks.around` -> layer with weights, of one block."""
     layers = {
         "norm1": block.norm1,
         "qkv": block.attn.qkv,
@@ -130,13 +135,13 @@ class PromptedWindows(WindowAttention):
 
     prompting = None  # (method, index of the block, its norm1), set by `swin_block` for one call
 
-    def forward(self, x, mask=None):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         if self.prompting is None:
             return super().forward(x, mask)
         method, index, norm1 = self.prompting
         count, tokens, _ = x.shape
 
-        def project(x):
+        def project(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             return (
                 self.qkv(x)
                 .view(*x.shape[:2], 3, self.num_heads, -1)
@@ -163,9 +168,13 @@ class PromptedWindows(WindowAttention):
         return self.proj(x.transpose(1, 2).reshape(count, tokens, -1))
 
 
-def swin_block(block: SwinTransformerBlock, index: int, x: torch.Tensor, method) -> torch.Tensor:
-    """Block `index` on maps (B, H, W, D) -> (B, H, W, D); a method can add keys and values to every
-    window."""
+def swin_block(
+    block: SwinTransformerBlock, index: int, x: torch.Tensor, method: Hooks
+) -> torch.Tensor:
+    """Block `index` of a Swin on maps (B, H, W, D).
+
+    A method can add keys and values to every window.
+    """
     block.attn.prompting = method, index, block.norm1
     try:
         return block(x)

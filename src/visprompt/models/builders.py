@@ -1,25 +1,28 @@
-"""Builds what an entry of data_manifests/backbones.yaml describes: a plain timm model with random
-weights."""
+"""Build the networks that backbones.yaml describes: plain timm models with random weights."""
+
+from typing import Any
 
 from torch import nn
 
 
-def build(entry: dict, num_classes: int = 112) -> nn.Module:
-    """Images (B, 3, S, S) -> logits (B, num_classes). A class of timm's has a function of its own
-    where another has one."""
+def build(entry: dict, num_classes: int = 112) -> Any:
+    """An embedded network: images (B, 3, S, S) -> logits (B, num_classes).
+
+    A class of timm's has a function of its own where it needs other arguments.
+    """
     return (build_swin if entry["timm_class"] == "SwinTransformer" else build_from)(
         entry, num_classes
     )
 
 
-def build_swin(entry: dict, num_classes: int) -> nn.Module:
-    """A Swin."""
+def build_swin(entry: dict, num_classes: int) -> Any:
+    """A Swin transformer."""
     from timm.models.swin_transformer import SwinTransformer
 
     return SwinTransformer(**entry["timm_kwargs"], num_classes=num_classes)
 
 
-def build_from(entry: dict, num_classes: int = 112) -> nn.Module:
+def build_from(entry: dict, num_classes: int = 112) -> Any:
     """A ViT or a ResNet."""
     kwargs = dict(entry["timm_kwargs"], num_classes=num_classes)
     if entry["timm_class"] == "VisionTransformer":

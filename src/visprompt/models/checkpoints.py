@@ -1,14 +1,15 @@
-"""Files of weights: read, checked, and put into a network.
+"""Read checkpoint files, check them, and load them into a network.
 
 Known forms: timm's own, MAE's ({"model": …}, with or without its decoder), MoCo-v3's
 ("module.base_encoder.…", beside a momentum encoder and projectors), and those that timm's
-checkpoint filters know (CLIP's, older Swins'); as safetensors, or as pickles of which nothing but
-weights is read.
+checkpoint filters know (CLIP's, older Swins'). Files are safetensors, or pickles of which only
+tensors are read.
 """
 
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from timm.models import clean_state_dict, load_state_dict
@@ -18,8 +19,7 @@ from ..errors import BadInput
 
 
 def read_state(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a weights file by name, out of the wrappings that training scripts put around
-    them.
+    """Name -> tensor of a weights file, without the wrappings that training scripts add.
 
     Raises:
         BadInput: the file is missing, unreadable or holds something else.
@@ -56,11 +56,10 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
 
 
 def timm_names(state: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
-    """The tensors of a checkpoint under the names that the model has; what only pretraining needed
-    is left out.
+    """The tensors of a checkpoint under the model's names, without those only pretraining needed.
 
-    timm's filters also resize embeddings to another patch or picture: here the sizes stay, so that
-    a checkpoint of another architecture is refused.
+    timm's filters also resize embeddings to another patch or image size. Here sizes stay, so that a
+    checkpoint of another architecture is refused.
     """
     encoder = "base_encoder."
     if any(key.startswith(encoder) for key in state):  # MoCo-v3's; its projector is called head
@@ -91,9 +90,8 @@ def timm_names(state: dict[str, torch.Tensor], model: nn.Module) -> dict[str, to
     return renamed | {key: state[key] for key in resized}
 
 
-def load_weights(model: nn.Module, path: Path, name: str) -> None:
-    """Load a file with timm's key names; only the classifier may differ, since every task brings
-    its own.
+def load_weights(model: Any, path: Path, name: str) -> None:
+    """Load a weights file into a model; only the classifier may differ.
 
     Raises:
         BadInput: the file is missing, unreadable, of another architecture, or holds NaN or
@@ -105,16 +103,16 @@ def load_weights(model: nn.Module, path: Path, name: str) -> None:
     wanted = {
         key: value.shape for key, value in model.state_dict().items() if not key.startswith(heads)
     }
-    given = {key: value.shape for key, value in state.items() if not key.startswith(heads)}
-    wrong = [key for key in wanted if wanted[key] != given.get(key)] + [
-        key for key in given if key not in wanted
+    shapes = {key: value.shape for key, value in state.items() if not key.startswith(heads)}
+    wrong = [key for key in wanted if wanted[key] != shapes.get(key)] + [
+        key for key in shapes if key not in wanted
     ]
     if wrong:
         key = wrong[0]
         raise BadInput(
             f"weights file {path} is of another architecture than {name}: {len(wrong)} "
             f"tensors differ, first {key!r} "
-            f"(file {tuple(given[key]) if key in given else 'lacks it'}, "
+            f"(file {tuple(shapes[key]) if key in shapes else 'lacks it'}, "
             f"{name} {tuple(wanted[key]) if key in wanted else 'lacks it'}). Name the "
             f"architecture it was made for."
         )

@@ -1,5 +1,4 @@
-"""The embedded backbones of data_manifests/backbones.yaml, by name: plain timm models, and where
-their weights lie."""
+"""The embedded backbones of backbones.yaml: plain timm models, and their weight files."""
 
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from .builders import build as build_from
 
 
 def networks() -> dict[str, dict]:
-    """The embedded backbones' descriptions by name, from data_manifests/backbones.yaml.
+    """Name -> description of the embedded backbones, from data_manifests/backbones.yaml.
 
     Raises:
         BadInput: the file is missing or damaged.
@@ -23,19 +22,17 @@ def networks() -> dict[str, dict]:
 
 
 def from_files() -> dict[str, dict]:
-    """Networks whose weights come as a file of their own, by name: timm's architecture and their
-    normalisation."""
+    """Name -> timm architecture and normalisation, of networks whose weights are files."""
     return Entries(paths.MANIFESTS / "backbones.yaml", "files")
 
 
 def published() -> dict[str, dict]:
-    """The papers' checkpoints that timm fetches, by timm's name with its tag, and what each paper
-    uses them for."""
+    """timm's name with its tag -> what each paper uses the checkpoint for."""
     return Entries(paths.MANIFESTS / "backbones.yaml", "published")
 
 
 def build_embedded(name: str, num_classes: int = 112) -> nn.Module:
-    """An embedded backbone with random weights: images (B, 3, 24, 24) -> logits (B, num_classes).
+    """An embedded backbone with random weights: (B, 3, 24, 24) -> logits (B, num_classes).
 
     Raises:
         BadInput: no embedded backbone has that name.
@@ -45,6 +42,6 @@ def build_embedded(name: str, num_classes: int = 112) -> nn.Module:
 
 
 def weights_file(name: str) -> Path:
-    """Where an embedded backbone's weights are kept."""
+    """Path of an embedded backbone's weights."""
     known = networks()
     return paths.MANIFESTS / known[choose("embedded backbone", name, known)]["weights"]

@@ -1,5 +1,4 @@
-"""What leaves single blocks of the one block loop, by name; and a frozen ViT for pictures of
-another size."""
+"""Outputs of single blocks by name, and frozen ViTs for images of another size."""
 
 import copy
 
@@ -13,7 +12,7 @@ from .blocks import Hooks
 
 
 class Leaving(Hooks):
-    """A method's hooks, and what leaves the blocks that are asked for: `left`, index -> (B, N, D).
+    """Wraps a method's hooks and keeps the outputs of chosen blocks: `left`, index -> (B, N, D).
 
     The last block computes all its tokens, since a dense head reads them.
     """
@@ -46,7 +45,7 @@ class Leaving(Hooks):
 
 
 def grid(backbone: Backbone) -> tuple[int, int]:
-    """Rows and columns of patches.
+    """Numbers of rows and columns of patches.
 
     Raises:
         BadInput: the backbone is no ViT.
@@ -59,17 +58,15 @@ def grid(backbone: Backbone) -> tuple[int, int]:
 
 
 def as_map(tokens: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
-    """Tokens (B, N, D), patches last whatever stands before them, -> a map (B, D, rows,
-    columns)."""
+    """Tokens (B, N, D) -> map (B, D, rows, columns) of the patches, which are the last tokens."""
     return tokens[:, -rows * columns :].transpose(1, 2).unflatten(2, (rows, columns))
 
 
 def resized(backbone: Backbone, size: int) -> Backbone:
-    """A frozen ViT that takes pictures of size x size: its positions interpolated as timm does
-    (bicubic).
+    """A frozen ViT for images of size x size pixels: positions interpolated as timm does (bicubic).
 
     Raises:
-        BadInput: it is no ViT, or its patches do not fit into that size.
+        BadInput: not a ViT, or its patches do not fit into that size.
     """
     grid(backbone)
     if size == backbone.image_size:

@@ -1,5 +1,4 @@
-"""Backbones as the papers take them: pooling and statistics that differ from what timm has for the
-checkpoint."""
+"""Load backbones with the papers' pooling and normalisation, which may differ from timm's."""
 
 from pathlib import Path
 
@@ -26,19 +25,22 @@ def load_backbone(
     statistics: str = "checkpoint",
     image_size: int | None = None,
 ) -> Backbone:
-    """Load a frozen backbone; see `backbones.load_backbone`.
+    """Load a frozen backbone.
 
     Where `data_manifests/backbones.yaml` says "pooling: patches" (masked autoencoders), the
-    features are the mean of the patches behind the last norm, as in the papers; timm's entry pools
-    a class token that no loss has trained.
+    features are the mean of the patches after the last norm, as in the papers; timm's entry pools a
+    class token that no loss has trained.
 
     Args:
-        statistics: "checkpoint", "imagenet" or "half"; an embedded network keeps its own.
-        image_size: pixels of an image's side, where they are not the checkpoint's own; see
+        name, weights, device: see `backbones.load_backbone`.
+        statistics: the normalisation: "checkpoint", "imagenet" or "half"; an embedded network keeps
+            its own.
+        image_size: side of an image in pixels, if it is not the checkpoint's own; see
             `resize_positions`.
 
     Raises:
-        BadInput: as there, unknown statistics, or an image size that the backbone cannot take.
+        BadInput: as `backbones.load_backbone`, unknown statistics, or an image size that the
+            backbone cannot take.
     """
     chosen = STATISTICS[choose("statistics", statistics, STATISTICS)]
     backbone = backbones.load_backbone(name, weights, device=device)
@@ -56,13 +58,13 @@ def load_backbone(
 
 
 def resize_positions(backbone: Backbone, image_size: int) -> None:
-    """Let a ViT take images of another size: timm interpolates its position embedding (bicubic).
+    """Let a ViT take images of another size, in place (position embedding interpolated, bicubic).
 
-    It keeps its fingerprint until its weights change, since the size is told apart from the
-    weights, and interpolated bits differ between processors.
+    It keeps its fingerprint until its weights change: the size is recorded apart from the weights,
+    and interpolated bits differ between processors.
 
     Raises:
-        BadInput: no ViT, or patches do not fill the size.
+        BadInput: not a ViT, or the size is not a multiple of the patch.
     """
     if not backbone.is_vit:
         raise BadInput(
@@ -83,7 +85,7 @@ def resize_positions(backbone: Backbone, image_size: int) -> None:
 
 
 def pool_patches(backbone: Backbone) -> None:
-    """Let a ViT pool the mean of its patches behind the last norm."""
+    """Let a ViT pool the mean of its patches after the last norm."""
     backbone.model.global_pool = "avg"
     backbone.pools_class_token = False
     backbone.architecture = {"pooling": "mean of the patches"}

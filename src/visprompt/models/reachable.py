@@ -1,5 +1,4 @@
-"""Weights that cannot be reached are asked for once a run of the whole book, not by each of its
-notebooks."""
+"""Ask for unreachable weights once per run of the book, not once per notebook."""
 
 import os
 from pathlib import Path
@@ -18,8 +17,7 @@ RUN = "VISPROMPT_RUN"  # names a run of the book; the Snakefile sets it
 def backbone_once(
     name: str, weights: str | Path | None = None, *, device: str | torch.device = "cpu", **more
 ) -> Backbone:
-    """`load_backbone`, which is not tried again where this run of the book has already failed to
-    fetch the weights.
+    """`load_backbone`, not tried again once fetching weights has failed in this run of the book.
 
     Raises:
         BadInput: as `load_backbone`.

@@ -1,5 +1,4 @@
-"""What a network is besides its tensors: classes, plain attributes, hooks, and methods that an
-object has of its own."""
+"""The structure of a network, all but its tensors: classes, attributes, hooks, replaced methods."""
 
 import functools
 import hashlib
@@ -19,20 +18,19 @@ DEPTH = 4  # of lists, and of objects within objects, that are looked into
 def structure(
     network: nn.Module, leave_out: Collection[str] = (), attributes: bool = True
 ) -> dict[str, str]:
-    """Path of a module and name of a part -> what it is, the same in every process.
+    """(Path of a module and name of a part) -> description, the same in every process.
 
     Args:
-        leave_out: attributes of the network itself, and submodules, that do not count.
-        attributes: whether plain attributes count, or only classes, hooks and methods of an
-            object's own.
+        leave_out: attributes of the network itself, and submodules, that are ignored.
+        attributes: whether plain attributes count, or only classes, hooks and replaced methods.
     """
-    found = {}
+    parts = {}
     for path, module in network.named_modules():
         if path.split(".")[0] in leave_out and path:
             continue
         # a released form stands in front of a method's own class
         kind = getattr(type(module), "plain", type(module))
-        found[f"{path}: class"] = describe(kind)
+        parts[f"{path}: class"] = describe(kind)
         for name, value in vars(module).items():
             if (
                 name in TENSORS
@@ -46,13 +44,13 @@ def structure(
                 or (hooks and value)
                 or (attributes and not hooks and name not in vars(EMPTY))
             ):
-                found[f"{path}: {name}"] = describe(list(value.values()) if hooks else value)
-        found |= {f"{path}: {name}": code for name, code in replaced_methods(kind).items()}
-    return found
+                parts[f"{path}: {name}"] = describe(list(value.values()) if hooks else value)
+        parts |= {f"{path}: {name}": code for name, code in replaced_methods(kind).items()}
+    return parts
 
 
 def changed(before: dict[str, str], now: dict[str, str]) -> str:
-    """Twelve hex digits of all parts that differ between two structures; "" where none does."""
+    """Twelve hex digits of the parts that differ between two structures; "" if none does."""
     other = sorted(
         (name, now.get(name, "")) for name in {**before, **now} if before.get(name) != now.get(name)
     )
@@ -60,7 +58,7 @@ def changed(before: dict[str, str], now: dict[str, str]) -> str:
 
 
 def replaced_methods(kind: type) -> dict[str, str]:
-    """Functions of a class, or of its bases, that were defined elsewhere and set there."""
+    """Methods of a class, or of its bases, that were replaced by functions from elsewhere."""
     every = [
         (each, name, value) for each in kind.__mro__[:-2] for name, value in vars(each).items()
     ]
@@ -75,7 +73,7 @@ def replaced_methods(kind: type) -> dict[str, str]:
 
 
 def describe(value, depth: int = 0) -> str:
-    """A value in words that hold in every process, without addresses."""
+    """A description of a value that is the same in every process, without addresses."""
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, torch.Tensor):

@@ -1,16 +1,18 @@
-"""What the papers print: their artifacts, cells and claims, in `data_manifests/papers/`, whose
-README explains them."""
+"""What the papers print: artifacts, cells and claims of `data_manifests/papers/`."""
 
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
 
 from .. import paths
 from ..errors import BadInput, choose
 from ..manifests import load_yaml, read_table, stamp
+from ..manifests.schema import Number, Text, Whole, listed, one_of
+from ..words import EVIDENCE, WEIGHTS
 
 ARTIFACT_COLUMNS = (
     "paper",
@@ -27,37 +29,42 @@ DIRECTIONS = ("greater", "less", "equal")
 
 @dataclass(frozen=True)
 class Claim:
-    """One checkable statement of a paper, and what would settle it.
+    """A checkable statement of a paper, and what would settle it.
 
-    `direction` says how an estimate with an interval is held against it:
+    `direction` says how an estimate with an interval is compared with it:
 
-    * "greater": the estimate is a difference or a slope; the answer is yes when the whole interval
-      is above `margin`, no when it is wholly below. "less" is the mirror image.
-    * "equal": the estimate is a number; the answer is yes when the interval lies inside
-      `published` +- `tolerance`, no when the two are disjoint.
-    * Anything else is neither. `words.answers` has the words of the three.
+    * "greater": the estimate is a difference or a slope; yes if the whole interval is above
+      `margin`, no if it is wholly below. "less" is the mirror image.
+    * "equal": the estimate is a number; yes if the interval lies inside `published` +- `tolerance`,
+      no if the two are disjoint.
+    * Anything else is neither. `words.answers` has the words for the three outcomes.
     """
 
-    id: str  # "<artifact id>.<short slug>"
-    artifact: str  # id in artifacts.csv
-    where: str  # where the paper prints it
-    metric: str  # what the estimate is, with its unit
-    direction: str  # one of DIRECTIONS
-    why: str  # the reason for the margin or the tolerance
-    settles: tuple[str, ...]  # the kinds of evidence that could settle it
-    printed: str = ""  # the value as printed, or the statement in short
-    published: float | None = None  # the same as a number; "equal" needs it
-    margin: float | None = None  # "greater" and "less"
-    tolerance: float | None = None  # "equal"
-    weight: str = "detail"  # one of words.WEIGHTS
-    data_sets: int = 1  # how many it speaks of: one task cannot stand for several
-    least: float | None = None  # what the estimate cannot be below, such as 0 of a share, ...
-    most: float | None = None  # ... and above
+    id: Text  # "<artifact id>.<short slug>"
+    artifact: Text  # id in artifacts.csv
+    where: Text  # where the paper prints it
+    metric: Text  # what the estimate is, with its unit
+    direction: Annotated[str, one_of(DIRECTIONS)]
+    why: Text  # the reason for the margin or the tolerance
+    settles: Annotated[
+        tuple[str, ...], listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
+    ]  # the kinds of evidence that could settle it
+    printed: Text = ""  # the value as printed, or the statement in short
+    published: Number = None  # the same as a number; "equal" needs it
+    margin: Number = None  # "greater" and "less"
+    tolerance: Annotated[float | None, {"type": "number", "minimum": 0}] = None  # "equal"
+    weight: Annotated[str, one_of(WEIGHTS)] = "detail"
+    data_sets: Whole = 1  # how many it speaks of: one task cannot stand for several
+    least: Number = None  # what the estimate cannot be below, such as 0 of a share, ...
+    most: Number = None  # ... and above
 
 
 def papers() -> dict[str, dict]:
-    """Return slug -> {title, short, subject, perhaps drawing and theory}; raises BadInput when
-    `papers.yaml` is damaged."""
+    """Slug -> {title, short, subject, perhaps drawing and theory}.
+
+    Raises:
+        BadInput: `papers.yaml` is damaged.
+    """
     return load_yaml(paths.MANIFESTS / "papers" / "papers.yaml")
 
 
@@ -73,9 +80,10 @@ def theories() -> dict[str, str]:
 
 
 def artifacts(paper: str | None = None) -> pd.DataFrame:
-    """Return the artifacts of one paper, or of all; strings, index `id`.
+    """The artifacts of one paper, or of all: strings, index `id`.
 
-    Raises BadInput for an unknown paper or a damaged `artifacts.csv`.
+    Raises:
+        BadInput: an unknown paper, or a damaged `artifacts.csv`.
     """
     path = paths.MANIFESTS / "artifacts.csv"
     table = _artifacts(path, stamp(path))
@@ -86,7 +94,7 @@ def artifacts(paper: str | None = None) -> pd.DataFrame:
 
 @functools.lru_cache(maxsize=8)
 def _artifacts(path: Path, stamp: tuple | None) -> pd.DataFrame:
-    """`artifacts.csv`, read and checked once as long as it does not change."""
+    """`artifacts.csv`, read and checked once as long as it is unchanged."""
     table = read_table(path)
     if list(table.columns) != ["id", *ARTIFACT_COLUMNS]:
         raise BadInput(f"{path}: the columns must be id, {', '.join(ARTIFACT_COLUMNS)}.")
@@ -98,16 +106,20 @@ def _artifacts(path: Path, stamp: tuple | None) -> pd.DataFrame:
 
 
 def artifact(id: str) -> pd.Series:
-    """Return one row of `artifacts.csv`; an unknown id raises BadInput that names the nearest."""
+    """One row of `artifacts.csv`.
+
+    Raises:
+        BadInput: an unknown id; the message names the nearest.
+    """
     table = artifacts()
-    return table.loc[choose("artifact", id, table.index)]
+    return table.loc[choose("artifact", id, table.index)]  # type: ignore[return-value]
 
 
 def published(artifact_id: str) -> pd.DataFrame:
-    """Return the cells of a table exactly as printed: strings, and a column `doubt`.
+    """The cells of a table exactly as printed: strings, and a column `doubt`.
 
-    Raises BadInput when the artifact is unknown or no table, or its cells are lost or not copied
-    yet.
+    Raises:
+        BadInput: the artifact is unknown or not a table, or its cells are lost or not copied yet.
     """
     row = artifact(artifact_id)
     if row["kind"] != "table":
@@ -128,10 +140,10 @@ def published(artifact_id: str) -> pd.DataFrame:
 
 
 def claims(paper: str | None = None) -> list[Claim]:
-    """Return the claims of one paper, or of all papers that have a `claims.yaml`, in file order.
+    """The claims of one paper, or of all papers with a `claims.yaml`, in file order.
 
-    Raises BadInput for an unknown paper or a damaged entry; the message names line, entry and
-    field.
+    Raises:
+        BadInput: an unknown paper or a damaged entry; the message names line, entry and field.
     """
     files = {slug: paths.MANIFESTS / "papers" / slug / "claims.yaml" for slug in papers()}
     wanted = (
@@ -144,7 +156,11 @@ def claims(paper: str | None = None) -> list[Claim]:
 
 
 def claim(id: str) -> Claim:
-    """Return one claim; an unknown id raises BadInput that names the nearest."""
+    """One claim.
+
+    Raises:
+        BadInput: an unknown id; the message names the nearest.
+    """
     slug = str(id).split(".")[0]
-    found = {c.id: c for c in claims(slug if slug in papers() else None)}
-    return found[choose("claim", id, found)]
+    known = {c.id: c for c in claims(slug if slug in papers() else None)}
+    return known[choose("claim", id, known)]

@@ -1,42 +1,29 @@
-"""What `papers`'s files of `data_manifests/` may hold."""
+"""Schemas and further checks of the YAML files that `papers` reads."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from .. import papers
-from ..manifests.schema import COUNT, NUMBER, TEXT, listed, mapping, named, one_of
+from ..manifests.schema import TEXT, listed, mapping, named, of_fields
 from ..manifests.wording import Fault, refusal
-from ..words import EVIDENCE, WEIGHTS
-from . import DIRECTIONS
-
-CLAIM_NUMBERS = {
-    "published": NUMBER,
-    "margin": NUMBER,
-    "tolerance": {"type": "number", "minimum": 0},
-    "data_sets": COUNT,
-    "least": NUMBER,
-    "most": NUMBER,
-}
 
 
 def papers_schema() -> dict:
-    """`papers/papers.yaml`."""
+    """Schema of `papers/papers.yaml`."""
     return named(
         mapping({"title": TEXT, "short": TEXT, "subject": TEXT}, {"drawing": TEXT, "theory": TEXT})
     )
 
 
 def lost_schema() -> dict:
-    """`papers/<paper>/lost.yaml`."""
+    """Schema of `papers/<paper>/lost.yaml`."""
     return named(TEXT)
 
 
 def claims_schema() -> dict:
-    """`papers/<paper>/claims.yaml`."""
-    text = {name: TEXT for name in ("id", "artifact", "where", "metric", "why")}
-    evidence = listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
-    chosen = {"direction": one_of(DIRECTIONS), "weight": one_of(WEIGHTS), "settles": evidence}
-    claim = mapping({**text, **chosen}, {"printed": TEXT, **CLAIM_NUMBERS})
+    """Schema of `papers/<paper>/claims.yaml`."""
+    claim = of_fields(papers.Claim)
+    claim["required"].append("weight")
     needs = [
         (
             ["equal"],
@@ -51,16 +38,16 @@ def claims_schema() -> dict:
     ]
     claim["allOf"] = [
         {
-            "if": {"properties": {"direction": {"enum": given}}, "required": ["direction"]},
+            "if": {"properties": {"direction": {"enum": directions}}, "required": ["direction"]},
             "then": {"required": needed, "errorMessage": message},
         }
-        for given, needed, message in needs
+        for directions, needed, message in needs
     ]
     return listed(claim, 0)
 
 
 def claims_faults(content: list, file: Path) -> Iterable[Fault]:
-    """Claims are of the paper's artifacts, and named after them, each once."""
+    """Faults of claims: of another paper's artifact, not named after it, or given twice."""
     table, seen = papers.artifacts(), set()
     artifacts = set(table.index[table["paper"] == file.parent.name])
     for place, claim in enumerate(content):
@@ -80,7 +67,7 @@ def claims_faults(content: list, file: Path) -> Iterable[Fault]:
 
 
 def lost_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """A table that is lost has no cells here."""
+    """Faults of tables that are called lost and have cells."""
     for name in content:
         if (file.parent / f"{name}.csv").exists():
             yield Fault((), f"{name}.csv holds its cells; delete one of the two.", name)

@@ -1,5 +1,4 @@
-"""What printed digits stand for: one rule for every comparison of a printed number with a computed
-one."""
+"""Whether a computed number becomes a printed one by rounding: the rule for every comparison."""
 
 import math
 
@@ -7,11 +6,10 @@ EXACT = 1e-9  # float noise
 
 
 def stands_for(printed: float, unit: float, computed: float, slack: float = 0.0) -> str:
-    """How `computed` becomes `printed`: "rounded", "cut off" behind its last digit, or "" where
-    neither gives it.
+    """How `computed` becomes `printed`: "rounded", "cut off" after its last digit, or "".
 
     Args:
-        unit: of the last printed digit.
+        unit: the value of one in the last printed digit.
         slack: how far the true number may be from `computed`, which itself comes from printed
             digits.
     """

@@ -1,8 +1,8 @@
-"""Records: what a run leaves, what decided it, and whether it still holds.
+"""Records: what a run leaves, what decided it, and whether it is still current.
 
-`recorded` does a run or finds its record. The identity of a record is its settings, its data, its
-weights and the code that ran, found by watching it (`watch`), as today's source says it (`source`).
-`store` reads and writes.
+`recorded` does a run or finds its record. A record is identified by its settings, its data, its
+weights and the code that ran, found by watching it (`watch`) and hashed from today's source
+(`source`). `store` reads and writes.
 """
 
 import json
@@ -70,40 +70,40 @@ def recorded(
     about: Mapping | None = None,
     run: bool | str = True,
 ) -> Record | None:
-    """Return the record of this run, computing it only if no current one is there.
+    """Return the record of this run, computing it only if no current one exists.
 
     Args:
         kind: folder of the record, such as "tune".
-        settings: everything that was chosen, as JSON-able values or dataclasses. A dataclass's
-            field that is left at its default does not decide the key; its default counts as code,
-            so that changing it outdates the record.
-        compute: does the run and returns its values, JSON-able, without NaN. What it runs is
-            watched.
+        settings: everything that was chosen, as JSON values or dataclasses. A dataclass field left
+            at its default does not enter the key; its default counts as code, so that changing it
+            outdates the record.
+        compute: does the run and returns its values: JSON values without NaN. The code that it runs
+            is watched.
         data, weights: fingerprints of the data and of the weights used.
-        made: objects made before and used here (a model, a backbone): their `made_by`, what made
-            them, counts as run.
-        about: what else a reader may want to know; decides nothing.
-        run: False only looks: it returns a record made by other code (see `is_current`) rather than
-            none, and None where there is none at all. "again" does the run in any case.
+        made: objects made earlier and used here (a model, a backbone): the code in their `made_by`
+            counts as run.
+        about: other information for readers; decides nothing.
+        run: False only looks; it also returns a record made by other code (see `is_current`), and
+            None if there is none. "again" always runs.
 
     Raises:
-        BadInput: the record on disk is damaged. What `compute` raises passes through, after a
-            record of it.
+        BadInput: the record on disk is damaged. Errors of `compute` are recorded, then pass
+            through.
         CannotWrite: the disk is full or the folder cannot be written.
     """
     full, brief = spread(settings)
     key = short_hash([kind, brief, data, weights])
-    found = store.find(kind, full, key)
+    kept = store.find(kind, full, key)
     if not run or (
-        run != "again" and found is not None and is_current(found) and made_with(found, compute)
+        run != "again" and kept is not None and is_current(kept) and made_with(kept, compute)
     ):
-        return found
+        return kept
     start, how = time.perf_counter(), {"data": data, "weights": weights, "about": dict(about or {})}
     try:
         values, units = watched(compute, made)
         how["code"] = store.write_code(units | defaults(settings))
         done = store.new_record(kind, key, full, values, start, **how)
-        rival = store.write_record(done, found)
+        rival = store.write_record(done, kept)
         if run != "again" and rival is not None and is_current(rival) and made_with(rival, compute):
             if other := difference(rival.values, done.values):
                 print(disagreement(rival, done, other), file=log(), flush=True)
@@ -121,8 +121,7 @@ def recorded(
 
 
 def watched(compute: Callable, made: Iterable) -> tuple[dict, dict[str, str]]:
-    """What a run returns, as JSON knows it, and the units of code that ran for it or for what was
-    made before."""
+    """A run's values as JSON values, and the units of code that ran for it and for `made`."""
     with watching() as seen:
         for thing in made:
             watch.note(getattr(thing, "made_by", watch.Seen()))
@@ -131,8 +130,7 @@ def watched(compute: Callable, made: Iterable) -> tuple[dict, dict[str, str]]:
 
 
 def made_with(record: Record, compute: Callable) -> bool:
-    """Whether a record's values come from this function, and not from another one that names its
-    run the same."""
+    """Whether a record comes from this function, not another one that names its run the same."""
     code = getattr(getattr(compute, "func", compute), "__code__", None)
     watched = code is not None and (
         code_objects.is_ours(code) or code_objects.is_a_users(code, compute.__module__)
@@ -144,13 +142,12 @@ def made_with(record: Record, compute: Callable) -> bool:
 
 
 def key_of(kind: str, settings: Mapping, data: str = "", weights: str = "") -> str:
-    """The key of a run."""
+    """The key of a run: a hash of all that was decided before it."""
     return short_hash([kind, spread(settings)[1], data, weights])
 
 
 def spread(value) -> tuple:
-    """A value as JSON knows it, and the same without the fields of dataclasses that are left at
-    their defaults."""
+    """A value as JSON values, and the same without dataclass fields left at their defaults."""
     if is_dataclass(value) and not isinstance(value, type):
         every = {f.name: spread(getattr(value, f.name)) for f in fields(value)}
         left = {f.name for f in fields(value) if getattr(value, f.name) == f.default}
@@ -169,35 +166,36 @@ def spread(value) -> tuple:
 
 
 def defaults(value) -> dict[str, str]:
-    """The units, place -> hash, of the defaults that `spread` leaves out."""
+    """Place -> hash of the default values that `spread` leaves out."""
     if isinstance(value, Mapping):
-        return {place: said for part in value.values() for place, said in defaults(part).items()}
+        return {
+            place: digest for part in value.values() for place, digest in defaults(part).items()
+        }
     if isinstance(value, (list, tuple)):
-        return {place: said for part in value for place, said in defaults(part).items()}
-    found = {}
+        return {place: digest for part in value for place, digest in defaults(part).items()}
+    units = {}
     if is_dataclass(value) and not isinstance(value, type):
         for name, unit in code_objects.units_of_defaults(value):
-            found[f"{name}:{unit}"] = source.hash_of(source.module(name), unit)
+            units[f"{name}:{unit}"] = source.hash_of(source.module(name), unit)
         for f in fields(value):
-            found |= defaults(getattr(value, f.name))
-    return found
+            units |= defaults(getattr(value, f.name))
+    return units
 
 
 def failure_path(kind: str, key: str):
-    """Where the failure of a run is told; it goes when the run succeeds."""
+    """Path of a run's failure record, which is deleted when the run succeeds."""
     return stores()[0] / "failed" / store.plain(kind) / f"{key}.json"
 
 
 def forget_failure(kind: str, settings: dict) -> None:
-    """Remove what `record_failure` left of a run that was done since."""
+    """Delete the failure record of a run that has succeeded since."""
     failure_path(kind, short_hash([kind, settings])).unlink(missing_ok=True)
 
 
 def record_failure(
     kind: str, settings: dict, error: Exception, key: str = "", start: float | None = None
 ) -> None:
-    """Leave a record of a run that failed, also of one that failed before its data or weights were
-    there."""
+    """Write a record of a failed run, even one that failed before data or weights were loaded."""
     start = time.perf_counter() if start is None else start
     key, why = key or short_hash([kind, settings]), f"{type(error).__name__}: {error}"
     failed = store.new_record(kind, key, settings, {}, start, status="failed", error=why)
@@ -205,12 +203,11 @@ def record_failure(
 
 
 def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> list[Record]:
-    """Run named jobs in turn with a progress bar; a failed one does not stop the others, a full
-    disk does.
+    """Run named jobs in turn with a progress bar; a failed job does not stop the others.
 
     Raises:
-        BadInput: after the last job, when any failed; each failure is named.
-        CannotWrite: at the first result that cannot be kept.
+        BadInput: after the last job, if any failed; each failure is named.
+        CannotWrite: at the first result that cannot be saved.
     """
     jobs, done, failures = list(jobs), [], {}
     for name, job in progress(jobs, label):
@@ -222,12 +219,12 @@ def run_all(jobs: Iterable[tuple[str, Callable[[], Record]]], label: str) -> lis
             why = str(error) if isinstance(error, BadInput) else f"{type(error).__name__}: {error}"
             failures.setdefault(why, []).append(name)
     if failures:
-        count = sum(map(len, failures.values()))
-        told = [
+        count = sum(map(len, failures.values()))  # type: ignore[arg-type]
+        lines = [
             f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {why}"
             for why, names in failures.items()
         ]
         raise BadInput(
-            f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(told)
+            f"{count} of {len(jobs)} runs failed; their records say so. " + " | ".join(lines)
         )
     return done

@@ -1,14 +1,12 @@
-"""Records that outlive a change of form: those of older code count as today's if a sample of them,
-run again, is equal.
+"""Carry records over to changed code, if a sample of them, run again, has equal values.
 
-After a change that is meant to keep all values some kept records are run again. If every one has
-the values that it had, to the last digit, the other records of their kinds are carried: each names
-the code that would run for it today, the code that did run, and the sample. If one differs, nothing
-of its kind is carried.
+After a change that is meant to keep all values, some kept records are run again. If every one has
+the same values to the last digit, the other records of their kinds are carried: each names the code
+that would run for it today, the code that did run, and the sample. If one differs, nothing of its
+kind is carried.
 
-Two processors do not give the same last digits. A record that another machine made is therefore
-compared with a reference: the same run here by the older code, whose list of units must be that of
-the record.
+Two processors do not give the same last digits. A record of another machine is therefore compared
+with a reference: the same run here by the older code, whose list of units must be the record's.
 """
 
 import random
@@ -44,15 +42,14 @@ class Carried:
 
 
 def outdated() -> list[Record]:
-    """The kept records that other code made."""
+    """The kept records made by other code than today's."""
     return [
         r for r in map(store.read_record, store.files(store.stores()[1])) if not store.is_current(r)
     ]
 
 
 def again() -> list[Pair]:
-    """Each outdated kept record of which this machine has a run by today's code, but for those of
-    `TIMED`."""
+    """Pairs of an outdated kept record and this machine's run by today's code; none of `TIMED`."""
     here, pairs = store.stores()[0], []
     for old in (record for record in outdated() if record.kind not in TIMED):
         path = here / store.place(old.kind, old.settings, old.key)
@@ -64,25 +61,26 @@ def again() -> list[Pair]:
 def drawn(
     records: Sequence[Record], count: int, seed: int, strata: Callable[[Record], Iterable[str]]
 ) -> list[Record]:
-    """A sample that has every stratum once before any more, in a random order by a seed.
+    """A random sample that contains every stratum once before any twice.
 
     Args:
-        count: how many; more where there are more strata.
-        strata: those that a record is in, such as its kind, method and data set.
+        count: the size; larger if there are more strata.
+        strata: the strata of a record, such as its kind, method and data set.
     """
     order, chosen, covered = random.Random(seed).sample(list(records), len(records)), [], set()
     for record in order:
-        found = set(strata(record))
-        if not found <= covered:
-            covered |= found
+        own = set(strata(record))
+        if not own <= covered:
+            covered |= own
             chosen.append(record)
     rest = [record for record in order if record not in chosen]
     return chosen + rest[: max(0, count - len(chosen))]
 
 
 def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None = None) -> Carried:
-    """Carry the outdated kept records of all kinds of which some were run again with equal values;
-    those count as run.
+    """Carry the outdated kept records of all kinds whose sample was run again with equal values.
+
+    The sampled records themselves count as run.
 
     Args:
         reference: a folder of records that the older code made on this machine.
@@ -98,19 +96,19 @@ def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None
         )
     if why := next(filter(None, (why_not(new) for _, new in pairs)), ""):
         raise BadInput(f"a run of the sample cannot be kept: {why}.")
-    found, same = Carried(sample=Counter(old.kind for old, _ in pairs)), []
+    outcome, same = Carried(sample=Counter(old.kind for old, _ in pairs)), []
     for old, new in pairs:
         other = difference(old.values, new.values)
         if other is not None and is_equal_to_reference(old, new, reference):
-            found.referred[old.kind] += 1
+            outcome.referred[old.kind] += 1
         elif other is not None:
             line = "{}, {}: {} was {} and is {}".format(old.id, about(old), *other)
-            found.differ.setdefault(old.kind, []).append(line)
+            outcome.differ.setdefault(old.kind, []).append(line)
         same.append((old.kind, store.units_of(old), store.units_of(new)))
     for old, new in pairs:
-        if old.kind not in found.differ and difference(old.values, new.values) is None:
+        if old.kind not in outcome.differ and difference(old.values, new.values) is None:
             keep_record(new)
-    kinds = found.sample.keys() - found.differ.keys()
+    kinds = outcome.sample.keys() - outcome.differ.keys()
     images = {old.key: new.values for old, new in pairs}
     for record in [record for record in outdated() if record.kind in kinds]:
         units = translated(
@@ -121,36 +119,37 @@ def carry(pairs: Sequence[Pair], seed: int | None = None, reference: Path | None
             "commit": store.commit(),
             "seed": seed,
         }
-        mark |= {"sample": found.sample[record.kind], "referred": found.referred[record.kind]}
+        mark |= {"sample": outcome.sample[record.kind], "referred": outcome.referred[record.kind]}
         done = with_images(record, images.get(record.key, {}))
         keep_carried(replace(done, carried=mark | {"date": date.today().isoformat()}), units)
-        found.carried[record.kind] += 1
-    found.without = Counter(r.kind for r in outdated() if r.kind not in found.differ)
-    return found
+        outcome.carried[record.kind] += 1
+    outcome.without = Counter(r.kind for r in outdated() if r.kind not in outcome.differ)
+    return outcome
 
 
 def is_equal_to_reference(old: Record, new: Record, reference: Path | None) -> bool:
-    """Whether the older code gives on this machine what today's gives, by a record of it in a
-    folder."""
+    """Whether older and today's code give equal values on this machine, by a reference record."""
     path = None if reference is None else reference / store.place(old.kind, old.settings, old.key)
     if path is None or not path.is_file():
         return False
     then = store.read_record(path)
     units = store.read_code(reference / "code" / f"{then.code}.json") or {}
-    ran = {place: lists.bare(said) for place, said in units.items()}
+    ran = {place: lists.bare(digest) for place, digest in units.items()}
     # what the reference did not use, such as a default that it was given otherwise, must be
     # unchanged to this day
     same_code = all(
-        lists.bare(said) in (ran.get(at), today(at, said))
-        for at, said in store.units_of(old).items()
+        lists.bare(digest) in (ran.get(at), today(at, digest))
+        for at, digest in store.units_of(old).items()
     )
     same_machine = (then.hardware, then.versions) == (new.hardware, new.versions)
     return same_code and same_machine and difference(then.values, new.values) is None
 
 
 def with_images(record: Record, values: dict) -> Record:
-    """The record with the test images that a later run of the same accuracy named right, where it
-    does not say."""
+    """The record, with the correctly classified images of a later run of equal accuracy.
+
+    Unchanged if it states its own.
+    """
     name = test_images.NAME
     if (
         name in record.values
@@ -162,10 +161,10 @@ def with_images(record: Record, values: dict) -> Record:
 
 
 def keep_images(record: Record, new: Record) -> None:
-    """Enter into a kept record the test images that a run of the same accuracy named right.
+    """Add the correctly classified images of a run of equal accuracy to a kept record.
 
     Raises:
-        BadInput: the accuracy is another one.
+        BadInput: the accuracy differs.
     """
     done = with_images(record, new.values)
     if done is record:
@@ -178,7 +177,7 @@ def keep_images(record: Record, new: Record) -> None:
 
 
 def keep_carried(record: Record, units: dict[str, str]) -> None:
-    """File a kept record anew, with the list of what it would run today."""
+    """Rewrite a kept record with the list of units it would run today."""
     kept, name = store.stores()[1], store.short_hash(units)
     store.write_whole(kept / "code" / f"{name}.json", store.code_text(units))
     path = kept / store.place(record.kind, record.settings, record.key)
@@ -186,7 +185,7 @@ def keep_carried(record: Record, units: dict[str, str]) -> None:
 
 
 def about(record: Record) -> str:
-    """What a record is of, in a few words."""
+    """Kind and subject of a record in a few words."""
     s = record.settings
     return (
         " ".join(
@@ -199,19 +198,19 @@ def about(record: Record) -> str:
 
 
 def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict[str, str]:
-    """What a run of which these units were seen then would use of today's code.
+    """Today's units for a run in which these units were seen.
 
-    A unit that is still there says what it says today. What runs newly is learned from the sample:
-    it goes with the changed units that every sampled run has that runs it, and no sampled run that
-    does not; without such a one, with any of them.
+    A unit that still exists gets today's hash. Units that run newly are learned from the sample:
+    they go with the changed units that every sampled run has that runs them, and no other sampled
+    run; without such units, with any changed unit.
 
     Args:
-        same: lists, then and now, of the runs of the sample.
+        same: lists of the sampled runs, (then, now).
     """
-    now = {place: lists.bare(said) for _, new in same for place, said in new.items()}
-    kept = {place: today(place, said) for place, said in units.items()}
-    changed = {place for place, said in units.items() if kept[place] != lists.bare(said)}
-    kept = {place: said for place, said in kept.items() if said is not None}
+    now = {place: lists.bare(digest) for _, new in same for place, digest in new.items()}
+    kept = {place: today(place, digest) for place, digest in units.items()}
+    changed = {place for place, digest in units.items() if kept[place] != lists.bare(digest)}
+    kept = {place: digest for place, digest in kept.items() if digest is not None}
     pairs = [(changed_in(old, new), new.keys() - old.keys()) for old, new in same]
     for place in now.keys() - kept.keys():
         causes = [was for was, gained in pairs if place in gained]
@@ -226,18 +225,20 @@ def translated(units: dict[str, str], same: Sequence[tuple[dict, dict]]) -> dict
 
 
 def changed_in(old: dict[str, str], new: dict[str, str]) -> set[str]:
-    """The units of a list then that the list now has otherwise or not at all."""
+    """The units of the old list that differ from the new list or are missing in it."""
     return {
-        place for place, said in old.items() if lists.bare(new.get(place, "")) != lists.bare(said)
+        place
+        for place, digest in old.items()
+        if lists.bare(new.get(place, "")) != lists.bare(digest)
     }
 
 
-def today(place: str, said: str) -> str | None:
-    """What a unit says today; None where it is gone. One that moved stays where it was seen."""
+def today(place: str, digest: str) -> str | None:
+    """Today's hash of a unit, also if it moved; None if it is gone."""
     name, unit = place.split(":", 1)
     if name in lists.READ:
         return lists.READ[name](unit)
     at = source.module(name)
     if at is not None and unit in at.units:
         return source.hash_of(at, unit)
-    return lists.bare(said) if lists.stands({place: said}) else None
+    return lists.bare(digest) if lists.stands({place: digest}) else None

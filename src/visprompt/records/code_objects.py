@@ -1,4 +1,4 @@
-"""Which unit of today's source a code object or a class belongs to, and whose code it is."""
+"""Map code objects and classes to the units of today's source."""
 
 import ast
 import functools
@@ -21,7 +21,7 @@ UNKNOWN = "unknown"  # begins the name of a module without a source
 
 
 def is_ours(code: types.CodeType) -> bool:
-    """Whether a code object is of this package or of a notebook's cell."""
+    """Whether a code object is from these packages or a notebook cell."""
     name, dynamo = code.co_filename, sys.modules.get("torch._dynamo.convert_frame")
     if dynamo is not None and (
         code in dynamo.output_codes or code.co_name.startswith("torch_dynamo_resume_in")
@@ -34,13 +34,13 @@ def is_ours(code: types.CodeType) -> bool:
 
 
 def module_at(file: str) -> str:
-    """The name of a module of these packages by its file, below its package."""
+    """Module name, below its package, of a file of these packages."""
     root = next(root for root in ROOTS if file.startswith(root))
     return file[len(root) :].removesuffix(".py").replace("/", ".")
 
 
 def is_a_users(code: types.CodeType, module: str | None) -> bool:
-    """Whether a code object is of a user's own file, or was typed in."""
+    """Whether a code object is from a user's own file, or was typed in."""
     if code.co_filename.startswith("<"):
         return module == "__main__" and code.co_filename in ("<stdin>", "<string>", "<console>")
     return source.is_users(code.co_filename)
@@ -48,22 +48,21 @@ def is_a_users(code: types.CodeType, module: str | None) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def compiled(name: str) -> dict:
-    """The code objects that today's file of a module compiles to, by name and first line."""
+    """(Name, first line) -> code object, compiled from today's file of a module."""
     path = source.outside(name) or source.paths()[name]
-    todo, found = [compile(path.read_text(encoding="utf-8"), str(path), "exec")], {}
+    todo, codes = [compile(path.read_text(encoding="utf-8"), str(path), "exec")], {}
     while todo:
         code = todo.pop()
-        found.setdefault((code.co_name, code.co_firstlineno), []).append(told(code))
+        codes.setdefault((code.co_name, code.co_firstlineno), []).append(told(code))
         todo += [const for const in code.co_consts if isinstance(const, types.CodeType)]
-    return found
+    return codes
 
 
 def unit_of(code: types.CodeType) -> tuple[str, str] | None:
-    """(module, unit) that a code object belongs to; None for code that has no source, such as a
-    generated method.
+    """(Module, unit) of a code object; None for code without source, such as generated methods.
 
     Raises:
-        BadInput: the file says something else now.
+        BadInput: the file has changed since it was imported.
     """
     if code.co_filename.startswith(ROOTS):
         name = module_at(code.co_filename).removesuffix("__init__").rstrip(".")
@@ -83,19 +82,19 @@ def unit_of(code: types.CodeType) -> tuple[str, str] | None:
 
 
 def said_by(name: str, unit: str) -> str:
-    """The hash of a unit that `unit_of` gave; "none" of code without a source."""
+    """Hash of a unit from `unit_of`; "none" for code without source."""
     if name.startswith(UNKNOWN):
         return "none"
     return source.hash_of(source.module(name) or CELLS[name], unit)
 
 
 def same_code(name: str, code: types.CodeType) -> bool:
-    """Whether a module's file still holds a code object as it ran."""
+    """Whether a module's file still contains a code object as it ran."""
     return told(code) in compiled(name).get((code.co_name, code.co_firstlineno), [])
 
 
 def told(code: types.CodeType) -> tuple:
-    """What makes a code object do what it does, but for the functions inside it."""
+    """What makes a code object do what it does, except the functions inside it."""
     return (
         code.co_code,
         code.co_names,
@@ -104,8 +103,7 @@ def told(code: types.CodeType) -> tuple:
 
 
 def constant(value) -> str:
-    """A constant of a code object as text; two equal sets may list their entries in another
-    order."""
+    """A constant of a code object as text; equal sets give equal texts."""
     if isinstance(value, tuple):
         return str([constant(part) for part in value])
     return str(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
@@ -118,8 +116,7 @@ def at_line(at: source.Module, line: int) -> str | None:
 
 
 def cell_unit(code: types.CodeType) -> tuple[str, str] | None:
-    """The notebook and unit of a cell's code; a cell that no notebook of the tree holds is a module
-    of its own."""
+    """Notebook and unit of a cell's code; a cell of no notebook is a module of its own."""
     text = "".join(linecache.getlines(code.co_filename))
     if not text:
         return None
@@ -141,14 +138,12 @@ def cell_unit(code: types.CodeType) -> tuple[str, str] | None:
 
 
 def written(at: source.Module, unit: str) -> set[str]:
-    """Each of the statements that bind a unit, as it is written: a cell does not know what other
-    cells import."""
+    """The source of each statement that binds a unit: a cell does not know other cells' imports."""
     return {ast.dump(node) for node in at.units[unit]}
 
 
 def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
-    """Head, attributes and start of a class and of its bases, as far as they are of this package or
-    a user's own."""
+    """Head, attributes and constructor of a class and its bases, if they are ours or a user's."""
     for each in kind.__mro__:
         name = module_of(each)
         at = None if name is None else source.module(name)
@@ -170,8 +165,7 @@ def units_of_class(kind: type) -> Iterator[tuple[str, str]]:
 
 
 def module_of(kind: type) -> str | None:
-    """The name by which `source.module` knows the module of a class; None for a class of another
-    package."""
+    """Name, as for `source.module`, of a class's module; None for other packages."""
     package, _, rest = kind.__module__.partition(".")
     if package in source.NAMES:
         return rest
@@ -180,7 +174,7 @@ def module_of(kind: type) -> str | None:
 
 
 def units_of_field(kind: type, field: str) -> Iterator[tuple[str, str]]:
-    """The unit of a field's default, in the class that binds it."""
+    """The unit of a field's default, in the class that defines it."""
     for each in kind.__mro__:
         name, unit = module_of(each), f"{each.__qualname__}.{field}"
         at = None if name is None else source.module(name)
@@ -190,8 +184,7 @@ def units_of_field(kind: type, field: str) -> Iterator[tuple[str, str]]:
 
 
 def units_of_defaults(settings) -> Iterator[tuple[str, str]]:
-    """The fields of a dataclass that were left at their defaults: those that decide a run without
-    standing in a record."""
+    """The units of a dataclass's fields at their defaults, which decide a run unrecorded."""
     for f in fields(settings):
         if getattr(settings, f.name) == f.default:
             yield from units_of_field(type(settings), f.name)

@@ -1,10 +1,9 @@
-"""What a list of records shows of each, remembered in build/, so that of thousands only new ones
-are opened.
+"""An index of all records in build/, so that listing thousands opens only new ones.
 
-The index may be deleted at any time. It is believed only while every file that it was made from is
-the same: the record, the list of its code, and all of the package and the notebooks, which say
-whether a record is current. A record whose run read variables, or files that are no manifests, is
-looked at each time.
+The index may be deleted at any time. It is valid only while every file that it was made from is
+unchanged: the record, its code list, and all sources of the packages and notebooks, which decide
+whether a record is current. A record whose run read variables, or files other than manifests, is
+checked each time.
 """
 
 import hashlib
@@ -13,6 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from ..errors import CannotWrite
 from ..paths import MANIFESTS, PACKAGES
@@ -26,8 +26,7 @@ SEEN: dict[str, str] = {}  # "tree": the state of the sources that this process 
 
 
 def entries(kind: str | None = None) -> Iterator[dict]:
-    """What is to be listed of every record, this machine's and the kept ones, in the order of their
-    names.
+    """The listing of every record, this machine's and the kept ones, sorted by name.
 
     Yields:
         "store" ("here" or "kept"), "path", "current", "carried", "settings" (flattened, see
@@ -43,24 +42,26 @@ def entries(kind: str | None = None) -> Iterator[dict]:
     for name, folder in zip(("here", "kept"), store.stores(), strict=True):
         for path in map(str, store.files(folder, kind or "*")):
             state = state_of(path)
-            found = known.get(path)
+            remembered: Any = known.get(path)
             if (
-                found is None
-                or found[0] != state
-                or found[1] != state_of_code(found[2]["code"], codes)
+                remembered is None
+                or remembered[0] != state
+                or remembered[1] != state_of_code(remembered[2]["code"], codes)
             ):
                 entry = entry_of(Path(path))
-                found = [state, state_of_code(entry["code"], codes), entry]
-            if not (is_young(state) or found[2]["about"].get("rehearsal") or found[2]["reads"]):
-                fresh[path] = found
-            yield {"store": name, "path": path, **found[2]}
+                remembered = [state, state_of_code(entry["code"], codes), entry]
+            if not (
+                is_young(state) or remembered[2]["about"].get("rehearsal") or remembered[2]["reads"]
+            ):
+                fresh[path] = remembered
+            yield {"store": name, "path": path, **remembered[2]}
     whole = fresh if kind is None else known | fresh
     if whole != known and parsed_now and state_of_sources() == tree:
         save(tree, whole)
 
 
 def entry_of(path: Path) -> dict:
-    """What is listed of one record; see `entries`."""
+    """The listing of one record; see `entries`."""
     record = store.read_record(path)
     names = (
         "id",
@@ -88,31 +89,30 @@ def entry_of(path: Path) -> dict:
 
 
 def is_read_elsewhere(place: str) -> bool:
-    """Whether a unit is a variable, or a file that the state of the sources does not cover."""
+    """Whether a unit is a variable, or a file that `state_of_sources` does not cover."""
     return place.split(":")[0] in lists.READ and not place.startswith("file:data_manifests/")
 
 
 def flat(settings: Mapping, above: str = "") -> dict:
-    """Nested settings as one level, names joined by dots; a list is its JSON."""
-    found = {}
+    """Nested settings as one level, names joined by dots; a list becomes its JSON."""
+    level = {}
     for name, value in settings.items():
         if isinstance(value, Mapping) and value:
-            found |= flat(value, f"{above}{name}.")
+            level |= flat(value, f"{above}{name}.")
         else:
-            found[f"{above}{name}"] = (
+            level[f"{above}{name}"] = (
                 json.dumps(value) if isinstance(value, (list, tuple, Mapping)) else value
             )
-    return found
+    return level
 
 
 def minor(version: str) -> str:
-    """Major and minor number of a version: 2.15 of 2.15.0+cpu."""
+    """Major and minor version: 2.15 of 2.15.0+cpu."""
     return ".".join(version.split("+")[0].split(".")[:2])
 
 
 def other_versions(versions: Mapping) -> str:
-    """What a record was made with that is here of another major or minor version, such as "torch
-    2.9"; "" where nothing."""
+    """Packages of a record that differ here in major or minor version: "torch 2.9", or ""."""
     pairs = [
         (name, versions[name], here)
         for name, here in store.versions().items()
@@ -126,30 +126,29 @@ def other_versions(versions: Mapping) -> str:
 
 
 def file() -> Path:
-    """Where the index lies."""
+    """Path of the index."""
     return store.stores()[0].parent / "records-index.json"
 
 
 def state_of(path: str | Path) -> list[int] | None:
-    """Times, size and place of a file on its disk: another state, another file. None where there is
-    none."""
+    """Times, size and inode of a file, which change with it; None if there is none."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+    return [stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino]
 
 
 def is_young(state: list[int] | None) -> bool:
-    """Whether a file is too new for its state to tell it from what it becomes next."""
+    """Whether a file was changed so recently that its next change may not show in its state."""
     return state is None or time.time() - max(state[:2]) / 1e9 < YOUNG
 
 
 def state_of_code(code: str, known: dict) -> list:
-    """The state of a list of code in each store.
+    """The state of a code list in each store.
 
     Args:
-        known: takes up what was looked at.
+        known: caches the states.
     """
     if code not in known:
         known[code] = [state_of(folder / "code" / f"{code}.json") for folder in store.stores()]
@@ -157,8 +156,7 @@ def state_of_code(code: str, known: dict) -> list:
 
 
 def state_of_sources() -> str:
-    """A hash over the states of all files that say whether a record is current, and over the
-    versions here."""
+    """A hash of versions and of the states of all files that decide what is current."""
     manifests = [path for path in MANIFESTS.rglob("*") if path.suffix in (".yaml", ".csv")]
     paths = sorted(
         map(
@@ -177,16 +175,14 @@ def state_of_sources() -> str:
 
 
 def is_of(tree: str) -> bool:
-    """Whether what this process has parsed of the sources, or is about to parse, is what lies on
-    the disk."""
+    """Whether the sources that this process has parsed, or will parse, are those on disk."""
     if not source.MODULES:
         SEEN["tree"] = tree
     return tree != "" and SEEN.get("tree") == tree
 
 
-def load(tree: str) -> dict[str, list]:
-    """Path -> state of the record, state of the list of its code, entry; nothing where the index
-    cannot be believed."""
+def load(tree: str) -> dict[str, list[Any]]:
+    """Path -> [state of the record, state of its code list, entry]; {} if the index is invalid."""
     try:
         head, _, body = file().read_bytes().partition(b"\n")
         if head.decode() != f"{tree} {hashlib.sha256(body).hexdigest()}":
@@ -197,7 +193,7 @@ def load(tree: str) -> dict[str, list]:
 
 
 def save(tree: str, whole: dict[str, list]) -> None:
-    """Write the index; where it cannot be written, the next list reads the records again."""
+    """Write the index; if that fails, the next listing reads the records again."""
     body = json.dumps(whole, separators=(",", ":"))
     try:
         store.write_whole(file(), f"{tree} {hashlib.sha256(body.encode()).hexdigest()}\n{body}")

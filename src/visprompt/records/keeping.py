@@ -1,4 +1,4 @@
-"""Which runs the project keeps: whole ones, by the code of a commit that can be looked up."""
+"""Which runs the project keeps: complete ones, made by the code of a known commit."""
 
 import time
 from collections import Counter
@@ -11,7 +11,7 @@ from .store import Record
 
 
 def why_not(record: Record) -> str:
-    """Why a record is not one to keep; "" where it is."""
+    """Why a record cannot be kept; "" if it can."""
     if record.about.get("rehearsal"):
         return record.about["rehearsal"]
     if record.status != "done":
@@ -31,11 +31,10 @@ def is_known(commit: str, known: dict = {}) -> bool:
 
 
 def keep_record(record: Record) -> Path:
-    """Copy one of this machine's records, and the list of its code, to the kept ones; return where
-    it is.
+    """Copy one of this machine's records and its code list to the kept ones; return the new path.
 
     Raises:
-        BadInput: it is none to keep.
+        BadInput: it cannot be kept.
         CannotWrite: the disk is full, or the folder cannot be written.
     """
     why = why_not(record)
@@ -58,16 +57,16 @@ def keep(
     foreign: Callable[[Record], str] = lambda record: "",
     dry_run: bool = False,
 ) -> tuple[list[Path], Counter]:
-    """Keep this machine's records.
+    """Copy this machine's records to the kept ones.
 
     Args:
         kind: only records of this kind.
-        asked: of them only those that this holds for.
-        foreign: why a record is none of the project's, beside `why_not`; "" where it is.
-        dry_run: nothing is written.
+        asked: only records for which this is true.
+        foreign: why a record is not the project's, in addition to `why_not`; "" if it is.
+        dry_run: write nothing.
 
     Returns:
-        The places of those that are kept, in the kept store, and how many were not, by reason.
+        The paths of the kept records, and the numbers of those that were not kept, by reason.
 
     Raises:
         BadInput: no record is of that kind.
@@ -105,8 +104,7 @@ def keep(
 
 
 def drop_unused_code(folder: Path) -> None:
-    """Remove lists of code that no record of a store names; young ones stay, since their record may
-    come yet."""
+    """Delete code lists that no record of a store names, except recent ones."""
     used = {store.read_record(path).code for path in store.files(folder)}
     for path in (folder / "code").glob("*.json"):
         if path.stem not in used and time.time() - path.stat().st_mtime > 3600:

@@ -1,4 +1,4 @@
-"""The records as a table, for people and for programs."""
+"""The records as a table."""
 
 from collections.abc import Callable
 from itertools import compress
@@ -36,22 +36,22 @@ def table(
     fits: Callable[[dict], bool] | None = None,
     **wanted: str | int | None,
 ) -> pd.DataFrame:
-    """One row a record, this machine's and the kept ones: COLUMNS, MORE, then every other setting.
+    """One row per record, this machine's and the kept ones: COLUMNS, MORE, then all other settings.
 
-    Settings are flattened (`settings.recipe.epochs`; a list is its JSON), in the order of their
-    names; those that no row has are left out, and what a record does not have is empty.
+    Settings are flattened (`settings.recipe.epochs`; a list is its JSON) and sorted by name; those
+    that no row has are left out, and missing ones are empty.
 
     Args:
         kind: one kind of record.
-        outdated: only those that other code made.
+        outdated: only those made by other code than today's.
         version: "other" for those of another major or minor version of torch, torchvision or timm
             than is installed, or a version such as "torch=2.15".
-        fits: what else an entry of `index.entries` must be.
+        fits: a further condition on an entry of `index.entries`.
         wanted: columns of COLUMNS or MORE and the value each must have; None for any.
 
     Raises:
         BadInput: an unknown column, or no record has that kind, value or version; the message names
-            those that there are.
+            those that exist.
     """
     for name in wanted:
         choose("filter of records", name, (*COLUMNS, *MORE))
@@ -113,7 +113,7 @@ def row_of(entry: dict) -> dict:
 
 
 def framed(rows: list[dict], settings: list[dict]) -> pd.DataFrame:
-    """Rows and the settings of each as a frame with the columns in the order that `table` says."""
+    """Rows and their settings as a frame, columns in the order of `table`."""
     had = {name for each in settings for name, value in each.items() if value is not None}
     names, first = sorted(had - {*OF_SETTINGS}), (*COLUMNS, *MORE)
     cells = [
@@ -133,16 +133,16 @@ def framed(rows: list[dict], settings: list[dict]) -> pd.DataFrame:
 
 
 def versions_of(entry: dict) -> list[str]:
-    """What `version` may be for a record to be listed."""
+    """The values of `version` under which a record is listed."""
     made = [f"{name}={index.minor(version)}" for name, version in entry["versions"].items()]
     return [*([OTHER] if index.other_versions(entry["versions"]) else []), *made]
 
 
 def choose_of(name: str, value: str, there: list[str]) -> None:
-    """That some record has a value.
+    """Check that some record has a value.
 
     Raises:
-        BadInput: none has; the message names those that there are.
+        BadInput: none has; the message names those that exist.
     """
     if not there:
         raise BadInput(
@@ -152,7 +152,8 @@ def choose_of(name: str, value: str, there: list[str]) -> None:
 
 
 def counts(frame: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Kind -> how many records there are, and how many are current, carried to newer code, and of
-    other versions."""
-    told = frame[["kind", "current", "carried"]].assign(every=1, other=frame.other_versions != "")
-    return told.groupby("kind").sum().astype(int).to_dict("index")
+    """Kind -> numbers of records in all, current, carried to newer code, and of other versions."""
+    numbers = frame[["kind", "current", "carried"]].assign(
+        every=1, other=frame.other_versions != ""
+    )
+    return numbers.groupby("kind").sum().astype(int).to_dict("index")  # type: ignore[return-value]

@@ -1,5 +1,4 @@
-"""Lists of what runs used: places of code, files and variables, each with a hash of what it says,
-and whether all still hold."""
+"""Lists of the code, files and variables that runs used (place -> hash), and whether they hold."""
 
 import ast
 import hashlib
@@ -12,18 +11,16 @@ from . import source
 
 
 def read_by(at: source.Module, unit: str) -> dict[str, str]:
-    """The constants that a unit reads, and the constants and calls that those are made of: place ->
-    hash.
+    """Place -> hash of the constants that a unit reads, and of what those are computed from.
 
-    What a cache of functools keeps counts as a constant, and so do the attributes of a class that
-    is named.
+    Results cached by functools count as constants, and so do attributes of a class that is named.
     """
-    found: dict[str, str] = {}
+    constants: dict[str, str] = {}
 
     def enter(there: source.Module, name: str) -> None:
         place = f"{there.name}:{name}"
-        if place not in found:
-            found[place] = source.hash_of(there, name)
+        if place not in constants:
+            constants[place] = source.hash_of(there, name)
             follow(there, name, True)
 
     def follow(at: source.Module, unit: str, whole: bool) -> None:
@@ -43,17 +40,17 @@ def read_by(at: source.Module, unit: str) -> dict[str, str]:
                 enter(there, name)
 
     follow(at, unit, source.is_cached(at, unit))
-    return found
+    return constants
 
 
 def attributes(
     at: source.Module, kind: str, whole: bool = False
 ) -> list[tuple[source.Module, str]]:
-    """A class, its bases, and what they bind beside methods.
+    """A class, its bases, and what they bind except methods.
 
     Args:
-        whole: with methods, and with the fields of dataclasses and named tuples. Of what is made or
-            called in a run, not at import, the watch sees which of these decide.
+        whole: with methods, and with the fields of dataclasses and named tuples, for what is
+            created or called at import; in a run the watch sees which of these are used.
     """
     own = [
         unit
@@ -73,28 +70,30 @@ def attributes(
     ]
 
 
-def as_list(found: dict[str, str]) -> dict[str, str]:
-    """Units as a record lists them: with how often each is said, and which tell nothing by their
-    names; see `stands`."""
-    found = {place: bare(said) for place, said in sorted(found.items())}
-    for place, said in found.items():
+def as_list(units: dict[str, str]) -> dict[str, str]:
+    """Units as a record lists them: hash, count of units with that name and hash, and a mark.
+
+    See `stands` for the marks.
+    """
+    units = {place: bare(digest) for place, digest in sorted(units.items())}
+    for place, digest in units.items():
         if (
             place.split(":")[0] in source.paths()
-            and (times := source.often(place.split(":")[1], said)) > 1
+            and (times := source.often(place.split(":")[1], digest)) > 1
         ):
-            found[place] = f"{said}*{times}"
-    known = said_of(found)
+            units[place] = f"{digest}*{times}"
+    known = said_of(units)
     return {
-        place: said if means_the_same(place, known) else f"{said}~" for place, said in found.items()
+        place: digest if means_the_same(place, known) else f"{digest}~"
+        for place, digest in units.items()
     }
 
 
 def stands(units: dict[str, str]) -> bool:
-    """Whether all units still say what they said; one that moved counts as there, as often as it
-    was.
+    """Whether all units still have their hashes; a moved unit counts, in the same number of copies.
 
-    A hash with "*3" was said by three units of one name; one with "~" is of a unit that names
-    something which is called like a unit that ran and is another, so that names tell nothing there.
+    A hash with "*3" belonged to three units of one name. One with "~" belongs to a unit that uses a
+    name which also belongs to another unit of that run, so that names are ambiguous there.
     """
     for place, said_then in units.items():
         name, unit = place.split(":", 1)
@@ -117,11 +116,10 @@ def stands(units: dict[str, str]) -> bool:
 
 
 def file_said(name: str) -> str:
-    """Twelve hex digits of a file that a run read, by its path below the project; of a YAML file,
-    of what it holds.
+    """Twelve hex digits of a file that a run read; for YAML of its content.
 
     Args:
-        name: a path, or `path#key.key` for one entry of a YAML file.
+        name: a path below the project, or `path#key.key` for one entry of a YAML file.
     """
     from ..errors import BadInput
     from ..manifests import load_yaml
@@ -141,7 +139,7 @@ def file_said(name: str) -> str:
 
 
 def variable_said(name: str) -> str:
-    """Twelve hex digits of an environment variable that a run read."""
+    """Twelve hex digits of an environment variable that a run read; "none" if it is unset."""
     return (
         hashlib.sha256(os.environ[name].encode()).hexdigest()[:12] if name in os.environ else "none"
     )
@@ -160,11 +158,10 @@ def said_of(units: dict[str, str]) -> dict[str, set[str]]:
 
 
 def means_the_same(place: str, known: dict[str, set[str]]) -> bool:
-    """Whether what a unit calls or reads by name is what it called or read then, wherever that
-    lives now.
+    """Whether the names that a unit uses still have the hashes they had then, wherever they moved.
 
     Args:
-        known: `said_of` the list that the unit is in.
+        known: `said_of` of the list that contains the unit.
     """
     name, unit = place.split(":", 1)
     at = None if name in READ else source.module(name)
@@ -178,6 +175,6 @@ def means_the_same(place: str, known: dict[str, set[str]]) -> bool:
     return True
 
 
-def bare(said: str) -> str:
+def bare(digest: str) -> str:
     """A hash of a list without its marks."""
-    return said.rstrip("~").partition("*")[0]
+    return digest.rstrip("~").partition("*")[0]

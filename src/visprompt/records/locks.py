@@ -1,4 +1,4 @@
-"""One process at a time on a file of a folder that several machines may share."""
+"""File locks in a folder that several machines may share."""
 
 import contextlib
 import errno
@@ -12,11 +12,10 @@ WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 @contextlib.contextmanager
 def turn(path: Path) -> Iterator[bool]:
-    """Be the only process that has a file's lock; a killed one leaves nothing to wait for.
+    """Hold a file's lock; it is released even if the process is killed.
 
     Yields:
-        whether there is a lock: False on a file system that knows none, where nobody waits for
-            anybody.
+        Whether there is a lock: False on a file system without locks, where nobody waits.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:

@@ -1,5 +1,4 @@
-"""Runs of other machines: a folder of their records is added to this machine's, without a server
-between."""
+"""Add the records in another machine's folder to this machine's."""
 
 import re
 import typing
@@ -27,14 +26,14 @@ class Merged:
 def merge(folder: Path) -> Merged:
     """Add the records of another machine's folder to this machine's own.
 
-    Of two records of one run with other values the one that is here stays, unless it alone is of
-    older code; the other is refused, and both are named.
+    If two records of one run have different values, the one here stays, unless it alone is of older
+    code; the other is refused, and both are named.
 
     Raises:
         BadInput: the folder holds no record.
         CannotWrite: the disk is full, or the folder cannot be written.
     """
-    own, found = store.stores()[0], Merged()
+    own, outcome = store.stores()[0], Merged()
     paths = list(store.files(folder))
     if not paths:
         raise BadInput(
@@ -44,7 +43,7 @@ def merge(folder: Path) -> Merged:
         try:
             record = whole_record(path)
         except BadInput as error:
-            found.refused.append(str(error))
+            outcome.refused.append(str(error))
             continue
         units = store.read_code(folder / "code" / f"{record.code}.json")
         if units is not None:  # first what the record needs
@@ -53,40 +52,40 @@ def merge(folder: Path) -> Merged:
         here = store.read_record(place) if place.exists() else None
         other = here and difference(here.values, record.values)
         if here is not None and other is None and not ADDED & ({*record.values} - {*here.values}):
-            found.there += 1
+            outcome.there += 1
         elif (
             here is None
             or other is None
             or (store.is_current(record) and not store.is_current(here))
         ):
             store.write_whole(place, store.as_text(record))
-            found.added += 1
+            outcome.added += 1
         else:
-            found.refused.append(disagreement(here, record, other))
-    return found
+            outcome.refused.append(disagreement(here, record, other))  # type: ignore[arg-type]
+    return outcome
 
 
 def whole_record(path: Path) -> Record:
-    """Read another machine's record, of which every field has its type.
+    """Read another machine's record and check the types of its fields.
 
     Raises:
-        BadInput: it is damaged, or a field is of another type.
+        BadInput: it is damaged, or a field has another type.
     """
     record = store.read_record(path)
     for name, hint in typing.get_type_hints(Record).items():
         require(f"record {path} is none of this program: {name}", getattr(record, name), hint)
     for name in ("key", "code"):
         if not re.fullmatch("[0-9a-f]{12}", getattr(record, name)):
-            given = getattr(record, name)
+            value = getattr(record, name)
             raise BadInput(
                 f"record {path} is none of this program: {name} must be twelve hex digits, "
-                f"not {given!r}."
+                f"not {value!r}."
             )
     return record
 
 
 def disagreement(here: Record, other: Record, values: tuple) -> str:
-    """What two records of one run say, in a line."""
+    """The different values of two records of one run, in one line."""
     name, mine, theirs = values
     about = (
         " ".join(
@@ -94,19 +93,18 @@ def disagreement(here: Record, other: Record, values: tuple) -> str:
         )
         or here.kind
     )
-    told = [
+    texts = [
         f"{r.id} ({r.hardware.get('cpu', 'unknown')}, {r.date}) has {v}"
         for r, v in ((here, mine), (other, theirs))
     ]
     return (
-        f"{about}, {name}: {' and '.join(told)}; the first is here and stays. Delete "
+        f"{about}, {name}: {' and '.join(texts)}; the first is here and stays. Delete "
         f"it, or run it again."
     )
 
 
 def difference(one, other, name: str = "values") -> tuple | None:
-    """The first value that differs, as (name, one, other); None where all that is not a measurement
-    is the same."""
+    """The first value that differs, measurements apart, as (name, one, other); None if equal."""
     if isinstance(one, dict) and isinstance(other, dict):
         names = [key for key in {**one, **other} if not any(word in key for word in MEASURED)]
         names = [key for key in names if key not in ADDED or (key in one and key in other)]
@@ -116,5 +114,5 @@ def difference(one, other, name: str = "values") -> tuple | None:
     else:
         return None if one == other else (name, one, other)
     return next(
-        (found for key, a, b in pairs if (found := difference(a, b, key)) is not None), None
+        (inner for key, a, b in pairs if (inner := difference(a, b, key)) is not None), None
     )

@@ -1,13 +1,14 @@
-"""What a piece of code says, apart from how it is written, and which names it uses.
+"""The normal form of code: what it does, whatever its layout, and the names that it uses.
 
-Comments, docstrings, layout, annotations, the words of errors and the names of local variables are
-left out. What comes from this package is called by its own name there, so that a moved function or
-a renamed module changes nothing.
+Comments, docstrings, layout, annotations, error messages and names of local variables are left out.
+Names from these packages are replaced by the names where they are defined, so that moving a
+function or renaming a module changes nothing.
 """
 
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 LAYOUT = {
     "type_comment",
@@ -37,12 +38,11 @@ MUTATORS = set(
 
 @dataclass
 class NormalForm:
-    """Reads nodes of a module.
+    """Normal forms of the nodes of one module.
 
     Attributes:
-        meaning: name -> what it is called where it is defined, or None if the module does not
-            import it.
-        is_module: whether a name stands for a module of this package, as in `prompts.Deep`.
+        meaning: name -> the name where it is defined, or None if the module does not import it.
+        is_module: whether a name is a module of these packages, as in `prompts.Deep`.
         uses: names, and attributes of names, that were read without being bound there, and whether
             each is called.
     """
@@ -104,7 +104,7 @@ class NormalForm:
         return [type(node).__name__, *words, *self.fields(node, scopes, leave_out={bound})]
 
     def name(self, node: ast.Name, scopes, called: bool) -> list:
-        """A variable's number if it is local, else what the name means."""
+        """A local variable's number, or what another name means."""
         local = label(node.id, scopes)
         if local is not None:
             return ["Name", local]
@@ -113,7 +113,7 @@ class NormalForm:
         return ["Name", self.meaning(node.id) or node.id]
 
     def fields(self, node: ast.AST, scopes, leave_out: set) -> list:
-        """What the fields of a node say, those that are empty or layout left out."""
+        """The fields of a node, without empty ones and layout."""
         named = [
             (name, value)
             for name, value in ast.iter_fields(node)
@@ -125,12 +125,11 @@ class NormalForm:
             if value is not None and value != []
         ]
 
-    def inner(self, node: ast.AST, scopes=(), named: bool = True) -> list:
-        """A function or comprehension, whose own variables are numbered in the order in which they
-        are met.
+    def inner(self, node: Any, scopes=(), named: bool = True) -> list:
+        """A function or comprehension, its variables numbered by first occurrence.
 
         Args:
-            named: whether a function's own name counts, as it does of one inside of a unit.
+            named: whether the function's own name counts, as inside a unit.
         """
         scope = Scope(keeps=reads_by_name(node))
         inside = (*scopes, scope)
@@ -163,12 +162,12 @@ class NormalForm:
             arguments.vararg,
             arguments.kwarg,
         ]
-        given = [part.arg for part in every if part is not None]
+        parameters = [part.arg for part in every if part is not None]
         if isinstance(node, ast.Lambda):
-            scope.bind(*given)
+            scope.bind(*parameters)
         else:
-            scope.keep(*given)  # a caller may name them
-            scope.bind(*(name for name in bound_in(node) if name not in given))
+            scope.keep(*parameters)  # a caller may name them
+            scope.bind(*(name for name in bound_in(node) if name not in parameters))
         outside = [self.of(getattr(node, "decorator_list", []), scopes)]
         outside += [self.of([*arguments.defaults, *filter(None, arguments.kw_defaults)], scopes)]
         names = [
@@ -187,23 +186,22 @@ class NormalForm:
 
 @dataclass
 class Scope:
-    """The names that a function or a comprehension binds: name -> its label, None until it is
-    met."""
+    """The names that a function or comprehension binds: name -> label, None before first use."""
 
     keeps: bool = False
     labels: dict[str, str | None] = field(default_factory=dict)
     met: int = 0
 
     def bind(self, *names: str) -> None:
-        """Names that are replaced by a number."""
+        """Replace names by numbers."""
         self.labels |= {name: name if self.keeps else None for name in names}
 
     def keep(self, *names: str) -> None:
-        """Names that stay as they are."""
+        """Keep names as they are."""
         self.labels |= {name: name for name in names}
 
     def label(self, name: str) -> str:
-        """What stands for a name of this scope."""
+        """The label of a name in this scope."""
         if self.labels[name] is None:
             self.met += 1
             self.labels[name] = f"variable {self.met}"
@@ -211,17 +209,16 @@ class Scope:
 
 
 def label(name: str | None, scopes: tuple[Scope, ...]) -> str | None:
-    """What stands for a name in the innermost scope that binds it, with that scope's depth; None if
-    none does."""
+    """The label of a name in the innermost scope that binds it, with its depth; None if unbound."""
     for depth in reversed(range(len(scopes))):
         if name in scopes[depth].labels:
-            found = scopes[depth].label(name)
-            return found if found == name else f"{found} of {depth}"
+            text = scopes[depth].label(name)
+            return text if text == name else f"{text} of {depth}"
     return None
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function that are in its own scope, with the heads of what has another."""
+    """The nodes in a function's own scope, and the heads of nested scopes."""
     for part in ast.iter_child_nodes(node):
         yield part
         if isinstance(part, FUNCTIONS):
@@ -234,20 +231,20 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def bound_in(node: ast.AST) -> list[str]:
-    """The local variables of a function, its parameters and imports aside."""
-    found, elsewhere = [], set()
+    """Local variables of a function, without parameters and imports."""
+    names, elsewhere = [], set()
     for part in own_nodes(node):
         if isinstance(part, (ast.Global, ast.Nonlocal)):
             elsewhere |= set(part.names)
         elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-            found.append(part.id)
+            names.append(part.id)
         elif isinstance(part, ast.NamedExpr):
-            found.append(part.target.id)
+            names.append(part.target.id)
         elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.append(part.name)
+            names.append(part.name)
         elif type(part) in BOUND_BY and getattr(part, BOUND_BY[type(part)]):
-            found.append(getattr(part, BOUND_BY[type(part)]))
-    return [name for name in dict.fromkeys(found) if name not in elsewhere]
+            names.append(getattr(part, BOUND_BY[type(part)]))
+    return [name for name in dict.fromkeys(names) if name not in elsewhere]
 
 
 def stored(node: ast.AST) -> list[str]:
@@ -260,13 +257,12 @@ def stored(node: ast.AST) -> list[str]:
 
 
 def reads_by_name(node: ast.AST) -> bool:
-    """Whether a function may read its variables by their names."""
+    """Whether a function may read its variables by name (`locals`, `eval`)."""
     return any(isinstance(part, ast.Name) and part.id in READ_BY_NAME for part in ast.walk(node))
 
 
 def is_silent(node) -> bool:
-    """Whether a statement says nothing: a docstring, an import (names say what they mean), a bare
-    annotation, `pass`."""
+    """Whether a statement has no effect: docstring, import, bare annotation, `pass`."""
     text = (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -287,35 +283,34 @@ def is_choice(node) -> bool:
 
 
 def touched(node: ast.stmt) -> list[str]:
-    """The names that a statement outside of functions binds, or whose object it changes in
-    place."""
+    """Names that a statement outside functions binds, or whose object it changes in place."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
-    found = []
+    names = []
     for part in own_nodes(ast.Module([node], [])):
         if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-            found.append(part.id)
+            names.append(part.id)
         elif isinstance(part, ast.NamedExpr):
-            found.append(part.target.id)
+            names.append(part.target.id)
         elif isinstance(part, (ast.FunctionDef, ast.ClassDef)):
-            found.append(part.name)
+            names.append(part.name)
         elif isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(
             part.ctx, ast.Load
         ):
-            found += base_of(part)
+            names += base_of(part)
         elif (
             isinstance(part, ast.Call)
             and isinstance(part.func, ast.Attribute)
             and part.func.attr in MUTATORS
         ):
-            found += base_of(part.func)
+            names += base_of(part.func)
         elif (
             isinstance(part, ast.Call)
             and isinstance(part.func, ast.Name)
             and part.func.id in ("setattr", "delattr")
         ):
-            found += base_of(part.args[0]) if part.args else []
-    return list(dict.fromkeys(found))
+            names += base_of(part.args[0]) if part.args else []
+    return list(dict.fromkeys(names))
 
 
 def base_of(node: ast.AST) -> list[str]:

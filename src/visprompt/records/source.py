@@ -1,8 +1,7 @@
-"""Today's functions and constants, each with a hash of what it says (see `normal_form`), and
-whether a list still holds.
+"""Today's functions and constants, each with a hash of its normal form (see `normal_form`).
 
 A unit is a function, a method, the head of a class (bases and decorators), one attribute of a
-class, or a name that a module binds otherwise, with the statements that change its object in place.
+class, or another name that a module binds, with the statements that change its object in place.
 """
 
 import ast
@@ -14,6 +13,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..paths import PACKAGES, ROOT
 from .normal_form import NormalForm, touched
@@ -46,12 +46,14 @@ CACHES = {"cache", "lru_cache", "cached_property"}
 # before.
 RENAMED: dict[str, str] = {
     "chapters.ap_layers:Pair.dissection": "LayerRuns.dissection",
+    "training.loop:fit_with_extras": "fit_as_asked",
+    "studies.insights:measure_with_extras": "measure_as_asked",
 }
 
 
 @dataclass
 class Module:
-    """A parsed module: its units by name, and what its other names mean."""
+    """A parsed module: its units by name, and what its other names refer to."""
 
     name: str  # below its package, such as "methods.lora"; "notebooks.ap" for a notebook
     units: dict[str, list[ast.AST]] = field(default_factory=dict)
@@ -65,8 +67,7 @@ class Module:
     targets: dict[str, list[tuple["Module", str, bool]]] = field(default_factory=dict)
 
     def resolve(self, name: str) -> tuple["Module", str] | None:
-        """Where a name of this module is defined in the package, and as what; None for a foreign
-        one."""
+        """Defining module and name of a name of this module; None for a foreign one."""
         if name in self.units:
             return self, name
         where, original = self.aliases.get(name, (None, ""))
@@ -75,15 +76,15 @@ class Module:
 
 
 def parse(text: str, name: str, is_package: bool = False) -> Module:
-    """The units of a module's source."""
-    tree, found = ast.parse(text), Module(name)
+    """Parse a module's source into units."""
+    tree, parsed = ast.parse(text), Module(name)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.split(".")[0]
                 ours = top in NAMES
                 at = ".".join(alias.name.split(".")[1:]) if alias.asname else ""
-                found.aliases[alias.asname or top] = (
+                parsed.aliases[alias.asname or top] = (
                     at if ours else None,
                     "" if ours else alias.name,
                 )
@@ -91,16 +92,16 @@ def parse(text: str, name: str, is_package: bool = False) -> Module:
             at = came_from(node, name, is_package)
             for alias in node.names:
                 foreign = f"{node.module}.{alias.name}"
-                found.aliases[alias.asname or alias.name] = (
+                parsed.aliases[alias.asname or alias.name] = (
                     (at, alias.name) if at is not None else (None, foreign)
                 )
     for node in tree.body:
-        add_units(found, node)
-    return found
+        add_units(parsed, node)
+    return parsed
 
 
 def came_from(node: ast.ImportFrom, name: str, is_package: bool) -> str | None:
-    """The module of this package that an import takes names from; None for a foreign one."""
+    """The module of these packages that an import takes names from; None for a foreign one."""
     if not node.level or name.startswith(OUTSIDE):
         parts = (node.module or "").split(".")
         return ".".join(parts[1:]) if parts[0] in NAMES and not node.level else None
@@ -109,15 +110,15 @@ def came_from(node: ast.ImportFrom, name: str, is_package: bool) -> str | None:
     return ".".join([*above, *([node.module] if node.module else [])])
 
 
-def add_units(found: Module, node: ast.stmt) -> None:
-    """Enter a statement of a module's top level under every name that it binds."""
+def add_units(parsed: Module, node: ast.stmt) -> None:
+    """Add a top-level statement to the units of every name that it binds."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return
 
-    def enter(unit: str, part: ast.AST) -> None:
-        found.units.setdefault(unit, []).append(part)
+    def enter(unit: str, part: Any) -> None:
+        parsed.units.setdefault(unit, []).append(part)
         first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
-        found.spans.append((first, part.end_lineno, unit))
+        parsed.spans.append((first, part.end_lineno, unit))
 
     if isinstance(node, ast.ClassDef):
         enter(node.name, node)
@@ -125,27 +126,27 @@ def add_units(found: Module, node: ast.stmt) -> None:
             for unit in touched(part):
                 enter(f"{node.name}.{unit}", part)
     else:
-        for unit in touched(node) or [f"statement {len(found.spans)}"]:
+        for unit in touched(node) or [f"statement {len(parsed.spans)}"]:
             enter(unit, node)
 
 
 def targets(at: Module, unit: str) -> list[tuple[Module, str, bool]]:
-    """What a unit names that this package defines: module, unit, and whether it is called."""
+    """What a unit refers to in these packages: (module, unit, whether it is called)."""
     if unit not in at.targets:
         hash_of(at, unit)
-        found = [(defined(name, at), called) for name, called in at.uses[unit]]
-        at.targets[unit] = [(*target, called) for target, called in found if target is not None]
+        uses = [(defined(name, at), called) for name, called in at.uses[unit]]
+        at.targets[unit] = [(*target, called) for target, called in uses if target is not None]
     return at.targets[unit]
 
 
 def is_silent_module(name: str) -> bool:
-    """Whether what a module does decides no value."""
+    """Whether nothing in a module can change a value."""
     room, last = name.split(".")[0], name.split(".")[-1]
     return room in SILENT or last in SILENT or last.endswith("_files")
 
 
 def is_room(name: str, at: Module) -> bool:
-    """Whether a name stands for a module of this package, as in `prompts.Deep`."""
+    """Whether a name refers to a module of these packages, as in `prompts.Deep`."""
     where, original = at.aliases.get(name, (None, ""))
     return where is not None and (
         not original or module(".".join(filter(None, [where, original]))) is not None
@@ -153,21 +154,21 @@ def is_room(name: str, at: Module) -> bool:
 
 
 def room(name: str, at: Module) -> Module | None:
-    """The module of this package that a name stands for."""
+    """The module of these packages that a name refers to."""
     where, original = at.aliases[name]
     return module(".".join(filter(None, [where, original])))
 
 
 @functools.lru_cache(maxsize=None)
 def paths() -> dict[str, Path]:
-    """Module name -> file, of the packages and of the notebooks."""
-    found = {}
+    """Module name -> file, of packages and notebooks."""
+    files = {}
     # the first one's own `__init__` and `__main__` are those without a name
     for package in reversed(PACKAGES):
         for path in sorted(package.rglob("*.py")):
             parts = path.relative_to(package).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found | {f"notebooks.{path.stem}": path for path in sorted(NOTEBOOKS.glob("*.py"))}
+            files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return files | {f"notebooks.{path.stem}": path for path in sorted(NOTEBOOKS.glob("*.py"))}
 
 
 MODULES: dict[str, Module] = {}  # those that were read
@@ -175,8 +176,10 @@ OUTSIDE = "outside "  # begins the name of a user's own module
 
 
 def module(name: str) -> Module | None:
-    """A module of the package, a notebook, or a user's own module that this process has imported;
-    None for any other."""
+    """A module of the packages, a notebook, or a user's imported module; else None.
+
+    Parsed once.
+    """
     path = outside(name) if name.startswith(OUTSIDE) else paths().get(name)
     if name not in MODULES and path is not None:
         try:
@@ -189,8 +192,8 @@ def module(name: str) -> Module | None:
 
 
 def outside(name: str) -> Path | None:
-    """The file of a user's own module, among those that this process has imported."""
-    files = (getattr(found, "__file__", None) for found in list(sys.modules.values()))
+    """The file of a user's own module, if this process has imported it."""
+    files = (getattr(imported, "__file__", None) for imported in list(sys.modules.values()))
     paths = (
         Path(file)
         for file in files
@@ -210,7 +213,7 @@ LIBRARIES = tuple(
 
 
 def is_users(file: str) -> bool:
-    """Whether a file of code is neither of this package nor of an installed one."""
+    """Whether a file of code is neither of these packages nor of an installed one."""
     there, compiled = os.path.realpath(file), os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     if WRITTEN.search(there) or (
         compiled and there.startswith(os.path.realpath(compiled) + os.sep)
@@ -228,23 +231,21 @@ def is_users(file: str) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def homes() -> dict[str, list[str]]:
-    """Name of a unit -> modules that have one of that name; "statement" for all that bind no
-    name."""
-    found: dict[str, list[str]] = {}
+    """Name of a unit -> modules that have it; "statement" stands for all that bind no name."""
+    modules: dict[str, list[str]] = {}
     for name in paths():
         for unit in dict.fromkeys(named_then(name, unit) for unit in module(name).units):
-            found.setdefault(unit, []).append(name)
-    return found
+            modules.setdefault(unit, []).append(name)
+    return modules
 
 
 def named_then(name: str, unit: str) -> str:
-    """What a unit of a module was called in lists made before it was renamed; "statement" for all
-    that bind no name."""
+    """The name of a unit in lists made before it was renamed; "statement" if it binds no name."""
     return RENAMED.get(f"{name}:{unit}", unit).split(" ")[0]
 
 
 def often(unit: str, wanted: str) -> int:
-    """How often a unit of this name says this in today's tree."""
+    """The number of units of this name with this hash in today's tree."""
     unit = unit.split(" ")[0]
     every = (module(name) for name in homes().get(unit, ()))
     return sum(
@@ -253,7 +254,7 @@ def often(unit: str, wanted: str) -> int:
 
 
 def forget(*names: str) -> None:
-    """Read these modules, or all, again; for tests, which change them."""
+    """Parse these modules, or all, again; for tests, which change them."""
     for name in names or list(MODULES):
         MODULES.pop(name, None)
     for at in MODULES.values():
@@ -263,7 +264,7 @@ def forget(*names: str) -> None:
 
 
 def hash_of(at: Module, unit: str) -> str:
-    """Twelve hex digits of what a unit says."""
+    """Twelve hex digits of a unit's normal form."""
     if unit not in at.hashes:
         form = NormalForm(lambda name: meaning(name, at), lambda name: is_room(name, at))
         words = []
@@ -280,8 +281,7 @@ def hash_of(at: Module, unit: str) -> str:
 
 
 def meaning(name: str, at: Module) -> str | None:
-    """What a module's name is called where it is defined, before it was renamed; None if it is not
-    imported."""
+    """The name of an imported unit where it is defined, before renames; None if not imported."""
     if (
         RENAMED
         and (target := at.resolve(name)) is not None
@@ -292,8 +292,7 @@ def meaning(name: str, at: Module) -> str | None:
 
 
 def is_field(at: Module, unit: str, node: ast.AST) -> bool:
-    """Whether an annotation makes an attribute of a class a field of a dataclass or of a named
-    tuple."""
+    """Whether an annotated attribute is a field of a dataclass or named tuple."""
     return (
         isinstance(node, ast.AnnAssign) and "." in unit and has_fields(at, unit.partition(".")[0])
     )
@@ -314,17 +313,19 @@ def has_fields(at: Module, kind: str) -> bool:
 
 
 def class_head(node: ast.ClassDef, at: Module, form: NormalForm) -> list:
-    """Bases, decorators, which inherited names it defines anew (an override changes what runs),
-    statements of its body."""
+    """Normal form of a class's head: bases, decorators, overridden names, statements of its body.
+
+    An override counts, since it changes what runs.
+    """
     inherited = set()
-    todo = [(base, at) for base in node.bases]
+    todo: list[tuple[Any, Module]] = [(base, at) for base in node.bases]
     while todo:
         base, where = todo.pop()
-        found = defined(base, where)
-        if found is None:
+        origin = defined(base, where)
+        if origin is None:
             inherited |= foreign_names()
             continue
-        there, name = found
+        there, name = origin
         inherited |= {unit.split(".")[1] for unit in there.units if unit.startswith(f"{name}.")}
         todo += [(more, there) for more in there.bases.get(name, [])]
     own = {name for part in node.body for name in touched(part)}
@@ -340,8 +341,8 @@ def class_head(node: ast.ClassDef, at: Module, form: NormalForm) -> list:
     ]
 
 
-def defined(node: ast.AST, at: Module) -> tuple[Module, str] | None:
-    """The unit of the package that a name, `room.name` or `Class.attribute` means."""
+def defined(node: Any, at: Module) -> tuple[Module, str] | None:
+    """The unit that a name, `room.name` or `Class.attribute` refers to; None for a foreign one."""
     if isinstance(node, ast.Name):
         return at.resolve(node.id)
     if not isinstance(node, ast.Attribute):
@@ -349,12 +350,12 @@ def defined(node: ast.AST, at: Module) -> tuple[Module, str] | None:
     there = module_of(node.value, at)
     if there is not None:
         return there.resolve(node.attr)
-    found = defined(node.value, at)
-    return None if found is None else attribute(*found, node.attr)
+    unit = defined(node.value, at)
+    return None if unit is None else attribute(*unit, node.attr)
 
 
-def module_of(node: ast.AST, at: Module) -> Module | None:
-    """The module of the package that a name, or `package.module`, stands for."""
+def module_of(node: Any, at: Module) -> Module | None:
+    """The module of these packages that a name, or `package.module`, refers to."""
     if isinstance(node, ast.Name):
         return room(node.id, at) if is_room(node.id, at) else None
     above = module_of(node.value, at) if isinstance(node, ast.Attribute) else None
@@ -362,7 +363,7 @@ def module_of(node: ast.AST, at: Module) -> Module | None:
 
 
 def attribute(at: Module, kind: str, name: str) -> tuple[Module, str] | None:
-    """Where an attribute of a class is bound, in it or in the first base that has it."""
+    """The unit of a class's attribute, its own or that of the first base that has it."""
     if f"{kind}.{name}" in at.units:
         return at, f"{kind}.{name}"
     bases = (defined(base, at) for base in at.bases.get(kind, []))
@@ -371,14 +372,14 @@ def attribute(at: Module, kind: str, name: str) -> tuple[Module, str] | None:
 
 @functools.lru_cache(maxsize=None)
 def foreign_names() -> frozenset:
-    """What a class inherits from the one foreign class that this package builds on."""
+    """Names inherited from `nn.Module`, the one foreign base class here."""
     from torch import nn
 
     return frozenset(name for name in dir(nn.Module) if not name.startswith("__"))
 
 
 def is_cached(at: Module, unit: str) -> bool:
-    """Whether a unit is a function whose results functools keeps."""
+    """Whether a unit is a function with a functools cache."""
     words = [
         part.func if isinstance(part, ast.Call) else part
         for part in getattr(at.units[unit][0], "decorator_list", [])
@@ -387,5 +388,5 @@ def is_cached(at: Module, unit: str) -> bool:
 
 
 def is_constant(at: Module, unit: str) -> bool:
-    """Whether a name is bound by other than `def` and `class`."""
+    """Whether a name is bound by something other than `def` and `class`."""
     return not isinstance(at.units[unit][0], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))

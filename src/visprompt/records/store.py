@@ -1,5 +1,4 @@
-"""What a run leaves behind: one JSON file, written whole or not at all, found again by what decides
-it."""
+"""Read and write records: one JSON file per run, written whole or not at all."""
 
 import functools
 import hashlib
@@ -30,9 +29,9 @@ from .locks import turn
 class Record:
     """One finished or failed run.
 
-    `kind`, `settings`, `data` and `weights` are what was decided before it, and `key` stands for
-    them: one folder of records holds one record a key. `code` names the file that lists what ran.
-    Everything else describes how it went.
+    `kind`, `settings`, `data` and `weights` were decided before it, and `key` is their hash: a
+    folder has one record per key. `code` names the file that lists what ran. Everything else
+    describes how it went.
     """
 
     id: str  # twelve digits over everything below, so that an edited record is noticed
@@ -58,21 +57,19 @@ class Record:
 
     @property
     def right(self) -> np.ndarray | None:
-        """Which test images the run named right, (N,) bool in the order of the split; None where it
-        does not say."""
+        """Whether each test image was classified correctly, (N,) bool; None if not recorded."""
         return test_images.unpacked(self.values)
 
 
 def stores() -> list[Path]:
-    """Where records are looked up: this machine's own runs first, then the runs the project
-    keeps."""
+    """The folders where records are looked up: this machine's runs, then the kept ones."""
     return [ROOT / "build" / "records", ROOT / "book" / "records"]
 
 
 def new_record(
     kind, key, settings, values, start: float, *, data="", weights="", code="", about=None, **how
 ) -> Record:
-    """A record of this machine, now; `start` is when the run began by `time.perf_counter`."""
+    """A record made now on this machine; `start` is the run's start by `time.perf_counter`."""
     made = Record(
         "",
         key,
@@ -95,13 +92,12 @@ def new_record(
 
 
 def with_id(record: Record) -> Record:
-    """The record with the id of its content."""
+    """The record with its id, the hash of its content."""
     return replace(record, id=digest(asdict(record)))
 
 
 def completed(record: Record, about: dict) -> Record:
-    """File a record that says nothing of its profile, recipe and data anew, with what the study
-    that asks knows."""
+    """File a record again with profile, recipe and data of the asking study, if it lacks them."""
     done = with_id(replace(record, about=about))
     write_record(done, record)
     return done
@@ -119,8 +115,7 @@ def digest(content: dict) -> str:
 
 
 def place(kind: str, settings: dict, key: str) -> Path:
-    """Where a record is filed in a store: kind/method/task/backbone.seed.key.json, as far as the
-    settings have these."""
+    """Path of a record in a store: kind/method/task/backbone.seed.key.json."""
     what = [settings[name] for name in ("method", "task") if isinstance(settings.get(name), str)]
     if not what:
         what = [settings[name] for name in ("what", "name") if isinstance(settings.get(name), str)]
@@ -131,18 +126,18 @@ def place(kind: str, settings: dict, key: str) -> Path:
 
 
 def plain(name) -> str:
-    """A name as a file can bear it."""
+    """A name made fit for a file name."""
     return re.sub(r"[^\w.+-]+", "-", str(name)).strip(".")[:60] or "-"
 
 
 def write_record(record: Record, known: Record | None = None) -> Record | None:
-    """File a record among this machine's own, in the place of the one with its key.
+    """Write a record to this machine's own, replacing the one with its key.
 
     Args:
         known: the record that was there before the run.
 
     Returns:
-        None, or the record that came there since, which then stays.
+        None, or the record that another process wrote since, which then stays.
     """
     path = stores()[0] / place(record.kind, record.settings, record.key)
     try:
@@ -159,10 +154,11 @@ def write_record(record: Record, known: Record | None = None) -> Record | None:
 
 
 def as_text(record: Record) -> str:
-    """A record as JSON, a line a field."""
-    told = {name: value for name, value in asdict(record).items() if value or name != "carried"}
+    """A record as JSON, one line per field."""
+    fields = {name: value for name, value in asdict(record).items() if value or name != "carried"}
     lines = [
-        f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in told.items()
+        f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}"
+        for name, value in fields.items()
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -171,7 +167,7 @@ def read_record(path: Path) -> Record:
     """Read one record file.
 
     Raises:
-        BadInput: the file is no whole record, or not as it was written.
+        BadInput: the file is incomplete, or was changed after writing.
     """
     try:
         if not path.is_file():
@@ -201,40 +197,39 @@ def read_record(path: Path) -> Record:
 
 
 def files(store: Path, kind: str = "*") -> Iterator[Path]:
-    """The record files of a store, in the order of their names."""
+    """The record files of a store, sorted by name."""
     for folder in sorted(store.glob(kind)) if store.is_dir() else ():
         if folder.name not in ("code", "failed") and folder.is_dir():
             yield from sorted(folder.rglob("*.json"))
 
 
 def all_records(kind: str = "*", of: Iterable[Path] | None = None) -> list[Record]:
-    """All records of a kind, one a key: see `best`."""
-    found: dict[tuple, list[Record]] = {}
+    """All records of a kind, the `best` of each key."""
+    records: dict[tuple, list[Record]] = {}
     for store in stores() if of is None else of:
         for path in files(store, kind):
             record = read_record(path)
-            found.setdefault((record.kind, record.key), []).append(record)
-    return [best(same) for same in found.values()]
+            records.setdefault((record.kind, record.key), []).append(record)
+    return [best(same) for same in records.values()]
 
 
 def find(kind: str, settings: dict, key: str) -> Record | None:
-    """The record with a key, of the two that two stores may hold the `best`."""
+    """The `best` record of a key in both stores."""
     paths = [store / place(kind, settings, key) for store in stores()]
-    found = [read_record(path) for path in paths if path.exists()]
-    return best(found) if found else None
+    records = [read_record(path) for path in paths if path.exists()]
+    return best(records) if records else None
 
 
-def best(found: list[Record]) -> Record:
-    """Of records with one key, this machine's first: the first that is current, else the last, the
-    kept one."""
-    return next((record for record in found if is_current(record)), found[-1])
+def best(records: list[Record]) -> Record:
+    """The first current record, this machine's first; if none is current the last, the kept one."""
+    return next((record for record in records if is_current(record)), records[-1])
 
 
 def find_records(ids: Iterable[str]) -> dict[str, Record]:
-    """Id -> record, for ids in this machine's runs or the kept ones.
+    """Id -> record, from this machine's runs or the kept ones.
 
     Raises:
-        BadInput: one of them is nowhere, or a record is damaged.
+        BadInput: an id does not exist, or a record is damaged.
     """
     every = {id_of(path): path for store in reversed(stores()) for path in files(store)}
     wanted = list(dict.fromkeys(ids))
@@ -247,11 +242,10 @@ def find_records(ids: Iterable[str]) -> dict[str, Record]:
 
 
 def id_of(path: Path) -> str:
-    """The id in the first line of a record file, without reading the rest; "" where there is
-    none."""
+    """The id in the first line of a record file, without reading the rest; "" if there is none."""
     with open(path, "rb") as file:
-        found = re.match(rb'\{\s*"id": "(\w+)"', file.read(64))
-    return found[1].decode() if found else ""
+        match = re.match(rb'\{\s*"id": "(\w+)"', file.read(64))
+    return match[1].decode() if match else ""
 
 
 def find_record(record_id: str) -> Record:
@@ -260,8 +254,7 @@ def find_record(record_id: str) -> Record:
 
 
 def write_code(units: dict[str, str]) -> str:
-    """File a list of units under its own hash, once for all records that share it; return the
-    hash."""
+    """Write a list of units under its own hash, once for all records; return the hash."""
     name = short_hash(units)
     path = stores()[0] / "code" / f"{name}.json"
     if read_code(path) is None:
@@ -270,12 +263,12 @@ def write_code(units: dict[str, str]) -> str:
 
 
 def code_text(units: dict[str, str]) -> str:
-    """A list of units as JSON, a line a unit."""
+    """A list of units as JSON, one line per unit."""
     return json.dumps(units, indent=0, sort_keys=True)
 
 
 def read_code(path: Path) -> dict[str, str] | None:
-    """A list of units, or None where there is none or it is not what its name says."""
+    """A list of units; None if it is missing, or does not match its name."""
     try:
         units = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -284,8 +277,7 @@ def read_code(path: Path) -> dict[str, str] | None:
 
 
 def is_current(record: Record) -> bool:
-    """Whether all that ran for this record still stands in today's tree; a page that shows another
-    one says so."""
+    """Whether all code that ran for a record is unchanged today; pages mark the others."""
     for store in stores():
         path = store / "code" / f"{record.code}.json"
         if record.code and path.is_file():
@@ -295,19 +287,19 @@ def is_current(record: Record) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def code_stands(path: Path, changed: int) -> bool:
-    """Whether the units of a list stand in today's tree."""
+    """Whether the units of a list are unchanged today."""
     units = read_code(path)
     return units is not None and lists.stands(units)
 
 
 def units_of(record: Record) -> dict[str, str]:
-    """The units that a record names; none where its list is missing."""
-    found = (read_code(store / "code" / f"{record.code}.json") for store in stores())
-    return next((units for units in found if units is not None), {})
+    """The units of a record; {} if its list is missing."""
+    lists = (read_code(store / "code" / f"{record.code}.json") for store in stores())
+    return next((units for units in lists if units is not None), {})
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader finds all of it or nothing, whatever happens in between.
+    """Write a file so that readers see all of it or nothing, whatever happens in between.
 
     Raises:
         CannotWrite: the disk is full or the folder cannot be written.
@@ -331,7 +323,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> CannotWrite:
-    """What to say where a file or a folder cannot be written."""
+    """The error for a file or folder that cannot be written."""
     return CannotWrite(
         f"cannot write {path}: {error.strerror}. Free some space (or mend the folder) and "
         f"run again; finished runs are kept."
@@ -339,7 +331,7 @@ def cannot_write(path: Path, error: OSError) -> CannotWrite:
 
 
 def sweep_parts(store: Path, age: float = 3600) -> None:
-    """Remove what interrupted writes left behind, when it is older than `age` seconds."""
+    """Delete left-overs of interrupted writes that are older than `age` seconds."""
     for path in store.rglob("*.part"):
         try:
             if time.time() - path.stat().st_mtime > age:
@@ -349,7 +341,7 @@ def sweep_parts(store: Path, age: float = 3600) -> None:
 
 
 def short_hash(value) -> str:
-    """Twelve hex digits that stand for a JSON-able value."""
+    """Twelve hex digits of a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -363,23 +355,23 @@ def hardware() -> dict:
     import torch
 
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
-    found = {
+    parts = {
         "cpu": processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpu": gpu,
     }
     if gpu:  # whether float32 is shortened to nineteen bits there
-        found["tf32"] = {
+        parts["tf32"] = {
             "matrix products": torch.backends.cuda.matmul.allow_tf32,
             "convolutions": torch.backends.cudnn.allow_tf32,
         }
-    return found
+    return parts
 
 
 @functools.cache
 def processor() -> str:
-    """The processor's name."""
+    """Name of the processor."""
     if Path("/proc/cpuinfo").exists():
         with open("/proc/cpuinfo") as file:
             for line in file:
@@ -390,19 +382,19 @@ def processor() -> str:
 
 @functools.cache
 def versions() -> dict:
-    """Versions of what computes."""
+    """Versions of the packages that compute."""
     names = ("torch", "torchvision", "timm", "numpy", "scikit-learn", "visprompt")
-    found = {}
+    packages = {}
     for name in names:
         try:
-            found[name] = metadata.version(name)
+            packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return {"python": platform.python_version(), **found}
+            packages[name] = "not installed"
+    return {"python": platform.python_version(), **packages}
 
 
 def git(*words: str) -> str | None:
-    """What git says of the repository; None where it says no."""
+    """Output of a git command in the repository; None if it fails."""
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
     except OSError:
@@ -415,10 +407,9 @@ DECIDES = ("src", "notebooks", "data_manifests")  # folders whose files decide v
 
 @functools.cache
 def commit() -> str:
-    """The commit this runs from, with "+changes" when files that decide values differ from it.
+    """The commit this runs from, with "+changes" if files that decide values differ from it.
 
-    A copy of a commit's files without git, as on a machine that is lent, is told by
-    VISPROMPT_COMMIT which it is of.
+    For a copy of a commit's files without git, VISPROMPT_COMMIT states the commit.
     """
     head = git("rev-parse", "--short=12", "HEAD")
     if head is None:

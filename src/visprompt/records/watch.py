@@ -1,4 +1,4 @@
-"""Which code a run used, found by watching it run: functions, and the constants that they read."""
+"""Find the code that a run uses by watching it: functions, and the constants that they read."""
 
 import functools
 import multiprocessing
@@ -34,8 +34,7 @@ class Seen:
     Attributes:
         codes: code objects, by their id.
         classes: the classes whose methods these were.
-        defaults: fields of dataclasses and named tuples that were left at their defaults: (class,
-            name).
+        defaults: (class, name) of fields of dataclasses and named tuples left at their defaults.
         read: places of files and of environment variables; see `lists.READ`.
         elsewhere: place -> hash, from another process.
     """
@@ -48,7 +47,7 @@ class Seen:
         self.elsewhere: dict[str, str] = {}
 
     def add(self, other: "Seen") -> None:
-        """Take over what another one saw."""
+        """Add what another watch saw."""
         self.codes |= other.codes
         self.classes |= other.classes
         self.defaults |= other.defaults
@@ -59,9 +58,9 @@ class Seen:
         """Place -> hash of all that ran and of the constants it read; see `source`.
 
         Raises:
-            BadInput: a file was changed while this process ran the code that it held before.
+            BadInput: a file was changed after this process had imported it.
         """
-        found, tops = self.elsewhere | self.read, set()
+        places, tops = self.elsewhere | self.read, set()
         for code in self.codes.values():
             tops.add(unit_of(code))
         for kind in self.classes:
@@ -69,17 +68,17 @@ class Seen:
         for kind, name in self.defaults:
             tops |= set(units_of_field(kind, name))
         for name, unit in sorted(filter(None, tops)):
-            said = said_by(name, unit)
+            hashed = said_by(name, unit)
             if name.startswith(UNKNOWN):
                 # such a unit is nowhere in the tree, so that the record is never current
-                found[f"{name}:{unit}"] = said
+                places[f"{name}:{unit}"] = hashed
                 continue
             at = source.module(name) or CELLS[name]
-            found[
-                f"{name}:statement {said}" if unit.startswith("statement ") else f"{name}:{unit}"
-            ] = said
-            found |= lists.read_by(at, unit)
-        return lists.as_list(found)
+            places[
+                f"{name}:statement {hashed}" if unit.startswith("statement ") else f"{name}:{unit}"
+            ] = hashed
+            places |= lists.read_by(at, unit)
+        return lists.as_list(places)
 
     def __deepcopy__(self, memo: dict) -> "Seen":
         twin = Seen()
@@ -100,7 +99,7 @@ IMPORTING: list = []
 
 
 def hook(frame, event, arg) -> None:
-    """Called by Python at every call and return while a watch is on."""
+    """The profile function: Python calls it at every call and return while a watch is on."""
     if event == "call":
         code = frame.f_code
         known = KNOWN.get(id(code))
@@ -134,12 +133,11 @@ def hook(frame, event, arg) -> None:
 
 
 def note_call(frame) -> None:
-    """Stands for what `hook` does with a call of code that is watched."""
+    """Marks code whose calls are watched; `hook` handles these itself."""
 
 
 def look_of(code: types.CodeType, frame) -> Callable | None:
-    """What a watch does with calls of some code: `note_call`, something else for what reads, or
-    nothing."""
+    """How a watch handles calls of some code: `note_call`, a function for reads, or None."""
     if is_ours(code) or is_a_users(code, frame.f_globals.get("__name__")):
         return note_call
     if code is ENVIRONMENT:
@@ -151,8 +149,7 @@ def look_of(code: types.CodeType, frame) -> Callable | None:
 
 
 def note_defaults(frame) -> None:
-    """A dataclass or a named tuple of ours is made: its fields that are at their defaults
-    decide."""
+    """Note the fields at their defaults when one of our dataclasses or named tuples is created."""
     given = frame.f_locals
     mine = given.get("self", given.get("_cls"))
     kind = mine if isinstance(mine, type) else type(mine)
@@ -173,7 +170,7 @@ def note_defaults(frame) -> None:
 
 
 def note_read(place: str) -> None:
-    """Enter a file or a variable as it is now, before it can change."""
+    """Note a file or variable with its present hash, before it can change."""
     if place not in STACK[-1].read:
         STACK[-1].read[place] = ""  # looking it up reads it too
         kind, name = place.split(":", 1)
@@ -181,8 +178,7 @@ def note_read(place: str) -> None:
 
 
 def note_variable(frame) -> None:
-    """An environment variable is read; this project's own say where things lie and decide no
-    value."""
+    """Note an environment variable; this project's own are paths and decide no value."""
     name, caller = frame.f_locals.get("key"), frame.f_back
     while caller is not None and caller.f_code.co_filename in (ENVIRONMENT.co_filename, MAPPING):
         caller = caller.f_back
@@ -191,7 +187,7 @@ def note_variable(frame) -> None:
 
 
 def note_manifest(frame) -> None:
-    """A YAML or CSV file of the project is read, or one entry of it."""
+    """Note a YAML or CSV file of the project, or one entry of it."""
     if STACK and not IMPORTING:
         place, keys = (
             within_project(frame.f_locals["path"]),
@@ -202,7 +198,7 @@ def note_manifest(frame) -> None:
 
 
 def opened(event: str, args: tuple) -> None:
-    """Told by Python of every file that is opened."""
+    """Audit hook: Python calls it for every file that is opened."""
     if not STACK or event != "open" or IMPORTING or not isinstance(args[0], (str, os.PathLike)):
         return
     if isinstance(args[1], str) and args[1][:1] in "wax":
@@ -220,19 +216,18 @@ def opened(event: str, args: tuple) -> None:
 
 
 def decides(frame) -> bool:
-    """Whether a frame is of code that is watched, and not of a room whose files have fingerprints
-    of their own."""
+    """Whether a frame is of watched code, outside rooms whose files have own fingerprints."""
     if frame is None or frame.f_code.co_filename.startswith(FINGERPRINTED):
         return False
     return is_ours(frame.f_code) or is_a_users(frame.f_code, frame.f_globals.get("__name__"))
 
 
 def within_project(path) -> str | None:
-    """A file by its path below the project; None if it lies elsewhere."""
-    found = os.path.realpath(path)
+    """Path of a file below the project; None if it lies elsewhere."""
+    real = os.path.realpath(path)
     for root in (os.path.realpath(paths.ROOT), os.path.realpath(paths.MANIFESTS.parent)):
-        if found.startswith(root + os.sep):
-            return found[len(root) + 1 :]
+        if real.startswith(root + os.sep):
+            return real[len(root) + 1 :]
     return None
 
 
@@ -246,8 +241,7 @@ sys.addaudithook(opened)
 
 @contextmanager
 def watching() -> Iterator[Seen]:
-    """Collect the code that runs inside; watches nest, and the outer one sees all that the inner
-    one saw."""
+    """Collect the code that runs inside; of nested watches the outer sees what the inner saw."""
     seen, before = Seen(), sys.getprofile()
     STACK.append(seen)
     sys.setprofile(hook)
@@ -263,7 +257,7 @@ def watching() -> Iterator[Seen]:
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Run without the watch, for what is timed; the same code must have run watched before."""
+    """Run without the watch, for timing; the same code must have run watched before."""
     before = sys.getprofile()
     sys.setprofile(None)
     try:
@@ -273,22 +267,21 @@ def unwatched() -> Iterator[None]:
 
 
 def restore(before) -> None:
-    """Give the hook back to who had it; a profiler in C, such as cProfile, cannot be given it, and
-    ends here."""
+    """Restore the previous profile function; a profiler in C, such as cProfile, ends here."""
     sys.setprofile(before if callable(before) else None)
 
 
 def note(seen: Seen) -> None:
-    """Tell the watch that is on of code that ran before, for the sake of what is used now."""
+    """Add code that ran earlier to the active watch, because its result is used now."""
     if STACK:
         STACK[-1].add(seen)
 
 
 def remember(function: Callable) -> Callable:
-    """Cache results like `functools.cache`; a result found again counts as computed, for the watch.
+    """Like `functools.cache`, but a cached result counts as computed for the watch.
 
-    Where no watch is on the function runs unwatched, which is faster, and once more when one needs
-    its code.
+    Without an active watch the function runs unwatched, which is faster, and once more when a watch
+    needs its code.
     """
     kept: dict = {}
 
@@ -303,13 +296,12 @@ def remember(function: Callable) -> Callable:
             kept[args] = function(*args), None
         return kept[args][0]
 
-    wrapped.cache_clear = kept.clear
+    wrapped.cache_clear = kept.clear  # type: ignore[attr-defined]
     return wrapped
 
 
 def in_own_process(function: Callable, *args):
-    """Call a function of a module in a new process, so that memory is its own; the watch sees what
-    ran there."""
+    """Call a module's function in a new process (own memory); the watch sees what runs there."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         result, units = pool.submit(watched_call, function, args).result()
     seen = Seen()

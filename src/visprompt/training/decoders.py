@@ -1,5 +1,4 @@
-"""From maps of a ViT's tokens to logits of every pixel: SETR's progressive upsampling, and a linear
-head."""
+"""Decoders for segmentation: SETR's progressive upsampling, and a linear head."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ SETR_LAYERS, SETR_DEPTH = ((9, 12, 18, 24), 24)
 
 @dataclass(frozen=True)
 class Decoder:
-    """What reads the patches.
+    """Which head reads which blocks.
 
     Raises:
         BadInput: an unknown kind or an impossible value.
@@ -39,8 +38,7 @@ class Decoder:
             raise BadInput(f"auxiliary must be 0 or more, not {self.auxiliary}.")
 
     def blocks(self, depth: int) -> list[int]:
-        """The blocks that are read, counted from 0: the auxiliary heads' first, the primary head's
-        last.
+        """The blocks that are read, from 0: the auxiliary heads' first, the primary head's last.
 
         Raises:
             BadInput: a layer that a backbone of that depth lacks.
@@ -58,11 +56,11 @@ class Decoder:
 
 
 class UpHead(nn.Module):
-    """LayerNorm, then 3 x 3 convolutions with BatchNorm and ReLU, each followed by bilinear
-    upsampling, and a classifier.
+    """LayerNorm, then stages of 3 x 3 convolution, BatchNorm, ReLU and upsampling; a classifier.
 
-    SETR-PUP's primary head doubles the resolution four times; MMSegmentation's auxiliary heads grow
-    it four times, twice. Both end at the picture's size where a patch has 16 pixels.
+    Upsampling is bilinear. SETR-PUP's primary head doubles the resolution four times;
+    MMSegmentation's auxiliary heads quadruple it twice. Both reach the image's size if a patch has
+    16 pixels.
     """
 
     def __init__(self, width: int, channels: int, classes: int, stages: int, scale: int):
@@ -85,7 +83,7 @@ class UpHead(nn.Module):
 
 
 class LinearHead(nn.Module):
-    """One linear map of every patch."""
+    """One linear map per patch."""
 
     def __init__(self, width: int, classes: int):
         super().__init__()
@@ -97,8 +95,7 @@ class LinearHead(nn.Module):
 
 
 def build_decoder(decoder: Decoder, backbone: Backbone, classes: int) -> nn.ModuleList:
-    """The heads of a decoder on a ViT, one for each of `Decoder.blocks`, the primary head last; see
-    `reset_decoder`."""
+    """The heads on a ViT, one per entry of `Decoder.blocks`, primary last; see `reset_decoder`."""
     grid(backbone)
     blocks = decoder.blocks(backbone.depth)
     if decoder.kind == "linear":
@@ -111,8 +108,11 @@ def build_decoder(decoder: Decoder, backbone: Backbone, classes: int) -> nn.Modu
 
 
 def reset_decoder(heads: nn.ModuleList, generator: torch.Generator) -> None:
-    """Back to the start: convolutions Kaiming (fan out), the classifiers normal with 0.01, norms at
-    one and zero."""
+    """Initialise the heads, in place.
+
+    Convolutions Kaiming normal (fan out), classifiers normal with standard deviation 0.01, norms at
+    one and zero.
+    """
     for module in heads.modules():
         if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)):
             module.reset_parameters()

@@ -1,5 +1,4 @@
-"""`visprompt fit FOLDER` and `visprompt predict FILE PICTURE…`: one's own pictures from the command
-line."""
+"""`visprompt fit FOLDER` and `visprompt predict FILE PICTURE…`."""
 
 import argparse
 
@@ -9,7 +8,7 @@ BACKBONE = "vit_micro_patch4_24"  # comes with this project
 
 
 def add_commands(commands) -> None:
-    """The two commands."""
+    """Add `fit` and `predict` to the command line."""
     weights = {
         "default": "pretrained",
         "help": "the backbone's: pretrained (the default) or a file",
@@ -86,7 +85,7 @@ def fit_folder(args: argparse.Namespace) -> None:
 
 
 def predict_pictures(args: argparse.Namespace) -> None:
-    """Name what is on pictures, by a method that was saved: picture, class, probability."""
+    """Classify pictures with a saved method; prints picture, class and probability."""
     from pathlib import Path
 
     from ..methods.saving import load_method, read_method
@@ -95,6 +94,6 @@ def predict_pictures(args: argparse.Namespace) -> None:
 
     about, _ = read_method(Path(args.file))
     backbone = load_backbone(about["backbone"], args.weights, device=args.device)
-    found = predict(load_method(args.file, backbone).to(args.device), args.pictures, top=args.top)
-    for row in found.itertuples():
+    named = predict(load_method(args.file, backbone).to(args.device), args.pictures, top=args.top)
+    for row in named.itertuples():
         print(f"{row.picture}\t{row[2]}\t{row.probability:.3f}")

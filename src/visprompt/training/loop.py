@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -15,7 +16,7 @@ from ..methods import TunedModel
 from ..methods.parameters import count_parameters
 from ..records import Record, recorded, test_images, watching
 from ..records.watch import note
-from . import as_asked
+from . import recipe_extras
 from .recipe import Recipe, settled, with_own_rate
 
 
@@ -28,7 +29,7 @@ def fit_model(
     prepared_on: Task | None = None,
     **more,
 ) -> dict:
-    """Fit a model to a task, at the method's own rate where the recipe names none.
+    """Fit a model to a task, at the method's own learning rate if the recipe names none.
 
     The model then knows its task's class names.
 
@@ -37,7 +38,7 @@ def fit_model(
         more: `cache` and `watch`, see `fit`.
 
     Returns:
-        What `fit` returns.
+        The values that `fit` returns.
 
     Raises:
         BadInput: more classes than the head has, images of another size than the backbone's, or an
@@ -61,7 +62,7 @@ def fit_model(
             f"num_classes={task.classes}."
         )
     recipe = with_own_rate(recipe, model)
-    fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
+    fitting = fit_with_extras if recipe_extras.asks(recipe, model) else fit
     values = fitting(
         model,
         task,
@@ -88,19 +89,20 @@ def tune(
     prepared_on: Task | None = None,
     about: dict | None = None,
 ) -> Record | None:
-    """Fit a model to a task, or find the record of the same run; `run=False` only looks for one.
+    """Fit a model to a task, or return the record of the same run.
 
     Args:
-        prepared_on: the task whose training images the method sees before the first step, where it
-            is another (SPT Figure 3b).
+        run: False only looks for a record.
+        prepared_on: the task whose training images the method sees before the first step, if it is
+            another (SPT Figure 3b).
         about: what else the record should say, such as the profile; it decides nothing.
 
     Returns:
-        A record whose values are those of `fit`.
+        A record whose values are those of `fit`; None if there is none and `run` is False.
 
     Raises:
-        BadInput: labels outside the head, images of another size than the backbone's, or something
-            that is no model, task, recipe or seed.
+        BadInput: labels outside the head, images of another size than the backbone's, or an
+            argument of another type.
     """
     for name, value, kind in (
         ("model", model, TunedModel),
@@ -114,7 +116,7 @@ def tune(
                 f"its docstring."
             )
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
-    fitting = fit_as_asked if as_asked.asks(recipe, model) else fit
+    fitting = fit_with_extras if recipe_extras.asks(recipe, model) else fit
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),
@@ -127,7 +129,7 @@ def tune(
             cache=may_cache(model, task, recipe),
             prepared_on=prepared_on,
         ),
-        data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),
+        data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),  # type: ignore[arg-type]
         weights=model.source.fingerprint,
         made=[model, model.source],
         about=about,
@@ -136,30 +138,28 @@ def tune(
 
 
 def may_cache(model: TunedModel, task: Task, recipe: Recipe) -> bool:
-    """Whether the activations of all splits, which `fit` keeps, stay within the recipe's
-    `cache_gib` together."""
+    """Whether the cached activations of all splits together stay below the recipe's `cache_gib`."""
     return (
         activation_gib(model, sum(len(labels) for _, labels in (task.train, task.val, task.test)))
         <= recipe.cache_gib
     )
 
 
-def fit_as_asked(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
-    """`fit`, and what the recipe asks beside the plain loop; see `as_asked`."""
-    with as_asked.within(model, task, recipe, seed):
+def fit_with_extras(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
+    """`fit`, with what the recipe needs beyond the plain loop; see `recipe_extras`."""
+    with recipe_extras.within(model, task, recipe, seed):
         return fit(model, task, recipe, seed, **more)
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:
-    """The data's identity in a record, from the fingerprints of its task and of the one it was
-    prepared on."""
+    """Identity of the data in a record: fingerprints of the task and of the one prepared on."""
     return task if prepared_on is None else f"{task}, prepared on {prepared_on}"
 
 
 def run_settings(
     model: TunedModel, task: Task, recipe: Recipe, seed: int, prepared_on: Task | None = None
 ) -> dict:
-    """What the record of a run says of how it was made; see `settings_of`.
+    """The settings that the record of a run states; see `settings_of`.
 
     Raises:
         BadInput: labels outside the head.
@@ -189,7 +189,7 @@ def run_settings(
 def settings_of(
     slug: str, chosen, backbone, facts: dict, recipe: Recipe, seed: int, prepared_on: str | None
 ) -> dict:
-    """The settings of a record of kind "tune", which need neither a model nor images.
+    """The settings of a record of kind "tune"; needs neither a model nor images.
 
     Args:
         chosen: the method's `Settings`.
@@ -210,29 +210,28 @@ def settings_of(
 
 
 class Shared:
-    """Activations below the first trained block, kept on their device for the next run; the oldest
-    go first."""
+    """Activations below the first trained block, kept on their device for later runs."""
 
     def __init__(self):
         self.kept: dict[tuple, tuple] = {}  # what was computed, and the code that did
 
     def get(self, key: tuple, compute: Callable[[], torch.Tensor], gib: float) -> torch.Tensor:
-        """What `compute` gives, at most `gib` GiB of it at a time."""
-        found = self.kept.pop(key, None)
-        if found is None:
+        """The tensor of a key, computed if it is not kept; at most `gib` GiB are kept."""
+        kept = self.kept.pop(key, None)
+        if kept is None:
             with watching() as seen:
-                found = compute(), seen
+                kept = compute(), seen
         else:
-            note(found[1])
-        self.kept[key] = found
+            note(kept[1])
+        self.kept[key] = kept
         while (
             len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30
         ):
             del self.kept[next(iter(self.kept))]
-        return found[0]
+        return kept[0]
 
     def leave(self, task: str) -> None:
-        """Let go of the activations of a task's images; `task` is its fingerprint."""
+        """Drop the activations of the task with this fingerprint."""
         self.kept = {key: kept for key, kept in self.kept.items() if task not in key}
 
 
@@ -249,17 +248,19 @@ def fit(
     prepared_on: Task | None = None,
     watch: Callable[[int], None] = lambda epoch: None,
 ) -> dict:
-    """Train, then measure: validation images after each epoch, test images once, at the end.
+    """Train, then evaluate: validation images after each epoch, test images once, at the end.
 
     Args:
-        cache: False is the plain form.
-        watch: called with the number of finished epochs: 0 before the first step, and after each.
+        cache: whether activations below the first trained block are computed once; False is the
+            plain form with equal results.
+        watch: called with the number of finished epochs: 0 before the first step, and after each
+            epoch.
 
     Returns:
-        `test` and `val` accuracy in percent after the last epoch, `right`, the test images that
-        were named right (see `records.test_images`), `val_by_epoch`, the training `loss` of each
-        epoch, the trained `parameters`, `cached_below` (the first trained block when the
-        activations below it were kept, else None) and `fit_seconds`.
+        `test` and `val` accuracy in percent after the last epoch; `right`, which test images were
+        classified correctly (see `records.test_images`); `val_by_epoch`; the training `loss` of
+        each epoch; the number of trained `parameters`; `cached_below` (the first trained block if
+        the activations below it were cached, else None); `fit_seconds`.
     """
     start, recipe = time.perf_counter(), settled(recipe, model.slug, model.source.family)
     backbone, device = model.source, next(model.parameters()).device
@@ -295,10 +296,10 @@ def fit(
 
     def named_right(split):
         model.eval()
-        given = inputs(split)
+        entering = inputs(split)
         with autocast(recipe, device):
             guess = in_batches(
-                lambda x: model.classify(features(x)).argmax(-1), given, device
+                lambda x: model.classify(features(x)).argmax(-1), entering, device
             ).cpu()
         return guess == getattr(task, split)[1]
 
@@ -321,9 +322,9 @@ def fit(
             prune()
         if recipe.standardise:
             with torch.no_grad():
-                found = in_batches(features, training, device)
-                model.feature_mean.copy_(found.mean(0))
-                model.feature_scale.copy_(found.std(0).clamp_min(1e-3))
+                activations = in_batches(features, training, device)
+                model.feature_mean.copy_(activations.mean(0))
+                model.feature_scale.copy_(activations.std(0).clamp_min(1e-3))
         losses += train(model, features, training, labels, recipe, stream(seed, "order"), after)
         prune = model.method.prune()
         if prune is None:
@@ -342,23 +343,25 @@ def fit(
 
 
 def accuracy(model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """Percent of images (N, 3, S, S) uint8 that a model names right."""
+    """Accuracy in percent of a model on images (N, 3, S, S) uint8 with labels (N,)."""
     mean, std, device = model.source.mean, model.source.std, next(model.parameters()).device
     guess = in_batches(lambda x: model(normalise(x, mean, std)).argmax(-1), images, device).cpu()
     return percent(guess == labels)
 
 
 def percent(right: torch.Tensor) -> float:
-    """Accuracy in percent from which images (N,) were named right."""
+    """Accuracy in percent from (N,) bool, whether an image was classified correctly."""
     return round(100 * right.double().mean().item(), 4)
 
 
 def train(model, features, inputs, labels, recipe, generator, watch) -> list[float]:
-    """The steps: shuffled batches, cosine schedule with warm-up. Returns the mean loss of each
-    epoch.
+    """The training steps: shuffled batches, cosine schedule with warm-up.
+
+    Returns:
+        The mean loss of each epoch.
 
     Raises:
-        FloatingPointError: the loss is no number any more.
+        FloatingPointError: the loss is not finite.
     """
     device = labels.device
     groups = [
@@ -383,7 +386,7 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
         # backbone stays as it is.
         model.backbone.train(model.method.trains_backbone)
         model.method.train()
-        sum_of_losses = 0.0
+        sum_of_losses: Any = 0.0  # a tensor from the first batch on
         for batch in (
             torch.randperm(len(labels), generator=generator).to(device).split(recipe.batch_size)
         ):
@@ -411,14 +414,13 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
     return losses
 
 
-def autocast(recipe: Recipe, device: torch.device):
-    """The context in which a recipe's precision holds."""
+def autocast(recipe: Any, device: torch.device):
+    """Context manager for the `precision` of a recipe, of classification or of segmentation."""
     return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
 
 
 def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A random piece, resized, of each of (B, 3, S, S), and its mirror image half of the time; see
-    `data.originals` too."""
+    """Random resized crop of each of (B, 3, S, S), half of them flipped; see `data.originals`."""
     own = getattr(images, "cropped", None)
     if own is not None:
         return own(generator).to(images.device)
@@ -434,7 +436,7 @@ def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Ten
 
 @torch.no_grad()
 def in_batches(function: Callable, inputs: torch.Tensor, device, size: int = 250) -> torch.Tensor:
-    """Apply a function to (n, ...) in batches, without gradients."""
+    """Apply a function to (n, ...) in batches of `size`, without gradients."""
     return torch.cat([function(part.to(device)) for part in inputs.split(size)])
 
 

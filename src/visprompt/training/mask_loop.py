@@ -1,10 +1,10 @@
-"""One loop that fits any method and a decoder to a segmentation task. Nothing of it runs in
-classification."""
+"""The training loop of segmentation: any method and a decoder. Classification uses none of it."""
 
 import math
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -38,11 +38,15 @@ def segment(
     run: bool = True,
     about=None,
 ) -> Record | None:
-    """Fit a segmenter to a task, or find the record of the same run; `run=False` only looks for
-    one.
+    """Fit a segmenter to a task, or return the record of the same run.
+
+    Args:
+        run: False only looks for a record.
+        about: what else the record should say; it decides nothing.
 
     Returns:
-        A record of kind "segment" whose values are those of `fit_segmenter`.
+        A record of kind "segment" whose values are those of `fit_segmenter`; None if there is none
+        and `run` is False.
 
     Raises:
         BadInput: another number of classes, or a network of another size than the recipe's crops.
@@ -72,9 +76,9 @@ def segment(
 def settings_of(
     model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, seed: int
 ) -> dict:
-    """What a record says of how it was made."""
+    """The settings that the record of a run states."""
     backbone = model.source
-    found = {
+    settings = {
         "method": model.slug,
         "method_settings": model.method.settings,
         "backbone": backbone.name,
@@ -85,21 +89,23 @@ def settings_of(
         "recipe": recipe,
         "seed": seed,
     }
-    found |= {"changed": model.tuned.changes} if model.tuned.changes else {}
-    return {**found, "architecture": backbone.architecture} if backbone.architecture else found
+    settings |= {"changed": model.tuned.changes} if model.tuned.changes else {}
+    return (
+        {**settings, "architecture": backbone.architecture} if backbone.architecture else settings
+    )
 
 
 def fit_segmenter(
     model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, seed: int
 ) -> dict:
-    """Train, then measure once, after the last step.
+    """Train, then evaluate once, after the last step.
 
     Returns:
-        `test` and `test_many`, single- and multi-scale mIoU in percent on the test split, `val`
-        single-scale, `constant`, the best mIoU there that one class for every pixel has, `counts`,
-        the test split's confusion matrix, `predicted`, the masks of the first EXAMPLES test
-        pictures where they are small, `loss`, the means of each tenth of the steps, the trained
-        `parameters`, and `fit_seconds`.
+        `test` and `test_many`, single- and multi-scale mIoU in percent on the test split; `val`,
+        single-scale; `constant`, the best mIoU of predicting one class everywhere; `counts`, the
+        test split's confusion matrix; `predicted`, the masks of the first EXAMPLES test images if
+        they are small; `loss`, the mean of each tenth of the steps; the number of trained
+        `parameters`; `fit_seconds`.
     """
     begun, prune, losses = time.perf_counter(), None, []
     while True:  # once, but for a method that prunes and trains again from the start
@@ -129,8 +135,7 @@ def fit_segmenter(
 def prepare(
     model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe, generator: torch.Generator
 ) -> None:
-    """Let the method see training pictures, whole and brought to the crop's size, before the first
-    step."""
+    """Show the method whole training images, resized to the crop's size, before the first step."""
     device, backbone, chosen = (
         device_of(model.heads),
         model.source,
@@ -154,14 +159,14 @@ def prepare(
     return dense.prepare(model.method, features[kept], labels[kept], generator)
 
 
-class Whole(type(NO_HOOKS)):
-    """No method, and a last block that computes every token."""
+class Whole(type(NO_HOOKS)):  # type: ignore[misc]
+    """No method; the last block computes every token."""
 
     trims = False
 
 
 def squared(pair: Pair, size: int) -> Pair:
-    """A picture and its mask brought to a square."""
+    """An image and its mask, resized to size x size."""
     picture, mask = pair
     if picture.shape[-1] == picture.shape[-2] == size:
         return pair
@@ -174,10 +179,13 @@ def squared(pair: Pair, size: int) -> Pair:
 def train_segmenter(
     model: Segmenter, split: Sequence[Pair], recipe: SegmentationRecipe, generator: torch.Generator
 ) -> list[float]:
-    """The steps. Returns the mean loss of each tenth of them.
+    """The training steps.
+
+    Returns:
+        The mean loss of each tenth of the steps.
 
     Raises:
-        FloatingPointError: the loss is no number any more.
+        FloatingPointError: the loss is not finite.
     """
     device, backbone = device_of(model.heads), model.source
     optimizer, scheduler = optimizer_of(model, recipe)
@@ -209,7 +217,11 @@ def train_segmenter(
 
 
 def checked(losses: list[torch.Tensor], slug: str, recipe: SegmentationRecipe, steps: int) -> None:
-    """Stop where the loss is no number."""
+    """Check that the losses of some steps are finite.
+
+    Raises:
+        FloatingPointError: one is not; the message names method, rates and step.
+    """
     mean = torch.stack(losses).mean().item()
     if not math.isfinite(mean):
         raise FloatingPointError(
@@ -220,9 +232,10 @@ def checked(losses: list[torch.Tensor], slug: str, recipe: SegmentationRecipe, s
 
 
 def optimizer_of(model: Segmenter, recipe: SegmentationRecipe):
-    """The optimizer, and the poly schedule with a linear warm-up; no rate falls below
-    `last_rate`."""
-    groups = [{"params": list(model.heads.parameters()), "lr": recipe.head_rate}]
+    """The optimizer, and the poly schedule with linear warm-up, never below `last_rate`."""
+    groups: list[dict[str, Any]] = [
+        {"params": list(model.heads.parameters()), "lr": recipe.head_rate}
+    ]
     if model.method_parameters():
         if recipe.learning_rate is None:
             raise BadInput(f"{model.slug} trains parameters of its own; give learning_rate.")
@@ -237,14 +250,14 @@ def optimizer_of(model: Segmenter, recipe: SegmentationRecipe):
         falling = (1 - min(step / recipe.iterations, 1)) ** recipe.power
         return max(falling, recipe.last_rate / rate) * min((step + 1) / max(warm, 1), 1)
 
-    factors = [partial(factor, rate=group["lr"]) for group in groups]
+    factors: list[Any] = [partial(factor, rate=group["lr"]) for group in groups]
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factors)
 
 
 def batches(
     split: Sequence[Pair], recipe: SegmentationRecipe, backbone, generator, classes: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """An epoch: shuffled batches of pictures (B, 3, S, S) and masks (B, S, S), both uint8."""
+    """An epoch of shuffled batches: images (B, 3, S, S) and masks (B, S, S), both uint8."""
     for chosen in torch.randperm(len(split), generator=generator).split(recipe.batch_size):
         if len(chosen) == 1 and len(split) > 1:
             continue  # BatchNorm of one picture is no statistic of anything
@@ -260,10 +273,10 @@ def batches(
 
 
 def fitted(picture: torch.Tensor, mask: torch.Tensor, recipe: SegmentationRecipe) -> Pair:
-    """A picture at the recipe's short side, and its mask.
+    """An image resized to the recipe's short side, and its mask.
 
     Raises:
-        BadInput: a mask of another size than its picture.
+        BadInput: image and mask differ in size.
     """
     if mask.shape != picture.shape[-2:]:
         sizes = [f"{side[-1]} x {side[-2]}" for side in (mask.shape, picture.shape)]
@@ -275,15 +288,14 @@ def fitted(picture: torch.Tensor, mask: torch.Tensor, recipe: SegmentationRecipe
 
 
 def wanted(size: Sequence[int], recipe: SegmentationRecipe) -> float:
-    """The factor that brings a picture of (H, W) to the recipe's short side, and no longer than its
-    long side."""
+    """The factor that brings (H, W) to the recipe's short side, within its long side."""
     if recipe.short_side is None:
         return 1.0
     return min(recipe.short_side / min(size), (recipe.long_side or math.inf) / max(size))
 
 
 def scaled(picture: torch.Tensor, mask: torch.Tensor, factor: float) -> Pair:
-    """Both by a factor: the picture bilinear, the mask by its nearest label."""
+    """Image (bilinear) and mask (nearest) resized by a factor."""
     if factor == 1:
         return picture, mask
     size = tuple(max(1, round(side * factor)) for side in picture.shape[-2:])
@@ -293,7 +305,7 @@ def scaled(picture: torch.Tensor, mask: torch.Tensor, factor: float) -> Pair:
 
 
 def cut(pair: Pair, recipe: SegmentationRecipe, backbone, generator: torch.Generator) -> Pair:
-    """What a training step sees of a picture: (3, crop, crop) and (crop, crop)."""
+    """A random training crop: image (3, crop, crop) and mask (crop, crop)."""
     picture, mask = pair
     draw = lambda: torch.rand((), generator=generator).item()
     size = recipe.crop
@@ -323,7 +335,7 @@ def cut(pair: Pair, recipe: SegmentationRecipe, backbone, generator: torch.Gener
 
 
 def coloured(picture: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Brightness, contrast, saturation and hue changed at random, as for SSD."""
+    """Brightness, contrast, saturation and hue changed at random, as in SSD."""
     from torchvision.transforms import v2  # slow to import
 
     with torch.random.fork_rng(devices=[]):  # torchvision asks the global generator
@@ -334,8 +346,7 @@ def coloured(picture: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 def seen(
     split: Sequence[Pair], recipe: SegmentationRecipe, backbone
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Pictures (B, 3, H, W), normalised, with their masks (B, H', W') as they are: those of one
-    size together."""
+    """Normalised images (B, 3, H, W) and original masks (B, H', W'), batched by size."""
     group: list[Pair] = []
     for number in range(len(split)):
         picture, mask = split[number]
@@ -365,7 +376,7 @@ def seen(
 def test(
     model: Segmenter, split: Sequence[Pair], recipe: SegmentationRecipe, many: bool = False
 ) -> torch.Tensor:
-    """Pixels by (true class, predicted class) of a split, (C, C)."""
+    """Confusion matrix (C, C) of a split in pixels, by (true class, predicted class)."""
     device, counts = (
         device_of(model.heads),
         torch.zeros(model.classes, model.classes, dtype=torch.long),
@@ -383,7 +394,7 @@ def test(
 def predicted(
     model: Segmenter, pictures: torch.Tensor, recipe: SegmentationRecipe, out, many: bool = False
 ) -> torch.Tensor:
-    """The likeliest class of every pixel, (B, *out), on the CPU."""
+    """The most probable class of every pixel, (B, *out), on the CPU."""
     with autocast(recipe, pictures.device):
         return (
             likely(model, pictures, model.size, recipe.evaluation, tuple(out), many).argmax(1).cpu()
@@ -392,16 +403,15 @@ def predicted(
 
 @torch.no_grad()
 def examples(model: Segmenter, task: SegmentationTask, recipe: SegmentationRecipe) -> list[str]:
-    """Predicted masks of the first test pictures: a text of S x S letters each, where pictures are
-    as small as that."""
+    """Predicted masks of the first test images as texts of S x S letters; none for large images."""
     if model.size > 64:
         return []
-    found = []
+    masks = []
     for number in range(min(EXAMPLES, len(task.test))):
         picture, mask = task.test[number]
         pixels = normalise(picture[None], model.source.mean, model.source.std).to(
             device_of(model.heads)
         )
         labels = predicted(model, pixels, recipe, mask.shape)[0]
-        found.append("".join(chr(ord("a") + label) for label in labels.flatten().tolist()))
-    return found
+        masks.append("".join(chr(ord("a") + label) for label in labels.flatten().tolist()))
+    return masks

@@ -1,5 +1,4 @@
-"""Intersection over union of predicted and true masks, and cross-entropy over pixels; ignored
-pixels count in neither."""
+"""Intersection over union, and cross-entropy over pixels; ignored pixels count in neither."""
 
 import torch
 from torch.nn import functional as F
@@ -12,7 +11,7 @@ IGNORED = 255  # the label of pixels that nothing is asked of
 def confusion(
     predicted: torch.Tensor, truth: torch.Tensor, classes: int, ignored: int = IGNORED
 ) -> torch.Tensor:
-    """Pixels by (true class, predicted class): (C, C) int64, of masks of one shape.
+    """Confusion matrix (C, C) int64 in pixels, by (true class, predicted class).
 
     Raises:
         BadInput: masks of two shapes, or a label that is neither a class nor ignored.
@@ -31,8 +30,11 @@ def confusion(
 def check_labels(
     mask: torch.Tensor, classes: int, ignored: int = IGNORED, where: str = "the mask"
 ) -> None:
-    """Refuse a mask with a label that is neither a class nor ignored; the message begins with
-    `where`."""
+    """Check that every label of a mask is a class or ignored.
+
+    Raises:
+        BadInput: one is not; the message begins with `where`.
+    """
     wrong = (mask < 0) | ((mask >= classes) & (mask != ignored))
     if wrong.any():
         label = int(mask[wrong][0])
@@ -48,28 +50,24 @@ def shape(mask: torch.Tensor) -> str:
 
 
 def class_overlaps(counts: torch.Tensor) -> torch.Tensor:
-    """Intersection over union of each class, (C,) float64; NaN for one that is neither there nor
-    predicted."""
+    """Intersection over union of each class, (C,) float64; NaN if neither present nor predicted."""
     counts = counts.double()
     both = counts.diagonal()
     return both / (counts.sum(0) + counts.sum(1) - both)  # 0 / 0 is NaN
 
 
 def mean_overlap(counts: torch.Tensor) -> float:
-    """mIoU in percent: the mean over the classes that are there or predicted, over all pixels of a
-    split together."""
+    """mIoU in percent over all pixels of a split: the mean over classes present or predicted."""
     return round(100 * class_overlaps(counts).nanmean().item(), 4)
 
 
 def by_constant(counts: torch.Tensor) -> float:
-    """The best mIoU in percent of one class for every pixel: what a model that sees nothing
-    reaches."""
+    """The best mIoU in percent of predicting one class everywhere."""
     true = counts.sum(1)
     return round(100 * (true.max() / true.sum() / (true > 0).sum()).item(), 4)
 
 
 def pixel_loss(logits: torch.Tensor, masks: torch.Tensor, ignored: int = IGNORED) -> torch.Tensor:
-    """Cross-entropy of (B, C, H, W) against masks (B, H, W), the mean over labelled pixels; 0 where
-    there is none."""
+    """Mean cross-entropy of (B, C, H, W) and masks (B, H, W) over labelled pixels; 0 if none."""
     total = F.cross_entropy(logits, masks.long(), ignore_index=ignored, reduction="sum")
     return total / (masks != ignored).sum().clamp_min(1)

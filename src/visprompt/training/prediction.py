@@ -1,4 +1,4 @@
-"""What a tuned model says of pictures."""
+"""Predictions of a tuned model for pictures."""
 
 from pathlib import Path
 
@@ -18,15 +18,15 @@ ENDINGS = set(Image.registered_extensions())
 
 
 def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
-    """Name what is on pictures, prepared as those of the task that the model was fitted to.
+    """Classify pictures, prepared as those of the task that the model was fitted to.
 
     Args:
         pictures: a PIL image, a path, a folder (all pictures below it), or a list of these.
-        top: so many classes a picture, the likeliest first.
+        top: number of classes per picture, the most probable first.
 
     Returns:
-        A row a picture and class: "picture" (its path or number), "class", "probability" (of a
-            softmax, not calibrated).
+        One row per picture and class: "picture" (its path or number), "class", "probability"
+        (softmax, not calibrated).
 
     Raises:
         BadInput: the model was fitted to no task, a picture cannot be read, or there is none.
@@ -40,15 +40,15 @@ def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
     names = model.task["class_names"]
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= len(names):
         raise BadInput(f"top must be 1 to {len(names)}, the number of classes, not {top!r}.")
-    found = list(_found(pictures))
-    if not found:
+    singles = list(_found(pictures))
+    if not singles:
         raise BadInput(
             f"there is no picture in {pictures}; give a folder with some, such as PNG or "
             f"JPEG files."
         )
     rows, device = [], next(model.parameters()).device
     model.eval()
-    for number, picture in progress(list(enumerate(found)), "predicting"):
+    for number, picture in progress(list(enumerate(singles)), "predicting"):
         image = torch.tensor(_pixels(model.task, picture, number), device=device)[None]
         with torch.no_grad():
             likely = (
@@ -66,7 +66,7 @@ def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
 
 
 def _pixels(task: dict, picture, number: int) -> np.ndarray:
-    """A picture as the task's were prepared, (3, S, S) uint8."""
+    """A picture prepared as the task's were, (3, S, S) uint8."""
     size, resize = task["image_size"], "direct" if task["resize"] == "none" else task["resize"]
     if isinstance(picture, Image.Image):
         with readable(f"picture {number}"):
@@ -75,7 +75,7 @@ def _pixels(task: dict, picture, number: int) -> np.ndarray:
 
 
 def _found(pictures):
-    """The single pictures of what was given."""
+    """The single pictures of a picture, path, folder or list."""
     if isinstance(pictures, (list, tuple)):
         for one in pictures:
             yield from _found(one)

@@ -1,16 +1,17 @@
-"""What a named recipe says beyond one fit: pictures, checkpoints, what is searched, numbers a task
-has of its own."""
+"""What a named recipe states beyond one fit: images, checkpoints, searches, settings per task."""
 
 import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 from .. import paths
 from ..data.joining import JOINED
 from ..errors import choose
 from ..manifests import load_yaml
+from ..manifests.schema import COUNT, Text
 from .recipe import Recipe
 
 # what `data.tasks.group_of` says of a task
@@ -28,25 +29,25 @@ class Protocol:
     Attributes:
         groups: group of a task -> fields of `Recipe` that differ there, `resize`, and `trained_on`
             of the final runs.
-        statistics: what the pixels are normalised with, see `models.loading`.
-        pixels: of an image's side, to which a ViT's positions are interpolated; None: the
+        statistics: the normalisation of pixels, see `models.loading`.
+        pixels: side of an image, to which a ViT's positions are interpolated; None: the
             checkpoint's own.
         checkpoints: part of `studies.yaml` -> backbone.
         searches: name -> field -> values; see `tries`.
         per_task: method -> task -> settings that stand for "deep" and "shallow".
-        sources: field -> where it is said.
+        sources: field -> where the paper or its code states it.
         lacking: what the paper or its released code does and this project does not -> why.
     """
 
     name: str
     groups: dict[str, dict] = field(default_factory=dict)
     statistics: str = "checkpoint"
-    pixels: int | None = None
-    checkpoints: dict[str, str] = field(default_factory=dict)
+    pixels: Annotated[int | None, COUNT] = None
+    checkpoints: dict[str, Text] = field(default_factory=dict)
     searches: dict[str, dict] = field(default_factory=dict)
     per_task: dict[str, dict] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
-    lacking: dict[str, str] = field(default_factory=dict)
+    lacking: dict[str, Text] = field(default_factory=dict)
 
     def of_group(self, group: str) -> dict:
         """The fields of `Recipe` that differ for a group of tasks."""
@@ -57,11 +58,11 @@ class Protocol:
         }
 
     def resize(self, group: str) -> str:
-        """How pictures of a group come to their size."""
+        """The resize rule for images of a group."""
         return self.groups.get(group, {}).get("resize", "direct")
 
     def joins(self, group: str) -> bool:
-        """Whether final runs are trained on train and val together."""
+        """Whether final runs train on train and val together."""
         return self.groups.get(group, {}).get("trained_on") == JOINED
 
     def of_task(self, method: str, task: str) -> dict:
@@ -70,14 +71,14 @@ class Protocol:
 
     @cached_property
     def budget(self) -> dict[str, int]:
-        """Search -> how many tries a cell has, whatever the method."""
+        """Search -> number of tries per cell, whatever the method."""
         return {
             name: math.prod(len(values) for values in grid.values())
             for name, grid in self.searches.items()
         }
 
     def search(self, name: str) -> dict:
-        """A search of the recipe.
+        """A search of the recipe: field -> values.
 
         Raises:
             BadInput: the recipe has none of that name.
@@ -100,10 +101,10 @@ def protocol(name: str) -> Protocol:
 
 
 def tries(grid: Mapping[str, list], recipe: Recipe, rate_field: str) -> list[dict]:
-    """The changes of a recipe that a search tries, the first of equals first.
+    """The changes of a recipe that a search tries; in a tie the first is chosen.
 
-    Factors go with the recipe's rate, nearest to it first; rates as printed are those of 256 images
-    a step where the grid says so ("of_batch": 256), smallest first.
+    Factors multiply the recipe's rate, nearest to it first. Rates as printed refer to 256 images
+    per step if the grid says so ("of_batch": 256), smallest first.
 
     Args:
         rate_field: the method's own rate: "learning_rate", or "head_rate" of a linear probe.

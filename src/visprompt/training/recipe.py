@@ -19,8 +19,10 @@ HABITS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "adam
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a method is fitted. The four things that differ silently in this field are fields here or
-    in the record.
+    """How a method is fitted.
+
+    Normalisation, checkpoint, resize rule and the choice of the reported epoch differ silently in
+    this field; they are fields here or in the record.
 
     Raises:
         BadInput: an unknown field, a value of the wrong type, or an impossible one.
@@ -42,8 +44,7 @@ class Recipe:
     # "bf16" computes in it where autocast does; weights and their updates stay float32
     precision: str = "float32"
     cache_gib: float = 2.0  # larger activations are recomputed batch by batch
-    # What published recipes ask besides; `as_asked.within` does it, so that the plain loop stays as
-    # it is.
+    # What published recipes ask besides: `recipe_extras.within` adds it around the plain loop.
     # the head's own weight decay (SPT, DA-VPT); None: weight_decay
     head_decay: NotNegative | None = None
     # what no weight decay falls on (VPT: head bias)
@@ -96,8 +97,9 @@ class Recipe:
 
 
 def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
-    """A named recipe of `data_manifests/recipes.yaml`: its common fields, then the method's or
-    those of `other` methods.
+    """A named recipe of `data_manifests/recipes.yaml`.
+
+    Its common fields, then those of the method or of `other` methods, then the given changes.
 
     Raises:
         BadInput: unknown recipe or method, or an impossible value.
@@ -112,8 +114,7 @@ def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
 
 
 def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
-    """The recipe with the method's own learning rate where it names none; see
-    `Recipe.learning_rate`."""
+    """The recipe, with the method's own rate if it names none; see `Recipe.learning_rate`."""
     if recipe.learning_rate is not None or (
         slug == "linear-probe" and recipe.head_rate is not None
     ):
@@ -124,8 +125,7 @@ def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
 
 
 def with_own_rate(recipe: Recipe, model: TunedModel) -> Recipe:
-    """The recipe; where it names no rate and the network is a published one, with the method's rate
-    of recipe "paper".
+    """The recipe, on a published network with the rate of recipe "paper" if it names none.
 
     The rates of recipe "quick", which `settled` takes, were chosen for the embedded networks.
     """

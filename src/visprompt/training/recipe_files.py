@@ -1,4 +1,4 @@
-"""What `training`'s files of `data_manifests/` may hold."""
+"""Schemas and further checks of the YAML files that `training` reads."""
 
 from collections.abc import Iterable
 from dataclasses import fields
@@ -9,14 +9,14 @@ import numpy as np
 from .. import manifests
 from ..data.joining import JOINED
 from ..data.tasks import RESIZES
-from ..manifests.schema import COUNT, TEXT, listed, mapping, named, of_hint, one_of, said
+from ..manifests.schema import TEXT, listed, mapping, named, of_fields, of_hint, one_of, said
 from ..manifests.wording import Fault
 from ..methods import METHODS, released
 from ..methods.method_fields import method_settings
 from ..models.loading import STATISTICS
 from ..words import REAL
 from .decoders import Decoder
-from .protocol import GROUPS, PARTS, PICTURES
+from .protocol import GROUPS, PARTS, PICTURES, Protocol
 from .recipe import Recipe
 from .segmentation_recipe import SegmentationRecipe
 from .windows import Evaluation
@@ -41,12 +41,12 @@ SAID = [f.name for f in fields(Recipe)] + [
 
 
 def recipes_schema() -> dict:
-    """`recipes.yaml`."""
-    every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
+    """Schema of `recipes.yaml`."""
+    every: dict = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
     methods = mapping(
         {}, {slug: mapping({}, every) for slug in ("other", *METHODS)}, minProperties=1
     )
-    rates = {"type": "number", "exclusiveMinimum": 0}
+    rates: dict = {"type": "number", "exclusiveMinimum": 0}
     ap = {
         "by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}),
         "by_variant": named(rates),
@@ -57,22 +57,21 @@ def recipes_schema() -> dict:
     search = mapping(
         {}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()}
     )
-    more = {
-        "statistics": one_of(STATISTICS),
-        "pixels": COUNT,
-        "checkpoints": named(TEXT),
-        "searches": named(search),
-        "per_task": mapping({}, {slug: named({"type": "object"}) for slug in METHODS}),
-        "sources": mapping({}, dict.fromkeys(SAID, TEXT)),
-        "lacking": named(TEXT),
-    }
+    more = of_fields(
+        Protocol,
+        leave_out=("name", "groups"),
+        statistics=one_of(STATISTICS),
+        searches=named(search),
+        per_task=mapping({}, {slug: named({"type": "object"}) for slug in METHODS}),
+        sources=mapping({}, dict.fromkeys(SAID, TEXT)),
+    )["properties"]
     more |= {"resnet": methods, "ap_rates": mapping({}, ap)} | dict.fromkeys(GROUPS, group)
     recipe = mapping({"common": mapping({}, every), "vit": methods}, more)
     return named(recipe) | {"required": ["quick", "paper"]}
 
 
 def differences_schema() -> dict:
-    """`differences.yaml`; what an option may be is in `differences_faults`."""
+    """Schema of `differences.yaml`; for options see `differences_faults`."""
     texts = {name: TEXT for name in ("what", "paper", "code")}
     every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
     option = {"type": "object", "properties": {"recipe": mapping({}, every)}, "minProperties": 1}
@@ -82,8 +81,7 @@ def differences_schema() -> dict:
 
 
 def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """An option is of the method's settings and of a recipe; where there is none, it is said
-    why."""
+    """Faults of options that neither change a method's settings or a recipe nor say why."""
     for slug, entries in content.items():
         for number, entry in enumerate(entries):
             path, option = (slug, number, "option"), entry.get("option", {})
@@ -101,8 +99,7 @@ def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 
 def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Each value is one that `Recipe` takes, and rates by block are as many as an embedded backbone
-    has blocks."""
+    """Faults of values that `Recipe` refuses, and of rates by block that are not one per block."""
     depths: dict[str, set] = {"vit": set(), "resnet": set()}
     for entry in manifests.load_yaml(file.parent / "backbones.yaml")["embedded"].values():
         # no rates by block are chosen for a Swin
@@ -110,7 +107,7 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
             if blocks in entry["timm_kwargs"]:
                 depths[family].add(int(np.sum(entry["timm_kwargs"][blocks])))
     for name, recipe in content.items():
-        groups = [((name, part), recipe.get(part, {})) for part in ("common", *GROUPS)]
+        groups: list = [((name, part), recipe.get(part, {})) for part in ("common", *GROUPS)]
         for part in ("vit", "resnet"):
             groups += [((name, part, slug), entry) for slug, entry in recipe.get(part, {}).items()]
         for path, entry in groups:
@@ -127,8 +124,8 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
                     (name, "searches", search, *(["factors"] if "factors" in grid else [])), text
                 )
         for slug, tasks in recipe.get("per_task", {}).items():
-            for task, given in tasks.items():
-                yield from method_settings((name, "per_task", slug, task), slug, given, ())
+            for task, settings in tasks.items():
+                yield from method_settings((name, "per_task", slug, task), slug, settings, ())
         for family, rates in recipe.get("ap_rates", {}).get("by_block", {}).items():
             if len(rates) not in depths[family]:
                 text = (
@@ -139,7 +136,7 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
 
 
 def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
-    """Each field of a paper's recipe has its source."""
+    """Faults of fields of a paper's recipe that name no source."""
     if name in ("quick", REAL):  # this project's own, searched as the file says
         return
     wanted = {*used, "selection", "seeds", *(part for part in PARTS[:5] if part in recipe)}
@@ -151,7 +148,7 @@ def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
 
 
 def segmentation_recipes_schema() -> dict:
-    """`segmentation_recipes.yaml`."""
+    """Schema of `segmentation_recipes.yaml`."""
 
     def known(kind) -> dict:
         return {
@@ -173,8 +170,10 @@ def segmentation_recipes_schema() -> dict:
 
 
 def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Each value is one that the recipe, its decoder and its evaluation take."""
-    tupled = lambda given: {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+    """Faults of values that the recipe, its decoder or its evaluation refuse."""
+    tupled = lambda values: {
+        key: tuple(v) if isinstance(v, list) else v for key, v in values.items()
+    }
     for name, entry in content.items():
         for part, kind in (
             ("decoder", Decoder),
@@ -184,8 +183,8 @@ def segmentation_recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
             yield from said(
                 (name, part), lambda kind=kind, part=part, entry=entry: kind(**tupled(entry[part]))
             )
-        for slug, given in entry["methods"].items():
-            whole = {**entry["common"], **given}
+        for slug, values in entry["methods"].items():
+            whole = {**entry["common"], **values}
             yield from said(
                 (name, "methods", slug), lambda whole=whole: SegmentationRecipe(**whole)
             )

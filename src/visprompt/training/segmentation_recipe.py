@@ -1,9 +1,9 @@
-"""How a segmenter is fitted and tested: the fields, and the named recipes of
-`segmentation_recipes.yaml`."""
+"""How a segmenter is fitted and tested: fields, and the recipes of `segmentation_recipes.yaml`."""
 
 import math
 import typing
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from .. import paths
 from ..checks import require
@@ -17,7 +17,9 @@ AUGMENTATIONS = ("none", "scale, crop, flip and colours")
 
 @dataclass(frozen=True)
 class SegmentationRecipe:
-    """Steps, rates, pictures and inference. Images have the backbone's own normalisation.
+    """Steps, rates, images and inference of a segmenter.
+
+    Images have the backbone's own normalisation.
 
     Raises:
         BadInput: a value of the wrong type, or an impossible one.
@@ -79,13 +81,12 @@ class SegmentationRecipe:
 
 
 def recipes() -> dict[str, dict]:
-    """The named recipes as written."""
+    """Name -> recipe as written in the file."""
     return load_yaml(paths.MANIFESTS / "segmentation_recipes.yaml")
 
 
 def load_segmentation_recipe(name: str, slug: str, **changes) -> SegmentationRecipe:
-    """A named recipe: its common fields, the method's or those of `other` methods, and changes to
-    them.
+    """A named recipe: common fields, those of the method or of `other` methods, then changes.
 
     Raises:
         BadInput: unknown recipe or field, or an impossible value.
@@ -95,12 +96,12 @@ def load_segmentation_recipe(name: str, slug: str, **changes) -> SegmentationRec
     for change in changes:
         choose("recipe field", change, [f.name for f in fields(SegmentationRecipe)])
     methods = entry["methods"]
-    tupled = lambda part: {
+    tupled: Any = lambda part: {
         key: tuple(v) if isinstance(v, list) else v for key, v in entry[part].items()
     }
     parts = {
         "decoder": Decoder(**tupled("decoder")),
         "evaluation": Evaluation(**tupled("evaluation")),
     }
-    given = {**entry["common"], **methods.get(slug, methods["other"]), **parts}
-    return SegmentationRecipe(**{**given, **changes})
+    values = {**entry["common"], **methods.get(slug, methods["other"]), **parts}
+    return SegmentationRecipe(**{**values, **changes})

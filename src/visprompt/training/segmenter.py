@@ -1,4 +1,4 @@
-"""Backbone, method and decoder as one model from pictures to logits of every pixel."""
+"""Backbone, method and decoder as one model from images to logits of every pixel."""
 
 import torch
 from torch import nn
@@ -11,19 +11,22 @@ from ..methods.dense import dense_loss, patch_labels
 from ..models.backbones import Backbone
 from ..models.intermediates import Leaving, as_map, grid
 from ..records import watching
+from ..records.watch import Seen
 from .decoders import Decoder, build_decoder, reset_decoder
 from .overlap import pixel_loss
 from .windows import resize
 
 
 class Segmenter(nn.Module):
-    """Any method in the backbone, and a decoder that reads what leaves some of its blocks.
+    """Any method in the backbone, and a decoder that reads the outputs of some blocks.
 
     Attributes:
         tuned: the method on its backbone; its own head is not used.
         heads: the decoder's, the primary one last.
         blocks: the blocks that the heads read, counted from 0.
     """
+
+    made_by: Seen
 
     def __init__(
         self, backbone: Backbone, slug: str, classes: int, decoder: Decoder = Decoder(), **settings
@@ -38,17 +41,17 @@ class Segmenter(nn.Module):
 
     @property
     def slug(self) -> str:
-        """The method's."""
+        """The method's slug."""
         return self.tuned.slug
 
     @property
     def method(self):
-        """The method itself."""
+        """The method."""
         return self.tuned.method
 
     @property
     def guided(self) -> bool:
-        """Whether the method has losses of its own, DA-VPT's, that labels guide."""
+        """Whether the method has losses of its own that use labels (DA-VPT)."""
         return isinstance(self.method, da_vpt.Method)
 
     @property
@@ -58,45 +61,44 @@ class Segmenter(nn.Module):
 
     @property
     def size(self) -> int:
-        """Pixels of a side that it takes."""
+        """Side of an image in pixels."""
         return self.source.image_size
 
     def reset(self, seed: int = 0) -> None:
-        """Back to the untrained state; with one seed the decoder starts the same for every
-        method."""
+        """Back to the untrained state; a seed initialises the decoder equally for all methods."""
         self.tuned.reset(seed)
         reset_decoder(self.heads, stream(seed, "start"))
         self.eval()
 
     def maps(self, pictures: torch.Tensor) -> list[torch.Tensor]:
-        """(B, 3, S, S) normalised -> what leaves each of `blocks`, (B, D, rows, columns)."""
+        """Normalised images (B, 3, S, S) -> outputs of `blocks`, each (B, D, rows, columns)."""
         backbone, method = self.tuned.backbone, self.method
         leaving = Leaving(method, self.blocks)
         x = backbone.stem(method.change_images(pictures), method)
         last = self.blocks[-1] + 1
         x = backbone.run(x, leaving, stop=None if last == backbone.depth else last)
-        found = [as_map(leaving.left[block], *self.grid) for block in self.blocks]
+        outputs = [as_map(leaving.left[block], *self.grid) for block in self.blocks]
         if self.decoder.kind == "linear":
-            found = [
+            outputs = [
                 as_map(method.around(backbone.depth, "norm", backbone.model.norm, x), *self.grid)
             ]
-        return found
+        return outputs
 
     def every(self, pictures: torch.Tensor) -> list[torch.Tensor]:
-        """Logits (B, C, S, S) of every head, the primary one last."""
+        """Images (B, 3, S, S) -> logits (B, C, S, S) of every head, the primary one last."""
         return [
             resize(head(x), pictures.shape[-2:])
             for head, x in zip(self.heads, self.maps(pictures), strict=True)
         ]
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        """(B, 3, S, S) normalised -> logits (B, C, S, S)."""
+        """Normalised images (B, 3, S, S) -> logits (B, C, S, S) of the primary head."""
         return resize(self.heads[-1](self.maps(pictures)[-1]), pictures.shape[-2:])
 
     def training_loss(
         self, pictures: torch.Tensor, masks: torch.Tensor, ignored: int
     ) -> torch.Tensor:
-        """Cross-entropy of every head against masks (B, S, S), and what the method adds to it."""
+        """Cross-entropy of all heads and masks (B, S, S), plus the method's own loss."""
         maps = self.maps(pictures)
         *others, primary = (
             resize(head(x), masks.shape[-2:]) for head, x in zip(self.heads, maps, strict=True)
@@ -112,7 +114,7 @@ class Segmenter(nn.Module):
         return loss
 
     def method_parameters(self) -> list[nn.Parameter]:
-        """What is trained besides the decoder."""
+        """The trained parameters other than the decoder's."""
         return self.tuned.method_parameters()
 
 
@@ -122,7 +124,7 @@ def build_segmenter(
     """Put a method and a fresh decoder on a ViT; see `methods.build_method`.
 
     Raises:
-        BadInput: as `build_method`, a backbone that is no ViT, or layers that it lacks.
+        BadInput: as `build_method`, a backbone that is not a ViT, or layers that it lacks.
     """
     if not isinstance(decoder, Decoder):
         raise BadInput(f"decoder must be a Decoder, not a {type(decoder).__name__}.")
@@ -134,7 +136,7 @@ def build_segmenter(
 
 
 def count_trained(model: Segmenter) -> dict[str, int]:
-    """Trained parameters: {"method", "decoder", "total"}. The frozen backbone counts nothing."""
+    """Numbers of trained parameters: {"method", "decoder", "total"}; the backbone is frozen."""
     method = sum(parameter.numel() for parameter in model.method_parameters())
     decoder = sum(parameter.numel() for parameter in model.heads.parameters())
     return {"method": method, "decoder": decoder, "total": method + decoder}

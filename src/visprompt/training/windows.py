@@ -1,7 +1,6 @@
-"""From a picture of any size to logits of its own size, by a network that takes one size: whole or
-in windows."""
+"""Logits for images of any size from a network of one size: whole image or sliding windows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +15,7 @@ Network = Callable[[torch.Tensor], torch.Tensor]  # (B, 3, S, S) normalised -> (
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a network of one size sees a picture.
+    """How a network of one size is applied to an image.
 
     Raises:
         BadInput: an impossible value.
@@ -38,18 +37,18 @@ class Evaluation:
 
 
 def starts(length: int, window: int, stride: int) -> list[int]:
-    """Where windows begin along a side: every `stride`, the last one flush with the end."""
+    """First pixels of the windows along a side: every `stride`, the last one flush with the end."""
     count = max(-(-(length - window) // stride), 0) + 1
     return [max(min(number * stride, length - window), 0) for number in range(count)]
 
 
 def slide(network: Network, pictures: torch.Tensor, size: int, stride: int) -> torch.Tensor:
-    """Logits (B, C, H, W) of pictures (B, 3, H, W): the mean over the windows that see a pixel.
+    """Logits (B, C, H, W) of images (B, 3, H, W): the mean over the windows that cover a pixel.
 
-    A picture smaller than a window is padded below and to the right with zeros, the mean colour.
+    An image smaller than a window is padded at the bottom and right with zeros, the mean colour.
 
     Raises:
-        BadInput: a stride above the window, which would leave pixels unseen.
+        BadInput: a stride above the window, which would skip pixels.
     """
     if stride > size:
         raise BadInput(f"stride must be at most the window, {size} pixels, not {stride}.")
@@ -66,8 +65,8 @@ def slide(network: Network, pictures: torch.Tensor, size: int, stride: int) -> t
     return (total / seen)[..., :high, :wide]
 
 
-def resize(x: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
-    """(B, C, H, W) -> (B, C, *size), bilinear; unchanged where it has that size."""
+def resize(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    """Bilinear resize, (B, C, H, W) -> (B, C, *size); unchanged at that size."""
     return (
         x
         if x.shape[-2:] == tuple(size)
@@ -83,15 +82,15 @@ def likely(
     out: tuple[int, int] | None = None,
     many: bool = False,
 ) -> torch.Tensor:
-    """Probabilities (B, C, *out) of pictures (B, 3, H, W), normalised; without `out`, of their own
-    size.
+    """Class probabilities (B, C, *out) of normalised images (B, 3, H, W).
 
     Args:
-        size: pixels of a side that the network takes.
+        size: side of the network's input in pixels.
+        out: (height, width) of the result; None for that of the images.
         many: multi-scale inference: the mean of the probabilities over scales and mirror images.
     """
     high, wide = pictures.shape[-2:]
-    found = []
+    scales = []
     for scale in how.scales if many else (1.0,):
         scaled = resize(pictures, (round(high * scale), round(wide * scale)))
         for flipped in (False, True) if many and how.flip else (False,):
@@ -101,5 +100,5 @@ def likely(
             else:
                 logits = slide(network, seen, size, how.stride)
             logits = logits.flip(-1) if flipped else logits
-            found.append(resize(logits, out or (high, wide)).float().softmax(1))
-    return torch.stack(found).mean(0)
+            scales.append(resize(logits, out or (high, wide)).float().softmax(1))
+    return torch.stack(scales).mean(0)

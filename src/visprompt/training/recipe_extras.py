@@ -1,8 +1,9 @@
-"""What published recipes ask beside the plain loop: decays apart, drops, another schedule, another
-start of the head.
+"""What recipes ask of a fit beyond the plain loop: decays, dropout, schedules, compilation.
 
-`loop.fit` knows none of it. `within` puts it around a fit: hooks on the optimiser and on the model,
-which end with it.
+`loop.fit` knows none of it. `within` wraps the live model and the optimiser while a fit runs, and
+restores both when it ends. It wraps objects, and the loop has no branches for it, because records
+name the code that ran: a recipe without extras runs the plain loop alone, and no change in this
+module outdates its record.
 """
 
 import math
@@ -37,8 +38,7 @@ BESIDE = (
 
 
 def asks(recipe: Recipe, model: TunedModel) -> bool:
-    """Whether a recipe asks anything that the plain loop does not do, or no more what the model was
-    fitted with."""
+    """Whether the recipe needs more than the plain loop, or the model has a released form."""
     beside = (
         getattr(recipe, field.name) != field.default
         for field in fields(recipe)
@@ -49,9 +49,9 @@ def asks(recipe: Recipe, model: TunedModel) -> bool:
 
 @contextmanager
 def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator[None]:
-    """While it is open, `loop.fit` of this model does what the recipe asks beside the plain loop.
+    """Context in which `loop.fit` of this model does what the recipe asks beyond the plain loop.
 
-    Drops take place above the first trained block alone: what is below it is computed once.
+    Dropout applies above the first trained block only: activations below it are computed once.
 
     Raises:
         BadInput: the method has nothing to drop, or its backbone's blocks cannot be opened.
@@ -76,7 +76,11 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
 
 
 def check(model: TunedModel, task: Task, recipe: Recipe) -> None:
-    """Refuse what a method, a backbone or a task cannot do."""
+    """Check that method, backbone and task can do what the recipe asks.
+
+    Raises:
+        BadInput: they cannot; the message says what to write.
+    """
     if recipe.augmentation in WHOLE_CROPS and not isinstance(task.train[0], Known):
         why = "crops originals, and the task has none; give it to data.originals.with_originals"
         raise BadInput(f"augmentation {recipe.augmentation!r} {why}, or write 'crop and flip'.")
@@ -101,8 +105,7 @@ def check(model: TunedModel, task: Task, recipe: Recipe) -> None:
 
 @contextmanager
 def released_form(model: TunedModel, recipe: Recipe) -> Iterator[None]:
-    """The model's method as the recipe wants it of released code; afterwards, what of it is a form
-    stays."""
+    """Apply the recipe's released-code differences to the method; forms stay afterwards."""
     asked = released.named(model.slug, recipe.as_released)
     released.take(model, asked)
     try:
@@ -113,7 +116,7 @@ def released_form(model: TunedModel, recipe: Recipe) -> Iterator[None]:
 
 @contextmanager
 def wrapped(owner: nn.Module, name: str, wrap) -> Iterator[None]:
-    """An attribute of one object, a method or a function, in other clothes for a while."""
+    """Temporarily replace an attribute of an object by `wrap` of it."""
     own = name in vars(owner)
     before = getattr(owner, name)
     setattr(owner, name, wrap(before))
@@ -124,10 +127,10 @@ def wrapped(owner: nn.Module, name: str, wrap) -> Iterator[None]:
 
 
 class Steps:
-    """Called before each step of an optimiser: sets the schedule's rate, and decays each parameter
-    by its own weight.
+    """Called before each optimiser step: sets the learning rate and decays each parameter.
 
-    A decay is the optimiser's own: AdamW's p (1 - rate decay), SGD's gradient + decay p.
+    Each parameter has its own weight decay, applied as the optimiser does: AdamW's p (1 - rate
+    decay), SGD's gradient + decay p.
     """
 
     def __init__(self, model: TunedModel, recipe: Recipe, images: int):
@@ -137,7 +140,7 @@ class Steps:
         self.warm = max(1, round(recipe.warmup * self.total))
 
     def factor(self, step: int) -> float:
-        """The rate at a step over the recipe's: up in a line, then down a whole cosine."""
+        """The rate at a step divided by the recipe's: linear warm-up, then a whole cosine."""
         if self.recipe.schedule == "warm-up, then cosine, by epoch":
             step -= step % self.epoch
         if step < self.warm:
@@ -145,7 +148,7 @@ class Steps:
         return 0.5 * (1 + math.cos(math.pi * (step - self.warm) / max(1, self.total - self.warm)))
 
     def decay(self, parameter: nn.Parameter) -> float:
-        """The weight decay of one parameter."""
+        """Weight decay of one parameter."""
         head, recipe = self.model.head, self.recipe
         one = recipe.spared == "one-dimensional" and parameter.ndim < 2
         if one or (recipe.spared == "head bias" and parameter is head.bias):
@@ -173,7 +176,7 @@ class Steps:
 
 
 def started(model: TunedModel, how: str, reset):
-    """`TunedModel.reset` with another start of the head."""
+    """`TunedModel.reset` with another initialisation of the head."""
 
     def start(seed: int = 0) -> None:
         reset(seed)
@@ -191,10 +194,10 @@ def started(model: TunedModel, how: str, reset):
 
 
 def compiled(features):
-    """`features` through torch.compile. It also runs as it is, once with gradients and once
-    without, on one image.
+    """`features` through torch.compile.
 
-    What is compiled does not run as Python, and a record names the functions that ran.
+    It also runs uncompiled on one image, once with gradients and once without: compiled code does
+    not run as Python, and a record names the functions that ran.
     """
     fast, ran = torch.compile(features), set()
 
@@ -209,12 +212,12 @@ def compiled(features):
 
 
 def bottlenecks(model: TunedModel) -> list[Bottleneck]:
-    """The bottlenecks of an adapter."""
+    """The bottlenecks of an adapter method."""
     return [part for part in model.method.modules() if isinstance(part, Bottleneck)]
 
 
 def drops(model: TunedModel, recipe: Recipe) -> Iterator[tuple]:
-    """What is dropped: (object, name of what it does, wrapper of that)."""
+    """What dropout wraps: (object, name of the function, wrapper of it)."""
     method, rate = model.method, recipe.dropout
     if rate and isinstance(method, prompts.Shallow):
         yield method, "before_block", lambda enter: behind_class_token(method, rate, enter)
@@ -237,12 +240,12 @@ def drops(model: TunedModel, recipe: Recipe) -> Iterator[tuple]:
 
 
 def dropped(method: nn.Module, rate: float, x: torch.Tensor) -> torch.Tensor:
-    """Dropout while the method is trained."""
+    """Dropout on x while the method is trained."""
     return F.dropout(x, rate, method.training)
 
 
 def behind_class_token(method, rate: float, enter):
-    """`before_block` of prompts that enter at block 0: those are dropped, for each image others."""
+    """`before_block` with dropout, per image, on prompts that enter at block 0."""
 
     def before_block(index, x):
         y = enter(index, x)
@@ -255,8 +258,7 @@ def behind_class_token(method, rate: float, enter):
 
 
 def before_layer(method, rate: float, around):
-    """`around` of prompts that are concatenated at each block: those are dropped, for each image
-    others."""
+    """`around` with dropout, per image, on prompts concatenated at each block."""
 
     def wrapper(index, name, layer, x):
         def with_drops(y):
@@ -271,8 +273,7 @@ def before_layer(method, rate: float, around):
 
 
 def stochastic_depth(model: TunedModel, rate: float, around):
-    """`around` with the two branches of each block left out for some images, more often the higher
-    the block."""
+    """`around` with each branch of a block skipped for some images, more often in higher blocks."""
 
     def wrapper(index, name, layer, x):
         y = around(index, name, layer, x)

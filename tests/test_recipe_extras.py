@@ -15,7 +15,7 @@ from visbook.timing import clock
 from visprompt import BadInput, Recipe
 from visprompt.methods import da_vpt, released
 from visprompt.records import store, watching
-from visprompt.training import as_asked, loop
+from visprompt.training import loop, recipe_extras
 
 PLAIN = Recipe(
     epochs=3, batch_size=4, learning_rate=0.1, head_rate=0.1, weight_decay=0.5, standardise=False
@@ -24,7 +24,7 @@ PLAIN = Recipe(
 
 def fitted(recipe, slug="vpt-deep", seed=0, **settings):
     model = vp.build_method(slug, small_vit(), 3, **settings)
-    values = loop.fit_as_asked(model, tiny_task(), recipe, seed)
+    values = loop.fit_with_extras(model, tiny_task(), recipe, seed)
     return model, values
 
 
@@ -44,7 +44,7 @@ def test_each_parameter_has_the_decay_that_is_asked_for():
     wide = next(p for p in model.method_parameters() if p.ndim == 2)
 
     def decays(**given):
-        steps = as_asked.Steps(model, replace(PLAIN, **given), 12)
+        steps = recipe_extras.Steps(model, replace(PLAIN, **given), 12)
         return [steps.decay(p) for p in (model.head.weight, model.head.bias, narrow, wide)]
 
     assert decays() == [0.5] * 4
@@ -62,7 +62,7 @@ def test_the_heads_decay_shrinks_the_head_alone():
 
 def test_the_schedule_rises_in_a_line_and_then_goes_down_a_whole_cosine():
     recipe = replace(PLAIN, epochs=10, batch_size=1, warmup=0.2, schedule="warm-up, then cosine")
-    steps = as_asked.Steps(vp.build_method("linear-probe", small_vit(), 3), recipe, 10)
+    steps = recipe_extras.Steps(vp.build_method("linear-probe", small_vit(), 3), recipe, 10)
     factors = [steps.factor(step) for step in range(100)]
     assert steps.warm == 20 and factors[:20] == pytest.approx([(i + 1) / 20 for i in range(20)])
     assert (
@@ -71,14 +71,14 @@ def test_the_schedule_rises_in_a_line_and_then_goes_down_a_whole_cosine():
         and factors[20:] == sorted(factors[20:], reverse=True)
     )
     rates = []
-    handle = as_asked.register_optimizer_step_pre_hook(
+    handle = recipe_extras.register_optimizer_step_pre_hook(
         lambda o, *_: rates.append([g["lr"] for g in o.param_groups])
     )
     try:
-        with as_asked.within(
+        with recipe_extras.within(
             *(args := (vp.build_method("vpt-deep", small_vit(), 3), tiny_task(), recipe, 0))
         ):
-            inner = as_asked.register_optimizer_step_pre_hook(
+            inner = recipe_extras.register_optimizer_step_pre_hook(
                 lambda o, *_: rates.append([g["lr"] for g in o.param_groups])
             )
             loop.fit(*args)
@@ -100,7 +100,7 @@ def test_drops_are_in_training_alone_and_end_with_the_fit():
     assert values["loss"] == fitted(recipe)[1]["loss"] != fitted(PLAIN)[1]["loss"]
     assert values["loss"] != fitted(recipe, seed=1)[1]["loss"]
     x = torch.randn(2, 3, 16, 16)
-    with as_asked.within(model, tiny_task(), recipe, 0):
+    with recipe_extras.within(model, tiny_task(), recipe, 0):
         model.eval()
         kept = model(x)
         model.method.train()
@@ -115,7 +115,7 @@ def test_drops_are_in_training_alone_and_end_with_the_fit():
 def test_prompts_that_travel_are_dropped_for_each_image_apart(slug, settings):
     model = vp.build_method(slug, small_vit(), 3, prompt_tokens=4, **settings)
     x = torch.randn(1, 3, 16, 16).expand(6, -1, -1, -1)
-    with as_asked.within(model, tiny_task(), replace(PLAIN, dropout=0.5), 0):
+    with recipe_extras.within(model, tiny_task(), replace(PLAIN, dropout=0.5), 0):
         model.method.train()
         rows = model.features(model.below(x))
     assert len({tuple(row.tolist()) for row in rows.detach()}) > 1
@@ -124,7 +124,7 @@ def test_prompts_that_travel_are_dropped_for_each_image_apart(slug, settings):
 def test_prompts_that_are_keys_and_values_share_one_mask_a_batch():
     model = vp.build_method("vpt-deep", small_vit(), 3, prompt_tokens=4)
     x = torch.randn(1, 3, 16, 16).expand(6, -1, -1, -1)
-    with as_asked.within(model, tiny_task(), replace(PLAIN, dropout=0.5), 0):
+    with recipe_extras.within(model, tiny_task(), replace(PLAIN, dropout=0.5), 0):
         model.method.train()
         rows = model.features(model.below(x))
     torch.testing.assert_close(rows, rows[:1].expand_as(rows))
@@ -137,7 +137,7 @@ def test_an_adapters_bottleneck_is_dropped_behind_its_activation():
         part.up.normal_()
     x = torch.randn(1, 5, 16)
     plain = F.linear(F.relu(F.linear(x, part.down, part.down_bias)), part.up, part.up_bias)
-    with as_asked.within(model, tiny_task(), replace(PLAIN, dropout=0.5), 0):
+    with recipe_extras.within(model, tiny_task(), replace(PLAIN, dropout=0.5), 0):
         model.method.train()
         assert not torch.allclose(part(x), plain)
         model.method.eval()
@@ -148,7 +148,7 @@ def test_an_adapters_bottleneck_is_dropped_behind_its_activation():
 @pytest.mark.parametrize("how, bias", [("truncated normal", 0.0), ("VPT's", -math.log(99))])
 def test_the_head_starts_as_asked(how, bias):
     model = vp.build_method("linear-probe", small_vit(width=64), 50)
-    with as_asked.within(model, tiny_task(), replace(PLAIN, head_start=how), 3):
+    with recipe_extras.within(model, tiny_task(), replace(PLAIN, head_start=how), 3):
         model.reset(3)
         first = model.head.weight.clone()
         model.reset(3)
@@ -194,18 +194,18 @@ def test_what_cannot_be_dropped_is_said(resnet):
     with pytest.raises(
         BadInput, match="dropout is of prompts and of adapters, and linear-probe has neither"
     ):
-        loop.fit_as_asked(probe, tiny_task(), replace(PLAIN, dropout=0.1), 0)
+        loop.fit_with_extras(probe, tiny_task(), replace(PLAIN, dropout=0.1), 0)
     network = vp.build_method("linear-probe", resnet, 3)
     with pytest.raises(
         BadInput,
         match="drop_path is written for timm's standard ViT blocks; for test_resnet write 0",
     ):
-        loop.fit_as_asked(network, tiny_task(), replace(PLAIN, drop_path=0.1), 0)
+        loop.fit_with_extras(network, tiny_task(), replace(PLAIN, drop_path=0.1), 0)
     with pytest.raises(
         BadInput,
         match="compile is tried on timm's standard ViT blocks alone; for test_resnet write False",
     ):
-        loop.fit_as_asked(network, tiny_task(), replace(PLAIN, compile=True), 0)
+        loop.fit_with_extras(network, tiny_task(), replace(PLAIN, compile=True), 0)
 
 
 def test_a_rate_may_move_once_an_epoch():
@@ -214,7 +214,7 @@ def test_a_rate_may_move_once_an_epoch():
     )
     model = vp.build_method("linear-probe", small_vit(), 3)
     steps, smooth = (
-        as_asked.Steps(model, replace(recipe, schedule=how), 8)
+        recipe_extras.Steps(model, replace(recipe, schedule=how), 8)
         for how in ("warm-up, then cosine, by epoch", "warm-up, then cosine")
     )
     assert [steps.factor(step) for step in range(20)] == [
@@ -225,7 +225,7 @@ def test_a_rate_may_move_once_an_epoch():
 def released_form(slug, name, **settings):
     """The model, and the open context in which its method does as released code does."""
     model = vp.build_method(slug, small_vit(), 3, **settings)
-    return model, as_asked.within(model, tiny_task(), replace(PLAIN, as_released=name), 0)
+    return model, recipe_extras.within(model, tiny_task(), replace(PLAIN, as_released=name), 0)
 
 
 ALL = [
