@@ -32,6 +32,7 @@ WHOLE = [
     "commands",
     "workflow",
     "new_paper",
+    "plan_and_pages",
 ]
 
 
