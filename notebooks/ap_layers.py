@@ -137,7 +137,7 @@ page.not_run(
 
 # %% name="ap.figure-5" tags=["hide-input"]
 pair = [chapter.cast.backbones.get(f"ap-{word}") for word in ("vit", "resnet")]
-both = all(pair) and not any(chapter.lab.lacking(Run(name, task, "ap")) for name in pair)
+both = all(pair) and not any(chapter.lab.resolve(Run(name, task, "ap")).lacking for name in pair)
 if both:
     vit, resnet = pair
     on_task = replace(p, tasks=[task])

@@ -195,16 +195,16 @@ def test_the_lab_takes_ap_at_the_rate_of_its_block_or_variant_and_others_at_thei
     lab, rates = Lab(LabSettings()), block_rates("quick", True, 8)
     run = lambda **more: Run("vit_micro_patch4_24", "position", **{"method": "ap", **more})
     assert [
-        lab.recipe(run(settings={"block": b})).learning_rate for b in range(8)
+        lab.resolve(run(settings={"block": b})).recipe.learning_rate for b in range(8)
     ] == rates and len(set(rates)) > 1
-    assert lab.recipe(run(settings={"block": 0}, rate=7.0)).learning_rate == 7
+    assert lab.resolve(run(settings={"block": 0}, rate=7.0)).recipe.learning_rate == 7
     assert (
-        lab.recipe(run(settings={"block": 2, "kind": "product"})).learning_rate
+        lab.resolve(run(settings={"block": 2, "kind": "product"})).recipe.learning_rate
         == ap_rates("quick", "by_variant")["product"]
     )
     assert (
-        lab.recipe(run(settings={"block": [0, 1, 2]})).learning_rate
+        lab.resolve(run(settings={"block": [0, 1, 2]})).recipe.learning_rate
         == ap_rates("quick", "by_variant")["3 blocks"]
     )
-    alone = lab.recipe(run(method="vpt-deep", settings={"block": 0})).learning_rate
-    assert alone == lab.recipe(run(method="vpt-deep")).learning_rate
+    alone = lab.resolve(run(method="vpt-deep", settings={"block": 0})).recipe.learning_rate
+    assert alone == lab.resolve(run(method="vpt-deep")).recipe.learning_rate
