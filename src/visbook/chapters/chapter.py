@@ -335,8 +335,11 @@ class Chapter:
         """
         if not len(frame):
             if not self.page.artifacts[artifact]["not_run"]:
-                command = plan.command(artifact, self.p.profile)
-                self.page.not_run(artifact, why="No run of it is here.", command=command)
+                self.page.not_run(
+                    artifact,
+                    why="No run of it is here.",
+                    command=plan.command(artifact, self.p.profile),
+                )
             return
         thing = thing(frame) if callable(thing) else thing
         how = f"{self.how(frame)} {note}".strip()
