@@ -284,7 +284,7 @@ def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
         "epochs",
         "1",
     ]
-    words += ["-p", "backbone", "resnet_micro_24", "-p", "tasks", '["digits"]']
+    words += ["-p", "backbone", "resnet_micro_24", "-p", "tasks", '["position"]']
     done = subprocess.run(
         [
             BIN / "papermill",
@@ -301,7 +301,7 @@ def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     # whole training split and few shots
     assert len(list(store.files(root / "build" / "records", "tune"))) == 2
-    assert "2/2" in done.stderr  # progress reaches the terminal from inside the kernel
+    assert "3/3" in done.stderr  # progress reaches the terminal from inside the kernel
 
 
 @pytest.mark.refused
