@@ -45,7 +45,7 @@ import numpy as np
 import visprompt as vp
 from visbook.chapters import ap, ap_blocks, ap_layers, ap_peft
 from visbook.chapters.chapter import Chapter
-from visbook.studies.lab import Run
+from visbook.studies.case import Run
 
 OWN = ["ap-layers", "ap-samples", "ap-forms", "ap-peft"]
 chapter = Chapter.opened("ap_layers", globals(), OWN, ap.METHODS, ["ap-layers"])

@@ -17,7 +17,8 @@ from visbook.chapters.chapter import Chapter
 from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.page import Page
 from visbook.studies.ap_rates import ap_rates, block_rates
-from visbook.studies.lab import Lab, LabSettings, Run
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
 
 TWO = ["position", "count"]
 

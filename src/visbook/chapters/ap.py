@@ -24,8 +24,8 @@ from .. import auditing
 from ..pages import plots
 from ..pages.page import Page
 from ..studies.ap_rates import ap_rates, block_rates
+from ..studies.case import rate_name
 from ..studies.comparable import comparable
-from ..studies.lab import rate_name
 from ..studies.rates import below
 from ..studies.statistics import Cell, gain, over_tasks, spread
 from .chapter import FULL, Chapter

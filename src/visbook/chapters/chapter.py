@@ -22,7 +22,8 @@ from ..pages.judging import badge
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..studies import comparable, evidence, grids, plan, statistics
-from ..studies.lab import Lab, LabSettings, Run
+from ..studies.case import Run
+from ..studies.lab import Lab, LabSettings
 from ..studies.roles import cast_for
 from . import recipe_table
 from .parameters import ChapterParameters

@@ -12,7 +12,7 @@ from visprompt.words import REAL as PROFILE
 
 from ..pages.plots import NAMES
 from ..studies import comparable, grids
-from ..studies.lab import rate_name
+from ..studies.case import rate_name
 from ..studies.statistics import spread
 from .chapter import Chapter
 

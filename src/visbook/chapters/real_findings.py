@@ -13,8 +13,8 @@ from visprompt.words import REAL as PROFILE
 
 from ..pages import plots
 from ..studies import grids
+from ..studies.case import rate_name
 from ..studies.comparable import listed
-from ..studies.lab import rate_name
 from ..studies.statistics import Gain, spread
 from . import real
 from . import small_and_real as two_legs

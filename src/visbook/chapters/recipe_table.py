@@ -9,7 +9,7 @@ from visprompt.records import Record
 from visprompt.training.protocol import protocol
 
 from ..pages.recipe_words import DEFAULTS, values, word
-from ..studies.lab import rate_name
+from ..studies.case import rate_name
 
 # what a reader asks of a recipe, and in which words; the other fields stand on the page on recipes
 ASKED = {

@@ -1,5 +1,4 @@
-"""What a paper says of its method, on two legs: the small drawn world, and real photographs through
-a published ViT."""
+"""A paper's claims on drawn pictures by a small network, and on photographs by a published ViT."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

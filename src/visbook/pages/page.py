@@ -220,8 +220,8 @@ class Page:
 
 
 def with_age(how: str, records: Sequence[run_records.Record]) -> str:
-    """How numbers came about; how many of their records are of older code or of other versions of
-    torch, torchvision or timm.
+    """How numbers came about, and how many of their records other code or other versions of torch,
+    torchvision or timm made.
 
     The page on rerunning says what older code means.
     """

@@ -53,7 +53,7 @@ def over_tasks(table: pd.DataFrame) -> tuple[float, float, float]:
     """Mean of a table (seeds, tasks) with an interval that holds for other seeds and, of several
     tasks, other tasks.
 
-    One task stands for itself: its seeds are the repetitions. Of several the repetitions are the
+    Of one task the repetitions are its seeds. Of several they are the
     tasks, each the mean over its seeds: what tasks differ by and what seeds differ by are both in
     the spread of these means, and Student's t over them is the interval of the mixed model in which
     both are drawn (for a table without holes). A bootstrap that draws tasks, and seeds within them,
