@@ -24,7 +24,7 @@ from ipykernel.iostream import OutStream
 
 import visprompt as vp
 from visbook.theory import ap_toy
-from visprompt import records
+from visprompt import papers, records
 from visprompt.data.stored import Stored
 from visprompt.data.tasks import embedded_tasks, group_of
 from visprompt.records import code_objects, lists, source, store, watch, watching
@@ -419,6 +419,15 @@ def test_images_that_lie_in_a_file_are_read_by_code_that_counts(tmp_path):
     with watching() as seen:
         assert torch.equal(stored[torch.tensor([1])], images[1:])
     assert "data.stored:Stored.__getitem__" in seen.units()
+
+
+@pytest.mark.parametrize("unit", ["methods:build_method", "papers:papers", ":home"])
+def test_the_init_of_a_room_is_code_like_any_other(vit, unit):
+    """Of the rooms that decide values; that of the package hands names on alone."""
+    with watching() as seen:
+        vp.build_method("ap", vit, 3)
+        papers.papers(), vp.home("fit")
+    assert (unit in seen.units()) == (unit == "methods:build_method")
 
 
 def test_nothing_that_decides_values_is_cached_out_of_sight():

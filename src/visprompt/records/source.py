@@ -33,7 +33,6 @@ SILENT = (
     "papers",
     "records",
     "",
-    "__init__",
     "__main__",
     "method_fields",
     "structure",
@@ -141,6 +140,7 @@ def targets(at: Module, unit: str) -> list[tuple[Module, str, bool]]:
 
 def is_silent_module(name: str) -> bool:
     """Whether nothing in a module can change a value."""
+    name = name.removesuffix("__init__").rstrip(".")
     room, last = name.split(".")[0], name.split(".")[-1]
     return room in SILENT or last in SILENT or last.endswith("_files")
 
