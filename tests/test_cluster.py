@@ -68,6 +68,8 @@ def project(tmp_path) -> Path:
         (root / name).symlink_to(ROOT / name if name != ".venv" else Path(sys.prefix))
     for name in ("backbones", "tasks", "recipes"):
         (root / "data_manifests" / f"{name}.yaml").write_text("{}")
+    (root / "data_manifests" / "papers").mkdir()
+    (root / "data_manifests" / "papers" / "papers.yaml").write_text("{}")
     (root / "data_manifests" / "notebooks.yaml").write_text("one: {title: One, artifacts: []}\n")
     (root / "notebooks" / "one.py").write_text(NOTEBOOK)
     for name in ("Snakefile", "_config.yml", "_toc.yml"):
