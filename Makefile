@@ -77,11 +77,11 @@ rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, i
 	  WEIGHTS="$$(.venv/bin/python -m visbook.site.rehearsal weights .)" && export WEIGHTS && \
 	  { $(SNAKEMAKE) build/site.done; .venv/bin/python -m visbook.site.rehearsal report .; }
 
-test: $(READY)  ## run the tests (TESTS=tests/test_site.py for some of them)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(TESTS)
+test: $(READY)  ## run the tests, of the costly ones a share (TESTS=tests/test_site.py for a file, VISPROMPT_WHOLE=1 for all)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(TESTS)
 
-test-quick: $(READY)  ## the tests without those that run whole programs, such as the site in a browser
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not whole" $(TESTS)
+test-quick: $(READY)  ## the tests without the costly ones and those that run whole programs
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not whole and not costly" $(TESTS)
 
 test-cluster: $(READY)  ## sweeps of 100 jobs through a Slurm of three nodes on this machine; Debian, root (VISPROMPT_CLUSTER_JOBS=)
 	@command -v slurmctld slurmd munged sbatch >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \

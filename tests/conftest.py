@@ -4,7 +4,15 @@ import os
 
 import pytest
 import torch
-from sites import browser, site, small, whole  # noqa: F401 (fixtures that several files share)
+from sites import (  # noqa: F401 (fixtures that several files share)
+    EVERYTHING,
+    browser,
+    drawn,
+    seed,
+    site,
+    small,
+    whole,
+)
 
 from visprompt import records
 from visprompt.data import tasks
@@ -34,16 +42,31 @@ WHOLE = [
     "new_paper",
     "plan_and_pages",
 ]
+SHARE = 1 / 8  # of the tests marked costly, six minutes of the seven that all take on two cores
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """What takes longest comes first, so that of the processes of `make test` none is left with it
-    at the end."""
+    at the end.
+
+    Of the tests marked `costly`, runs of the whole folder do a share, other ones for every commit
+    (`sites.drawn`), unless VISPROMPT_WHOLE is set, as `.ci/run` does; a file that is named is run
+    whole.
+    """
     rank = {f"test_{name}": place for place, name in enumerate([*WHOLE, "auditing"])}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
     for item in items:
         if item.path.stem.removeprefix("test_") in WHOLE:
             item.add_marker("whole")
+    costly = [item for item in items if item.get_closest_marker("costly")]
+    if config.args == ["tests"] and not EVERYTHING:
+        left = {*costly} - {*drawn(costly, round(SHARE * len(costly)))}
+        items[:] = [item for item in items if item not in left]
+        config.hook.pytest_deselected(items=[*left])
+
+
+def pytest_report_header(config):
+    return f"VISPROMPT_SEED={seed()} draws which costly tests and pages are looked at"
 
 
 @pytest.fixture(scope="session")

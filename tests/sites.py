@@ -21,6 +21,7 @@ REAL = ROOT / "build" / "site"
 CHROMIUM = os.environ.get("VISPROMPT_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
+EVERYTHING = bool(os.environ.get("VISPROMPT_WHOLE"))  # not only a share of what is costly
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -139,16 +140,22 @@ def ids(path: Path) -> set[str]:
 def pages(site: Path) -> list[Path]:
     """All pages of the book; those of records, all of one mould, have tests of their own.
 
-    Of the real site eight, other ones for every commit, unless VISPROMPT_WHOLE_SITE is set, as
-    `.ci/run` does; VISPROMPT_SEED draws the same ones again.
+    Eight of them, other ones for every commit, unless VISPROMPT_WHOLE is set.
     """
     found = sorted(site.rglob("*.html"))
     found = [page for page in found if not {"_static", "records"} & {*page.relative_to(site).parts}]
-    if site != REAL or os.environ.get("VISPROMPT_WHOLE_SITE"):
-        return found
-    seed = os.environ.get("VISPROMPT_SEED", commit())
-    print(f"VISPROMPT_SEED={seed}")
-    return random.Random(seed).sample(found, 8)
+    return found if EVERYTHING else drawn(found, 8)
+
+
+def drawn(things: list, count: int) -> list:
+    """So many of some things, the same for a commit, in their order; see `seed`."""
+    places = random.Random(seed()).sample(range(len(things)), min(count, len(things)))
+    return [things[place] for place in sorted(places)]
+
+
+def seed() -> str:
+    """VISPROMPT_SEED, which draws the same again, or the commit."""
+    return os.environ.get("VISPROMPT_SEED", commit())
 
 
 @pytest.fixture(scope="session", params=["small", "real"])

@@ -82,6 +82,7 @@ def test_the_code_is_formatted_and_has_no_loose_ends(words):
     )
 
 
+@pytest.mark.costly
 def test_the_library_s_types_fit():
     """mypy finds nothing; what it knew of an unchanged file is in build/mypy."""
     done = subprocess.run(

@@ -70,6 +70,7 @@ def test_block_loop_is_timm(name):
         assert torch.allclose(backbone(images), expected, atol=1e-5)
 
 
+@pytest.mark.costly
 @settings(max_examples=25, deadline=None)
 @given(
     block=st.integers(0, 3),

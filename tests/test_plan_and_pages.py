@@ -137,6 +137,7 @@ def first_difference(id: str, runs: dict) -> str:
     return ""
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_the_runs_that_the_plan_lists(name, shown):
     run_page(name)
@@ -147,6 +148,7 @@ def test_a_page_shows_the_runs_that_the_plan_lists(name, shown):
     assert not mended, f"{mended[0]} agrees with the plan now; take it out of OPEN"
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_without_any_run_is_whole(name, monkeypatch):
     """Nothing is made of no row, and every artifact is shown in part or said to be not run."""
