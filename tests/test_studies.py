@@ -631,3 +631,17 @@ def test_a_sweep_that_begins_elsewhere_gives_the_same_rows(monkeypatch, stores, 
     monkeypatch.setattr(lab, "do", lambda run, **more: done.append(run.seed) or do(run, **more))
     assert list(sweep(runs, lab, "test").seed) == [0, 1, 2]
     assert sorted(done) == [0, 1, 2] and done[0] == process * 37 % 3
+
+
+def test_the_paper_profile_on_a_gpu_is_bf16_unless_told_otherwise():
+    def precision(profile, device, **changes):
+        settings = LabSettings("spt", device=device, changes=changes, profile=profile)
+        return (
+            plan.Paper(settings)
+            .resolve(Run("vit_base_patch16_224", "cub", "bias"))
+            .recipe.precision
+        )
+
+    assert precision("paper", "cuda:1") == "bf16"
+    assert precision("paper", "cuda", precision="float32") == "float32"
+    assert precision("paper", "cpu") == precision("quick", "cuda") == "float32"
