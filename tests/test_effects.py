@@ -78,6 +78,14 @@ def test_the_bits_of_test_images_are_paired():
     assert effects.of_images(*lacking) > 2 * effects.of_images(*arms)
 
 
+def test_how_many_images_a_folder_had_is_said_or_seen_in_the_accuracies():
+    def made(test, **about):
+        return SimpleNamespace(values={"test": test}, settings={"task": "own"}, about=about)
+
+    assert effects.size([made(50.0, split={"counts": [8, 2, 700]})]) == 700
+    assert effects.size([made(round(100 * right / 172, 4)) for right in (31, 86, 99)]) == 172
+
+
 def test_what_is_no_accuracy_has_no_error_of_images():
     faster = rows({"position": [1.0, 2.0, 3.0]}), rows({"position": [4.0, 4.0, 5.0]})
     assert effects.effect(*(arm.assign(test=arm.test / 7) for arm in faster)).of_images == 0

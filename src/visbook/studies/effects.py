@@ -126,13 +126,27 @@ def of_images(better: pd.DataFrame, worse: pd.DataFrame) -> float:
         apart = np.mean(bits[0], axis=0) - np.mean(bits[1], axis=0)
         return 1e4 * float(apart.var()) / len(apart)
     shares = [rows.test.mean() / 100 for rows in (better, worse)]
-    return 1e4 * sum(share * (1 - share) for share in shares) / size(records[0][0])
+    return 1e4 * sum(share * (1 - share) for share in shares) / size([*records[0], *records[1]])
 
 
-def size(record) -> int:
-    """How many test images a record's accuracy is over."""
-    known, task = embedded_tasks(), record.settings["task"]
-    return known[task]["splits"][2] if task in known else record.about["split"]["counts"][2]
+def size(records: Sequence) -> int:
+    """How many test images the accuracies of some records of a task are over.
+
+    Of a folder whose record does not say it: the least number of which all are whole shares, which
+    at most makes the error too large.
+    """
+    known, task = embedded_tasks(), records[0].settings["task"]
+    if task in known:
+        return known[task]["splits"][2]
+    if split := records[0].about.get("split"):
+        return split["counts"][2]
+    tests = np.array([record.values["test"] for record in records])
+    whole = (
+        images
+        for images in itertools.count(1)
+        if (np.round(100 * np.round(tests * images / 100) / images, 4) == tests).all()
+    )
+    return next(whole)
 
 
 def of_table(table: pd.DataFrame) -> Effect:
