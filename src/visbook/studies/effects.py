@@ -4,6 +4,7 @@ What is drawn anew, were the study done again, are the seeds and the test images
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
