@@ -3,6 +3,7 @@
 What is drawn anew, were the study done again, are the seeds and the test images; the tasks stay.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
