@@ -47,7 +47,7 @@ kept_seeds = None  # shown where a record has them
 search = None  # do the quick profile's search for learning rates too, where it has no records (about an hour)
 data_dir = None  # folder of the tasks that are not embedded
 epochs = None
-precision = None  # "bf16" on a GPU
+precision = None  # the recipe's; bf16 for the paper profile on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]

@@ -35,7 +35,7 @@ kept_seeds = None  # shown where a record has them
 search = None  # search rates here; the paper profile has none for these studies
 data_dir = None  # folder of the tasks that are not embedded
 epochs = None
-precision = None  # "bf16" on a GPU
+precision = None  # the recipe's; bf16 for the paper profile on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]

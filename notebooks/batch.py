@@ -24,7 +24,7 @@ runs = None  # ids of their runs, as `visprompt batches` writes them; None: all
 data_dir = None  # folder of the tasks that are not embedded
 weights = "pretrained"  # or NAME=FILE for each backbone whose weights have no address
 epochs = None  # in place of the recipe's
-precision = None  # "bf16" on a GPU
+precision = None  # the recipe's; bf16 for the paper profile on a GPU
 compile = False  # True on a GPU
 
 # %%

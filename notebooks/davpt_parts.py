@@ -36,7 +36,7 @@ kept_seeds = None  # shown where a record has them
 search = None  # search learning rates here
 data_dir = None  # folder of the tasks that are not embedded
 epochs = None
-precision = None  # "bf16" on a GPU
+precision = None  # the recipe's; bf16 for the paper profile on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]

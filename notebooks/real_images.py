@@ -31,7 +31,7 @@ kept_seeds = None
 search = None
 data_dir = None
 epochs = None
-precision = None  # "bf16" on a GPU
+precision = None  # the recipe's; bf16 for the paper profile on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]

@@ -358,9 +358,8 @@ def test_a_gain_is_paired_by_task_and_seed():
         }
     )
     found = statistics.gain(frame, "a", "b")
-    # 3 and -2: two tasks have no interval
-    assert (found.mean, found.low, found.high) == (0.5, -np.inf, np.inf)
-    assert found.here == pytest.approx((0.5, 0.5, 0.5))  # (2 - 1) / 2, (3 - 2) / 2, (4 - 3) / 2
+    # 3 and -2: two tasks have no interval for other tasks
+    assert found.mean == 0.5 and found.elsewhere == (-np.inf, np.inf)
     assert (found.tasks, found.seeds, found.better_tasks) == (2, 3, 1) and len(found.records) == 12
     assert np.isnan(found.p_tasks)
     with pytest.raises(BadInput, match="both a and c"):
@@ -635,3 +634,17 @@ def test_a_sweep_that_begins_elsewhere_gives_the_same_rows(monkeypatch, stores, 
     monkeypatch.setattr(lab, "do", lambda run, **more: done.append(run.seed) or do(run, **more))
     assert list(sweep(runs, lab, "test").seed) == [0, 1, 2]
     assert sorted(done) == [0, 1, 2] and done[0] == process * 37 % 3
+
+
+def test_the_paper_profile_on_a_gpu_is_bf16_unless_told_otherwise():
+    def precision(profile, device, **changes):
+        settings = LabSettings("spt", device=device, changes=changes, profile=profile)
+        return (
+            plan.Paper(settings)
+            .resolve(Run("vit_base_patch16_224", "cub", "bias"))
+            .recipe.precision
+        )
+
+    assert precision("paper", "cuda:1") == "bf16"
+    assert precision("paper", "cuda", precision="float32") == "float32"
+    assert precision("paper", "cpu") == precision("quick", "cuda") == "float32"

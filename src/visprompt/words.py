@@ -13,7 +13,8 @@ WEAKEST_FIRST = ("trend", "measured", "derived", "replicated")
 # on a paper: of derived, measured and replicated evidence
 VERDICTS = ("agrees", "disagrees", "inconclusive")
 # of a trend, in the same order: no verdict on a paper
-SIGHTINGS = ("seen here", "not seen here", "unclear")
+SIGHTINGS = ("seen here", "not seen here", "open")
+ALIKE = "no difference"  # of a trend: none above one point
 WORST_FIRST = ("disagrees", "inconclusive", "agrees")
 NOT_JUDGED = "not judged"  # what was run cannot say; the reason stands beside it
 NOT_RUN = "not run"  # in the place of any of these

@@ -108,12 +108,12 @@ def judge_compact(chapter: Chapter, rows: pd.DataFrame, on: Sequence[str]) -> No
                 leads[name] = gain(mine, "AP", other)
         if leads:
             least = (
-                min(leads.values(), key=lambda lead: lead.low)
+                min(leads.values(), key=lambda lead: lead.here[1])
                 if other == "VP"
-                else max(leads.values(), key=lambda lead: lead.high)
+                else max(leads.values(), key=lambda lead: lead.here[2])
             )
             chapter.page.judge(
-                *(claim, least.mean, least.low, least.high),
+                *(claim, *least.here),
                 evidence="trend",
                 records=[record for lead in leads.values() for record in lead.records],
                 note=f"{', '.join(f'{name} {lead.mean:.1f}' for name, lead in leads.items())}.",

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-import numpy as np
 import pandas as pd
 from IPython.display import HTML, display
 
-from visprompt import records
+from visprompt import papers, records
 from visprompt.data.tasks import embedded_tasks, group_of
 from visprompt.errors import choose
 from visprompt.models.embedded import networks
@@ -21,7 +20,7 @@ from ..pages import plots
 from ..pages.judging import badge
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
-from ..studies import comparable, evidence, grids, plan, statistics
+from ..studies import comparable, effects, evidence, grids, plan, statistics
 from ..studies.case import Run
 from ..studies.lab import Lab, LabSettings
 from ..studies.roles import cast_for
@@ -465,35 +464,26 @@ class Chapter:
             f"{n} {word}{'s' * (n != 1)}"
             for n, word in ((found.tasks, "task"), (found.seeds, "seed"))
         )
-        told = (
-            f"{better} − {worse}, paired by seed: {tasks}, {seeds}, better on "
-            f"{found.better_tasks} of {tasks}"
-        )
-        told += (
-            f", signed ranks over tasks p = {found.p_tasks:.2g}"
-            if found.p_tasks == found.p_tasks
-            else ""
-        )
+        told = f"{better} − {worse}: {tasks}, {seeds}, above 0 on {found.better_tasks} of {tasks}"
         told = f"{told}. {self.reach(claim, found)} {note}"
         self.page.judge(
-            *(claim, found.mean, found.low, found.high),
+            *(claim, *found.here),
             evidence=self.evidence(found.records)[0],
             records=found.records,
             note=" ".join(told.split()),
+            alike=1.0,
         )
 
     def reach(self, claim: str, found: statistics.Gain) -> str:
-        """What the interval of a gain holds for, and which cells left its mean."""
-        if found.tasks == 1:
-            return self.without(claim)
-        _, low, high = found.here
-        here = (
-            f" On these {found.tasks} tasks alone, over seeds: [{low:.3g}, {high:.3g}]."
-            if low > -np.inf
-            else ""
-        )
-        over = "The interval is over" if found.low > -np.inf else "There is no interval over so few"
-        return f"{over} tasks and seeds.{here} {self.without(claim)}"
+        """What else is known of a gain: on other tasks, by more seeds; and which cells left its
+        mean."""
+        told, (low, high) = "", found.elsewhere
+        if found.tasks >= 5:
+            told = f"For other tasks as well the interval would be [{low:.3g}, {high:.3g}]. "
+        margin = papers.claim(claim).margin or 0
+        if found.here[1] <= margin <= found.here[2]:
+            told += enough(found.effect, margin)
+        return f"{told}{self.without(claim)}"
 
     def without(self, claim: str) -> str:
         """Which cells left the mean that a claim is judged by."""
@@ -513,20 +503,17 @@ class Chapter:
         """Hold values, one a seed or a table (seeds, tasks), against a claim; nothing where there
         are none.
 
-        The interval of a table is over tasks and seeds (`statistics.over_tasks`), that of a list
-        over seeds alone.
+        The tasks stay in both: the interval of a table is that of `effects.of_table`, that of a
+        list is over seeds alone.
         """
         if len(values):
             told = "one seed" if len(values) == 1 else f"{len(values)} seeds"
             tasks = len({record.settings.get("task") for record in used})
             if isinstance(values, pd.DataFrame):
-                found = statistics.over_tasks(values)
-                told += (
-                    f", {tasks} tasks; the interval is over tasks and seeds" if tasks > 1 else ""
-                )
+                found = effects.of_table(values).interval
             else:
                 found = statistics.interval(values)
-                told += f", on these {tasks} tasks alone" if tasks > 1 else ""
+            told += f", {tasks} tasks" if tasks > 1 else ""
             told = f"{note} {told}. {self.without(claim)}".strip()
             self.page.judge(claim, *found, evidence=self.evidence(used)[0], records=used, note=told)
 
@@ -551,17 +538,18 @@ class Chapter:
                 return
             gains[name] = statistics.gain(rows, *pair)
         if gains:
-            name, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
+            name, least = min(gains.items(), key=lambda item: (item[1].here[1], item[1].mean))
             told = f"Least certain of {len(gains)} leads: {name}" if len(gains) > 1 else name
             used = [record for one in gains.values() for record in one.records]
             self.page.judge(
                 claim,
-                *(least.mean, least.low, least.high),
+                *least.here,
                 evidence=self.evidence(used)[0],
                 records=used,
                 note=" ".join(
                     f"{told}; {least.seeds} seeds. {self.reach(claim, least)} {note}".split()
                 ),
+                alike=1.0,
             )
 
     def pooled(self, record: records.Record) -> int:
@@ -579,3 +567,13 @@ class Chapter:
             f"{s['task']} ({s['train_size']} training images, resize {s['resize']})" for s in known
         ]
         return ", ".join(dict.fromkeys(told))
+
+
+def enough(effect: effects.Effect, margin: float) -> str:
+    """How many seeds would tell on which side of a margin an open difference lies."""
+    if effect.seeds < 2:
+        return "One seed has no spread. "
+    seeds = effect.seeds_to_tell(margin)
+    if seeds is None:
+        return "More seeds would hardly tell: so near is the mean, or so few are the test images. "
+    return f"By this spread {seeds} seeds would tell. "

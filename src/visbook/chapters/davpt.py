@@ -12,7 +12,7 @@ from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import load_backbone
 
 from ..auditing.counts import group_counts
-from ..studies import bench, statistics
+from ..studies import bench, effects, statistics
 from .chapter import PARTS, Chapter
 
 SHOWN = {  # variant of studies.yaml -> method
@@ -248,7 +248,7 @@ def judge_even_more(chapter: Chapter, part: str, supervised: pd.DataFrame) -> No
         f"{here.mean():.1f} points here, {there.mean():.1f} supervised; {more.shape[1]} "
         f"tasks, {len(more)} seeds."
     )
-    found = statistics.over_tasks(more)
+    found = effects.of_table(more).interval
     used = [record for rows in sides for record in rows.record]
     chapter.page.judge(
         claim,

@@ -108,12 +108,9 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
                 label=task if name == shown[0] else None,
             )
         found = statistics.gain(frame, name, base)
-        error = (
-            [[found.mean - found.low], [found.high - found.mean]]
-            if np.isfinite(found.low)
-            else None
-        )
-        ax.errorbar(i + 0.1, found.mean, error, fmt="o", color=COLOURS[name], ms=8, capsize=4, lw=2)
+        mean, low, high = found.here
+        error = [[mean - low], [high - mean]] if np.isfinite(low) else None
+        ax.errorbar(i + 0.1, mean, error, fmt="o", color=COLOURS[name], ms=8, capsize=4, lw=2)
     ax.axhline(0, color="#555555", lw=1)
     ax.set_xticks(range(len(shown)), shown)
     ax.set(xlim=(-0.6, len(shown) - 0.4), ylabel=f"points above {base}")

@@ -257,16 +257,14 @@ def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -
     if not gains:
         chapter.page.not_judged(claim, "no task is learned well enough to tell methods apart")
         return
-    task, least = min(gains.items(), key=lambda item: (item[1].low, item[1].mean))
+    task, least = min(gains.items(), key=lambda item: (item[1].here[1], item[1].mean))
     told = ", ".join(
-        f"{name} {gain.mean:+.2f} [{gain.low:.2f}, {gain.high:.2f}]" for name, gain in gains.items()
+        "{} {:+.2f} [{:.2f}, {:.2f}]".format(name, *gain.here) for name, gain in gains.items()
     )
-    note = f"{better} − {worse}, paired by seed, {least.seeds} seeds: {told}."
+    note = f"{better} − {worse}, {least.seeds} seeds: {told}."
     note += f" The least certain, {task}, is judged." if len(gains) > 1 else ""
     records = [record for gain in gains.values() for record in gain.records]
-    chapter.page.judge(
-        claim, least.mean, least.low, least.high, evidence="trend", records=records, note=note
-    )
+    chapter.page.judge(claim, *least.here, evidence="trend", records=records, note=note)
 
 
 def end(chapter: Chapter, artifact: str, *tasks: str) -> None:

@@ -58,7 +58,9 @@ def lead_table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFra
     rows = {
         name: {
             f"over {BASE}, other seeds": two_legs.told(one),
-            "other tasks": f"[{one.low:+.1f}, {one.high:+.1f}]" if one and one.tasks > 2 else "–",
+            "other tasks": "[{:+.1f}, {:+.1f}]".format(*one.elsewhere)
+            if one and one.tasks > 2
+            else "–",
             "rate: low · mid · high": chosen(frame[frame.variant == name]),
         }
         for name, one in found.items()

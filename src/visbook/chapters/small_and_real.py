@@ -135,8 +135,8 @@ def figure(found: Sequence[Legs]) -> Figure:
 def draw_gain(ax, y: float, found: Gain, label: str, color: str, marker: str) -> None:
     """A gain at a height: its mean, thick for other seeds on its tasks, thin for other tasks too
     (of two it is everything)."""
-    if found.tasks > 1 and np.isfinite(found.low):
-        ax.plot([found.low, found.high], [y] * 2, lw=0.9, color=color)
+    if found.tasks > 1 and np.isfinite(found.elsewhere[0]):
+        ax.plot(found.elsewhere, [y] * 2, lw=0.9, color=color)
     ax.plot(found.here[1:], [y] * 2, lw=3, color=color, alpha=0.6)
     ax.plot(found.mean, y, ls="none", ms=6, label=label, color=color, marker=marker)
 

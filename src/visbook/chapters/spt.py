@@ -217,7 +217,7 @@ def judge_convergence(chapter: Chapter) -> None:
             f"{found.better_tasks} of the tasks."
         )
         told = dict(evidence="trend", records=found.records, note=note)
-        chapter.page.judge(claim, found.mean, found.low, found.high, **told)
+        chapter.page.judge(claim, *found.here, **told)
 
 
 def mocov3_over_mae() -> pd.DataFrame:

@@ -12,7 +12,7 @@ from visprompt.data.mask_tasks import drawn_tasks
 from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.models.embedded import networks
-from visprompt.words import NOT_JUDGED, REHEARSED, answers
+from visprompt.words import ALIKE, NOT_JUDGED, REHEARSED, answers
 
 RED = "background: #b00020; color: #fff"  # also where no style sheet is
 
@@ -21,9 +21,16 @@ RESULTS_MIME = "application/vnd.visprompt.results+json"
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
 
 
-def verdict(claim: papers.Claim, low: float, high: float, evidence: str) -> str:
+def verdict(
+    claim: papers.Claim, low: float, high: float, evidence: str, alike: float | None = None
+) -> str:
     """Hold an interval against a claim: yes, no or neither, in the words of the evidence
-    (`words.answers`)."""
+    (`words.answers`).
+
+    Args:
+        alike: of a trend's difference: `ALIKE` in place of neither where the interval lies within
+            so many units of 0.
+    """
     yes, no, neither = answers(evidence)
     if claim.direction == "equal":
         bottom, top = claim.published - claim.tolerance, claim.published + claim.tolerance
@@ -36,11 +43,20 @@ def verdict(claim: papers.Claim, low: float, high: float, evidence: str) -> str:
         margin = claim.margin
     if low > margin:
         return yes
-    return no if high < margin else neither
+    if high < margin:
+        return no
+    return ALIKE if alike and -alike < low and high < alike else neither
 
 
 def judged(
-    claim: papers.Claim, estimate, low, high, evidence: str, records: Sequence, note: str
+    claim: papers.Claim,
+    estimate,
+    low,
+    high,
+    evidence: str,
+    records: Sequence,
+    note: str,
+    alike: float | None = None,
 ) -> dict:
     """What a page remembers of a claim: the verdict with all that decided it.
 
@@ -77,7 +93,7 @@ def judged(
     low, high = possible(claim, low, high)
     return {
         "evidence": evidence,
-        "verdict": verdict(claim, low, high, evidence),
+        "verdict": verdict(claim, low, high, evidence, alike),
         "estimate": float(estimate),
         "low": finite(low),
         "high": finite(high),

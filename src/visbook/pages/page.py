@@ -123,7 +123,7 @@ class Page:
         )
 
     def judge(
-        self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note=""
+        self, claim_id, estimate, low=None, high=None, *, evidence, records=(), note="", alike=None
     ) -> None:
         """Hold a measured interval against a claim, display what follows and remember it.
 
@@ -131,6 +131,9 @@ class Page:
         `disagrees`. Not judged is what one task would have to say of several data sets, what
         another claim was judged by, and what only the paper's own runs could settle where these are
         fewer.
+
+        Args:
+            alike: see `judging.verdict`.
 
         Raises:
             BadInput: unknown claim or evidence, evidence that the claim does not accept, or a trend
@@ -143,7 +146,7 @@ class Page:
                 claim_id, "only the paper's whole list of runs can settle it, and these are a part"
             )
         choose(f"evidence for {claim_id}", evidence, claim.settles)
-        found = judging.judged(claim, estimate, low, high, evidence, records, note)
+        found = judging.judged(claim, estimate, low, high, evidence, records, note, alike)
         for earlier, other in self.claims.items():
             if judging.same_measurement(claim, found, papers.claim(earlier), other):
                 found = judging.repeated(earlier, found)

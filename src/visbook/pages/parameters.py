@@ -53,7 +53,8 @@ class FitParameters(Parameters):
     """What every notebook that trains takes: fields of the recipes in place of their own."""
 
     epochs: int | None = None
-    precision: str | None = None  # "bf16", which a GPU does many times as fast
+    # None: the recipe's, or bf16 for the paper profile on a GPU
+    precision: str | None = None
     compile: bool = False  # networks go through torch.compile
 
     @property

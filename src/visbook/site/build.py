@@ -36,6 +36,7 @@ from . import (
     prose,
     recipe_pages,
     record_pages,
+    rule_pages,
     tables,
 )
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
@@ -55,6 +56,7 @@ MADE_BY = (
     front,
     command_builder,
     compare,
+    rule_pages,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from visprompt import papers
-from visprompt.words import NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
+from visprompt.words import ALIKE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 
 from ..pages.judging import condition, found_text, rich, sentence
 from .tables import badge, code, css, link, printed_name, table
@@ -21,6 +21,7 @@ IN_A_BAR = (
     VERDICTS[1],
     SIGHTINGS[0],
     SIGHTINGS[2],
+    ALIKE,
     SIGHTINGS[1],
     NOT_JUDGED,
     NOT_RUN,

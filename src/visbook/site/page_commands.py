@@ -9,7 +9,7 @@ from visprompt.errors import choose
 def claims(args) -> None:
     """One claim a line: id, artifact, evidence, answer, weight; a trend's answers are words of
     their own."""
-    from visprompt.words import SIGHTINGS, VERDICTS
+    from visprompt.words import ALIKE, SIGHTINGS, VERDICTS
 
     from .results import claims
 
@@ -17,8 +17,12 @@ def claims(args) -> None:
     for row in found.itertuples():
         evidence = row.evidence if isinstance(row.evidence, str) else "-"
         print(f"{row.id}\t{row.artifact}\t{evidence}\t{row.verdict}\t{row.weight}")
-    others = [word for word in found.verdict.unique() if word not in (*VERDICTS, *SIGHTINGS)]
-    for what, words in (("judged", VERDICTS), ("at reduced scale", SIGHTINGS), ("open", others)):
+    others = [word for word in found.verdict.unique() if word not in (*VERDICTS, *SIGHTINGS, ALIKE)]
+    for what, words in (
+        ("judged", VERDICTS),
+        ("at reduced scale", (*SIGHTINGS, ALIKE)),
+        ("open", others),
+    ):
         told = [f"{n} {word}" for word in words if (n := (found.verdict == word).sum())]
         if told:
             print(f"{what}: {', '.join(told)}", file=sys.stderr)

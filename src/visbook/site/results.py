@@ -9,6 +9,7 @@ import pandas as pd
 from visprompt import manifests, papers, paths
 from visprompt.errors import BadInput, choose
 from visprompt.words import (
+    ALIKE,
     NOT_JUDGED,
     NOT_RUN,
     PROFILES,
@@ -222,7 +223,7 @@ def claims(
         BadInput: unknown paper, verdict or profile.
     """
     if wanted is not None:
-        choose("verdict", wanted, [*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN])
+        choose("verdict", wanted, [*VERDICTS, *SIGHTINGS, ALIKE, NOT_JUDGED, NOT_RUN])
     given = papers.claims(paper)
     try:
         answers = read_results(profile)["claims"]

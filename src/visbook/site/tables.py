@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from visprompt import manifests, papers
-from visprompt.words import EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS
+from visprompt.words import ALIKE, EVIDENCE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS
 
 from ..pages.judging import badge as shown_badge
 
-EVERY = (*VERDICTS, *SIGHTINGS, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
+EVERY = (*VERDICTS, *SIGHTINGS, ALIKE, NOT_JUDGED, NOT_RUN)  # what may stand for a claim
 
 
 def badge(word: str | None) -> str:

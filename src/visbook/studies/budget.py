@@ -18,7 +18,7 @@ from visprompt.records import store as records
 from visprompt.training.recipe import Recipe
 
 from .case import rate_name
-from .forecast import Fetch, checkpoint_files, data_files, speed_of
+from .forecast import Fetch, checkpoint_files, data_files, speed_of, usual_precision
 from .grids import Cast, cast
 from .mask_forecast import mask_operations
 from .mask_runs import content
@@ -84,11 +84,12 @@ def plan(
         ids: such as "spt.table-3"; none: all.
         data_dir: a folder of data sets; only what is there is planned.
         device: of devices.yaml, or "measured"; None: see `forecast.speed_of`.
-        precision: "float32" or "bf16", in place of the recipes' own.
+        precision: "float32" or "bf16"; None: what the profile runs in on a GPU.
 
     Raises:
         BadInput: an unknown artifact, profile or device, or a folder that is not there.
     """
+    precision = precision or usual_precision(profile)
     speed, actors = speed_of(device, precision), there(cast(profile), data_dir)
     folder = None if data_dir is None else Path(data_dir)
     runs = {id: runs_of(cells_of(id, actors=actors)) for id in ids or artifacts()}

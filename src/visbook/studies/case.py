@@ -105,7 +105,7 @@ class Case:
         run, bench, rate = self.run, self.lab.bench, self.run.rate
         family, depth = self.backbone.family, self.backbone.depth
         is_vit = family != "resnet"
-        changes = self.lab.protocol.of_group(self.group) | bench.changes | run.changes
+        changes = self.lab.protocol.of_group(self.group) | bench.fields | run.changes
         if rate is None and run.method == "ap":
             rate = ap_rate(bench.recipe, run.settings, is_vit, depth)
         if rate is not None:

@@ -22,6 +22,7 @@ from visprompt.models.backbones import load_backbone
 from visprompt.models.blocks import Hooks
 from visprompt.records import all_records, recorded
 
+from .lab import LabSettings
 from .plan import Planned, family_of, lab_of
 
 # operations of a backward pass over those of the forward one: where all weights are trained
@@ -171,6 +172,11 @@ class Speed:
     def hours_of(self, work: float | None, precision: str = "float32") -> float | None:
         """Hours that `work` operations take; None where that is not known."""
         return None if work is None else work / self.by_precision[precision] / 3600
+
+
+def usual_precision(profile: str) -> str | None:
+    """The precision of a profile on a GPU, see `LabSettings.fields`; None: that of each recipe."""
+    return LabSettings(profile=profile, device="cuda").fields.get("precision")
 
 
 def speed_of(device: str | None, precision: str | None = None) -> Speed:

@@ -38,7 +38,7 @@ class MaskCase(Case):
     @cached_property
     def recipe(self) -> SegmentationRecipe:
         """The recipe of the task, with the rate of the run."""
-        run, changes = self.run, self.lab.bench.changes | self.run.changes
+        run, changes = self.run, self.lab.bench.fields | self.run.changes
         if run.rate is not None:
             changes[rate_name(run.method)] = run.rate
         return load_segmentation_recipe(self.lab.profile["tasks"][run.task], run.method, **changes)

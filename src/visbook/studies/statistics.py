@@ -9,6 +9,8 @@ from scipy import stats
 
 from visprompt.errors import BadInput
 
+from .effects import Effect, effect
+
 
 class Cell(str):
     """A mean as text, with the records of the runs that it is over, so that a page can lead to
@@ -78,20 +80,27 @@ def difference(better: pd.DataFrame, worse: pd.DataFrame) -> tuple[float, float,
 
 @dataclass(frozen=True)
 class Gain:
-    """A paired difference of two variants, in points of test accuracy."""
+    """A difference of two variants, in points of test accuracy."""
 
-    mean: float
-    # 95 %, for other seeds and, where there are several tasks, for other tasks: see `over_tasks`
-    low: float
-    high: float
-    # the same on these very tasks: mean and interval over seeds alone
-    here: tuple[float, float, float]
+    effect: Effect  # on these very tasks, for other seeds and test images
+    # 95 % for other seeds and, where there are several tasks, for other tasks: see `over_tasks`
+    elsewhere: tuple[float, float]
     tasks: int
     seeds: int
     better_tasks: int  # tasks on which the mean over seeds is above 0
     # Wilcoxon's signed ranks over the tasks' means, two-sided; NaN for fewer than five tasks
     p_tasks: float
     records: tuple = ()
+
+    @property
+    def here(self) -> tuple[float, float, float]:
+        """Mean and interval of 95 % on these very tasks, see `effects`."""
+        return self.effect.interval
+
+    @property
+    def mean(self) -> float:
+        """Over the tasks, each the mean over its seeds."""
+        return self.effect.mean
 
 
 def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -> Gain:
@@ -108,6 +117,11 @@ def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -
     difference = (both.test_a - both.test_b).groupby([both.seed, both.task]).mean().unstack()
     whole = difference.dropna()  # a seed counts only with all tasks
     values = whole if len(whole) else difference
+    used = both[both.seed.isin(values.index)]
+    arms = [
+        used[[*keys, f"test_{arm}", f"record_{arm}"]].set_axis([*keys, "test", "record"], axis=1)
+        for arm in "ab"
+    ]
     by_task = values.mean()
     p = (
         stats.wilcoxon(by_task).pvalue
@@ -115,8 +129,8 @@ def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -
         else float("nan")
     )
     return Gain(
-        *over_tasks(values),
-        interval(values.mean(axis=1)),
+        effect(*arms),
+        over_tasks(values)[1:],
         len(by_task),
         len(whole),
         int((by_task > 0).sum()),

@@ -119,11 +119,11 @@ def plan(args) -> None:
 def batches(args) -> None:
     """Cut the runs of artifacts into jobs of a useful length, longest first, for `make sweep`."""
     from .batches import batches, planned_runs, write_jobs
-    from .forecast import speed_of
+    from .forecast import speed_of, usual_precision
 
     runs, speed = (
         planned_runs(args.artifacts, args.profile, args.data),
-        speed_of(args.device, args.precision),
+        speed_of(args.device, args.precision or usual_precision(args.profile)),
     )
     hours = {run.key: speed.hours(run) for run in runs}
     jobs = batches(

@@ -1,0 +1,61 @@
+"""What the page on evidence says of the rule by which a trend is judged: how often it finds a
+difference that is there, and what chance alone would give."""
+
+from pathlib import Path
+
+from scipy import stats
+
+from visprompt import papers
+from visprompt.words import SIGHTINGS
+
+from ..studies.effects import simulated
+from .tables import table
+
+POINTS, TASKS, SEEDS = (0, 1, 2, 3, 5), (1, 3, 5), (3, 5, 10)
+
+
+def power(results: dict, root: Path) -> str:
+    """How often a difference is seen, by its size, the number of tasks and of seeds; simulated."""
+    rows = [
+        [str(tasks), str(seeds), *(share(points, tasks, seeds) for points in POINTS)]
+        for tasks in TASKS
+        for seeds in SEEDS
+    ]
+    return table(["Tasks", "Seeds", *(f"{points} points" for points in POINTS)], rows)
+
+
+def share(points: int, tasks: int, seeds: int) -> str:
+    """In percent, how often one method is seen above the other."""
+    return f"{100 * simulated(points, tasks, seeds, trials=400)['above']:.0f} %"
+
+
+def chance(results: dict, root: Path) -> str:
+    """How many claims of a trend chance would let be seen, and how many stand at a false discovery
+    rate of 5 %."""
+    found = {
+        claim.id: (claim, one)
+        for claim in papers.claims()
+        if (one := results["claims"].get(claim.id, {})).get("verdict") in SIGHTINGS
+        and None not in (one["low"], one["high"])
+        and claim.direction != "equal"
+    }
+    if not found:
+        return "No claim is judged by a trend here."
+    seen = [id for id, (_, one) in found.items() if one["verdict"] == SIGHTINGS[0]]
+    adjusted = dict(zip(found, stats.false_discovery_control([*map(p_value, found.values())])))
+    stand = [id for id in seen if adjusted[id] <= 0.05]
+    return (
+        f"Of {len(found)} claims that ask a trend for a side, {len(seen)} are seen here. Were "
+        f"there no difference behind any of them, chance would let {0.025 * len(found):.1f} be "
+        f"seen; at a false discovery rate of 5 % {len(stand)} of the {len(seen)} stand."
+    )
+
+
+def p_value(one: tuple) -> float:
+    """Two-sided, of the margin, from the interval of 95 % as of a normal distribution."""
+    claim, found = one
+    error = (found["high"] - found["low"]) / (2 * stats.norm.ppf(0.975))
+    return float(2 * stats.norm.sf(abs(found["estimate"] - claim.margin) / error))
+
+
+MAKERS = {"power": power, "chance": chance}
