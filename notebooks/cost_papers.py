@@ -96,6 +96,7 @@ if record is not None:
         caption="iVPT over VPT: the printed ratio, of one RTX 2080 Ti, and the ratio here. Only ratios compare.",
     )
     cost_papers.judge_table_8(page, record)
+
 # %% [markdown]
 # The table's last column is accuracy: these are the runs of {ref}`Table 1 <ivpt.table-1>`.
 

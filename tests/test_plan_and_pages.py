@@ -6,6 +6,7 @@ Every notebook is run on made-up rows: no record is read and nothing is trained.
 import re
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import jupytext
@@ -13,6 +14,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
+from visbook.auditing import counts
+from visbook.auditing.counts import printed_counts
 from visbook.chapters import ap, cost_papers, ivpt, small_and_real
 from visbook.chapters.chapter import Chapter
 from visbook.pages.page import Page
@@ -66,6 +69,7 @@ def quietly(monkeypatch) -> None:
     for module, name in ((small_and_real, "show"), (ivpt, "audit"), (ap, "judge_averages")):
         monkeypatch.setattr(module, name, lambda *_: None)
     monkeypatch.setattr(cost_papers, "ap_shares", lambda: ([], []))
+    monkeypatch.setattr(counts, "printed_counts", partial(printed_counts, "ivpt.table-8"))
 
 
 @pytest.fixture
