@@ -58,7 +58,7 @@ import pandas as pd
 from visbook.chapters import small_and_real as two_legs
 from visbook.chapters import spt
 from visbook.chapters.chapter import FULL, PARTS, Chapter
-from visbook.studies import grids, statistics
+from visbook.studies import grids, insights, statistics
 from visprompt.data.tasks import embedded_tasks
 
 chapter = Chapter.opened(
@@ -111,7 +111,7 @@ chapter.show_rates(chapter.rows("benchmark", "pretraining", variants=spt.PAIR))
 
 
 # %% name="spt.figure-2" tags=["hide-input"]
-watched = spt.prompt_records(chapter, "pretraining", "mae")
+watched = chapter.measured("spt.figure-2", insights.prompts_and_patches)
 caption = "NMI of prompts and patches by epoch, MAE: mean and range of the seeds."
 alt = "Curves of NMI over epochs for VPT-Deep and SPT-Deep, one panel a task."
 curves = lambda rows: spt.nmi_figure(spt.nmi(rows))
@@ -138,7 +138,6 @@ chapter.end(
 
 # %% name="spt.table-2" tags=["hide-input"]
 COLUMNS = [
-    "Linear probe",
     "Full fine-tuning",
     "VPT-Shallow",
     "VPT-Deep",
@@ -263,7 +262,7 @@ page.printed("spt.table-s1", "Table S1 as printed")
 
 
 # %% name="spt.figure-s4" tags=["hide-input"]
-compared = pd.concat([spt.prompt_records(chapter, "benchmark", "supervised"), watched])
+compared = chapter.measured("spt.figure-s4", insights.prompts_and_patches)
 caption = "CKA of prompts and patches after the last epoch, mean over tasks and seeds. Dots: the most similar layer "
 caption += "of each row; on the diagonal it is the prompts' own."
 alt = "Matrices of CKA, prompts by block against patches by block, by method and pre-training."

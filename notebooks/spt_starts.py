@@ -70,14 +70,10 @@ page = chapter.page
 # left. It must be (a), for its baselines are far below VPT-Deep elsewhere in the paper; **the cells of (b) are lost**.
 #
 # Learned, all starts from tokens share the rate that was searched for the random sample, which if anything favours
-# the random sample. Frozen, the linear probe is beside them: it says whether frozen prompts help at all.
+# the random sample. The linear probe below the table is ours: it says whether frozen prompts help at all.
 
 # %% name="spt.table-4" tags=["hide-input"]
-frame = chapter.rows("spt-starts")
-names = [*spt_starts.STARTS, *(f"{name}, frozen" for name in spt_starts.STARTS)]
-frame = frame[frame.variant.isin(names)]
-probes = chapter.rows("benchmark", "pretraining", variants=[spt_starts.PROBE])
-frame = pd.concat([frame, probes[probes.task.isin(frame.task)]])
+frame = chapter.planned("spt.table-4")
 caption = f"SPT-Deep by the prompts' start, task {', '.join(frame.task.unique())}: test accuracy in %, mean ± standard "
 caption += "deviation over seeds."
 starts = lambda rows: spt_starts.starts_table(chapter, rows)
@@ -89,8 +85,18 @@ chapter.end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageN
 # %% [markdown]
 # A frozen prompt is a fixed key and value beside every image's own. It can shift attention, but it cannot learn where
 # to. Uniform prompts are directions that the frozen keys and values were never fitted to; tokens are what they know.
-# Whether either helps shows in the distance to the probe's row, more than in the distance of one start to another. But
-# that distance holds one of rates too: the probe's head has a searched rate, those beside frozen prompts the recipe's.
+# Whether either helps shows in the distance to the linear probe, which has no prompts, more than in the distance of one
+# start to another. But that distance holds one of rates too: the probe's head has a searched rate, those beside frozen
+# prompts the recipe's.
+
+# %% name="probe" tags=["hide-input"]
+probes = chapter.rows("benchmark", "pretraining", variants=[spt_starts.PROBE])
+beside = probes.task.isin(frame.task) & probes.backbone.isin(frame.backbone)
+caption = (
+    "A linear probe on the same tasks: test accuracy in %, mean ± standard deviation over seeds."
+)
+table = lambda rows: spt_starts.probe_table(chapter, pd.concat([frame, rows]))
+chapter.present(table, probes[beside], caption, cell="probe")
 
 # %% [markdown]
 # (spt.figure-3)=

@@ -21,6 +21,7 @@ from ..pages.judging import badge
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
 from ..studies import comparable, effects, evidence, grids, plan, statistics
+from ..studies.artifact_runs import at_rate_of
 from ..studies.case import Run
 from ..studies.lab import Lab, LabSettings
 from ..studies.roles import cast_for
@@ -45,6 +46,7 @@ class Chapter:
         quick_methods: slugs that the quick profile runs on QUICK_TASK with seed 0; pages of one
             chapter are run side by side, so one of them alone has any.
         quick_studies: whose runs those are, on the supervised ViT alone.
+        paper: whose recipe the runs follow, where the page is on several.
     """
 
     takes = ChapterParameters  # the parameters of the page
@@ -56,13 +58,15 @@ class Chapter:
         own: Sequence[str],
         quick_methods: Sequence[str],
         quick_studies: Sequence[str] = ("benchmark",),
+        paper: str = "",
     ):
         for name in p.studies or []:
             choose("study of this page", name, own)
         self.page, self.p, self.own, self.quick_methods = page, p, list(own), list(quick_methods)
         self.quick_studies = list(quick_studies)
         page.studies = self.own
-        recipe = plan.recipes().get(page.paper, p.plan) if p.plan == "paper" else p.plan
+        self.paper = paper or page.paper
+        recipe = plan.recipes().get(self.paper, p.plan) if p.plan == "paper" else p.plan
         self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, p.changes, p.profile))
         self.cast = cast_for(
             recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ()
@@ -200,12 +204,37 @@ class Chapter:
             frame = pd.concat([frame[frame.variant == variant] for variant in variants])
         return frame
 
+    def cells(self, artifact: str) -> list[plan.Cell]:
+        """The cells that plan.yaml lists for an artifact."""
+        return plan.cells_of(artifact, self.p.profile, actors=self.cast)
+
+    def measured(
+        self, artifact: str, measurement: Callable, variants: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Records of a measurement of `insights` on the runs that plan.yaml lists for an artifact.
+
+        Args:
+            variants: on these alone; none: on all.
+
+        Returns:
+            The columns variant, task, seed, backbone and record.
+        """
+        p, found = self.p, []
+        for cell in self.cells(artifact):
+            if variants and cell.variant not in variants:
+                continue
+            here = p.studies is None or cell.study in p.studies
+            run = at_rate_of(cell.run, (cell.like or cell.run) if cell.grid else None, self.lab)
+            for seed in sorted({*p.kept_seeds, *(p.seeds if here else [])}):
+                record = self.look(measurement, replace(run, seed=seed), here and seed in p.seeds)
+                if record is not None:
+                    found.append((cell.variant, run.task, seed, run.backbone, record))
+        return pd.DataFrame(found, columns=["variant", "task", "seed", "backbone", "record"])
+
     def planned(self, artifact: str) -> pd.DataFrame:
         """The rows that plan.yaml lists for an artifact."""
         frame = self.rows(*plan.artifact(artifact).studies)
-        wanted = {
-            repr(cell.run) for cell in plan.cells_of(artifact, self.p.profile, actors=self.cast)
-        }
+        wanted = {repr(cell.run) for cell in self.cells(artifact)}
         cell = lambda run: repr(replace(run, seed=0, rate=None, changes={}))
         return frame.loc[[cell(run) in wanted for run in frame.get("run", ())]]
 
@@ -236,7 +265,7 @@ class Chapter:
     def evidence(self, records: Sequence[records.Record]) -> tuple[str, str]:
         """What some runs are evidence of, and in the paper profile a sentence that says why it is
         only a trend."""
-        paper, p = self.page.paper, self.p
+        paper, p = self.paper, self.p
         if p.profile != "paper" or paper not in plan.recipes():
             return "trend", ""
         given = {
@@ -266,7 +295,7 @@ class Chapter:
         used = list({record.id: record for record in frame.record}.values())
         if not used:
             return
-        paper = self.page.paper
+        paper = self.paper
         rows = recipe_table.rows(used, paper)
         rows.append(
             ("what chose the rates", self.searched(frame), "on val; see the page on recipes")

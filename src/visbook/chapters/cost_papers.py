@@ -13,7 +13,7 @@ from visprompt.progress import progress
 from visprompt.records import Record
 
 from ..studies import bench, bench_table
-from ..studies.statistics import interval
+from ..studies.statistics import group_table, interval
 from ..timing.side_by_side import speeds_in_turns
 from .cost import CostPage, where
 
@@ -41,6 +41,13 @@ STARTS = {"mean": "mean pooling", "max": "max pooling", "one iteration": "k-mean
 def table_8() -> pd.DataFrame:
     """iVPT's Table 8 as printed, by method."""
     return papers.published("ivpt.table-8").set_index("method")
+
+
+def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy of VPT-Deep and iVPT by group of tasks, and what Table 8 prints for them."""
+    printed = table_8().accuracy.rename({"VPT": "VPT-Deep"})
+    table = group_table(rows)
+    return table.assign(**{"printed, VTAB-1k": [printed[name] for name in table.method]})
 
 
 def printed_ratio(column: str) -> float:

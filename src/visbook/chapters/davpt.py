@@ -46,20 +46,10 @@ def vtab(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def methods_on(chapter: Chapter, part: str) -> pd.DataFrame:
-    """The rows of the compared methods on one pre-training; without a fine-grained task in it,
-    those of davpt-parts."""
-    rows = chapter.rows(
-        "benchmark" if part == "supervised" else "pretraining", variants=list(SHOWN), part=part
-    )
-    if part == "supervised" and not len(fine(rows)):
-        other = chapter.rows("davpt-parts")
-        other = fine(
-            other.assign(variant=other.variant.replace({"both losses": "DA-VPT", "all": "DA-VPT+"}))
-        )
-        rows = pd.concat(
-            [frame for frame in (rows, other[other.variant.isin(SHOWN)]) if len(frame)] or [rows]
-        )
-    return rows
+    """The rows of the methods of Table 1 on one pre-training, in the order of `SHOWN`."""
+    rows = chapter.planned("davpt.table-1")
+    rows = rows[rows.backbone == chapter.cast.backbones.get(part)]
+    return rows.sort_values("variant", key=lambda names: names.map([*SHOWN].index), kind="stable")
 
 
 def over(frame: pd.DataFrame, one: str, others: str | Sequence[str]) -> pd.Series:

@@ -2,7 +2,6 @@
 3, 6)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,10 +10,8 @@ import pandas as pd
 from visprompt import records
 
 from ..pages import plots
-from ..studies import grids, guidance, insights
+from ..studies import guidance, insights
 from .chapter import Chapter
-
-METHODS = ("VPT-Deep", "DA-VPT")
 
 
 class Looks:
@@ -22,26 +19,18 @@ class Looks:
     method and seed."""
 
     def __init__(self, chapter: Chapter):
-        self.chapter, p, cast = chapter, chapter.p, chapter.cast
-        self.here = p.studies is None or "davpt-parts" in p.studies  # measure here, too
-        self.cells = [
-            (variant, run)
-            for variant, run in grids.with_rates("benchmark", cast, chapter.lab, False)
-            if run.task in cast.playing("fine") and run.backbone == cast.backbones["supervised"]
-        ]
-        self.task = self.cells[0][1].task if self.cells else None
-        found = {name: self.of(insights.attention_maps, name) for name in METHODS}
-        self.attention = {name: by_seed for name, by_seed in found.items() if by_seed}
+        self.chapter, cells = chapter, chapter.cells("davpt.figure-3")
+        self.task = cells[0].run.task if cells else None
+        self.attention = self.of("davpt.figure-3", insights.attention_maps)
 
-    def of(self, measurement: Callable, variant: str) -> dict[int, records.Record]:
-        """Records by seed of a measurement on a variant."""
-        p, found = self.chapter.p, {}
-        for run in [run for name, run in self.cells if name == variant][:1]:
-            for seed in dict.fromkeys([*p.kept_seeds, *(p.seeds if self.here else [])]):
-                compute = self.here and seed in p.seeds
-                record = self.chapter.look(measurement, replace(run, seed=seed), compute=compute)
-                found |= {} if record is None else {seed: record}
-        return found
+    def of(
+        self, artifact: str, measurement: Callable, *variants: str
+    ) -> dict[str, dict[int, records.Record]]:
+        """Records by variant and seed of a measurement on an artifact's runs, see
+        `Chapter.measured`."""
+        found = self.chapter.measured(artifact, measurement, variants)
+        by_variant = found[found.task == self.task].groupby("variant", sort=False)
+        return {name: dict(zip(rows.seed, rows.record)) for name, rows in by_variant}
 
     def judge(
         self, claim: str, used: Sequence[records.Record], values: pd.Series, note: str = ""
@@ -108,13 +97,13 @@ class Looks:
     def guidance(self) -> pd.DataFrame:
         """What the prompts of the last block have to do with their classes, a row a method and
         seed."""
-        found = [
-            (name, seed, r)
-            for name in METHODS
-            for seed, r in self.of(guidance.class_guidance, name).items()
-        ]
+        found = self.of("davpt.figure-3", guidance.class_guidance)
         return pd.DataFrame(
-            [{"method": name, "seed": seed, "record": r, **r.values} for name, seed, r in found]
+            [
+                {"method": name, "seed": seed, "record": record, **record.values}
+                for name, by_seed in found.items()
+                for seed, record in by_seed.items()
+            ]
         )
 
 

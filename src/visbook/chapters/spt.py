@@ -1,8 +1,6 @@
 """What the page on SPT draws: what prompts and patches have in common, and the printed means
 again."""
 
-from dataclasses import replace
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -11,7 +9,7 @@ from matplotlib.ticker import LogLocator
 from visprompt import papers
 
 from ..pages import plots
-from ..studies import grids, insights, statistics
+from ..studies import statistics
 from .chapter import PARTS, Chapter
 
 PAIR = ["VPT-Deep", "SPT-Deep"]
@@ -27,37 +25,6 @@ FGVC = ["CUB-200-2011", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford 
 def watched(chapter: Chapter) -> list[str]:
     """The tasks whose prompts are compared with patches."""
     return [name for name in chapter.of_study("pretraining") if name in chapter.cast.tasks["four"]]
-
-
-def prompt_records(chapter: Chapter, study: str, part: str) -> pd.DataFrame:
-    """Records of prompts and patches of a study's VPT-Deep and SPT-Deep: variant, task, seed,
-    backbone and record."""
-    cast, p = chapter.cast, chapter.p
-    tasks = [
-        name
-        for name in [*watched(chapter), *cast.foreign]
-        if not cast.only_tasks or name in cast.only_tasks
-    ]
-    slugs = [
-        slug
-        for slug in ("vpt-deep", "spt-deep")
-        if not cast.only_methods or slug in cast.only_methods
-    ]
-    found = []
-    if tasks and slugs and part in cast.backbones:
-        narrow = replace(cast, only_tasks=tuple(tasks), only_methods=tuple(slugs))
-        here = p.studies is None or study in p.studies
-        cells = grids.with_rates(study, narrow, chapter.lab, False)
-        for variant, run in [cell for cell in cells if cell[1].backbone == cast.backbones[part]]:
-            for seed in sorted({*p.seeds, *p.kept_seeds}):
-                ready = replace(run, seed=seed)
-                record = chapter.look(
-                    insights.prompts_and_patches, ready, compute=here and seed in p.seeds
-                )
-                found += (
-                    [(variant, run.task, seed, run.backbone, record)] if record is not None else []
-                )
-    return pd.DataFrame(found, columns=["variant", "task", "seed", "backbone", "record"])
 
 
 def nmi(frame: pd.DataFrame) -> pd.DataFrame:

@@ -37,21 +37,28 @@ def spread(rows: pd.DataFrame) -> str:
 
 
 def starts_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a start, a column a pre-training and kind; the probe has no prompts."""
+    """A row a start, a column a pre-training and kind."""
     frame = comparable.comparable(frame, ["backbone", "variant"])
     rows = []
-    for name in [None, *STARTS]:
-        row = {"start": STARTS.get(name, "no prompts (linear probe)")}
+    for name, label in STARTS.items():
+        row = {"start": label}
         for part in ("supervised", "mae"):
             mine = frame[frame.backbone == chapter.cast.backbones.get(part)]
-            row[f"{PARTS[part]}, frozen"] = spread(
-                mine[mine.variant == (PROBE if name is None else f"{name}, frozen")]
-            )
-            row[f"{PARTS[part]}, learned"] = (
-                "" if name is None else spread(mine[mine.variant == name])
-            )
+            row[f"{PARTS[part]}, frozen"] = spread(mine[mine.variant == f"{name}, frozen"])
+            row[f"{PARTS[part]}, learned"] = spread(mine[mine.variant == name])
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def probe_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
+    """The linear probe's accuracy, a column a pre-training; `frame` has the starts too, whose tasks
+    it must have."""
+    frame = comparable.comparable(frame, ["backbone", "variant"])
+    frame = frame[frame.variant == PROBE]
+    row = {"": "no prompts (linear probe)"}
+    for part in ("supervised", "mae"):
+        row[PARTS[part]] = spread(frame[frame.backbone == chapter.cast.backbones.get(part)])
+    return pd.DataFrame([row])
 
 
 def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
