@@ -217,8 +217,8 @@ def test_a_rate_may_move_once_an_epoch():
         recipe_extras.Steps(model, replace(recipe, schedule=how), 8)
         for how in ("warm-up, then cosine, by epoch", "warm-up, then cosine")
     )
-    assert [steps.factor(step) for step in range(20)] == [
-        smooth.factor(4 * (step // 4)) for step in range(20)
+    assert [steps.rate(1.0, step) for step in range(20)] == [
+        smooth.rate(1.0, 4 * (step // 4)) for step in range(20)
     ]
 
 
@@ -443,7 +443,7 @@ def test_a_frame_starts_normal_and_key_value_prompts_within_their_bound():
     with form:
         model.reset()
         assert abs(model.method.delta.std() - 1) < 0.1 and model.method.delta.abs().max() > 2
-    model, form = released_form("e2vpt", "narrow keys and values", prompt_tokens=4)
+    model, form = released_form("e2vpt", "keys and values by head", prompt_tokens=4)
     with form:
         model.reset()
         assert 0.1 < model.method.key_values.abs().max() <= 0.137
