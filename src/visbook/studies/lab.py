@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from visprompt import paths
+from visprompt.data import resizing
 from visprompt.data.tasks import Task, embedded_tasks, group_of, load_task
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
@@ -187,7 +188,7 @@ class Lab:
         """A task as it is stored, with pictures resized as the recipe says for its group."""
         key = name, image_size, train_size
         if key not in self.tasks and name not in embedded_tasks():
-            self.tasks[key] = load_task(
+            self.tasks[key] = resizing.load_resized(
                 name,
                 data_dir=self.bench.data_dir,
                 train_size=train_size,

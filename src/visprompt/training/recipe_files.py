@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import manifests
 from ..data.joining import JOINED
-from ..data.tasks import RESIZES
+from ..data.resizing import RULES
 from ..manifests.schema import TEXT, listed, mapping, named, of_fields, of_hint, one_of, said
 from ..manifests.wording import Fault
 from ..methods import METHODS, released
@@ -51,9 +51,7 @@ def recipes_schema() -> dict:
         "by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}),
         "by_variant": named(rates),
     }
-    group = mapping(
-        {}, every | {"resize": one_of(RESIZES), "trained_on": one_of(["train", JOINED])}
-    )
+    group = mapping({}, every | {"resize": one_of(RULES), "trained_on": one_of(["train", JOINED])})
     search = mapping(
         {}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()}
     )
