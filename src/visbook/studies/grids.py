@@ -376,6 +376,8 @@ def at_rate_of_benchmark(
     Args:
         known: takes up what was looked up.
     """
+    if lab.resolve(run).stated:
+        return run
     parts = {name: part for part, name in cast.backbones.items()}
     near = "mae" if "mae" in parts[run.backbone] else "supervised"
     given = {**studies()["benchmark"]["variants"][variant]}

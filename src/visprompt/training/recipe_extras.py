@@ -33,6 +33,8 @@ BESIDE = (
     "drop_path",
     "head_start",
     "compile",
+    "batches",
+    "clip",
     "as_released",
 )
 
@@ -72,6 +74,9 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
             stack.enter_context(wrapped(owner, name, wrap))
         if recipe.compile:
             stack.enter_context(wrapped(model, "features", compiled))
+        if recipe.batches == "by class":
+            epochs = lambda shuffle: by_class(shuffle, task.train[1], recipe.batch_size, seed)
+            stack.enter_context(wrapped(torch, "randperm", epochs))
         yield
 
 
@@ -115,7 +120,7 @@ def released_form(model: TunedModel, recipe: Recipe) -> Iterator[None]:
 
 
 @contextmanager
-def wrapped(owner: nn.Module, name: str, wrap) -> Iterator[None]:
+def wrapped(owner, name: str, wrap) -> Iterator[None]:
     """Temporarily replace an attribute of an object by `wrap` of it."""
     own = name in vars(owner)
     before = getattr(owner, name)
@@ -162,6 +167,9 @@ class Steps:
     def __call__(self, optimizer, args, kwargs) -> None:
         if optimizer is not self.of:  # a method that prunes is trained twice
             self.of, self.step = optimizer, 0
+        if self.recipe.clip is not None:
+            every = [p for group in optimizer.param_groups for p in group["params"]]
+            nn.utils.clip_grad_value_(every, self.recipe.clip)
         for group in optimizer.param_groups:
             if self.recipe.schedule != "cosine":
                 group["lr"] = group["initial_lr"] * self.factor(self.step)
@@ -191,6 +199,34 @@ def started(model: TunedModel, how: str, reset):
             model.head.bias.fill_(0.0 if how == "truncated normal" else -math.log(99))
 
     return start
+
+
+def by_class(shuffle, labels: torch.Tensor, size: int, seed: int):
+    """`torch.randperm`, which gives the stream of batches an epoch whose batches are by class.
+
+    An epoch has as many images as before, drawn anew for each batch: some come twice, some not.
+    """
+    rows = [(labels == one).nonzero().flatten() for one in labels.unique()]
+    ours = stream(seed, "order").initial_seed()
+
+    def randperm(count: int, *, generator=None, **more) -> torch.Tensor:
+        if count != len(labels) or generator is None or generator.initial_seed() != ours:
+            return shuffle(count, generator=generator, **more)
+        batches = [two_of_each(shuffle, rows, size, generator) for _ in range(0, count, size)]
+        return torch.cat(batches)[:count]
+
+    return randperm
+
+
+def two_of_each(shuffle, rows: list[torch.Tensor], size: int, generator) -> torch.Tensor:
+    """A batch (size,): two images of each of size / 2 classes; all come before one comes again."""
+    wanted = math.ceil(size / 2)
+    turns = [shuffle(len(rows), generator=generator) for _ in range(0, wanted, len(rows))]
+    pairs = []
+    for number in torch.cat(turns)[:wanted].tolist():
+        order = shuffle(len(rows[number]), generator=generator).repeat(2)  # of one image
+        pairs.append(rows[number][order[:2]])
+    return torch.cat(pairs)[:size]
 
 
 def compiled(features):
