@@ -217,8 +217,8 @@ def test_a_rate_may_move_once_an_epoch():
         recipe_extras.Steps(model, replace(recipe, schedule=how), 8)
         for how in ("warm-up, then cosine, by epoch", "warm-up, then cosine")
     )
-    assert [steps.factor(step) for step in range(20)] == [
-        smooth.factor(4 * (step // 4)) for step in range(20)
+    assert [steps.rate(1.0, step) for step in range(20)] == [
+        smooth.rate(1.0, 4 * (step // 4)) for step in range(20)
     ]
 
 
@@ -227,9 +227,9 @@ def test_a_batch_by_class_has_two_images_of_each_of_its_classes(size, counts, mo
     seen, model = [], vp.build_method("linear-probe", small_vit(), 3)
     loss = model.training_loss
     monkeypatch.setattr(model, "training_loss", lambda x, y: seen.append(y) or loss(x, y))
-    recipe, shuffle = replace(PLAIN, batch_size=size, batches="by class"), torch.randperm
+    recipe = replace(PLAIN, batch_size=size, batches="by class")
     values = loop.fit_with_extras(model, tiny_task(), recipe, 0)
-    assert torch.randperm is shuffle and sum(map(len, seen)) == 3 * 24
+    assert sum(map(len, seen)) == 3 * 24
     whole = [labels for labels in seen if len(labels) == size]
     assert {n for labels in whole for n in labels.bincount().tolist() if n} == counts
     assert values["loss"] == fitted(recipe, "linear-probe")[1]["loss"]
@@ -238,7 +238,7 @@ def test_a_batch_by_class_has_two_images_of_each_of_its_classes(size, counts, mo
 
 def test_a_class_with_one_image_comes_twice():
     rows = [torch.tensor([7]), torch.tensor([1, 2, 3])]
-    batch = recipe_extras.two_of_each(torch.randperm, rows, 4, torch.Generator().manual_seed(0))
+    batch = recipe_extras.two_of_each(rows, 4, torch.Generator().manual_seed(0))
     assert (batch == 7).sum() == 2 and len({*batch.tolist()}) == 3
 
 
@@ -473,7 +473,7 @@ def test_a_frame_starts_normal_and_key_value_prompts_within_their_bound():
     with form:
         model.reset()
         assert abs(model.method.delta.std() - 1) < 0.1 and model.method.delta.abs().max() > 2
-    model, form = released_form("e2vpt", "narrow keys and values", prompt_tokens=4)
+    model, form = released_form("e2vpt", "keys and values by head", prompt_tokens=4)
     with form:
         model.reset()
         assert 0.1 < model.method.key_values.abs().max() <= 0.137

@@ -14,9 +14,10 @@ from visprompt.data.tasks import Task, embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
 from visprompt.methods import settings_of as method_settings
+from visprompt.models import pooling
 from visprompt.records import Record, recorded
 from visprompt.training.loop import data_of, settings_of, tune
-from visprompt.training.recipe import Recipe, load_recipe, settled
+from visprompt.training.recipe import Recipe, heeded, load_recipe, settled
 
 from .ap_rates import ap_rate
 
@@ -112,7 +113,12 @@ class Case:
         if rate is not None:
             changes[rate_name(run.method)] = rate
         recipe = load_recipe(bench.recipe, run.method, is_vit, **changes)
-        return settled(recipe, run.method, family)
+        return heeded(settled(recipe, run.method, family), self.averages)
+
+    @property
+    def averages(self) -> bool:
+        """Whether the backbone averages its tokens; see `pooling.averages`."""
+        return pooling.averages(self.backbone)
 
     @cached_property
     def settings(self) -> dict:

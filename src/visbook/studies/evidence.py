@@ -10,7 +10,7 @@ from visprompt.errors import BadInput
 from visprompt.models import embedded
 from visprompt.records import Record
 from visprompt.training.protocol import protocol
-from visprompt.training.recipe import load_recipe, settled
+from visprompt.training.recipe import heeded, load_recipe, settled
 
 from .case import rate_name
 from .grids import family_of
@@ -114,6 +114,7 @@ def recipe_strays(record: Record, paper: str) -> str:
         recipe = load_recipe(name, settings["method"], family != "resnet", **changes)
     except BadInput as error:
         return str(error)
+    recipe = heeded(recipe, embedded.averages(settings["backbone"]))
     wanted = asdict(settled(recipe, settings["method"], family))
     free = {
         *FREE,

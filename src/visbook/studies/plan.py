@@ -303,11 +303,16 @@ class Outline(Case):
     def whole(self) -> bool:
         return used_whole(self.run.task)
 
+    @property
+    def averages(self) -> bool:
+        return embedded.averages(self.run.backbone)
+
     @cached_property
     def recipe(self) -> Recipe:
         run, read = self.run, self.lab.read
         more = repr((run.changes, self.of_task[1]))
-        key = self.backbone.family, run.method, self.group, run.rate, more
+        kind = self.backbone.family, self.averages
+        key = kind, run.method, self.group, run.rate, more
         if key not in read:
             read[key] = super().recipe
         return read[key]

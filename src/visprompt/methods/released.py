@@ -5,6 +5,7 @@ fitted, `training.recipe_extras` puts it in front of the method's own class. A d
 changes the computation itself is a `Form`, which the fitted model keeps.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -124,13 +125,42 @@ class NormalStart:
             )
 
 
-class NarrowKeyValues:
-    """E2VPT's key-value prompts are initialised within ±0.137, whatever the width."""
+class KeysValuesByHead:
+    """E2VPT's M key-value prompts are initialised within ±√(6 / (M d)) for heads of width d.
+
+    That is ±0.137 for 5 prompts and heads of 64, the number in its code.
+    """
+
+    source: Backbone
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
+        _, count, width = self.key_values.shape
+        head = width // self.source.blocks[0].attn.num_heads
         with torch.no_grad():
-            self.key_values.mul_(0.137 / self.bound)
+            self.key_values.mul_(math.sqrt(6 / (count * head)) / self.bound)
+
+
+class BoundOf14:
+    """ProVP's prompts are initialised within VPT's bound for patches of 14 pixels, on any ViT."""
+
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        bound = math.sqrt(6 / (3 * 14**2 + self.prompts.shape[-1]))
+        with torch.no_grad():
+            for prompt in (self.prompts, self.added):
+                prompt.mul_(bound / self.bound)
+
+
+class NormalScales:
+    """SSF's scales are initialised with N(1, 0.02²), its shifts with N(0, 0.02²)."""
+
+    def reset(self, generator: torch.Generator) -> None:
+        with torch.no_grad():
+            for mean, parts in ((1.0, self.scales), (0.0, self.shifts)):
+                for part in parts.values():
+                    drawn = torch.randn(part.shape, generator=generator, dtype=torch.float32)
+                    part.copy_(mean + 0.02 * drawn)
 
 
 class CutTemperatures:
@@ -312,19 +342,20 @@ OF_DA_VPT = {
     "guided prompts alone": GuidedAlone,
 }
 OF_E2VPT = {
-    "narrow keys and values": NarrowKeyValues,
+    "keys and values by head": KeysValuesByHead,
     "strided pieces": StridedPieces,
     "signed score": SignedScore,
     "one mask": OneMask,
 }
 DIFFERENCES: dict[str, Any] = {  # method -> what a recipe names -> its class
+    "ssf": {"normal start": NormalScales},
     "vp": {"normal start": NormalStart},
     "adaptformer": {"before the norm": BeforeTheNorm},
     "vpt-shallow": {"averaged prompts": AveragedPrompts},
     "vpt-deep": {"averaged prompts": AveragedLastPrompts},
     "gate-vpt": {"cut temperatures": CutTemperatures, "averaged prompts": AveragedPrompts},
     "e2vpt": OF_E2VPT,
-    "provp": {"mostly new": MostlyNew},
+    "provp": {"mostly new": MostlyNew, "bound of 14": BoundOf14},
     "spt-shallow": {"averaged prompts": AveragedPrompts, "bare tokens": BareTokens},
     "spt-deep": {
         "averaged prompts": AveragedLastPrompts,
@@ -361,7 +392,7 @@ def take(model: TunedModel, differences: list[type]) -> None:
         if issubclass(difference, Form) and (why := difference.unfit(model)):
             raise BadInput(f"{model.slug} cannot be as released here: {why}.")
     own = getattr(type(model.method), "plain", type(model.method))
-    marks = {"__module__": own.__module__, "plain": own}
+    marks = {"__module__": own.__module__, "plain": own, "source": model.source}
     model.method.__class__ = type("Method", (*differences, own), marks) if differences else own
 
 
