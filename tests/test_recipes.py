@@ -3,11 +3,13 @@ and checkpoints."""
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 from conftest import small_vit
 
 import visprompt as vp
+from visbook.chapters import released_pairs
 from visbook.site import recipe_pages
 from visbook.studies import grids, plan, roles, sweeps
 from visbook.studies.case import Run, Usual
@@ -376,6 +378,45 @@ def test_an_option_that_is_named_exists_and_is_not_the_default(slug, entry):
     assert bool(recipe.get("as_released")) == bool(
         released.named(slug, recipe.get("as_released", ""))
     )
+
+
+def test_every_option_has_a_run_with_it_and_one_without():
+    found = grids.cells(released_pairs.STUDY, roles.cast_for("quick", "quick"), 1)
+    runs = {(variant, run.backbone): run for variant, run, rate_of in found if rate_of == "none"}
+    options = [(slug, entry) for slug, entry in DIFFERENCES if "option" in entry]
+    for slug, entry in options:
+        part = {"mae": f"{MICRO}.mae_leaves"}.get(entry.get("backbone"), MICRO)
+        off, on = (runs[variant, part] for variant in grids.pair(slug, entry))
+        assert off.rate is on.rate is None and off.settings == {} and off.method == on.method
+        option = dict(entry["option"])
+        assert on.changes == off.changes | option.pop("recipe", {})
+        assert on.settings == {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in option.items()
+        }
+    assert len({grids.pair(slug, entry)[1] for slug, entry in options}) == len(options)
+
+
+def test_what_options_move_is_shown_largest_first_and_what_was_not_run_last():
+    by_seed = {
+        "da-vpt": [80.0, 82.0],
+        "da-vpt: the class term": [81.0, 82.0],
+        "da-vpt: batches": [76.0, 77.0],
+        "vpt-deep": [70.0, 70.0],
+    }
+    rows = [
+        {"variant": variant, "seed": seed, "test": test, "record": None}
+        for variant, tests in by_seed.items()
+        for seed, test in enumerate(tests)
+    ]
+    frame = pd.DataFrame(rows).assign(backbone=MICRO, task="position", train_size=800)
+    shown = released_pairs.rows(frame)
+    assert [(row[1], row[2], row[4]) for row in shown[:2]] == [
+        ("batches", "−4.5", "2"),
+        ("the class term", "+0.5", "2"),
+    ]
+    assert {tuple(row[2:]) for row in shown[2:]} == {("not run", "–", "0")}
+    assert released_pairs.rows(pd.DataFrame())[0][2] == "not run"
 
 
 def test_longer_proxies_are_a_lower_temperature_and_margin():

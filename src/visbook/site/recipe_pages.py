@@ -10,6 +10,7 @@ from visprompt.papers import papers
 from visprompt.training.protocol import Protocol, protocol
 from visprompt.training.recipe_files import SAID
 
+from ..chapters import released_pairs
 from ..chapters.chapter import PARTS
 from ..pages.recipe_words import values
 from ..studies.plan import recipes as recipes_of_papers
@@ -109,4 +110,10 @@ def differences(results: dict, root: Path) -> str:
     return table(head, rows, filterable=True, choices=("Method",), widths=(11, 15, 24, 24, 26))
 
 
-MAKERS = {"recipes": recipes, "differences": differences}
+def pairs(results: dict, root: Path) -> str:
+    """What each option moves on the small world, from the records of its two runs."""
+    head = ["Method", "What", "Points moved", "95 % interval", "Seeds"]
+    return table(head, released_pairs.rows(released_pairs.frame()), widths=(16, 40, 14, 20, 10))
+
+
+MAKERS = {"recipes": recipes, "differences": differences, "pairs": pairs}

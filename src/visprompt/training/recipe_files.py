@@ -82,9 +82,8 @@ def differences_schema() -> dict:
     texts = {name: TEXT for name in ("what", "paper", "code")}
     recipe = mapping({}, field_schemas())
     option = {"type": "object", "properties": {"recipe": recipe}, "minProperties": 1}
-    return mapping(
-        {}, {slug: listed(mapping(texts, {"option": option, "none": TEXT})) for slug in METHODS}
-    )
+    more = {"option": option, "none": TEXT, "backbone": one_of(["mae"]), "beside": recipe}
+    return mapping({}, {slug: listed(mapping(texts, more)) for slug in METHODS})
 
 
 def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
