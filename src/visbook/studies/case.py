@@ -106,7 +106,8 @@ class Case:
         run, bench, rate = self.run, self.lab.bench, self.run.rate
         family, depth = self.backbone.family, self.backbone.depth
         is_vit = family != "resnet"
-        changes = self.lab.protocol.of_group(self.group) | bench.changes | run.changes
+        own = self.lab.protocol.of_group(self.group) | self.of_task[1]
+        changes = own | bench.changes | run.changes
         if rate is None and run.method == "ap":
             rate = ap_rate(bench.recipe, run.settings, is_vit, depth)
         if rate is not None:
@@ -121,12 +122,26 @@ class Case:
 
     @cached_property
     def settings(self) -> dict:
-        """The settings of the method; the recipe's own for this task replace the profile's usual
-        ones."""
+        """The settings of the method: the profile's usual ones, replaced by the recipe's own for
+        this task, and both by those that the run sets itself."""
+        given = self.run.settings
+        asked = {name: value for name, value in given.items() if not isinstance(value, Usual)}
+        return given | self.of_task[0] | asked
+
+    @cached_property
+    def of_task(self) -> tuple[dict, dict]:
+        """What the recipe says of this task alone: settings, and fields of the recipe.
+
+        A run that asks for no usual number of prompts has none of it.
+        """
         run = self.run
-        if not isinstance(run.settings.get("prompt_tokens"), Usual):
-            return run.settings
-        return run.settings | self.lab.protocol.of_task(run.method, run.task)
+        usual = any(isinstance(value, Usual) for value in run.settings.values())
+        return self.lab.protocol.of_task(run.method, run.task, run.backbone) if usual else ({}, {})
+
+    @property
+    def stated(self) -> bool:
+        """Whether the recipe states the rate for this task, so that none is searched."""
+        return rate_name(self.run.method) in self.of_task[1]
 
     @cached_property
     def whole(self) -> bool:

@@ -108,8 +108,10 @@ def recipe_strays(record: Record, paper: str) -> str:
         catalogue.group(settings["task"]),
         family_of(settings["backbone"]),
     )
+    _, stated = own.of_task(settings["method"], settings["task"], settings["backbone"])
+    changes = own.of_group(group) | stated
     try:
-        recipe = load_recipe(name, settings["method"], family != "resnet", **own.of_group(group))
+        recipe = load_recipe(name, settings["method"], family != "resnet", **changes)
     except BadInput as error:
         return str(error)
     recipe = heeded(recipe, embedded.averages(settings["backbone"]))
@@ -118,7 +120,7 @@ def recipe_strays(record: Record, paper: str) -> str:
         *FREE,
         rate_name(settings["method"]),
         *(key for grid in own.searches.values() for key in grid),
-    }
+    } - {*stated}
     for key in [
         key for key in wanted if key not in free and wanted[key] != settings["recipe"].get(key)
     ]:

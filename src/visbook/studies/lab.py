@@ -207,9 +207,11 @@ class Lab:
 
     def trials(self, cell: Run) -> list[Run]:
         """The runs that a search tries for a cell, as many for every method, the preferred of
-        equals first."""
-        field = rate_name(cell.method)
-        found = tries(self.protocol.search(self.bench.search), self.resolve(cell).recipe, field)
+        equals first; the run alone where the recipe states the rate for its task."""
+        field, case = rate_name(cell.method), self.resolve(cell)
+        if case.stated:
+            return [replace(cell, trial=True)]
+        found = tries(self.protocol.search(self.bench.search), case.recipe, field)
         # the recipe's own rate alone
         found = found[:1] if self.bench.profile == "rehearsal" else found
         more = [(change.pop(field), change) for change in found]

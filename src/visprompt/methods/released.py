@@ -6,9 +6,11 @@ changes the computation itself is a `Form`, which the fitted model keeps.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from ..errors import BadInput, choose
@@ -243,6 +245,58 @@ class NormedMeans:
         self.recluster()
 
 
+class Clusters1:
+    """DA-VPT's classes are clustered anew from the second epoch on."""
+
+    kept = 1  # epochs with the first clusters
+
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        self.__dict__["clustered"] = 0
+        super().prepare(backbone, images, labels, generator)
+
+    def recluster(self) -> None:
+        before = self.__dict__["clustered"]  # by `prepare` first
+        self.__dict__["clustered"] = before + 1
+        if 0 < before <= self.kept:
+            self.sums = None
+        else:
+            super().recluster()
+
+    @torch.no_grad()
+    def after_epoch(self) -> None:
+        self.recluster()
+
+
+class Clusters10(Clusters1):
+    """DA-VPT's classes are clustered anew from the eleventh epoch on."""
+
+    kept = 10
+
+
+class UnitPrompts(Form):
+    """DA-VPT's prompts are divided by their L2 norm where they enter a block."""
+
+    def entering(self, index: int) -> torch.Tensor:
+        return F.normalize(super().entering(index), dim=-1)
+
+
+class GuidedAlone(Form):
+    """DA-VPT has no prompts in the blocks that are not guided."""
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        others = {id(p) for index, p in enumerate(self.prompts) if index not in self.guided}
+        return (p for p in super().parameters(recurse) if id(p) not in others)
+
+    def extra(self, index: int, project: Project) -> KeysValues | None:
+        return super().extra(index, project) if index in self.guided else None
+
+
 class ClassQuery:
     """DA-VPT's class term compares the class token's query, not its attention output."""
 
@@ -282,6 +336,10 @@ OF_DA_VPT = {
     "normed class means": NormedMeans,
     "class query": ClassQuery,
     "mean patch": PatchMean,
+    "clusters from epoch 1": Clusters1,
+    "clusters from epoch 10": Clusters10,
+    "unit prompts": UnitPrompts,
+    "guided prompts alone": GuidedAlone,
 }
 OF_E2VPT = {
     "keys and values by head": KeysValuesByHead,

@@ -67,6 +67,10 @@ class Recipe:
     head_start: Literal["small", "truncated normal", "VPT's"] = "small"
     # the network goes through torch.compile, which on a GPU saves starts of kernels
     compile: bool = False
+    # "by class": two images of each of the classes that a batch draws (DA-VPT)
+    batches: Literal["shuffled", "by class"] = "shuffled"
+    # each entry of a gradient is at most this far from 0 (DA-VPT: 10)
+    clip: NotNegative | None = None
     # of a ViT that averages its tokens; on every other backbone it says nothing
     pooling: Literal[
         "norm, then mean",  # DA-VPT

@@ -37,6 +37,8 @@ BESIDE = (
     "drop_path",
     "head_start",
     "compile",
+    "batches",
+    "clip",
     "as_released",
 )
 
@@ -95,7 +97,10 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
         stack.enter_context(torch.random.fork_rng(devices=devices))
         torch.manual_seed(int(torch.randint(2**62, (), generator=stream(seed, "preparation"))))
         images = used_images(recipe, len(task.train[1]))
-        if images < len(task.train[1]):
+        if recipe.batches == "by class":
+            drawn = partial(by_class, task.train[1], images, recipe.batch_size, seed)
+            stack.enter_context(own_batches(drawn, images))
+        elif images < len(task.train[1]):
             full = partial(whole_batches, len(task.train[1]), recipe.batch_size, seed)
             stack.enter_context(own_batches(full, images))
         steps = Steps(model, recipe, images)
@@ -209,6 +214,9 @@ class Steps:
     def __call__(self, optimizer, args, kwargs) -> None:
         if optimizer is not self.of:  # a method that prunes is trained twice
             self.of, self.step = optimizer, 0
+        if self.recipe.clip is not None:
+            every = [p for group in optimizer.param_groups for p in group["params"]]
+            nn.utils.clip_grad_value_(every, self.recipe.clip)
         for group in optimizer.param_groups:
             if self.recipe.schedule != "cosine":
                 group["lr"] = self.rate(group["initial_lr"], self.step)
@@ -285,6 +293,27 @@ def whole_batches(images: int, size: int, seed: int) -> Callable[[], Iterable[to
     """Shuffled batches in the plain loop's order, without the last one where it is not full."""
     generator = stream(seed, "order")
     return lambda: torch.randperm(images, generator=generator).split(size)[: images // size]
+
+
+def by_class(labels: torch.Tensor, images: int, size: int, seed: int) -> Callable[[], list]:
+    """Batches by class: an epoch has as many images as shuffled ones, of which some come twice."""
+    rows = [(labels == one).nonzero().flatten() for one in labels.unique()]
+    generator, sizes = (
+        stream(seed, "order"),
+        [min(size, images - at) for at in range(0, images, size)],
+    )
+    return lambda: [two_of_each(rows, one, generator) for one in sizes]
+
+
+def two_of_each(rows: list[torch.Tensor], size: int, generator: torch.Generator) -> torch.Tensor:
+    """Two images (size,) of each of size / 2 classes; all of these come before one comes again."""
+    wanted = math.ceil(size / 2)
+    turns = [torch.randperm(len(rows), generator=generator) for _ in range(0, wanted, len(rows))]
+    pairs = []
+    for number in torch.cat(turns)[:wanted].tolist():
+        order = torch.randperm(len(rows[number]), generator=generator).repeat(2)  # of one image
+        pairs.append(rows[number][order[:2]])
+    return torch.cat(pairs)[:size]
 
 
 def started(model: TunedModel, how: str, reset):
