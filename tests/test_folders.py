@@ -16,8 +16,9 @@ import torch
 from PIL import Image
 
 from visprompt.__main__ import main
+from visprompt.data import resizing
 from visprompt.data.folders import LISTS
-from visprompt.data.tasks import load_task
+from visprompt.data.tasks import check_task, load_task
 from visprompt.errors import BadInput
 
 
@@ -66,6 +67,26 @@ def test_a_picture_is_resized_by_the_kernel_that_is_asked_for(folder):
         plain = load_task("toy", folder, image_size=8, resize=resize.removesuffix("-bicubic"))
         # which keeps 20 x 10 as they are
         assert torch.equal(plain.train[0], found.train[0]) == (resize == "crop-bicubic")
+
+
+def test_released_codes_rules_are_a_centred_square_and_no_antialiasing(folder):
+    with Image.open(folder / "toy/images/a 0.png") as picture:
+        short = picture.resize((16, 8), Image.BICUBIC).crop((4, 0, 12, 8))
+        pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].float()
+    nearest = torch.nn.functional.interpolate(pixels, (8, 8), mode="bilinear")[0]
+    wanted = {
+        resizing.CENTRE: torch.from_numpy(np.array(short)).permute(2, 0, 1),
+        resizing.ALIASED: nearest.round().to(torch.uint8),
+    }
+    for rule, image in wanted.items():
+        task = resizing.load_resized("toy", folder, image_size=8, resize=rule)
+        assert torch.equal(task.train[0][0], image) and task.resize == rule
+        other = load_task("toy", folder, image_size=8, resize="direct")
+        assert not torch.equal(other.train[0], task.train[0])
+        check_task(task)
+        drawn = resizing.load_resized("position", image_size=16, resize=rule)
+        assert drawn.size == 16 and drawn.resize == rule
+    assert resizing.load_resized("toy", folder, image_size=8).resize == "direct"
 
 
 @pytest.mark.refused

@@ -100,6 +100,22 @@ def test_each_run_once_a_search_first_and_its_best_is_the_first_seed():
     assert given.run.settings == {"block": 2}
 
 
+def test_what_the_recipe_states_for_a_task_is_not_searched():
+    found = {
+        (cell.variant, cell.run.task, cell.run.backbone.split(".")[1]): cell
+        for cell in plan.cells_of("davpt.table-1")
+    }
+    stated = {key for key, cell in found.items() if cell.selection == plan.STATED}
+    assert {variant for variant, _, _ in stated} == {"DA-VPT", "DA-VPT+"}
+    assert len(stated) == 2 * 61 and all(found[key].grid == "" for key in stated)
+    runs = plan.runs_of([found["DA-VPT+", "cifar100", "mae"]])
+    assert [(run.stage, run.run.seed, run.like) for run in runs] == [
+        ("final", seed, None) for seed in range(3)
+    ]
+    missing = plan.runs_of([found["DA-VPT+", "pets", "mae"]])
+    assert [run.stage for run in missing].count("search") == len(FACTORS)
+
+
 def test_a_rate_that_another_cell_was_searched_for_is_searched_there():
     (cell,) = [
         cell

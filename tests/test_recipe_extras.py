@@ -217,9 +217,39 @@ def test_a_rate_may_move_once_an_epoch():
         recipe_extras.Steps(model, replace(recipe, schedule=how), 8)
         for how in ("warm-up, then cosine, by epoch", "warm-up, then cosine")
     )
-    assert [steps.factor(step) for step in range(20)] == [
-        smooth.factor(4 * (step // 4)) for step in range(20)
+    assert [steps.rate(1.0, step) for step in range(20)] == [
+        smooth.rate(1.0, 4 * (step // 4)) for step in range(20)
     ]
+
+
+@pytest.mark.parametrize("size, counts", [(4, {2}), (8, {2, 4}), (5, {1, 2})])
+def test_a_batch_by_class_has_two_images_of_each_of_its_classes(size, counts, monkeypatch):
+    seen, model = [], vp.build_method("linear-probe", small_vit(), 3)
+    loss = model.training_loss
+    monkeypatch.setattr(model, "training_loss", lambda x, y: seen.append(y) or loss(x, y))
+    recipe = replace(PLAIN, batch_size=size, batches="by class")
+    values = loop.fit_with_extras(model, tiny_task(), recipe, 0)
+    assert sum(map(len, seen)) == 3 * 24
+    whole = [labels for labels in seen if len(labels) == size]
+    assert {n for labels in whole for n in labels.bincount().tolist() if n} == counts
+    assert values["loss"] == fitted(recipe, "linear-probe")[1]["loss"]
+    assert values["loss"] != fitted(replace(recipe, batches="shuffled"), "linear-probe")[1]["loss"]
+
+
+def test_a_class_with_one_image_comes_twice():
+    rows = [torch.tensor([7]), torch.tensor([1, 2, 3])]
+    batch = recipe_extras.two_of_each(rows, 4, torch.Generator().manual_seed(0))
+    assert (batch == 7).sum() == 2 and len({*batch.tolist()}) == 3
+
+
+def test_gradients_are_clipped_entry_by_entry():
+    model = vp.build_method("linear-probe", small_vit(), 3)
+    steps = recipe_extras.Steps(model, replace(PLAIN, clip=0.5, weight_decay=0.0), 24)
+    optimizer = torch.optim.SGD(model.head.parameters(), lr=0.1)
+    model.head.weight.grad = torch.full_like(model.head.weight, -3.0)
+    model.head.bias.grad = torch.full_like(model.head.bias, 0.2)
+    steps(optimizer, (), {})
+    assert torch.all(model.head.weight.grad == -0.5) and torch.all(model.head.bias.grad == 0.2)
 
 
 def released_form(slug, name, **settings):
@@ -253,8 +283,8 @@ def test_what_released_code_does_changes_training_and_ends_with_it(slug, name):
     first, values = fitted(PLAIN, slug, **settings)
     model, other = fitted(replace(PLAIN, as_released=name), slug, **settings)
     assert type(model.method) is type(first.method)
-    # same clusters; no temperature that turned back
-    if name not in ("normed class means", "cut temperatures"):
+    # same clusters, of three classes; no temperature that turned back
+    if name != "cut temperatures" and "clusters" not in name and "means" not in name:
         assert values["loss"] != other["loss"]
     assert other["loss"] == fitted(replace(PLAIN, as_released=name), slug, **settings)[1]["loss"]
 
@@ -447,7 +477,7 @@ def test_a_frame_starts_normal_and_key_value_prompts_within_their_bound():
     with form:
         model.reset()
         assert abs(model.method.delta.std() - 1) < 0.1 and model.method.delta.abs().max() > 2
-    model, form = released_form("e2vpt", "narrow keys and values", prompt_tokens=4)
+    model, form = released_form("e2vpt", "keys and values by head", prompt_tokens=4)
     with form:
         model.reset()
         assert 0.1 < model.method.key_values.abs().max() <= 0.137
@@ -508,6 +538,31 @@ def test_class_means_pass_a_layer_norm_before_they_are_clustered():
             F.layer_norm(means, (16,)), F.layer_norm(before, (16,)), 20
         )
         assert method.cluster.tolist() == nearest.tolist()
+
+
+@pytest.mark.parametrize("first", [1, 10])
+@pytest.mark.parametrize("more", ["", "normed class means, "])
+def test_classes_keep_their_first_clusters_until_an_epoch(first, more, monkeypatch):
+    calls, kmeans = [], da_vpt.cosine_kmeans
+    monkeypatch.setattr(da_vpt, "cosine_kmeans", lambda *given: calls.append(1) or kmeans(*given))
+    name = f"{more}clusters from epoch {first}"
+    fitted(replace(PLAIN, epochs=12, as_released=name), "da-vpt", prompt_tokens=2)
+    assert len(calls) == 1 + 12 - first
+
+
+def test_prompts_enter_with_norm_1_or_in_guided_blocks_alone():
+    model, x = with_form("da-vpt", "unit prompts", prompt_tokens=2, guided_from=2)
+    prompts = [F.normalize(prompt, dim=-1) for prompt in model.method.prompts]
+    for index, prompt in enumerate(prompts):
+        torch.testing.assert_close(model.method.entering(index), prompt)
+    model, x = with_form("da-vpt", "guided prompts alone", prompt_tokens=5, guided_tokens=2)
+    out, last = model.source.stem(x), model.source.depth - 1
+    for block in model.source.model.blocks[:last]:
+        out = block(out)
+    out = torch.cat([model.method.prompts[last].expand(len(x), -1, -1), out], 1)
+    out = model.source.model.norm(model.source.model.blocks[last](out)[:, 2:]).mean(1)
+    torch.testing.assert_close(model.features(model.below(x)), out)
+    assert sum(p.numel() for p in model.method_parameters()) == 2 * model.source.width
 
 
 def test_metric_losses_compare_the_class_tokens_query_and_the_mean_patch():

@@ -3,13 +3,15 @@ and checkpoints."""
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 from conftest import small_vit
 
 import visprompt as vp
+from visbook.chapters import released_pairs
 from visbook.site import recipe_pages
-from visbook.studies import grids, roles, sweeps
+from visbook.studies import grids, plan, roles, sweeps
 from visbook.studies.case import Run, Usual
 from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.rates import below
@@ -111,6 +113,60 @@ def test_a_profiles_number_of_tokens_gives_way_to_the_tasks_own_and_an_explicit_
     }
     assert lab.resolve(replace(usual, method="vpt-deep")).settings == {"prompt_tokens": 20}
     assert repr(usual) == repr(replace(usual, settings={"prompt_tokens": 20}))
+
+
+RELEASED = [  # a few of the 61 released configurations
+    ("supervised", "cifar100", {"guided_from": 3, "guided_tokens": 20, "beta": 1.0}, (0.005, 20.0)),
+    ("supervised", "clevr_distance", {"guided_tokens": 5, "temperature": 1 / 160}, (0.00005, 0.5)),
+    ("supervised", "stanford_cars", {"margin": 0.1 / 60, "prompt_tokens": 80}, (0.001, 3.0)),
+    ("supervised", "pets", {"beta": 0.0, "lambda_": 0.0}, (0.001, 5.0)),
+    ("mae", "patch_camelyon", {"guided_tokens": 2, "prompt_tokens": 5}, (0.0001, 0.5)),
+    ("mocov3", "dsprites_label_orientation", {"lambda_": 0.01}, (0.001, 0.01)),
+]
+
+
+def of_task(part, task, method="da-vpt-plus", **settings):
+    """The case of DA-VPT under its own recipe, with a usual number of prompts and some settings."""
+    actors = roles.cast_for("davpt", "paper")
+    given = {"prompt_tokens": actors.prompts["deep"], **settings}
+    return plan.lab_of("davpt").resolve(Run(actors.backbones[part], task, method, settings=given))
+
+
+@pytest.mark.parametrize("part, task, settings, rates", RELEASED)
+def test_a_task_has_the_numbers_of_its_released_configuration(part, task, settings, rates):
+    case = of_task(part, task)
+    assert {name: pytest.approx(case.settings[name]) for name in settings} == settings
+    assert (case.recipe.learning_rate, case.recipe.head_decay) == rates
+    assert case.recipe.batches == "by class" and case.recipe.clip == 10.0 and case.stated
+    (only,) = case.lab.trials(case.run)
+    assert only == replace(case.run, trial=True)
+
+
+def test_released_configurations_are_those_of_21_tasks():
+    own, actors = protocol("davpt"), grids.cast("paper")
+    every = {*actors.tasks["vtab"], *actors.tasks["fine"]}
+    lacking = {
+        part: every - {*own.tasks_of("da-vpt")[part]} for part in ("supervised", "mae", "mocov3")
+    }
+    none = {"kitti", "sun397", "svhn"}
+    assert lacking == {
+        "supervised": none,
+        "mae": none | {"pets"},
+        "mocov3": none | {"retinopathy"},
+    }
+    assert own.tasks_of("da-vpt-plus").keys() == lacking.keys()
+    for part, task in (("mae", "pets"), ("larger", "cifar100")):
+        case = of_task(part, task)
+        assert not case.stated and len(case.lab.trials(case.run)) == 3
+    assert of_task("mae", "cub_200_2011").settings["class_token"] is False
+
+
+def test_what_a_run_sets_itself_stands_above_the_tasks_own():
+    """Such as a weight of an ablation; a run without a usual number of prompts has none of it."""
+    case = of_task("supervised", "cub_200_2011", beta=10.0, guided_from=4)
+    assert case.settings["beta"] == 10.0 and case.settings["guided_from"] == 4
+    assert case.settings["lambda_"] == 0.05 and case.recipe.learning_rate == 0.0005
+    assert not of_task("supervised", "cub_200_2011", prompt_tokens=10).stated
 
 
 def test_checkpoints_are_the_papers_in_the_paper_profile_alone():
@@ -322,6 +378,45 @@ def test_an_option_that_is_named_exists_and_is_not_the_default(slug, entry):
     assert bool(recipe.get("as_released")) == bool(
         released.named(slug, recipe.get("as_released", ""))
     )
+
+
+def test_every_option_has_a_run_with_it_and_one_without():
+    found = grids.cells(released_pairs.STUDY, roles.cast_for("quick", "quick"), 1)
+    runs = {(variant, run.backbone): run for variant, run, rate_of in found if rate_of == "none"}
+    options = [(slug, entry) for slug, entry in DIFFERENCES if "option" in entry]
+    for slug, entry in options:
+        part = {"mae": f"{MICRO}.mae_leaves"}.get(entry.get("backbone"), MICRO)
+        off, on = (runs[variant, part] for variant in grids.pair(slug, entry))
+        assert off.rate is on.rate is None and off.settings == {} and off.method == on.method
+        option = dict(entry["option"])
+        assert on.changes == off.changes | option.pop("recipe", {})
+        assert on.settings == {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in option.items()
+        }
+    assert len({grids.pair(slug, entry)[1] for slug, entry in options}) == len(options)
+
+
+def test_what_options_move_is_shown_largest_first_and_what_was_not_run_last():
+    by_seed = {
+        "da-vpt": [80.0, 82.0],
+        "da-vpt: the class term": [81.0, 82.0],
+        "da-vpt: batches": [76.0, 77.0],
+        "vpt-deep": [70.0, 70.0],
+    }
+    rows = [
+        {"variant": variant, "seed": seed, "test": test, "record": None}
+        for variant, tests in by_seed.items()
+        for seed, test in enumerate(tests)
+    ]
+    frame = pd.DataFrame(rows).assign(backbone=MICRO, task="position", train_size=800)
+    shown = released_pairs.rows(frame)
+    assert [(row[1], row[2], row[4]) for row in shown[:2]] == [
+        ("batches", "−4.5", "2"),
+        ("the class term", "+0.5", "2"),
+    ]
+    assert {tuple(row[2:]) for row in shown[2:]} == {("not run", "–", "0")}
+    assert released_pairs.rows(pd.DataFrame())[0][2] == "not run"
 
 
 def test_longer_proxies_are_a_lower_temperature_and_margin():

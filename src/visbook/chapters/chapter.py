@@ -317,17 +317,20 @@ class Chapter:
             for run in frame.run
             for cell in [replace(run, seed=0, rate=None, changes={})]
         }
-        whole = 0
+        stated = [name for name, cell in cells.items() if self.lab.resolve(cell).stated]
+        for name in stated:
+            del cells[name]
+        told, whole = f"; stated by the recipe for {len(stated)}" * bool(stated), 0
         for cell in cells.values():
             look = lambda run: grids.looked_up(
                 lambda: self.lab.do(run, compute=False), run, self.lab
             )[0]
             whole += all(look(run) is not None for run in self.lab.trials(cell))
         if not whole:
-            return "none: the recipe's own rate"
+            return f"none: the recipe's own rate{told}"
         tries = self.lab.protocol.budget[self.lab.bench.search]
         rest = "; the recipe's rate elsewhere" * (whole < len(cells))
-        return f"best of {tries} on val, seed 0, for {whole} of {len(cells)} cells{rest}"
+        return f"best of {tries} on val, seed 0, for {whole} of {len(cells)} cells{rest}{told}"
 
     def show_rates(self, frame: pd.DataFrame) -> None:
         """The learning rates of some runs, by backbone, variant and task."""

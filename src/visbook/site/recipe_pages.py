@@ -1,6 +1,7 @@
 """The pages on the papers' recipes, and on where released code differs from its paper."""
 
 import html
+from collections.abc import Mapping
 from pathlib import Path
 
 from visprompt import manifests
@@ -9,6 +10,8 @@ from visprompt.papers import papers
 from visprompt.training.protocol import Protocol, protocol
 from visprompt.training.recipe_files import SAID
 
+from ..chapters import released_pairs
+from ..chapters.chapter import PARTS
 from ..pages.recipe_words import values
 from ..studies.plan import recipes as recipes_of_papers
 from .tables import code, table
@@ -44,16 +47,11 @@ def recipes(results: dict, root: Path) -> str:
         parts.append(
             f"\n{table(['Search', 'Values', 'Tries a cell, for every method'], searched(own))}\n"
         )
-        for slug, tasks in own.per_task.items():
-            settings = list(next(iter(tasks.values())))
-            every = [
-                [code(task), *(str(given[name]) for name in settings)]
-                for task, given in tasks.items()
-            ]
-            parts.append(
-                f"\nOf {html.escape(names()[slug])}, by "
-                f"task:\n\n{table(['Task', *map(code, settings)], every)}\n"
-            )
+        parts += [
+            by_task(slug, part, tasks)
+            for slug in own.per_task
+            for part, tasks in own.tasks_of(slug).items()
+        ]
         if own.lacking:
             lines = [
                 f"- **{html.escape(what)}**: {html.escape(why)}"
@@ -61,6 +59,19 @@ def recipes(results: dict, root: Path) -> str:
             ]
             parts.append("\nWhat is done there and not here:\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
+
+
+def by_task(slug: str, part: str, tasks: Mapping[str, dict]) -> str:
+    """What tasks have of their own for a method, on the checkpoint of a part if it has a name."""
+    rows = {task: given | given.get("recipe", {}) for task, given in tasks.items()}
+    columns = dict.fromkeys(n for row in rows.values() for n in row if n != "recipe")
+    every = [
+        [code(task), *(html.escape(str(row.get(name, "–"))) for name in columns)]
+        for task, row in rows.items()
+    ]
+    where = f", {PARTS[part]}" if part else ""
+    title = f"Of {html.escape(names()[slug])}{where}, by task:"
+    return f"\n{title}\n\n{table(['Task', *map(code, columns)], every)}\n"
 
 
 def searched(own: Protocol) -> list[list[str]]:
@@ -99,4 +110,10 @@ def differences(results: dict, root: Path) -> str:
     return table(head, rows, filterable=True, choices=("Method",), widths=(11, 15, 24, 24, 26))
 
 
-MAKERS = {"recipes": recipes, "differences": differences}
+def pairs(results: dict, root: Path) -> str:
+    """What each option moves on the small world, from the records of its two runs."""
+    head = ["Method", "What", "Points moved", "95 % interval", "Seeds"]
+    return table(head, released_pairs.rows(released_pairs.frame()), widths=(16, 40, 14, 20, 10))
+
+
+MAKERS = {"recipes": recipes, "differences": differences, "pairs": pairs}

@@ -14,9 +14,10 @@ from visprompt.data.tasks import Task, embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
 from visprompt.methods import settings_of as method_settings
+from visprompt.models import pooling
 from visprompt.records import Record, recorded
 from visprompt.training.loop import data_of, settings_of, tune
-from visprompt.training.recipe import Recipe, load_recipe, settled
+from visprompt.training.recipe import Recipe, heeded, load_recipe, settled
 
 from .ap_rates import ap_rate
 
@@ -105,22 +106,42 @@ class Case:
         run, bench, rate = self.run, self.lab.bench, self.run.rate
         family, depth = self.backbone.family, self.backbone.depth
         is_vit = family != "resnet"
-        changes = self.lab.protocol.of_group(self.group) | bench.fields | run.changes
+        own = self.lab.protocol.of_group(self.group) | self.of_task[1]
+        changes = own | bench.fields | run.changes
         if rate is None and run.method == "ap":
             rate = ap_rate(bench.recipe, run.settings, is_vit, depth)
         if rate is not None:
             changes[rate_name(run.method)] = rate
         recipe = load_recipe(bench.recipe, run.method, is_vit, **changes)
-        return settled(recipe, run.method, family)
+        return heeded(settled(recipe, run.method, family), self.averages)
+
+    @property
+    def averages(self) -> bool:
+        """Whether the backbone averages its tokens; see `pooling.averages`."""
+        return pooling.averages(self.backbone)
 
     @cached_property
     def settings(self) -> dict:
-        """The settings of the method; the recipe's own for this task replace the profile's usual
-        ones."""
+        """The settings of the method: the profile's usual ones, replaced by the recipe's own for
+        this task, and both by those that the run sets itself."""
+        given = self.run.settings
+        asked = {name: value for name, value in given.items() if not isinstance(value, Usual)}
+        return given | self.of_task[0] | asked
+
+    @cached_property
+    def of_task(self) -> tuple[dict, dict]:
+        """What the recipe says of this task alone: settings, and fields of the recipe.
+
+        A run that asks for no usual number of prompts has none of it.
+        """
         run = self.run
-        if not isinstance(run.settings.get("prompt_tokens"), Usual):
-            return run.settings
-        return run.settings | self.lab.protocol.of_task(run.method, run.task)
+        usual = any(isinstance(value, Usual) for value in run.settings.values())
+        return self.lab.protocol.of_task(run.method, run.task, run.backbone) if usual else ({}, {})
+
+    @property
+    def stated(self) -> bool:
+        """Whether the recipe states the rate for this task, so that none is searched."""
+        return rate_name(self.run.method) in self.of_task[1]
 
     @cached_property
     def whole(self) -> bool:

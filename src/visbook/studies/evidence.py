@@ -10,7 +10,7 @@ from visprompt.errors import BadInput
 from visprompt.models import embedded
 from visprompt.records import Record
 from visprompt.training.protocol import protocol
-from visprompt.training.recipe import load_recipe, settled
+from visprompt.training.recipe import heeded, load_recipe, settled
 
 from .case import rate_name
 from .grids import family_of
@@ -108,16 +108,19 @@ def recipe_strays(record: Record, paper: str) -> str:
         catalogue.group(settings["task"]),
         family_of(settings["backbone"]),
     )
+    _, stated = own.of_task(settings["method"], settings["task"], settings["backbone"])
+    changes = own.of_group(group) | stated
     try:
-        recipe = load_recipe(name, settings["method"], family != "resnet", **own.of_group(group))
+        recipe = load_recipe(name, settings["method"], family != "resnet", **changes)
     except BadInput as error:
         return str(error)
+    recipe = heeded(recipe, embedded.averages(settings["backbone"]))
     wanted = asdict(settled(recipe, settings["method"], family))
     free = {
         *FREE,
         rate_name(settings["method"]),
         *(key for grid in own.searches.values() for key in grid),
-    }
+    } - {*stated}
     for key in [
         key for key in wanted if key not in free and wanted[key] != settings["recipe"].get(key)
     ]:

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from visprompt import records
 from visprompt.data.joining import joined
 from visprompt.data.mask_tasks import load_segmentation
-from visprompt.data.tasks import Task, embedded_tasks, load_task
+from visprompt.data.resizing import load_resized
+from visprompt.data.tasks import Task, embedded_tasks
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
 from visprompt.models.backbones import Backbone
@@ -71,7 +72,7 @@ def tasks_of(record: records.Record, data_dir: str | None) -> tuple[Task, Task |
     def load(name, **size):
         resize = "direct" if s["resize"] == "none" else s["resize"]
         folder = None if name in embedded_tasks() else data_dir
-        return load_task(name, folder, image_size=s["image_size"], resize=resize, **size)
+        return load_resized(name, folder, image_size=s["image_size"], resize=resize, **size)
 
     task = load(s["task"])
     if "trained_on" in record.about:

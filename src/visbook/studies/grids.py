@@ -185,7 +185,28 @@ def variants_of(study: dict, depth: int | None, part: str, cast: Cast) -> dict[s
             f"{method}, block {block}": {"method": method, "block": block}
             for block in range(depth_of(part, cast))
         }
+    return found | (pairs(part) if study.get("differences") else {})
+
+
+def pairs(part: str) -> dict[str, dict]:
+    """The variants of differences.yaml on a part: each method as its paper has it, and with each
+    option, at one rate."""
+    found = {}
+    for slug, entries in load_yaml(paths.MANIFESTS / "differences.yaml").items():
+        for entry in entries:
+            if "option" in entry and entry.get("backbone", "supervised") == part:
+                off, on = pair(slug, entry)
+                beside, option = entry.get("beside", {}), entry["option"]
+                found[off] = {"method": slug, "recipe": beside}
+                found[on] = {"method": slug, **option}
+                found[on]["recipe"] = beside | option.get("recipe", {})
     return found
+
+
+def pair(slug: str, entry: dict) -> tuple[str, str]:
+    """The two variants of a difference: without its option and with it."""
+    beside = ", ".join(f"{name} {value}" for name, value in entry.get("beside", {}).items())
+    return ", ".join(filter(None, [slug, beside])), f"{slug}: {entry['what']}"
 
 
 def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Run, str | None]]:
@@ -225,14 +246,14 @@ def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Ru
                     for key, value in given.items()
                 }
                 method, scratch = given.pop("method"), given.pop("scratch", False)
+                changes = given.pop("recipe", {})
                 rate_of = given.pop("rate_of", study.get("rate_of"))
                 if rate_of is True:
                     rate_of = next((v for v, g in bench.items() if g["method"] == method), None)
                 for size in sizes:
                     for other in others:
-                        run = Run(
-                            cast.backbones[part], task, method, 0, size, given, None, scratch, other
-                        )
+                        run = Run(cast.backbones[part], task, method, 0, size, given, None, scratch)
+                        run = replace(run, prepared_on=other, changes=changes)
                         found.append((variant, run, rate_of))
     return found
 
@@ -376,6 +397,8 @@ def at_rate_of_benchmark(
     Args:
         known: takes up what was looked up.
     """
+    if lab.resolve(run).stated:
+        return run
     parts = {name: part for part, name in cast.backbones.items()}
     near = "mae" if "mae" in parts[run.backbone] else "supervised"
     given = {**studies()["benchmark"]["variants"][variant]}

@@ -27,6 +27,7 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     values."""
     case = lab.resolve(run)
     ready = case.ready()
+    around = recipe_extras.needed(ready["recipe"], ready["model"])
     model, task, other = ready["model"], ready["task"], ready["prepared_on"]
     settings = {
         **run_settings(model, task, ready["recipe"], run.seed, ready["prepared_on"]),
@@ -35,9 +36,9 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     return recorded(
         kind,
         settings,
-        partial(measure_with_extras, measure, ready)
-        if recipe_extras.asks(ready["recipe"], ready["model"])
-        else partial(measure, ready),
+        partial(measure, ready)
+        if around is None
+        else partial(measure_with_extras, around, measure, ready),
         data=data_of(task.fingerprint, other and other.fingerprint),
         weights=model.source.fingerprint,
         made=[model, model.source],
@@ -46,9 +47,9 @@ def measured(kind: str, run: Run, lab: Lab, extra: dict, measure, compute: bool)
     )
 
 
-def measure_with_extras(measure, ready: dict) -> dict:
-    """A measurement on a run whose recipe needs more than the plain loop."""
-    with recipe_extras.within(ready["model"], ready["task"], ready["recipe"], ready["seed"]):
+def measure_with_extras(around, measure, ready: dict) -> dict:
+    """A measurement on a run whose recipe needs a context around the plain loop."""
+    with around(ready["model"], ready["task"], ready["recipe"], ready["seed"]):
         return measure(ready)
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from visprompt import paths
+from visprompt.data import resizing
 from visprompt.data.tasks import Task, embedded_tasks, group_of, load_task
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
@@ -194,7 +195,7 @@ class Lab:
         """A task as it is stored, with pictures resized as the recipe says for its group."""
         key = name, image_size, train_size
         if key not in self.tasks and name not in embedded_tasks():
-            self.tasks[key] = load_task(
+            self.tasks[key] = resizing.load_resized(
                 name,
                 data_dir=self.bench.data_dir,
                 train_size=train_size,
@@ -213,9 +214,11 @@ class Lab:
 
     def trials(self, cell: Run) -> list[Run]:
         """The runs that a search tries for a cell, as many for every method, the preferred of
-        equals first."""
-        field = rate_name(cell.method)
-        found = tries(self.protocol.search(self.bench.search), self.resolve(cell).recipe, field)
+        equals first; the run alone where the recipe states the rate for its task."""
+        field, case = rate_name(cell.method), self.resolve(cell)
+        if case.stated:
+            return [replace(cell, trial=True)]
+        found = tries(self.protocol.search(self.bench.search), case.recipe, field)
         # the recipe's own rate alone
         found = found[:1] if self.bench.profile == "rehearsal" else found
         more = [(change.pop(field), change) for change in found]

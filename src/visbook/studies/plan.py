@@ -31,6 +31,7 @@ from .roles import under
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
 SELECTION = "rate: highest accuracy on the validation split, seed 0; weights: last epoch"
 GIVEN = "rate: the recipe's; weights: last epoch"
+STATED = "rate: the recipe's for this task; weights: last epoch"
 
 
 @dataclass(frozen=True)
@@ -222,8 +223,12 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
             "methods", [run.method]
         ):
             continue
-        like = None if rate_of in (None, NO_SEARCH) else nearest_search(run, rate_of, actors)
-        grid, how = (LabSettings().search, SELECTION) if rate_of is None or like else ("", GIVEN)
+        stated = lab_of(recipe).resolve(run).stated
+        none = stated or rate_of in (None, NO_SEARCH)
+        like = None if none else nearest_search(run, rate_of, actors)
+        searched = like or (rate_of is None and not stated)
+        grid = LabSettings().search if searched else ""
+        how = SELECTION if searched else STATED if stated else GIVEN
         found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
     return found
 
@@ -298,10 +303,16 @@ class Outline(Case):
     def whole(self) -> bool:
         return used_whole(self.run.task)
 
+    @property
+    def averages(self) -> bool:
+        return embedded.averages(self.run.backbone)
+
     @cached_property
     def recipe(self) -> Recipe:
         run, read = self.run, self.lab.read
-        key = self.backbone.family, run.method, self.group, run.rate, repr(run.changes)
+        more = repr((run.changes, self.of_task[1]))
+        kind = self.backbone.family, self.averages
+        key = kind, run.method, self.group, run.rate, more
         if key not in read:
             read[key] = super().recipe
         return read[key]

@@ -12,8 +12,7 @@ from visprompt.progress import progress
 from visprompt.records import carrying, index, test_images
 from visprompt.records.keeping import keep_record
 from visprompt.records.merging import difference
-from visprompt.training import recipe_extras
-from visprompt.training.loop import fit, fit_with_extras
+from visprompt.training.loop import fitting_of
 
 from .from_record import KINDS, again, ready
 from .grids import share
@@ -195,9 +194,7 @@ def verify(
     for entry in progress(kept[:count], "verifying"):
         record = records.read_record(Path(entry["path"]))
         made = ready(record, weights, data_dir)
-        now = (fit_with_extras if recipe_extras.asks(made["recipe"], made["model"]) else fit)(
-            **made
-        )["test"]
+        now = fitting_of(made["recipe"], made["model"])(**made)["test"]
         yield {
             "record": record.id,
             "what": what(record),

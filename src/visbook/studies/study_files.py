@@ -52,6 +52,7 @@ def studies_schema() -> dict:
         "rate_of": rate_of,
         "blocks": method(),
         "each_block": listed(method(), uniqueItems=True),
+        "differences": FLAG,
         "prepared_on": either(TEXT, parts),
         "train_sizes": mapping({}, {"quick": sizes, "rehearsal": sizes, "paper": named(sizes)}),
     }
@@ -75,7 +76,7 @@ def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
     variants = found["benchmark"]["variants"]
     more = ("method", "rate_of", "scratch")
     for name, study in found.items():
-        if not study["variants"] and not {"blocks", "each_block"} & {*study}:
+        if not study["variants"] and not {"blocks", "each_block", "differences"} & {*study}:
             yield Fault(
                 ("studies", name, "variants"), "nothing is given; write at least one variant."
             )

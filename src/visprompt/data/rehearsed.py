@@ -21,8 +21,8 @@ from .raw_layouts import DSprites, SmallNorb
 
 LEAST = 8  # training images of a task with few classes
 PIXELS = 16  # of a side
-# classes that have images, the first ones and the last; as many as DA-VPT has guided prompts
-MOST = 20
+# classes that have images, the first ones and the last; the most guided prompts that DA-VPT has
+MOST = 60
 
 
 def write_tasks(names: Iterable[str], folder: Path) -> list[Path]:

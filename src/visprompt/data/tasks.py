@@ -71,7 +71,9 @@ def check_task(task: Task) -> None:
     """
     check_name(task.name)
     require("a task's class_names", task.class_names, tuple[str, ...])
-    choose("resize rule", task.resize, ("none", *RESIZES))
+    from .resizing import RULES  # it imports this module
+
+    choose("resize rule", task.resize, ("none", *RULES))
     for which in SPLITS:
         _check_split(which, getattr(task, which), task.classes)
         size = getattr(task, which)[0].shape[-1]

@@ -5,9 +5,12 @@ fitted, `training.recipe_extras` puts it in front of the method's own class. A d
 changes the computation itself is a `Form`, which the fitted model keeps.
 """
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from ..errors import BadInput, choose
@@ -122,13 +125,42 @@ class NormalStart:
             )
 
 
-class NarrowKeyValues:
-    """E2VPT's key-value prompts are initialised within ±0.137, whatever the width."""
+class KeysValuesByHead:
+    """E2VPT's M key-value prompts are initialised within ±√(6 / (M d)) for heads of width d.
+
+    That is ±0.137 for 5 prompts and heads of 64, the number in its code.
+    """
+
+    source: Backbone
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
+        _, count, width = self.key_values.shape
+        head = width // self.source.blocks[0].attn.num_heads
         with torch.no_grad():
-            self.key_values.mul_(0.137 / self.bound)
+            self.key_values.mul_(math.sqrt(6 / (count * head)) / self.bound)
+
+
+class BoundOf14:
+    """ProVP's prompts are initialised within VPT's bound for patches of 14 pixels, on any ViT."""
+
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        bound = math.sqrt(6 / (3 * 14**2 + self.prompts.shape[-1]))
+        with torch.no_grad():
+            for prompt in (self.prompts, self.added):
+                prompt.mul_(bound / self.bound)
+
+
+class NormalScales:
+    """SSF's scales are initialised with N(1, 0.02²), its shifts with N(0, 0.02²)."""
+
+    def reset(self, generator: torch.Generator) -> None:
+        with torch.no_grad():
+            for mean, parts in ((1.0, self.scales), (0.0, self.shifts)):
+                for part in parts.values():
+                    drawn = torch.randn(part.shape, generator=generator, dtype=torch.float32)
+                    part.copy_(mean + 0.02 * drawn)
 
 
 class CutTemperatures:
@@ -213,6 +245,58 @@ class NormedMeans:
         self.recluster()
 
 
+class Clusters1:
+    """DA-VPT's classes are clustered anew from the second epoch on."""
+
+    kept = 1  # epochs with the first clusters
+
+    def prepare(
+        self,
+        backbone: Backbone,
+        images: torch.Tensor,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+    ) -> None:
+        self.__dict__["clustered"] = 0
+        super().prepare(backbone, images, labels, generator)
+
+    def recluster(self) -> None:
+        before = self.__dict__["clustered"]  # by `prepare` first
+        self.__dict__["clustered"] = before + 1
+        if 0 < before <= self.kept:
+            self.sums = None
+        else:
+            super().recluster()
+
+    @torch.no_grad()
+    def after_epoch(self) -> None:
+        self.recluster()
+
+
+class Clusters10(Clusters1):
+    """DA-VPT's classes are clustered anew from the eleventh epoch on."""
+
+    kept = 10
+
+
+class UnitPrompts(Form):
+    """DA-VPT's prompts are divided by their L2 norm where they enter a block."""
+
+    def entering(self, index: int) -> torch.Tensor:
+        return F.normalize(super().entering(index), dim=-1)
+
+
+class GuidedAlone(Form):
+    """DA-VPT has no prompts in the blocks that are not guided."""
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        others = {id(p) for index, p in enumerate(self.prompts) if index not in self.guided}
+        return (p for p in super().parameters(recurse) if id(p) not in others)
+
+    def extra(self, index: int, project: Project) -> KeysValues | None:
+        return super().extra(index, project) if index in self.guided else None
+
+
 class ClassQuery:
     """DA-VPT's class term compares the class token's query, not its attention output."""
 
@@ -252,21 +336,26 @@ OF_DA_VPT = {
     "normed class means": NormedMeans,
     "class query": ClassQuery,
     "mean patch": PatchMean,
+    "clusters from epoch 1": Clusters1,
+    "clusters from epoch 10": Clusters10,
+    "unit prompts": UnitPrompts,
+    "guided prompts alone": GuidedAlone,
 }
 OF_E2VPT = {
-    "narrow keys and values": NarrowKeyValues,
+    "keys and values by head": KeysValuesByHead,
     "strided pieces": StridedPieces,
     "signed score": SignedScore,
     "one mask": OneMask,
 }
 DIFFERENCES: dict[str, Any] = {  # method -> what a recipe names -> its class
+    "ssf": {"normal start": NormalScales},
     "vp": {"normal start": NormalStart},
     "adaptformer": {"before the norm": BeforeTheNorm},
     "vpt-shallow": {"averaged prompts": AveragedPrompts},
     "vpt-deep": {"averaged prompts": AveragedLastPrompts},
     "gate-vpt": {"cut temperatures": CutTemperatures, "averaged prompts": AveragedPrompts},
     "e2vpt": OF_E2VPT,
-    "provp": {"mostly new": MostlyNew},
+    "provp": {"mostly new": MostlyNew, "bound of 14": BoundOf14},
     "spt-shallow": {"averaged prompts": AveragedPrompts, "bare tokens": BareTokens},
     "spt-deep": {
         "averaged prompts": AveragedLastPrompts,
@@ -303,7 +392,7 @@ def take(model: TunedModel, differences: list[type]) -> None:
         if issubclass(difference, Form) and (why := difference.unfit(model)):
             raise BadInput(f"{model.slug} cannot be as released here: {why}.")
     own = getattr(type(model.method), "plain", type(model.method))
-    marks = {"__module__": own.__module__, "plain": own}
+    marks = {"__module__": own.__module__, "plain": own, "source": model.source}
     model.method.__class__ = type("Method", (*differences, own), marks) if differences else own
 
 

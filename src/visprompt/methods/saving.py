@@ -12,8 +12,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ..checks import require
-from ..errors import BadInput
+from ..errors import BadInput, choose
 from ..models.backbones import Backbone
+from ..models.pooling import KINDS, NORM_FIRST, order_of, ordered
 from . import released
 from .base import TunedModel, device_of
 
@@ -66,6 +67,7 @@ def save_method(model: TunedModel, path: str | Path) -> None:
         "tensors": sorted(tensors),
         "task": model.task,
         "as_released": released.form_of(model),
+        "pooling": order_of(model.source),
     }
     part = None
     try:
@@ -97,6 +99,7 @@ ABOUT = {
     "tensors": list[str],
     "task": dict | None,  # missing in older files
     "as_released": str,  # likewise; the forms of `released.DIFFERENCES` that it has
+    "pooling": str,  # likewise; the order of `pooling.ordered`
 }
 
 
@@ -113,7 +116,7 @@ def read_method(path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
         with safe_open(path, "pt") as file:
             about = json.loads(file.metadata()["visprompt"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
-        fields = {"task": None, "as_released": "", **about}
+        fields = {"task": None, "as_released": "", "pooling": NORM_FIRST, **about}
         fields = {name: fields[name] for name in ABOUT}
     except Exception as error:
         raise BadInput(
@@ -144,7 +147,9 @@ def load_method(path: str | Path, backbone: Backbone) -> TunedModel:
             f"{backbone.name} with weights {weights}. Load the backbone it was tuned on."
         )
     try:
-        model = build_method(about["method"], backbone, about["num_classes"], **about["settings"])
+        choose("order of pooling", about["pooling"], [NORM_FIRST, *KINDS])
+        source = ordered(backbone, about["pooling"])
+        model = build_method(about["method"], source, about["num_classes"], **about["settings"])
         released.take(model, released.named(about["method"], about["as_released"]))
     except (BadInput, TypeError) as error:  # TypeError: a setting with the name of another argument
         raise BadInput(f"{path}: {error}") from error

@@ -31,6 +31,13 @@ def published() -> dict[str, dict]:
     return Entries(paths.MANIFESTS / "backbones.yaml", "published")
 
 
+def averages(name: str) -> bool:
+    """Whether the manifest says that a backbone averages its tokens; of others it says nothing."""
+    entry = {**networks(), **published()}.get(name, {})
+    pools = entry.get("timm_kwargs", {}).get("global_pool") == "avg"
+    return pools or entry.get("pooling") == "patches"
+
+
 def build_embedded(name: str, num_classes: int = 112) -> nn.Module:
     """An embedded backbone with random weights: (B, 3, 24, 24) -> logits (B, num_classes).
 

@@ -14,10 +14,11 @@ from ..data.tasks import Task, normalise
 from ..errors import BadInput, choose
 from ..methods import TunedModel
 from ..methods.parameters import count_parameters
+from ..models import pooling
 from ..records import Record, recorded, test_images, watching
 from ..records.watch import note
 from . import recipe_extras
-from .recipe import Recipe, settled, with_own_rate
+from .recipe import Recipe, heeded, settled, with_own_rate
 
 
 def fit_model(
@@ -62,8 +63,7 @@ def fit_model(
             f"num_classes={task.classes}."
         )
     recipe = with_own_rate(recipe, model)
-    fitting = fit_with_extras if recipe_extras.asks(recipe, model) else fit
-    values = fitting(
+    values = fitting_of(recipe, model)(
         model,
         task,
         recipe,
@@ -115,13 +115,13 @@ def tune(
                 f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see "
                 f"its docstring."
             )
+    recipe = heeded(recipe, pooling.averages(model.source))
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
-    fitting = fit_with_extras if recipe_extras.asks(recipe, model) else fit
     return recorded(
         "tune",
         run_settings(model, task, recipe, seed, prepared_on),
         partial(
-            fitting,
+            fitting_of(recipe, model),
             model,
             task,
             recipe,
@@ -149,6 +149,22 @@ def fit_with_extras(model: TunedModel, task: Task, recipe: Recipe, seed: int, **
     """`fit`, with what the recipe needs beyond the plain loop; see `recipe_extras`."""
     with recipe_extras.within(model, task, recipe, seed):
         return fit(model, task, recipe, seed, **more)
+
+
+def fit_pooled(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
+    """`fit`, with the recipe's order of pooling and nothing else beyond the plain loop."""
+    with recipe_extras.pooled(model, task, recipe, seed):
+        return fit(model, task, recipe, seed, **more)
+
+
+def fitting_of(recipe: Recipe, model: TunedModel) -> Callable[..., dict]:
+    """The one of `fit`, `fit_pooled` and `fit_with_extras` that a recipe needs for a model."""
+    needed = recipe_extras.needed(recipe, model)
+    return {
+        None: fit,
+        recipe_extras.pooled: fit_pooled,
+        recipe_extras.within: fit_with_extras,
+    }[needed]
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:

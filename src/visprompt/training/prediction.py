@@ -1,5 +1,6 @@
 """Predictions of a tuned model for pictures."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from PIL import Image
 
 from ..checks import require
 from ..data.pictures import kind, pixels, read_picture, readable, shown
+from ..data.resizing import ALIASED, CENTRE, squared
 from ..data.tasks import normalise
 from ..errors import BadInput
 from ..methods import TunedModel
@@ -68,7 +70,12 @@ def predict(model: TunedModel, pictures, top: int = 1) -> pd.DataFrame:
 def _pixels(task: dict, picture, number: int) -> np.ndarray:
     """A picture prepared as the task's were, (3, S, S) uint8."""
     size, resize = task["image_size"], "direct" if task["resize"] == "none" else task["resize"]
-    if isinstance(picture, Image.Image):
+    single = isinstance(picture, Image.Image)
+    if resize in (CENTRE, ALIASED):
+        where = f"picture {number}" if single else f"predict: image {shown(picture)}"
+        with readable(where), nullcontext(picture) if single else Image.open(picture) as opened:
+            return np.asarray(squared(opened, size, resize, where)).transpose(2, 0, 1)
+    if single:
         with readable(f"picture {number}"):
             return pixels(picture, size, resize, f"picture {number}")
     return read_picture(Path(picture), size, resize, "predict")

@@ -34,7 +34,8 @@ class Protocol:
             checkpoint's own.
         checkpoints: part of `studies.yaml` -> backbone.
         searches: name -> field -> values; see `tries`.
-        per_task: method -> task -> settings that stand for "deep" and "shallow".
+        per_task: method -> task -> settings that stand for "deep" and "shallow", and under `recipe`
+            fields of `Recipe`; or method -> part of `checkpoints` -> task -> these.
         sources: field -> where the paper or its code states it.
         lacking: what the paper or its released code does and this project does not -> why.
     """
@@ -65,9 +66,17 @@ class Protocol:
         """Whether final runs train on train and val together."""
         return self.groups.get(group, {}).get("trained_on") == JOINED
 
-    def of_task(self, method: str, task: str) -> dict:
-        """The settings of a method that a task has of its own."""
-        return self.per_task.get(method, {}).get(task, {})
+    def of_task(self, method: str, task: str, backbone: str) -> tuple[dict, dict]:
+        """What a task has of its own on a backbone: a method's settings, and `Recipe`'s fields."""
+        tasks = self.per_task.get(method, {})
+        part = next((part for part, name in self.checkpoints.items() if name == backbone), None)
+        settings = dict(tasks.get(part, tasks).get(task, {}))
+        return settings, settings.pop("recipe", {})
+
+    def tasks_of(self, method: str) -> dict[str, dict]:
+        """Part of `checkpoints`, or "" for any -> task -> what it has of its own for a method."""
+        tasks = self.per_task.get(method, {})
+        return tasks if {*tasks} <= {*self.checkpoints} else {"": tasks}
 
     @cached_property
     def budget(self) -> dict[str, int]:

@@ -11,7 +11,7 @@ from ..data.originals import WHOLE_CROPS
 from ..errors import BadInput, choose
 from ..manifests import load_yaml
 from ..methods import METHODS, TunedModel
-from ..models import embedded
+from ..models import embedded, pooling
 
 # other codes' words
 HABITS = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "adamw": "adam"}
@@ -49,8 +49,17 @@ class Recipe:
     head_decay: NotNegative | None = None
     # what no weight decay falls on (VPT: head bias)
     spared: Literal["nothing", "head bias", "one-dimensional"] = "nothing"
-    # "cosine" runs below the warm-up too; "by epoch" is the second, moving once an epoch
-    schedule: Literal["cosine", "warm-up, then cosine", "warm-up, then cosine, by epoch"] = "cosine"
+    # "cosine" runs below the warm-up too; the others warm up first, then run a whole cosine. A
+    # warm-up "from 0" takes its first step at rate 0; "by epoch" moves once an epoch
+    schedule: Literal[
+        "cosine",
+        "warm-up, then cosine",
+        "warm-up, then cosine, by epoch",
+        "warm-up from 0, then cosine",  # SPT, DA-VPT
+        "warm-up from 0, then cosine, by epoch",  # VPT
+    ] = "cosine"
+    final_rate: NotNegative = 0.0  # where such a whole cosine ends (SPT: 1e-8, DA-VPT: 1e-9)
+    last_batch: Literal["kept", "dropped"] = "kept"  # of an epoch, if not full (SPT: dropped)
     # of prompts entering a block, of an adapter's bottleneck (VPT, Gate-VPT, AdaptFormer: 0.1)
     dropout: Share = 0.0
     drop_path: Share = 0.0  # of the last block's two branches, rising from 0 at the first (DA-VPT)
@@ -58,6 +67,16 @@ class Recipe:
     head_start: Literal["small", "truncated normal", "VPT's"] = "small"
     # the network goes through torch.compile, which on a GPU saves starts of kernels
     compile: bool = False
+    # "by class": two images of each of the classes that a batch draws (DA-VPT)
+    batches: Literal["shuffled", "by class"] = "shuffled"
+    # each entry of a gradient is at most this far from 0 (DA-VPT: 10)
+    clip: NotNegative | None = None
+    # of a ViT that averages its tokens; on every other backbone it says nothing
+    pooling: Literal[
+        "norm, then mean",  # DA-VPT
+        "mean, then norm",  # SPT, Gate-VPT, AdaptFormer
+        "mean, then a fresh norm",  # VPT: the checkpoint's norm is replaced by an untrained one
+    ] = "norm, then mean"
     # what is as released code has it: names of `released.DIFFERENCES`, by commas
     as_released: str = ""
 
@@ -122,6 +141,14 @@ def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
     return replace(
         recipe, learning_rate=load_recipe("quick", slug, family != "resnet").learning_rate
     )
+
+
+def heeded(recipe: Recipe, averages: bool) -> Recipe:
+    """The recipe, without an order of pooling where the backbone has none; see `pooling.averages`.
+
+    So a run on such a backbone keeps its identity, whatever order its recipe states for others.
+    """
+    return recipe if averages else replace(recipe, pooling=pooling.NORM_FIRST)
 
 
 def with_own_rate(recipe: Recipe, model: TunedModel) -> Recipe:

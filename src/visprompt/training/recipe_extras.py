@@ -7,9 +7,10 @@ module outdates its record.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
+from functools import partial
 
 import torch
 from timm.layers import drop_path
@@ -23,16 +24,21 @@ from ..data.tasks import Task
 from ..errors import BadInput
 from ..methods import TunedModel, prompts, released
 from ..methods.adapter import Bottleneck
+from ..models import pooling
 from .recipe import Recipe
 
 BESIDE = (
     "head_decay",
     "spared",
     "schedule",
+    "final_rate",
+    "last_batch",
     "dropout",
     "drop_path",
     "head_start",
     "compile",
+    "batches",
+    "clip",
     "as_released",
 )
 
@@ -47,6 +53,34 @@ def asks(recipe: Recipe, model: TunedModel) -> bool:
     return recipe.augmentation in WHOLE_CROPS or any(beside) or bool(released.form_of(model))
 
 
+def needed(recipe: Recipe, model: TunedModel):
+    """The context that a fit needs around the plain loop: `within`, `pooled` alone, or None."""
+    if asks(recipe, model):
+        return within
+    asked = recipe.pooling if pooling.averages(model.source) else pooling.NORM_FIRST
+    return pooled if {asked, pooling.order_of(model.source)} != {pooling.NORM_FIRST} else None
+
+
+@contextmanager
+def pooled(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator[None]:
+    """Context of a fit that pools in the recipe's order; the model keeps it afterwards.
+
+    Pooled activations are shared only with runs of the same order.
+    """
+    from .loop import SHARED  # it imports this module
+
+    source = pooling.ordered(model.source, recipe.pooling)
+    if source is not model.source:
+        model.__dict__["source"] = source
+        model.reset()
+    with wrapped(
+        SHARED,
+        "get",
+        lambda get: lambda key, compute, gib: get((*key, recipe.pooling), compute, gib),
+    ):
+        yield
+
+
 @contextmanager
 def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator[None]:
     """Context in which `loop.fit` of this model does what the recipe asks beyond the plain loop.
@@ -59,9 +93,17 @@ def within(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
     check(model, task, recipe)
     devices = [next(model.parameters()).device] if next(model.parameters()).is_cuda else []
     with ExitStack() as stack:
+        stack.enter_context(pooled(model, task, recipe, seed))
         stack.enter_context(torch.random.fork_rng(devices=devices))
         torch.manual_seed(int(torch.randint(2**62, (), generator=stream(seed, "preparation"))))
-        steps = Steps(model, recipe, len(task.train[1]))
+        images = used_images(recipe, len(task.train[1]))
+        if recipe.batches == "by class":
+            drawn = partial(by_class, task.train[1], images, recipe.batch_size, seed)
+            stack.enter_context(own_batches(drawn, images))
+        elif images < len(task.train[1]):
+            full = partial(whole_batches, len(task.train[1]), recipe.batch_size, seed)
+            stack.enter_context(own_batches(full, images))
+        steps = Steps(model, recipe, images)
         stack.callback(register_optimizer_step_pre_hook(steps).remove)
         stack.enter_context(released_form(model, recipe))
         if recipe.head_start != "small":
@@ -92,6 +134,11 @@ def check(model: TunedModel, task: Task, recipe: Recipe) -> None:
         raise BadInput(
             f"dropout is of prompts and of adapters, and {model.slug} has neither; write dropout 0."
         )
+    if recipe.final_rate and recipe.schedule == "cosine":
+        raise BadInput(
+            "final_rate ends a schedule with a warm-up; write schedule 'warm-up, then cosine', "
+            "or leave final_rate out."
+        )
     if recipe.drop_path and not (model.source.is_vit and model.source.opened):
         raise BadInput(
             f"drop_path is written for timm's standard ViT blocks; for {model.source.name} write 0."
@@ -115,7 +162,7 @@ def released_form(model: TunedModel, recipe: Recipe) -> Iterator[None]:
 
 
 @contextmanager
-def wrapped(owner: nn.Module, name: str, wrap) -> Iterator[None]:
+def wrapped(owner: object, name: str, wrap) -> Iterator[None]:
     """Temporarily replace an attribute of an object by `wrap` of it."""
     own = name in vars(owner)
     before = getattr(owner, name)
@@ -127,7 +174,7 @@ def wrapped(owner: nn.Module, name: str, wrap) -> Iterator[None]:
 
 
 class Steps:
-    """Called before each optimiser step: sets the learning rate and decays each parameter.
+    """Called before each optimiser step: sets the learning rates and decays each parameter.
 
     Each parameter has its own weight decay, applied as the optimiser does: AdamW's p (1 - rate
     decay), SGD's gradient + decay p.
@@ -140,12 +187,17 @@ class Steps:
         self.warm = max(1, round(recipe.warmup * self.total))
 
     def factor(self, step: int) -> float:
-        """The rate at a step divided by the recipe's: linear warm-up, then a whole cosine."""
-        if self.recipe.schedule == "warm-up, then cosine, by epoch":
-            step -= step % self.epoch
+        """The rate at a step divided by the recipe's: linear warm-up, then a cosine down to 0."""
         if step < self.warm:
-            return (step + 1) / self.warm
+            return (step + ("from 0" not in self.recipe.schedule)) / self.warm
         return 0.5 * (1 + math.cos(math.pi * (step - self.warm) / max(1, self.total - self.warm)))
+
+    def rate(self, own: float, step: int) -> float:
+        """The rate at a step, where the recipe's is `own`."""
+        if self.recipe.schedule.endswith("by epoch"):
+            step -= step % self.epoch
+        final = self.recipe.final_rate if step >= self.warm else 0.0
+        return final + (own - final) * self.factor(step)
 
     def decay(self, parameter: nn.Parameter) -> float:
         """Weight decay of one parameter."""
@@ -162,9 +214,12 @@ class Steps:
     def __call__(self, optimizer, args, kwargs) -> None:
         if optimizer is not self.of:  # a method that prunes is trained twice
             self.of, self.step = optimizer, 0
+        if self.recipe.clip is not None:
+            every = [p for group in optimizer.param_groups for p in group["params"]]
+            nn.utils.clip_grad_value_(every, self.recipe.clip)
         for group in optimizer.param_groups:
             if self.recipe.schedule != "cosine":
-                group["lr"] = group["initial_lr"] * self.factor(self.step)
+                group["lr"] = self.rate(group["initial_lr"], self.step)
             group["weight_decay"] = 0.0
             for parameter in group["params"]:
                 decay = self.decay(parameter)
@@ -173,6 +228,92 @@ class Steps:
                 elif decay and parameter.grad is not None:
                     parameter.mul_(1 - group["lr"] * decay)
         self.step += 1
+
+
+def used_images(recipe: Recipe, images: int) -> int:
+    """How many of the training images an epoch uses; an incomplete batch alone is not dropped."""
+    left = images % recipe.batch_size if recipe.last_batch == "dropped" else 0
+    return images - left if left < images else images
+
+
+class Batches:
+    """Batches that replace those of the plain loop, one for one.
+
+    `of` gives the next batch of `draw` for each new batch of the loop. `draw` returns the batches
+    of an epoch, each the indices (B,) of its images.
+    """
+
+    def __init__(self, draw: Callable[[], Iterable[torch.Tensor]], images: int):
+        self.draw, self.images, self.left, self.asked = draw, images, iter(()), None
+
+    def of(self, batch: torch.Tensor) -> torch.Tensor:
+        if batch is not self.asked:  # the loop asks once for images and once for labels
+            self.asked, self.now = batch, next(self.left, None)
+            if self.now is None:
+                self.left = iter(self.draw())
+                self.now = next(self.left)
+        return self.now
+
+
+class Rows:
+    """The rows of a tensor, indexed by `Batches`; it has as many as an epoch uses."""
+
+    def __init__(self, values: torch.Tensor, batches: Batches):
+        self.values, self.batches, self.device = values, batches, values.device
+
+    def __len__(self) -> int:
+        return self.batches.images
+
+    def __getitem__(self, batch: torch.Tensor) -> torch.Tensor:
+        return self.values[self.batches.of(batch).to(self.device)]
+
+
+@contextmanager
+def own_batches(epochs: Callable[[], Callable], images: int) -> Iterator[None]:
+    """Context in which `loop.train` takes its batches from another source.
+
+    Args:
+        epochs: called once per training; returns `draw`, see `Batches`.
+        images: how many an epoch uses, with repetitions.
+    """
+    from . import loop  # it imports this module
+
+    def other(train):
+        def trained(model, features, inputs, labels, *rest):
+            batches = Batches(epochs(), images)
+            return train(model, features, Rows(inputs, batches), Rows(labels, batches), *rest)
+
+        return trained
+
+    with wrapped(loop, "train", other):
+        yield
+
+
+def whole_batches(images: int, size: int, seed: int) -> Callable[[], Iterable[torch.Tensor]]:
+    """Shuffled batches in the plain loop's order, without the last one where it is not full."""
+    generator = stream(seed, "order")
+    return lambda: torch.randperm(images, generator=generator).split(size)[: images // size]
+
+
+def by_class(labels: torch.Tensor, images: int, size: int, seed: int) -> Callable[[], list]:
+    """Batches by class: an epoch has as many images as shuffled ones, of which some come twice."""
+    rows = [(labels == one).nonzero().flatten() for one in labels.unique()]
+    generator, sizes = (
+        stream(seed, "order"),
+        [min(size, images - at) for at in range(0, images, size)],
+    )
+    return lambda: [two_of_each(rows, one, generator) for one in sizes]
+
+
+def two_of_each(rows: list[torch.Tensor], size: int, generator: torch.Generator) -> torch.Tensor:
+    """Two images (size,) of each of size / 2 classes; all of these come before one comes again."""
+    wanted = math.ceil(size / 2)
+    turns = [torch.randperm(len(rows), generator=generator) for _ in range(0, wanted, len(rows))]
+    pairs = []
+    for number in torch.cat(turns)[:wanted].tolist():
+        order = torch.randperm(len(rows[number]), generator=generator).repeat(2)  # of one image
+        pairs.append(rows[number][order[:2]])
+    return torch.cat(pairs)[:size]
 
 
 def started(model: TunedModel, how: str, reset):

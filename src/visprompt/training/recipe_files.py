@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from .. import manifests
+from ..data import catalogue
 from ..data.joining import JOINED
-from ..data.tasks import RESIZES
-from ..manifests.schema import TEXT, listed, mapping, named, of_fields, of_hint, one_of, said
+from ..data.resizing import RULES
+from ..data.tasks import embedded_tasks
+from ..manifests.schema import TEXT, known, listed, mapping, named, of_fields, of_hint, one_of, said
+from ..manifests.validation import against
 from ..manifests.wording import Fault
 from ..methods import METHODS, released
 from ..methods.method_fields import method_settings
@@ -40,9 +43,14 @@ SAID = [f.name for f in fields(Recipe)] + [
 ]
 
 
+def field_schemas() -> dict[str, dict]:
+    """Field of `Recipe` -> its schema."""
+    return {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
+
+
 def recipes_schema() -> dict:
     """Schema of `recipes.yaml`."""
-    every: dict = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
+    every = field_schemas()
     methods = mapping(
         {}, {slug: mapping({}, every) for slug in ("other", *METHODS)}, minProperties=1
     )
@@ -51,9 +59,7 @@ def recipes_schema() -> dict:
         "by_block": mapping({}, {"vit": listed(rates), "resnet": listed(rates)}),
         "by_variant": named(rates),
     }
-    group = mapping(
-        {}, every | {"resize": one_of(RESIZES), "trained_on": one_of(["train", JOINED])}
-    )
+    group = mapping({}, every | {"resize": one_of(RULES), "trained_on": one_of(["train", JOINED])})
     search = mapping(
         {}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()}
     )
@@ -73,11 +79,10 @@ def recipes_schema() -> dict:
 def differences_schema() -> dict:
     """Schema of `differences.yaml`; for options see `differences_faults`."""
     texts = {name: TEXT for name in ("what", "paper", "code")}
-    every = {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
-    option = {"type": "object", "properties": {"recipe": mapping({}, every)}, "minProperties": 1}
-    return mapping(
-        {}, {slug: listed(mapping(texts, {"option": option, "none": TEXT})) for slug in METHODS}
-    )
+    recipe = mapping({}, field_schemas())
+    option = {"type": "object", "properties": {"recipe": recipe}, "minProperties": 1}
+    more = {"option": option, "none": TEXT, "backbone": one_of(["mae"]), "beside": recipe}
+    return mapping({}, {slug: listed(mapping(texts, more)) for slug in METHODS})
 
 
 def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -88,14 +93,15 @@ def differences_faults(content: dict, file: Path) -> Iterable[Fault]:
             if not option and "none" not in entry:
                 yield Fault((slug, number), "neither option nor none is given; write one of them.")
             yield from method_settings(path, slug, option, (), ("recipe",))
-            for field, value in option.get("recipe", {}).items():
-                yield from said((*path, "recipe", field), lambda one: Recipe(**one), {field: value})
-            names = option.get("recipe", {}).get("as_released", "")
-            yield from said(
-                (*path, "recipe", "as_released"),
-                lambda one, slug=slug: released.named(slug, one),
-                names,
-            )
+            yield from field_faults((*path, "recipe"), slug, option.get("recipe", {}))
+
+
+def field_faults(path: tuple, slug: str, given: dict) -> Iterable[Fault]:
+    """Faults of fields of a recipe that hold for one method."""
+    for field, value in given.items():
+        yield from said((*path, field), lambda one: Recipe(**one), {field: value})
+    names = given.get("as_released", "")
+    yield from said((*path, "as_released"), released.named, slug, names)
 
 
 def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -123,9 +129,7 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
                 yield Fault(
                     (name, "searches", search, *(["factors"] if "factors" in grid else [])), text
                 )
-        for slug, tasks in recipe.get("per_task", {}).items():
-            for task, settings in tasks.items():
-                yield from method_settings((name, "per_task", slug, task), slug, settings, ())
+        yield from task_faults(name, recipe)
         for family, rates in recipe.get("ap_rates", {}).get("by_block", {}).items():
             if len(rates) not in depths[family]:
                 text = (
@@ -133,6 +137,22 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
                     f"{sorted(depths[family])} of them."
                 )
                 yield Fault((name, "ap_rates", "by_block", family), text)
+
+
+def task_faults(name: str, recipe: dict) -> Iterable[Fault]:
+    """Faults of what a recipe gives tasks of their own."""
+    own = Protocol(name, **{part: recipe.get(part, {}) for part in ("checkpoints", "per_task")})
+    entry = {"type": "object", "properties": {"recipe": mapping({}, field_schemas())}}
+    every = [*embedded_tasks(), *(t for one in catalogue.datasets().values() for t in one.tasks)]
+    for slug in own.per_task:
+        for part, tasks in own.tasks_of(slug).items():
+            for task, given in tasks.items():
+                path = (name, "per_task", slug, *filter(None, [part]), task)
+                yield from known(path, "task", task, every)
+                found = list(against(entry, given, path))
+                yield from found or method_settings(path, slug, given, (), ("recipe",))
+                if not found:
+                    yield from field_faults((*path, "recipe"), slug, given.get("recipe", {}))
 
 
 def sourced(name: str, recipe: dict, used: set[str]) -> Iterable[Fault]:
