@@ -153,3 +153,36 @@ def test_a_picture_that_is_damaged_later_is_named(folder):
     (folder / "wide" / "images" / "a2.png").write_bytes(b"nothing")
     with pytest.raises(BadInput, match="an original picture cannot be read"):
         task.train[0].originals.of([2])
+
+
+@pytest.mark.parametrize("how", [RESIZED, PLACED])
+def test_the_next_batch_is_read_while_one_is_trained_on_and_nothing_else_changes(folder, how):
+    task = with_originals(vp.load_task("wide", folder, image_size=16, resize="crop"), how, folder)
+    order, plain = torch.tensor([4, 1, 5, 0, 2, 3]), []
+    for batch in order.split(4):  # each asked for alone: no piece of an order
+        plain.append((task.train[0].originals.of(batch), batch))
+    draw = torch.Generator().manual_seed(0)
+    wanted = [cropped(pictures, how, 16, draw) for pictures, _ in plain]
+    asked, read = [], Originals.of
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            Originals, "of", lambda self, index: asked.append(list(index)) or read(self, index)
+        )
+        draw, found = torch.Generator().manual_seed(0), []
+        for batch in order.split(4):
+            found.append(loop.crop_and_flip(task.train[0][batch], draw))
+            if len(found) == 1:
+                task.train[0].ahead[1].result()
+                assert asked == [[4, 1, 5, 0], [2, 3]]  # the second before it is asked for
+    assert all(map(torch.equal, found, wanted)) and asked == [[4, 1, 5, 0], [2, 3]]
+    assert task.train[0].ahead is None
+
+
+def test_another_batch_than_the_one_read_ahead_is_read_anew(folder):
+    task = with_originals(
+        vp.load_task("wide", folder, image_size=16, resize="crop"), PLACED, folder
+    )
+    first = torch.tensor([0, 1, 2, 3]).split(2)[0]
+    loop.crop_and_flip(task.train[0][first], torch.Generator())
+    other = loop.crop_and_flip(task.train[0][torch.tensor([5])], torch.Generator())
+    assert int(other.float().median()) > 100  # the lightest picture

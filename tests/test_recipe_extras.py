@@ -438,6 +438,14 @@ def test_a_compiled_network_learns_the_same(slug, monkeypatch):
 
 
 @pytest.mark.costly
+def test_every_method_of_a_process_is_compiled(monkeypatch):
+    """Beyond torch's limit of versions of one function the rest would run plain, in silence."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    monkeypatch.setattr(torch._dynamo.config, "fail_on_recompile_limit_hit", True)
+    for slug in ("bias", "vpt-deep", "vpt-shallow", "lora", "ssf"):
+        fitted(replace(PLAIN, compile=True), slug, **settings_for(slug))
+
+
 def test_the_record_of_a_compiled_network_names_the_code_that_ran(stores, monkeypatch):
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
     record = vp.tune(

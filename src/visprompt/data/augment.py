@@ -133,8 +133,17 @@ def random_crop_and_flip(
     images: torch.Tensor, size: int, generator: torch.Generator
 ) -> torch.Tensor:
     """Random resized crop and flip: (B, 3, H, W) -> (B, 3, size, size)."""
-    boxes = random_boxes(len(images), *images.shape[-2:], generator)
-    return crop_resize_flip(images, boxes, torch.rand(len(images), generator=generator) < 0.5, size)
+    return crop_resize_flip(
+        images, *boxes_and_flips(len(images), *images.shape[-2:], generator), size
+    )
+
+
+def boxes_and_flips(
+    count: int, high: int, wide: int, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What `random_crop_and_flip` draws: boxes (B, 4), see `random_boxes`, and flips (B,) bool."""
+    boxes = random_boxes(count, high, wide, generator)
+    return boxes, torch.rand(count, generator=generator) < 0.5
 
 
 def grouped(images: Sequence[torch.Tensor], size: int, generator: torch.Generator) -> torch.Tensor:

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from ..errors import BadInput
-from .augment import crop_resize_flip, random_crop_and_flip
+from .augment import boxes_and_flips, crop_resize_flip
 from .image_cache import Item
 from .layouts import read_items, task_folder
 from .pictures import _eight_bits, reason
@@ -22,6 +22,7 @@ from .tasks import Task, balanced_order, embedded_tasks
 RESIZED, PLACED = "crop the original and flip", "place in the original and flip"  # see `cropped`
 WHOLE_CROPS = (RESIZED, PLACED)
 SHARE = 7 / 8  # of the shorter side: 224 of 256
+THREADS = min(8, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Originals:
         Raises:
             BadInput: a picture is ambiguous or unreadable.
         """
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(THREADS) as pool:
             return list(
                 pool.map(
                     lambda place: whole_picture(self.items[place]), [int(place) for place in index]
@@ -101,14 +102,16 @@ class Stack:
 class Known:
     """Images (N, 3, S, S) whose batches can be cropped from the original files; else as before.
 
-    `loop.crop_and_flip` calls a batch's `cropped`, a function of a generator.
+    `loop.crop_and_flip` calls a batch's `cropped`, a function of a generator. While a batch is
+    trained on, the originals of the next one are read.
     """
 
     def __init__(self, images, originals: Originals | Stack, how: str):
         self.images, self.originals, self.how = images, originals, how
+        self.ahead: tuple[list[int], Future] | None = None  # of a batch that was not asked for yet
 
     def __getattr__(self, name: str):
-        if name in ("images", "originals", "how"):  # not set yet, as in a copy
+        if name in ("images", "originals", "how", "ahead"):  # not set yet, as in a copy
             raise AttributeError(name)
         return getattr(self.images, name)
 
@@ -127,7 +130,22 @@ class Known:
 
     def crops(self, index: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Random crops (B, 3, S, S) uint8 of the originals at these indices (B,)."""
-        return cropped(self.originals.of(index.cpu()), self.how, self.images.shape[-1], generator)
+        wanted, ahead, self.ahead = index.tolist(), self.ahead, None
+        read = ahead[1].result() if ahead and ahead[0] == wanted else self.originals.of(wanted)
+        if following := after(index):
+            reader = ThreadPoolExecutor(1)
+            self.ahead = following, reader.submit(self.originals.of, following)
+            reader.shutdown(wait=False)  # ends with what it reads
+        return cropped(read, self.how, self.images.shape[-1], generator)
+
+
+def after(index: torch.Tensor) -> list[int]:
+    """The indices of the next batch, where this one is a piece of an epoch's order; else none."""
+    whole = index._base
+    if whole is None or whole.ndim != 1:
+        return []
+    end = index.storage_offset() - whole.storage_offset() + len(index)
+    return whole[end : end + len(index)].tolist()
 
 
 def cropped(
@@ -135,25 +153,39 @@ def cropped(
 ) -> torch.Tensor:
     """Random crops of originals (3, H, W), half of them mirrored: (B, 3, size, size) uint8.
 
+    All are drawn first, then cut in threads.
+
     Args:
         how: RESIZED crops a random area and aspect ratio (torchvision's RandomResizedCrop), PLACED
             a square of 7/8 of the shorter side at a random position (224 of 256 pixels).
     """
-    pieces = images[0].new_empty(len(images), 3, size, size)
-    for shape in dict.fromkeys(tuple(image.shape) for image in images):
-        places = [place for place, image in enumerate(images) if tuple(image.shape) == shape]
-        stack = torch.stack([images[place] for place in places])
-        pieces[places] = (random_crop_and_flip if how == RESIZED else placed)(
-            stack, size, generator
+    draw = boxes_and_flips if how == RESIZED else placed
+    shapes = [tuple(image.shape) for image in images]
+    alike = [
+        [place for place, other in enumerate(shapes) if other == shape]
+        for shape in dict.fromkeys(shapes)
+    ]
+    drawn = [draw(len(places), *shapes[places[0]][1:], generator) for places in alike]
+
+    def cut(places, boxes_flips):
+        return crop_resize_flip(
+            torch.stack([images[place] for place in places]), *boxes_flips, size
         )
+
+    pieces = images[0].new_empty(len(images), 3, size, size)
+    with ThreadPoolExecutor(THREADS) as pool:
+        for places, found in zip(alike, pool.map(cut, alike, drawn), strict=True):
+            pieces[places] = found
     return pieces
 
 
-def placed(images: torch.Tensor, size: int, generator: torch.Generator) -> torch.Tensor:
-    """Random squares of 7/8 of the shorter side of (B, 3, H, W), resized, half of them mirrored."""
-    high, wide = images.shape[-2:]
+def placed(
+    count: int, high: int, wide: int, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random squares of 7/8 of the shorter side: boxes (B, 4), and flips (B,) bool, half of them
+    true."""
     side = max(1, round(SHARE * min(high, wide)))
-    draw = torch.rand(3, len(images), generator=generator)
+    draw = torch.rand(3, count, generator=generator)
     top, left = (draw[0] * (high - side + 1)).long(), (draw[1] * (wide - side + 1)).long()
-    boxes = torch.stack([top, left, torch.full_like(top, side), torch.full_like(top, side)], 1)
-    return crop_resize_flip(images, boxes, draw[2] < 0.5, size)
+    squares = torch.stack([top, left, torch.full_like(top, side), torch.full_like(top, side)], 1)
+    return squares, draw[2] < 0.5

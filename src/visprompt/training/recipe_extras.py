@@ -340,6 +340,7 @@ def compiled(features):
     It also runs uncompiled on one image, once with gradients and once without: compiled code does
     not run as Python, and a record names the functions that ran.
     """
+    torch.compiler.reset()  # versions of a function are limited, and a third method has too many
     fast, ran = torch.compile(features), set()
 
     def through(x):
