@@ -45,8 +45,8 @@ page = chapter.page
 # %% [markdown]
 # ## Two legs
 #
-# A thick line is the interval for other seeds on the tasks that were run, and whether the legs agree goes by it. A thin
-# line, where three tasks or more allow one, is for other tasks too.
+# A thick line is the interval on the tasks that were run, for other seeds and other test images; whether the legs agree
+# goes by it. A thin line, where three tasks or more allow one, is for other tasks too.
 
 # %% name="two-legs" tags=["hide-input"]
 found = two_legs.legs(chapter)
@@ -58,8 +58,8 @@ if found:
 # ## Every method
 #
 # VPT-Deep is what the papers set out from, and it has runs on every task. A method is compared with it on the tasks
-# that both have. The thick line is for other seeds on these tasks; the thin one, for three tasks or more, is for
-# other tasks too.
+# that both have. The thick line is for other seeds and test images of these tasks; the thin one, for three tasks or
+# more, is for other tasks too.
 
 # %% name="methods" tags=["hide-input"]
 real_findings.show_methods(chapter, "methods")

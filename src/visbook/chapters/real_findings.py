@@ -57,7 +57,7 @@ def lead_table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFra
     """A row of every method: its gain with both intervals, and which of the tried rates won."""
     rows = {
         name: {
-            f"over {BASE}, other seeds": two_legs.told(one),
+            f"over {BASE}, these tasks": two_legs.told(one),
             "other tasks": "[{:+.1f}, {:+.1f}]".format(*one.elsewhere)
             if one and one.tasks > 2
             else "–",

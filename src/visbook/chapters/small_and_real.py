@@ -63,7 +63,7 @@ class Legs:
 
 
 def way(found: Gain | None) -> str:
-    """On which side of 0 a gain lies on its own tasks, by the interval for other seeds."""
+    """On which side of 0 a gain lies on its own tasks, by their interval."""
     if found is None:
         return ""
     _, low, high = found.here
@@ -89,7 +89,7 @@ def of(frame: pd.DataFrame, better: str, worse: str, by: str = "variant") -> Gai
 
 
 def told(found: Gain | None) -> str:
-    """A gain as text: mean and interval for other seeds, then the tasks on which it is above 0."""
+    """A gain as text: mean and interval on its tasks, then how many of them are above 0."""
     if found is None:
         return "–"
     mean, low, high = found.here
@@ -133,7 +133,7 @@ def figure(found: Sequence[Legs]) -> Figure:
 
 
 def draw_gain(ax, y: float, found: Gain, label: str, color: str, marker: str) -> None:
-    """A gain at a height: its mean, thick for other seeds on its tasks, thin for other tasks too
+    """A gain at a height: its mean, thick on its own tasks, thin for other tasks too
     (of two it is everything)."""
     if found.tasks > 1 and np.isfinite(found.elsewhere[0]):
         ax.plot(found.elsewhere, [y] * 2, lw=0.9, color=color)
@@ -183,7 +183,7 @@ def present(
     )
     how = (
         f"{real.REAL} on {listed(tasks(found), 20)}, beside the quick profile's runs; "
-        f"intervals of 95 % are for other seeds on these tasks."
+        f"intervals of 95 % are for other seeds and test images of these tasks."
     )
     alt = (
         None
