@@ -99,7 +99,7 @@ def effect(better: pd.DataFrame, worse: pd.DataFrame) -> Effect:
         of_seeds.append(float((weight**2 / count).sum()) * squares / free if free else 0.0)
         freedom.append(free)
     return Effect(
-        float(((means[0] - means[1]) * weight).sum()),
+        float((means[0] - means[1]).groupby("task").mean().mean()),
         tuple(of_seeds),
         tuple(freedom),
         sum(of_images(*each) for each in by_tasks(better, worse)) / len(by_task) ** 2,
