@@ -137,8 +137,8 @@ def show_methods(chapter: Chapter, cell: str) -> None:
         f"{frame.seed.nunique()} seeds"
     )
     said = (
-        f"A gain is over the tasks that a method and {BASE} both have. With other "
-        f"seeds, on these tasks, "
+        f"A gain is over the tasks that a method and {BASE} both have. By its "
+        f"interval on these tasks, "
     )
     said += f"above {BASE}: {listed(above, 20)}; below: {listed(below, 20)}."
     same = {"evidence": "trend", "records": [*frame.record], "cell": cell}
