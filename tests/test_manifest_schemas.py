@@ -277,6 +277,10 @@ DAMAGE = [
         "unknown optimizer 'sdg'. Did you mean 'sgd'",
     ),
     ("recipes.yaml", "warmup: 0.0", "warmup: 1.5", "0 to below 1"),
+    ("recipes.yaml", "        caltech101: {", "        caltech100: {", "Did you mean 'caltech101'"),
+    ("recipes.yaml", "guided_from: 9,", "guided_frm: 9,", "Did you mean 'guided_from'"),
+    ("recipes.yaml", "clusters from epoch 10}", "clusters from epoch}", "'clusters from epoch 1"),
+    ("recipes.yaml", "learning_rate: 0.00005,", "learning_rat: 0.00005,", "'learning_rate'"),
     ("recipes.yaml", "    lora: ", "    loraa: ", "unknown key 'loraa'. Did you mean 'lora'"),
     ("recipes.yaml", "resize: crop", "resize: croop", "Did you mean 'crop'"),
     (

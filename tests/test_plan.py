@@ -10,7 +10,7 @@ from visbook.studies.sweeps import at_best_rates
 from visprompt import papers
 from visprompt.data import catalogue
 from visprompt.errors import BadInput
-from visprompt.training.protocol import FACTORS
+from visprompt.training.protocol import FACTORS, protocol
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,9 @@ def test_each_run_once_a_search_first_and_its_best_is_the_first_seed():
         and cell.grid == "ours"
         and cell.like is None
     )
-    runs = plan.runs_of([cell, cell])
-    assert [run.stage for run in runs] == ["search"] * len(FACTORS) + ["final"] * 2
-    assert [run.run.seed for run in runs] == [0] * len(FACTORS) + [1, 2]
+    runs, tried = plan.runs_of([cell, cell]), protocol("spt").budget["ours"]
+    assert [run.stage for run in runs] == ["search"] * tried + ["final"] * 2
+    assert [run.run.seed for run in runs] == [0] * tried + [1, 2]
     (given,) = [
         cell
         for cell in plan.cells_of("ap.table-1")

@@ -252,13 +252,11 @@ def spt_starts() -> Record:
 
 def davpt_clusters() -> Record:
     """Record of what DA-VPT's Figure 2 asserts, on the embedded ViT."""
-    tiny = load_backbone(TINY, "pretrained")
+    tiny, recipe = load_backbone(TINY, "pretrained"), load_recipe("quick", "da-vpt", True)
     return recorded(
         "drawings",
         {"what": "clusters of DA-VPT", "backbone": tiny.name, "task": "flowers"},
-        lambda: figure_claims.clusters(
-            tiny, load_task("flowers"), load_recipe("quick", "da-vpt", True)
-        ),
+        lambda: figure_claims.clusters(tiny, load_task("flowers"), recipe),
         weights=tiny.fingerprint,
         made=[tiny],
     )
