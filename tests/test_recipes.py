@@ -260,7 +260,8 @@ def test_structured_tasks_are_neither_cropped_nor_flipped():
     for name in PAPERS:
         lab = Lab(LabSettings(recipe=name))
         assert lab.resolve(Run(MICRO, "position", "vpt-deep")).recipe.augmentation == "none"
-        how = {"spt": "direct-bicubic", "davpt": "direct-bicubic", "vpt": "direct-aliased"}
+        centre = "direct-centre-bicubic"
+        how = {"spt": centre, "davpt": centre, "vpt": "direct-aliased"}
         assert protocol(name).resize("structured") == how.get(name, "direct")
     assert (
         Lab(LabSettings(recipe="ivpt"))
