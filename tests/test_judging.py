@@ -85,6 +85,15 @@ def test_a_trend_never_agrees_nor_disagrees(middle, half, direction, published, 
     assert judging.verdict(claim, middle - half, middle + half, "trend") in SIGHTINGS
 
 
+def test_a_trend_within_a_point_of_nothing_says_so():
+    ways = [((-0.9, 0.9), "no difference"), ((-1.1, 0.9), "open"), ((0.1, 0.9), "seen here")]
+    claim = replace(SOME, direction="greater", margin=0)
+    for (low, high), word in ways:
+        assert judging.verdict(claim, low, high, "trend", 1.0) == word
+    assert judging.verdict(claim, -0.9, 0.9, "replicated", 1.0) == "inconclusive"
+    assert judging.verdict(claim, -0.9, 0.9, "trend") == "open"
+
+
 def test_words_of_the_families_are_written_once():
     everything = [*VERDICTS, *SIGHTINGS, ALIKE, NOT_JUDGED, NOT_RUN]
     assert len(set(everything)) == len(everything) == len(tables.EVERY)

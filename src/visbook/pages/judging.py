@@ -45,7 +45,8 @@ def verdict(
         return yes
     if high < margin:
         return no
-    return ALIKE if alike and -alike < low and high < alike else neither
+    near = alike is not None and -alike < low and high < alike
+    return ALIKE if near and evidence == "trend" else neither
 
 
 def judged(
