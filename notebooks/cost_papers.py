@@ -20,9 +20,20 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
+backbone = (
+    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
+)
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
-data_dir = None  # folder of the tasks that are not embedded
+tasks = None  # none but these
+methods = None  # slugs; no variants but theirs
 studies = []  # none is run here; what is shown was run for the page on iVPT
+seeds = None  # run and shown here
+kept_seeds = None  # shown where a record has them
+search = None  # search learning rates here
+data_dir = None  # folder of the tasks that are not embedded
+epochs = None
+precision = None  # the recipe's; bf16 for the paper profile on a GPU
+compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
