@@ -50,7 +50,6 @@ FITS = [
     ("vit", "ap", {}),
     ("swin", "vpt-deep", {}),
     ("resnet", "ap", {}),
-    ("resnet", "norm-tune", {}),
 ]
 
 
