@@ -64,18 +64,23 @@ book: $(READY)  ## run what changed, build the website in build/site (PROFILE=pa
 	@echo "Open build/site/index.html in a browser."
 
 sweep: MORE = sweep=build/sweep.json
-sweep: $(READY)  ## run a plan as jobs of MINUTES=30, as in ARTIFACTS="spt.table-3" PROFILE=paper (DATA= DEVICE= GPUS= CORES=)
-	@$(CHECK); $(BIN)/python -m visprompt batches $(ARTIFACTS) --profile "$$PROFILE" --minutes $(or $(MINUTES),30) \
-	  $${PRECISION:+--precision "$$PRECISION"} $${DATA:+--data "$$DATA"} --out build/sweep.json
+sweep: $(READY)  ## run a plan as jobs of MINUTES=30, as in ARTIFACTS="spt.table-3" PROFILE=paper (DATA= PAPERS= TASKS= …)
+	@$(CHECK); $(BIN)/python -m visprompt batches $(or $(ARTIFACTS),$(PAPERS)) --profile "$$PROFILE" \
+	  --minutes $(or $(MINUTES),30) $${PRECISION:+--precision "$$PRECISION"} $${DATA:+--data "$$DATA"} \
+	  $${TASKS:+--tasks $$TASKS} $${METHODS:+--methods $$METHODS} $${SEEDS:+--seeds $$SEEDS} \
+	  $${BACKBONE:+--backbone "$$BACKBONE"} $${WEIGHTS:+--weights $$WEIGHTS} --out build/sweep.json
 	@$(SNAKEMAKE) sweep
 
 # A stage of its own, where all that is large is small and all numbers mean nothing; ends with a table of what was filled.
 rehearsal: MORE = weights="['$$WEIGHTS']"
-rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, in build/rehearsal (CORES=)
+rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, in build/rehearsal (CORES= PAPERS= ARTIFACTS=)
 	@$(CHECK); mkdir -p build; $(BIN)/python -m visbook.site.rehearsal prepare build/rehearsal
 	@cd build/rehearsal && export VISPROMPT_ROOT="$$PWD" PROFILE=rehearsal DATA="$$PWD/data" && \
 	  WEIGHTS="$$(.venv/bin/python -m visbook.site.rehearsal weights .)" && export WEIGHTS && \
-	  { $(SNAKEMAKE) build/site.done; .venv/bin/python -m visbook.site.rehearsal report .; }
+	  if [ -n "$(ARTIFACTS)" ]; then .venv/bin/python -m visprompt study $(ARTIFACTS) --profile rehearsal \
+	    --seeds $(or $(SEEDS),0) --device "$$DEVICE" --data-dir "$$DATA" --weights $$WEIGHTS; \
+	  else WANTED="$$(.venv/bin/python -m visbook.site.rehearsal pages . $(PAPERS))" && \
+	    { $(SNAKEMAKE) $$WANTED; .venv/bin/python -m visbook.site.rehearsal report . $(PAPERS); }; fi
 
 test: $(READY)  ## run the tests, of the costly ones a share (TESTS=tests/test_site.py for a file, VISPROMPT_WHOLE=1 for all)
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(TESTS)

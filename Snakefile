@@ -129,9 +129,11 @@ if DEVICE == "cuda" and CARDS > 1:
 def parameters(name: str) -> str:
     """What papermill passes to a notebook, as JSON: the data folder and what narrows only to those that take it."""
     given, text = {"profile": PROFILE, "device": DEVICE}, Path(f"notebooks/{name}.py").read_text(encoding="utf-8")
-    shown = {id.partition(".")[0] for id in NOTEBOOKS[name]["artifacts"]}
+    shown = {id.partition(".")[0] for id in NOTEBOOKS.get(name, {}).get("artifacts", ())}
     paper = shown.pop() if len(shown) == 1 else ""  # a page on several papers is none's chapter
-    wanted = {**NARROWED, **({"data_dir": DATA_DIR} if DATA_DIR else {})} if not PAPERS or paper in PAPERS else {}
+    # the notebook of a job is no page, and all of a rehearsal has stand-ins
+    mine = not PAPERS or paper in PAPERS or name not in NOTEBOOKS or PROFILE == "rehearsal"
+    wanted = {**NARROWED, **({"data_dir": DATA_DIR} if DATA_DIR else {})} if mine else {}
     given |= {key: value for key, value in wanted.items() if f"\n{key} = " in text}
     return json.dumps(given, ensure_ascii=False)
 

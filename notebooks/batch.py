@@ -21,6 +21,10 @@ profile = "paper"
 device = "cpu"
 artifacts = None  # of the plan, such as [spt.table-3]; None: all
 runs = None  # ids of their runs, as `visprompt batches` writes them; None: all
+tasks = None  # none but these, as `visprompt batches` was told; likewise the next three
+methods = None
+seeds = None
+backbone = None
 data_dir = None  # folder of the tasks that are not embedded
 weights = "pretrained"  # or NAME=FILE for each backbone whose weights have no address
 epochs = None  # in place of the recipe's
@@ -38,12 +42,18 @@ from visbook.studies import batches
 class BatchParameters(FitParameters):
     artifacts: list[str] | None = None
     runs: list[str] | None = None
+    tasks: list[str] | None = None
+    methods: list[str] | None = None
+    seeds: list[int] | None = None
+    backbone: str | None = None
     data_dir: str | None = None
     weights: str | list[str] | None = "pretrained"
 
 
 p = read_parameters(BatchParameters, globals())
-todo = batches.chosen(batches.planned_runs(p.artifacts, p.plan), p.runs)
+narrowed = {"backbone": p.backbone, "tasks": p.tasks or (), "methods": p.methods or ()}
+plan = batches.planned_runs(p.artifacts, p.plan, seeds=p.seeds, **narrowed)
+todo = batches.chosen(plan, p.runs)
 frame = batches.do(
     todo,
     weights=p.weights,

@@ -53,8 +53,7 @@ def test_every_run_is_in_one_job_and_a_search_comes_first(found, each, bound):
     assert len(names) == len(jobs)
     for job in jobs:
         assert len({run.recipe for run in job.runs}) == 1
-        alone = max(sum(run.stage == "search" for run in job.runs), 1)  # a search stays whole
-        assert job.minutes <= max(bound, batches.SETUP_MINUTES + each * alone) + 0.01
+        assert job.minutes <= max(bound, batches.SETUP_MINUTES + each) + 0.01
         before = [run for name in job.after for run in names[name].runs]
         for i, run in enumerate(job.runs):
             if run.like is not None:
@@ -125,3 +124,32 @@ def test_a_run_whose_search_is_not_whole_is_refused_and_the_others_go_on(stores,
     assert set(frame[frame.seed == 1].rate) <= set(
         searched[searched.val == searched.val.max()].rate
     )
+
+
+def test_a_plan_is_narrowed_by_what_narrows_a_book():
+    whole = batches.planned_runs(["spt.table-3"], "paper")
+    task = whole[0].run.task
+    narrowed = {"tasks": [task], "methods": ["spt-deep"]}
+    found = batches.planned_runs(["spt.table-3"], "paper", seeds=[0, 1], **narrowed)
+    assert found and {run.key for run in found} < {run.key for run in whole}
+    assert {(run.run.task, run.run.method) for run in found} == {(task, "spt-deep")}
+    assert {run.run.seed for run in found if run.stage == "final"} <= {0, 1}
+    own = batches.planned_runs(["spt.table-3"], "paper", backbone="vit_small_patch16_224")
+    assert {run.run.backbone for run in own} == {"vit_small_patch16_224"}
+    spt = batches.planned_runs(["spt"], "paper", **narrowed)
+    assert {run.key for run in found if run.run.seed == 0} <= {run.key for run in spt}
+
+
+@pytest.mark.refused
+def test_files_of_weights_are_looked_for_before_any_job_is_made(tmp_path):
+    (file := tmp_path / "a.pth").touch()
+    one = cell("a", "vpt-deep", 2)
+    batches.check_weights(one, "pretrained")
+    batches.check_weights(one, str(file))
+    with pytest.raises(BadInput, match="there is no such file"):
+        batches.check_weights(one, str(tmp_path / "b.pth"))
+    with pytest.raises(BadInput, match="no such file"):
+        batches.check_weights(one, ["vit_base_patch16_224.mae=nowhere.pth"])
+    two = [*one, Planned("s", "v", Run("swin", "a", "vpt-deep"), "spt", "paper", "final")]
+    with pytest.raises(BadInput, match="for 2 backbones; give swin=FILE vit=FILE"):
+        batches.check_weights(two, str(file))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 from torch.utils.flop_counter import FlopCounterMode
 
 import visprompt as vp
@@ -53,6 +54,17 @@ def test_operations_grow_with_what_is_trained():
     few = planned("vpt-deep", prompt_tokens=1)
     assert forecast.operations(replace(few, run=replace(few.run, train_size=80))) < deep
     assert forecast.operations(planned("e2vpt", prompt_tokens=1)) > 1.5 * deep
+
+
+def test_hours_follow_the_images_that_lie_in_the_data_folder(tmp_path):
+    for label in ("a", "b"):
+        (folder := tmp_path / "dtd" / label).mkdir(parents=True)
+        for number in range(10):
+            Image.new("RGB", (4, 4)).save(folder / f"{number}.png")
+    assert sum(forecast.sizes("dtd", str(tmp_path))) == 20 < sum(forecast.sizes("dtd"))
+    assert forecast.sizes("svhn", str(tmp_path)) == forecast.sizes("svhn")
+    run = planned("vpt-deep", prompt_tokens=1, task="dtd")
+    assert forecast.operations(run, str(tmp_path)) < forecast.operations(run)
 
 
 def test_a_training_step_is_what_the_rule_says():

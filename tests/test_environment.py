@@ -9,6 +9,7 @@ import tomllib
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from visprompt.paths import ROOT
@@ -40,6 +41,13 @@ def test_the_book_s_project_file_names_all_its_packages():
     assert PROJECTS[1]["tool"]["setuptools"]["packages"] == [
         ".".join(path.parts) for path in folders
     ]
+
+
+def test_a_later_python_than_the_locked_one_may_install_the_packages():
+    for project in PROJECTS:
+        asked = SpecifierSet(project["project"]["requires-python"])
+        assert all(asked.contains(version) for version in ("3.11.7", "3.12.1", "3.13.0"))
+        assert not asked.contains("3.10.13")
 
 
 def test_every_locked_package_has_a_hash_and_no_address():

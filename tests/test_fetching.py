@@ -25,6 +25,7 @@ from visprompt.__main__ import main
 from visprompt.data import catalogue, downloading, fetching, unpacking
 from visprompt.data.catalogue import DataSet
 from visprompt.errors import BadInput
+from visprompt.models import loading
 
 BODY = bytes(range(256)) * 4096  # a mebibyte
 SUM = f"sha256:{hashlib.sha256(BODY).hexdigest()}"
@@ -350,7 +351,7 @@ def test_what_a_person_put_there_is_counted(tmp_path, capsys):
     assert main(words) == 0 and "resisc45: 45 classes, train" in capsys.readouterr().out
 
 
-def test_an_artifact_stands_for_all_that_its_runs_need(tmp_path, capsys):
+def test_an_artifact_stands_for_all_that_its_runs_need(tmp_path, capsys, monkeypatch):
     assert (
         main(["data", "fetch", "spt.table-3", "dtd", "--dry-run", "--data-dir", str(tmp_path)]) == 0
     )
@@ -361,6 +362,11 @@ def test_an_artifact_stands_for_all_that_its_runs_need(tmp_path, capsys):
         "nabirds needs a person" in said
         and "weights of vit_base_patch16_224.augreg_in21k: fetched" in said
     )
+    fetched = []
+    monkeypatch.setattr(loading, "load_backbone", lambda name, weights: fetched.append(name))
+    monkeypatch.setattr(fetching, "fetch", lambda *names, **more: [])
+    assert main(["data", "fetch", "spt.table-3", "--weights", "--data-dir", str(tmp_path)]) == 0
+    assert fetched and "weights are there" in capsys.readouterr().out
     assert main(["data", "fetch", "ap.theorem-1"]) == 2
     assert "ap.theorem-1 needs no data set" in capsys.readouterr().err
 

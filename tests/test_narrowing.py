@@ -192,3 +192,28 @@ def test_theory_runs_the_papers_grid_only_where_it_is_asked_for():
         and larger.seeds == PROFILE["paper"]["seeds"]
         and larger.neurons == 1000
     )
+
+
+def test_words_to_make_narrow_a_sweep_and_reach_its_jobs(papers):
+    """The notebook of a job is no page of the book, and so no paper's."""
+    (papers / "notebooks" / "batch.py").write_text(
+        "# %%\nruns = None\nweights = None\nepochs = None\ndata_dir = None\n"
+    )
+    job = {"name": "a", "notebook": "batch", "parameters": {"runs": ["1"]}, "minutes": 1}
+    (papers / "jobs.json").write_text(json.dumps({"jobs": [job]}))
+    program(papers, "python", 'echo "$*" > asked; mkdir -p build; cp jobs.json build/sweep.json')
+    words = ["PAPERS=spt", "TASKS=dtd10 cifar100", "METHODS=vpt-deep", "SEEDS=0 1", "BACKBONE=b"]
+    done = make(papers, "sweep", *words, "WEIGHTS=a=x c=y", "EPOCHS=2")
+    assert done.returncode == 0, done.stderr
+    asked = (papers / "asked").read_text()
+    for narrow in (
+        "batches spt",
+        "--tasks dtd10 cifar100",
+        "--methods vpt-deep",
+        "--seeds 0 1",
+        "--backbone b",
+        "--weights a=x c=y",
+    ):
+        assert narrow in asked
+    job = given(papers)["batch"]
+    assert job["runs"] == ["1"] and job["epochs"] == 2 and job["weights"] == ["a=x", "c=y"]

@@ -252,3 +252,14 @@ def test_the_report_counts_what_ran_and_names_what_is_open(tmp_path):
         words, capture_output=True, text=True, env={"PYTHONPATH": str(Path(paths.PACKAGE).parent)}
     )
     assert done.returncode == 1 and REHEARSED in done.stdout and "not filled:" in done.stderr
+
+
+def test_a_paper_is_rehearsed_alone(capsys):
+    rehearsal.main(["pages", ".", "shallowvit"])
+    said = capsys.readouterr().out.split()
+    assert said and all(Path(name).stem.startswith("shallow_vit") for name in said)
+    rehearsal.main(["pages", "."])
+    assert capsys.readouterr().out.split() == ["build/site.done"]
+    assert 0 == rehearsal.planned(["shallowvit"]) < rehearsal.planned(["spt"]) < rehearsal.planned()
+    with pytest.raises(BadInput, match="unknown paper"):
+        rehearsal.pages(["sptt"])

@@ -102,7 +102,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             command.add_argument(name, **settings)
         command.set_defaults(run=function)
     names = "the papers' data sets: list, info, fetch, verify, where"
-    add_data(commands.add_parser("data", help=names), book.of_artifacts if book else list)
+    of_artifacts = book.of_artifacts if book else lambda names, fetched: names
+    add_data(commands.add_parser("data", help=names), of_artifacts)
     add_training(commands)
     first = next(iter(sys.argv[1:] if arguments is None else arguments), "")
     if book is None and first in OF_THE_BOOK:

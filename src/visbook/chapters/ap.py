@@ -14,6 +14,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from visprompt import papers
 from visprompt.data.tasks import load_task
 from visprompt.methods import build_method
+from visprompt.methods.base import device_of
 from visprompt.models.backbones import Backbone
 from visprompt.models.embedded import networks
 from visprompt.records import Record
@@ -261,11 +262,12 @@ def prompt_figure(large: Backbone) -> Figure:
 def vp_from_layer_0(backbone: Backbone) -> float:
     """Largest difference between the logits with VP and those of the image with the same
     perturbation added to it."""
-    prompted = build_method("vp", backbone, 10)
-    size = backbone.image_size
-    images = torch.rand(4, 3, size, size, generator=torch.Generator().manual_seed(0))
+    prompted, device = build_method("vp", backbone, 10), device_of(backbone)
+    size, drawn = backbone.image_size, torch.Generator()
+    images = torch.rand(4, 3, size, size, generator=drawn.manual_seed(0)).to(device)
     with torch.no_grad():
-        prompted.method.delta.uniform_(-1, 1, generator=torch.Generator().manual_seed(1))
+        start = torch.empty(prompted.method.delta.shape)
+        prompted.method.delta.copy_(start.uniform_(-1, 1, generator=drawn.manual_seed(1)))
         delta = prompted.method.delta.view(images.shape[1:])
         plain = prompted.head(backbone(images + delta))
         return (prompted(images) - plain).abs().max().item()

@@ -10,6 +10,7 @@ there. `make rehearsal` does all of it.
 
 import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -81,16 +82,33 @@ def weights(stage: Path) -> list[str]:
     return [f"{path.stem}={path}" for path in sorted((stage / "weights").iterdir())]
 
 
-def planned() -> int:
+def of_papers(ids: Iterable[str], asked: Sequence[str]) -> list[str]:
+    """The artifacts of these papers; all where none is asked for."""
+    return [id for id in ids if not asked or id.partition(".")[0] in asked]
+
+
+def pages(asked: Sequence[str]) -> list[str]:
+    """The notebooks that show something of these papers; all where none is asked for.
+
+    Raises:
+        BadInput: no paper has such a slug.
+    """
+    for slug in asked:
+        choose("paper", slug, papers.papers())
+    entries = load_yaml(paths.MANIFESTS / "notebooks.yaml")
+    return [name for name, entry in entries.items() if of_papers(entry["artifacts"], asked)]
+
+
+def planned(asked: Sequence[str] = ()) -> int:
     """How many runs the plan of all artifacts has with one rate and one seed."""
-    actors = cast("rehearsal")
-    cells = [cell for id in plan.artifacts() for cell in plan.cells_of(id, "rehearsal", actors)]
+    actors, ids = cast("rehearsal"), of_papers(plan.artifacts(), asked)
+    cells = [cell for id in ids for cell in plan.cells_of(id, "rehearsal", actors)]
     return len({(cell.recipe, repr(cell.run)) for cell in cells})
 
 
-def report(stage: Path) -> tuple[pd.DataFrame, list[str]]:
+def report(stage: Path, asked: Sequence[str] = ()) -> tuple[pd.DataFrame, list[str]]:
     """(a row a kind of run: planned, where the plan says so, done and failed; what is open:
-    artifacts and notebooks, each with the reason).
+    artifacts and notebooks, each with the reason), of some papers or of all.
 
     Only what ran on this stage counts as run; an artifact is filled where its page shows something.
     """
@@ -98,10 +116,10 @@ def report(stage: Path) -> tuple[pd.DataFrame, list[str]]:
     done = {kind: len(list((here / kind).rglob("*.json"))) for kind in RUNS}
     failed = {kind: len(list((here / "failed" / kind).rglob("*.json"))) for kind in RUNS}
     table = pd.DataFrame(
-        {"planned": {"tune": planned()}, "done": done, "failed": failed}, index=RUNS
+        {"planned": {"tune": planned(asked)}, "done": done, "failed": failed}, index=RUNS
     ).fillna(0)
     open_, filled = [], 0
-    for name in notebooks(paths.ROOT):
+    for name in pages(asked) if asked else notebooks(paths.ROOT):
         try:
             _, found = read_notebook(
                 stage / "build" / "executed" / "rehearsal" / f"{name}.ipynb", "rehearsal"
@@ -109,33 +127,38 @@ def report(stage: Path) -> tuple[pd.DataFrame, list[str]]:
         except BadInput as error:
             open_.append(f"{name}: {error}")
             continue
-        for id, entry in found["artifacts"].items():
+        for id in of_papers(found["artifacts"], asked):
+            entry = found["artifacts"][id]
             filled += bool(entry["shows"])
             if not entry["shows"]:
                 open_.append(f"{id}: {entry['not_run']['why']}")
+    wanted = len(of_papers(papers.artifacts().index, asked))
     table.loc["artifacts", ["planned", "done", "failed"]] = (
-        len(papers.artifacts()),
+        wanted,
         filled,
-        len(papers.artifacts()) - filled,
+        wanted - filled,
     )
     return table.astype(int), open_
 
 
 def main(words: list[str]) -> None:
-    """`prepare`, `weights` or `report`, and the folder of the stage."""
+    """`prepare`, `weights`, `pages` or `report`, the folder of the stage, and papers, none: all."""
     try:
         choose(
             "step of a rehearsal",
             words[0] if words else "nothing",
-            ["prepare", "weights", "report"],
+            ["prepare", "weights", "pages", "report"],
         )
         stage = Path(words[1] if len(words) > 1 else "build/rehearsal").absolute()
         if words[0] == "prepare":
             prepare(stage)
+        elif words[0] == "pages":
+            wanted = [f"build/executed/rehearsal/{name}.ipynb" for name in pages(words[2:])]
+            print(*(wanted if words[2:] else ["build/site.done"]))
         elif words[0] == "weights":
             print(*weights(stage))
         else:
-            table, missing = report(stage)
+            table, missing = report(stage, words[2:])
             print(
                 table.rename(columns={"done": "done, filled", "failed": "failed, open"}).to_string()
             )

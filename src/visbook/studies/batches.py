@@ -17,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from visprompt.errors import BadInput, choose
+from visprompt.papers import papers
 from visprompt.records import run_all
 from visprompt.records.store import write_whole
 
@@ -27,6 +28,7 @@ from .grids import cast
 from .lab import Lab, LabSettings
 from .plan import Planned, artifacts, cells_of, runs_of
 from .sweeps import row_of
+from .weights import named_files
 
 # interpreter, imports, one checkpoint and one data set: what a job costs before its first run
 SETUP_MINUTES = 0.25
@@ -85,14 +87,17 @@ def batches(
         cells[cell_of(run)].append(run)
     jobs, loose = [], []
     for found in cells.values():
-        found = sorted(found, key=lambda run: run.stage != "search")
-        pieces = cut(found, minutes, bound)
-        if len(pieces) == 1:
-            loose.append(pieces[0])
+        search = [run for run in found if run.stage == "search"]
+        others = [run for run in found if run.stage != "search"]
+        first, rest = cut(search, minutes, bound), cut(others, minutes, bound)
+        if len(first) == 1:  # what waits for the search is done behind it, as far as it fits
+            first, rest = (whole := cut(search + others, minutes, bound))[:1], whole[1:]
+        if not rest and len(first) == 1:
+            loose += first
             continue
-        first = job(pieces[0], minutes)
-        needed = (first.name,) if pieces[0][0].stage == "search" else ()
-        jobs += [first, *(job(piece, minutes, needed) for piece in pieces[1:])]
+        before = [job(piece, minutes) for piece in first]
+        needed = tuple(one.name for one in before) if search else ()
+        jobs += [*before, *(job(piece, minutes, needed) for piece in rest if piece)]
     jobs += [job(piece, minutes) for piece in packed(loose, minutes, bound)]
     return sorted(jobs, key=lambda job: (-job.minutes, job.name))
 
@@ -107,11 +112,11 @@ def job(
 def cut(
     runs: Sequence[Planned], minutes: Callable[[Planned], float], bound: float
 ) -> list[list[Planned]]:
-    """Runs of one cell in pieces of at most `bound` minutes, its whole search in the first."""
+    """Runs of one cell in pieces of at most `bound` minutes, but for a run that is longer."""
     pieces, used = [[]], SETUP_MINUTES
     for run in runs:
         took = minutes(run)
-        if pieces[-1] and used + took > bound and run.stage != "search":
+        if pieces[-1] and used + took > bound:
             pieces.append([])
             used = SETUP_MINUTES
         pieces[-1].append(run)
@@ -162,19 +167,50 @@ def write_jobs(jobs: Sequence[Job], path: str | Path, **parameters) -> None:
 
 
 def planned_runs(
-    ids: Sequence[str] | None, profile: str, data_dir: str | Path | None = None
+    ids: Sequence[str] | None,
+    profile: str,
+    data_dir: str | Path | None = None,
+    seeds: Sequence[int] | None = None,
+    **narrowed,
 ) -> list[Planned]:
     """The runs of some artifacts, or of all, each once.
 
     Args:
+        ids: artifacts, or papers for all of theirs; none: all.
         data_dir: a folder of data sets; only what is there is planned.
+        seeds: in place of those of the papers.
+        narrowed: `backbone`, `tasks` and `methods`, see `grids.cast`.
 
     Raises:
         BadInput: an unknown artifact or profile, or a folder that is not there.
     """
-    actors = there(cast(profile), data_dir)
-    found = [run for id in ids or artifacts() for run in runs_of(cells_of(id, actors=actors))]
-    return list({run.key: run for run in found}.values())
+    actors = there(cast(profile, **narrowed), data_dir)
+    named = [id for word in ids or artifacts() for id in artifacts_of(word)]
+    cells = [cell for id in named for cell in cells_of(id, actors=actors)]
+    if seeds is not None:
+        cells = [replace(cell, seeds=tuple(seeds)) for cell in cells]
+    return runs_of(cells)
+
+
+def artifacts_of(word: str) -> list[str]:
+    """The artifacts of a paper; an artifact is its own."""
+    return [id for id in artifacts() if id.startswith(f"{word}.")] if word in papers() else [word]
+
+
+def check_weights(runs: Iterable[Planned], weights: str | Sequence[str]) -> None:
+    """Check that the files of weights are there, before any job is.
+
+    Raises:
+        BadInput: a file is not there, or one without a name would serve several backbones.
+    """
+    if named_files(weights) is not None or weights == "pretrained":
+        return
+    names = sorted({run.run.backbone for run in runs if not run.run.scratch})
+    if len(names) > 1:
+        named = " ".join(f"{name}=FILE" for name in names)
+        raise BadInput(f"one file of weights is given for {len(names)} backbones; give {named}.")
+    if not Path(weights).is_file():
+        raise BadInput(f"weights {weights}: there is no such file.")
 
 
 def chosen(runs: Sequence[Planned], ids: Sequence[str] | None) -> list[Planned]:

@@ -96,7 +96,11 @@ def plan(
     together = {run.key: run for found in runs.values() for run in found}
     done = recorded(together.values())
     masks = {id: runs_of(mask_cells(id, profile)) for id in runs}
-    hours = {key: speed.hours(run) for key, run in together.items() if key not in done}
+    hours = {
+        key: speed.hours(run, folder and str(folder))
+        for key, run in together.items()
+        if key not in done
+    }
     for run in itertools.chain(*masks.values()):
         hours[run.key] = speed.hours_of(mask_operations(run))
     hours = Hours(done, hours)

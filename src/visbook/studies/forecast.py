@@ -1,5 +1,6 @@
 """What planned runs take: operations, hours on a device, and bytes to fetch."""
 
+import contextlib
 import functools
 import statistics
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from visprompt import paths
 from visprompt.data import catalogue
 from visprompt.data.fetching import read_lock
+from visprompt.data.layouts import read_items, task_folder
 from visprompt.data.tasks import embedded_tasks
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
@@ -98,10 +100,14 @@ data_set = functools.cache(catalogue.find)  # of a task
 
 
 @functools.cache
-def sizes(task: str) -> tuple[int | None, int | None, int | None]:
-    """Images of train, val and test of a task; None where no manifest has the number."""
+def sizes(task: str, data_dir: str | None = None) -> tuple[int | None, int | None, int | None]:
+    """Images of train, val and test of a task: those that lie in the folder of data sets, or as
+    its manifest says; None where neither has the number."""
     if task in own_tasks():
         return tuple(own_tasks()[task]["splits"])
+    if data_dir is not None:
+        with contextlib.suppress(BadInput):  # it is not there, or cannot be read
+            return tuple(map(len, read_items(task_folder(data_dir, task, own_tasks()))[1]))
     found = data_set(task).tasks.get(task, {}).get("splits") or {}
     return (
         found.get("train"),
@@ -110,14 +116,14 @@ def sizes(task: str) -> tuple[int | None, int | None, int | None]:
     )
 
 
-def operations(run: Planned) -> float | None:
+def operations(run: Planned, data_dir: str | None = None) -> float | None:
     """Operations of a whole run: every step, what is computed once before, and every evaluation.
 
     Where nothing changes the pictures, what lies below the first trained block is computed once an
     image; else with every step. A backward pass counts as much as the forward one, and twice as
     much where all weights are trained. None where the number of images is not known.
     """
-    one, (train, val, test) = run.run, sizes(run.run.task)
+    one, (train, val, test) = run.run, sizes(run.run.task, data_dir)
     if None in (train, val, test):
         return None
     case = lab_of(run.recipe).resolve(one)
@@ -165,9 +171,10 @@ class Speed:
     by_precision: dict[str, float]
     how: str
 
-    def hours(self, run: Planned) -> float | None:
-        """Hours of a run; None where no manifest says how many images there are."""
-        return self.hours_of(operations(run), lab_of(run.recipe).resolve(run.run).recipe.precision)
+    def hours(self, run: Planned, data_dir: str | None = None) -> float | None:
+        """Hours of a run; None where neither the folder nor a manifest tells its images."""
+        precision = lab_of(run.recipe).resolve(run.run).recipe.precision
+        return self.hours_of(operations(run, data_dir), precision)
 
     def hours_of(self, work: float | None, precision: str = "float32") -> float | None:
         """Hours that `work` operations take; None where that is not known."""

@@ -118,20 +118,25 @@ def plan(args) -> None:
 
 def batches(args) -> None:
     """Cut the runs of artifacts into jobs of a useful length, longest first, for `make sweep`."""
-    from .batches import batches, planned_runs, write_jobs
+    from .batches import batches, check_weights, planned_runs, write_jobs
     from .forecast import speed_of, usual_precision
 
+    narrowed = {"backbone": args.backbone, "tasks": args.tasks, "methods": args.methods}
+    narrowed = {name: value for name, value in narrowed.items() if value}
     runs, speed = (
-        planned_runs(args.artifacts, args.profile, args.data),
+        planned_runs(args.artifacts, args.profile, args.data, args.seeds, **narrowed),
         speed_of(args.device, args.precision or usual_precision(args.profile)),
     )
-    hours = {run.key: speed.hours(run) for run in runs}
+    weights = args.weights[0] if len(args.weights) == 1 else args.weights
+    check_weights(runs, weights or "pretrained")
+    hours = {run.key: speed.hours(run, args.data) for run in runs}
     jobs = batches(
         runs,
         lambda run: args.minutes if hours[run.key] is None else 60 * hours[run.key],
         args.minutes,
     )
-    given = {"data_dir": args.data, "weights": args.weights, "artifacts": args.artifacts or None}
+    given = {"data_dir": args.data, "weights": weights, "artifacts": args.artifacts, **narrowed}
+    given["seeds"] = args.seeds
     if not jobs:
         raise BadInput(
             "nothing is trained for these artifacts on the data at hand; see: visprompt plan."
@@ -182,9 +187,11 @@ def rates(args) -> None:
     print(f"    {args.method}: {{{rate_name(args.method)}: {max(accuracies, key=accuracies.get)}}}")
 
 
-def of_artifacts(names: list[str]) -> list[str]:
+def of_artifacts(names: list[str], fetched: bool = False) -> list[str]:
     """Names of data sets, with all that an artifact's runs need in its place; says which weights
-    they need."""
+    they need, or, with `fetched`, fetches these."""
+    from visprompt.models.embedded import from_files
+    from visprompt.models.loading import load_backbone
     from visprompt.papers import artifacts
 
     from .budget import data_sets_of
@@ -192,12 +199,18 @@ def of_artifacts(names: list[str]) -> list[str]:
     known, found = artifacts().index, []
     for name in names:
         sets, weights = data_sets_of(name) if name in known else ([name], [])
-        if weights:
+        for weight in weights if fetched else ():
+            if weight in from_files():
+                print(f"{weight}\tno address; give a file: --weights {weight}=FILE")
+                continue
+            load_backbone(weight, "pretrained")
+            print(f"{weight}\tweights are there")
+        if weights and not fetched:
             print(
                 f"{name} needs the weights of {', '.join(weights)}: fetched at the first "
                 f"run, or given with --weights"
             )
-        if not sets:
+        if not sets and not (fetched and weights):
             raise BadInput(f"{name} needs no data set; visprompt plan {name} says what makes it.")
         found += sets
     return list(dict.fromkeys(found))
@@ -288,8 +301,12 @@ COMMANDS = {  # function -> its options
         FORMAT,
     ],
     batches: [
-        ("artifacts", {"nargs": "*", "help": "such as spt.table-3; all of them unless given"}),
+        ("artifacts", {"nargs": "*", "help": "such as spt.table-3, or papers; all unless given"}),
         ("--profile", {"default": "paper"}),
+        ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
+        ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
+        ("--seeds", {"nargs": "+", "type": int, "help": "in place of the papers'"}),
+        ("--backbone", {"help": "plays the supervised one, and no other is used"}),
         ("--minutes", {"type": float, "default": 30, "help": "that a job may take (30)"}),
         (
             "--data",

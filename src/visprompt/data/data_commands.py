@@ -9,7 +9,7 @@ from ..words import summary
 
 
 def add_commands(
-    data: argparse.ArgumentParser, of_artifacts: Callable[[list[str]], list[str]]
+    data: argparse.ArgumentParser, of_artifacts: Callable[[list[str], bool], list[str]]
 ) -> None:
     """Add the commands of `visprompt data`; `of_artifacts` turns artifacts into data set names."""
     actions = data.add_subparsers(dest="action", required=True)
@@ -30,6 +30,7 @@ def add_commands(
     )
     get.set_defaults(of_artifacts=of_artifacts)
     get.add_argument("--dry-run", action="store_true", help="only how much it is")
+    get.add_argument("--weights", action="store_true", help="an artifact's checkpoints too")
     get.add_argument("--data-dir", **folder)
     check = add("verify", verify_named)
     check.add_argument("names", nargs="*", metavar="name")
@@ -87,7 +88,10 @@ def fetch_named(args) -> None:
     from .catalogue import chosen
     from .fetching import data_folder, fetch, total
 
-    folder, names = data_folder(args.data_dir), args.of_artifacts(args.names)
+    folder = data_folder(args.data_dir)
+    names = args.of_artifacts(args.names, args.weights and not args.dry_run)
+    if not names:
+        return
     findings = fetch(*names, data_dir=args.data_dir, dry_run=args.dry_run)
     tell(findings)
     rest, unknown = total(findings)

@@ -366,6 +366,9 @@ def hardware() -> dict:
             "matrix products": torch.backends.cuda.matmul.allow_tf32,
             "convolutions": torch.backends.cudnn.allow_tf32,
         }
+        # else two runs of a seed may differ in the last bits: scatter, index_add, attention's
+        # backward pass
+        parts["deterministic"] = torch.are_deterministic_algorithms_enabled()
     return parts
 
 
