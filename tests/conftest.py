@@ -165,7 +165,7 @@ def tiny_task(size=16, classes=3, per_split=(24, 12, 12), seed=0):
         images[torch.arange(count), labels % 3] += 100
         return images.to(torch.uint8), labels
 
-    return Task("tiny", tuple("abc"[:classes]), *map(split, per_split), resize="none")
+    return Task("tiny", tuple("abcdef"[:classes]), *map(split, per_split), resize="none")
 
 
 @pytest.fixture

@@ -1,26 +1,18 @@
-"""Recipes as released follow plain definitions of the released code, on networks that average and
-on networks with a class token.
+"""Features of networks that average are those of the released code, by plain definitions.
 
-The definitions are written from what is known of that code (start, order, optimiser, warm-up,
-decay, pooling) and use timm and torch alone. Two things differ on purpose: the order of images is
-this project's own stream, since theirs is random, and dropout is off.
+The definitions are written from what is known of that code and use timm and torch alone;
+`test_released_loops` trains them.
 """
-
-import math
 
 import pytest
 import torch
-from conftest import small_vit, tiny_task
+from conftest import small_vit
 from torch.nn import functional as F
 
 import visprompt as vp
-from visprompt.chance import stream
 from visprompt.methods import released
 from visprompt.models import pooling
-from visprompt.training import loop
-from visprompt.training.recipe import load_recipe
 
-EPOCHS, BATCH, WARM, STEPS = 13, 6, 2, 4  # epochs, images, epochs, steps an epoch: 52 steps
 DEEP = {"prompt_tokens": 3, "form": "concatenate"}
 
 
@@ -155,127 +147,3 @@ def test_features_of_a_network_that_averages_are_as_released(slug):
     grads = (torch.autograd.grad((part * weights).sum(), parameters) for part in (found, wanted))
     for one, other in zip(*grads, strict=True) if parameters else ():
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
-
-
-def followed(slug, recipe, backbone, images, settings, monkeypatch):
-    """Fit by a recipe -> (the loss of each step, the start of prompts and head)."""
-    task, losses, start = tiny_task(per_split=(images, 6, 6)), [], []
-    normalise = loop.normalise
-    monkeypatch.setattr(loop, "normalise", lambda *given: normalise(*given).double())
-    model = vp.build_method(slug, backbone, 3, **settings).double()
-    whole = model.training_loss
-    model.training_loss = lambda *given: losses.append(whole(*given)) or losses[-1]
-
-    def watch(epoch):
-        if epoch == 0:
-            parts = [*model.method.parameters(), *model.head.parameters()]
-            start.extend(part.detach().clone().requires_grad_() for part in parts)
-
-    loop.fit_with_extras(model, task, recipe, 3, watch=watch)
-    return [loss.item() for loss in losses], start, task
-
-
-def pixels(images):
-    """Bytes -> numbers from -1 to 1, as the small network takes them."""
-    return ((images.float() / 255 - 0.5) / 0.5).double()
-
-
-def stepped(forward, start, task, optimiser, rate, dropped):
-    """The loss of each step of plain training.
-
-    Args:
-        rate: (epoch, step) -> the learning rate of all parameters.
-        dropped: whether an incomplete last batch is left out.
-    """
-    (images, labels), order, losses = task.train, stream(3, "order"), []
-    *prompts, weight, bias = start
-    for epoch in range(EPOCHS):
-        batches = torch.randperm(len(labels), generator=order).split(BATCH)
-        for batch in batches[: len(labels) // BATCH] if dropped else batches:
-            for group in optimiser.param_groups:
-                group["lr"] = rate(epoch, len(losses))
-            features = forward(pixels(images[batch]), prompts)
-            loss = F.cross_entropy(F.linear(features, weight, bias), labels[batch])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.item())
-    return losses
-
-
-def close(found, wanted):
-    assert len(found) == len(wanted) == EPOCHS * STEPS
-    assert max(abs(a - b) for a, b in zip(found, wanted, strict=True)) < 1e-8
-    assert min(wanted) < 0.95 * wanted[0]  # it learned something
-
-
-AVERAGES = pytest.mark.parametrize("averages", [True, False], ids=["averages", "class token"])
-
-
-@AVERAGES
-def test_vpts_recipe_follows_its_released_code(averages, monkeypatch):
-    recipe = load_recipe(
-        "vpt",
-        "vpt-deep",
-        True,
-        epochs=EPOCHS,
-        batch_size=BATCH,
-        warmup=WARM / EPOCHS,
-        learning_rate=0.05,
-        dropout=0.0,
-        as_released="averaged prompts" if averages else "",
-    )
-    backbone = network(averages)
-    given = "vpt-deep", recipe, backbone, BATCH * STEPS - 2, DEEP, monkeypatch
-    found, start, task = followed(*given)
-    bound = math.sqrt(6 / (3 * 4 * 4 + 16))
-    assert 0.8 * bound < max(prompt.abs().max() for prompt in start[:-2]) <= bound
-    assert start[-1].eq(-math.log(99)).all() and 0.5 < start[-2].std() / math.sqrt(2 / 3) < 1.5
-
-    def rate(epoch, step):  # once an epoch, from 0
-        if epoch < WARM:
-            return 0.05 * epoch / WARM
-        return 0.05 * 0.5 * (1 + math.cos(math.pi * (epoch - WARM) / (EPOCHS - WARM)))
-
-    groups = [{"params": start[:-1], "weight_decay": 0.001}, {"params": start[-1:]}]
-    optimiser = torch.optim.SGD(groups, lr=0.0, momentum=0.9, weight_decay=0.0)
-    forward = lambda x, prompts: deep(backbone.model, x, prompts, "fresh")
-    close(found, stepped(forward, start, task, optimiser, rate, dropped=False))
-
-
-@AVERAGES
-def test_spts_recipe_follows_its_released_code(averages, monkeypatch):
-    own = ["bare tokens", "other images"] + ["averaged prompts"] * averages
-    recipe = load_recipe(
-        "spt",
-        "spt-deep",
-        True,
-        epochs=EPOCHS,
-        batch_size=BATCH,
-        warmup=WARM / EPOCHS,
-        learning_rate=0.03,
-        as_released=", ".join(own),
-    )
-    backbone = network(averages)
-    given = "spt-deep", recipe, backbone, BATCH * STEPS + 2, DEEP, monkeypatch
-    found, start, task = followed(*given)
-    x = pixels(task.train[0])
-    entering, whole = [backbone.model.patch_embed(x)], stem(backbone.model, x)
-    for block in backbone.model.blocks[:-1]:
-        whole = block(whole)
-        entering.append(whole[:, 1:])
-    for prompts, tokens in zip(start, entering, strict=False):
-        assert torch.cdist(prompts, tokens.flatten(0, 1)).amin(1).max() < 1e-6
-    assert start[-1].eq(0).all() and 0.7 < start[-2].std() / 0.02 < 1.3
-
-    def rate(epoch, step):  # with every step, from 0 to 1e-8
-        warm, total = WARM * STEPS, EPOCHS * STEPS
-        if step < warm:
-            return 0.03 * step / warm
-        return 1e-8 + (0.03 - 1e-8) * 0.5 * (1 + math.cos(math.pi * (step - warm) / (total - warm)))
-
-    decays = [*[0.01] * len(start[:-2]), 3.0, 0.0]  # prompts, the head's weights, its bias
-    groups = [{"params": [p], "weight_decay": d} for p, d in zip(start, decays, strict=True)]
-    optimiser = torch.optim.AdamW(groups, lr=0.0)
-    forward = lambda x, prompts: deep(backbone.model, x, prompts, "own")
-    close(found, stepped(forward, start, task, optimiser, rate, dropped=True))
