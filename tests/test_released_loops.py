@@ -223,7 +223,8 @@ def davpt(averages, monkeypatch, plus=False, **changed):
     vit, task = copy.deepcopy(backbone.model), tiny_task(classes=6, per_split=(BATCH * STEPS, 6, 6))
     settings = {**CHOSEN, **METRIC, **SCALED, **(PLUS if plus else {})}
     found, start, kept = followed(slug, recipe, backbone, task, settings, monkeypatch)
-    prompts, (weight, bias) = list(start.values())[:4], list(start.values())[-2:]
+    prompts = [start[name] for name in start if name.startswith("method.prompts")]
+    weight, bias = start["head.weight"], start["head.bias"]
     bound = math.sqrt(6 / (3 * 4 * 4 + 16)) / 25
     assert 0.8 * bound < max(prompt.abs().max() for prompt in prompts) <= bound
     assert bias.eq(0).all() and 0.7 < weight.std() / 0.02 < 1.3
