@@ -7,6 +7,7 @@ random is this project's own stream, since theirs is random too, nothing is drop
 float64.
 """
 
+import copy
 import math
 
 import pytest
@@ -190,22 +191,40 @@ def clustered(means, centroids):
     return centroids, (means @ centroids.T).argmax(1)
 
 
+def freed(vit):
+    """What "+" trains of a network: the class token, and biases of all but queries and fc1."""
+    for block in vit.blocks:
+        query = block.attn.qkv.bias.requires_grad_()
+        query.register_hook(
+            lambda grad: torch.cat([0 * grad[: vit.embed_dim], grad[vit.embed_dim :]])
+        )
+        yield query
+        for layer in (block.attn.proj, block.mlp.fc2, block.norm1, block.norm2):
+            yield layer.bias.requires_grad_()
+    yield vit.cls_token.requires_grad_()
+
+
 SMALL = "small start, normed class means, class query, mean patch, "
 CHOSEN = {"prompt_tokens": 4, "guided_tokens": 3, "guided_from": 2, "beta": 0.05, "lambda_": 0.1}
 METRIC = {"normaliser": "all", "projection": "none", "patches": "tokens"}
 SCALED = {"temperature": 0.00625, "margin": 0.02}  # by 5
 
 
-def davpt(averages, monkeypatch, **changed):
-    """DA-VPT -> (the losses of the recipe, those of the definition)."""
+PLUS = {"biases": ("key", "value", "proj", "fc2", "norm1", "norm2")}
+
+
+def davpt(averages, monkeypatch, plus=False, **changed):
+    """DA-VPT or "+" -> (the losses of the recipe, those of the definition)."""
     own = {"learning_rate": 0.003, "drop_path": 0.0, "final_rate": 1e-9, "weight_decay": 0.05}
+    slug = "da-vpt-plus" if plus else "da-vpt"
     own["as_released"] = SMALL + "clusters from epoch 10" + ", averaged prompts" * averages
-    recipe = load_recipe("davpt", "da-vpt", True, **{**SHORT, **own, **changed})
+    recipe = load_recipe("davpt", slug, True, **{**SHORT, **own, **changed})
     backbone = network(averages)
-    vit, task = backbone.model, tiny_task(classes=6, per_split=(BATCH * STEPS, 6, 6))
-    settings = {**CHOSEN, **METRIC, **SCALED}
-    found, start, kept = followed("da-vpt", recipe, backbone, task, settings, monkeypatch)
-    *prompts, weight, bias = start.values()
+    vit, task = copy.deepcopy(backbone.model), tiny_task(classes=6, per_split=(BATCH * STEPS, 6, 6))
+    settings = {**CHOSEN, **METRIC, **SCALED, **(PLUS if plus else {})}
+    found, start, kept = followed(slug, recipe, backbone, task, settings, monkeypatch)
+    prompts = [start[name] for name in start if name.startswith("method.prompts")]
+    weight, bias = start["head.weight"], start["head.bias"]
     bound = math.sqrt(6 / (3 * 4 * 4 + 16)) / 25
     assert 0.8 * bound < max(prompt.abs().max() for prompt in prompts) <= bound
     assert bias.eq(0).all() and 0.7 < weight.std() / 0.02 < 1.3
@@ -234,13 +253,18 @@ def davpt(averages, monkeypatch, **changed):
             means = torch.stack([features[labels == one].mean(0) for one in present])
             state[0], state[1][present] = clustered(means, state[0])
 
-    decays = [*[0.05] * len(prompts), 1.0, 0.0]  # prompts, the head's weights, its bias
-    groups = [{"params": [p], "weight_decay": d} for p, d in zip(start.values(), decays)]
+    groups = [{"params": prompts, "weight_decay": 0.05}, {"params": [weight], "weight_decay": 1.0}]
+    others = [bias, *(freed(vit) if plus else [])]
+    groups.append({"params": others, "weight_decay": 0.0})
     optimiser = torch.optim.AdamW(groups, lr=0.0)
-    clip = lambda *_: torch.nn.utils.clip_grad_value_(list(start.values()), 10)
-    optimiser.register_step_pre_hook(clip)
+    every = [*prompts, weight, *others]
+    optimiser.register_step_pre_hook(lambda *_: torch.nn.utils.clip_grad_value_(every, 10))
     epochs = by_class(labels, False)
     return found, stepped(loss, task, optimiser, by_step(0.003, 1e-9), epochs, between)
+
+
+def davpt_plus(*given, **changed):
+    return davpt(*given, plus=True, **changed)
 
 
 def apart(found, wanted):
@@ -251,7 +275,7 @@ def apart(found, wanted):
 
 
 @pytest.mark.parametrize("averages", [True, False], ids=["averages", "class token"])
-@pytest.mark.parametrize("loop_of", [vpt, spt, davpt])
+@pytest.mark.parametrize("loop_of", [vpt, spt, davpt, davpt_plus])
 def test_a_recipe_follows_its_released_code(loop_of, averages, monkeypatch):
     assert apart(*loop_of(averages, monkeypatch)) < 1e-8
 
@@ -265,6 +289,7 @@ MISTAKES = [
     (spt, {"spared": "nothing"}),
     (davpt, {"schedule": "warm-up, then cosine"}),
     (davpt, {"spared": "nothing"}),
+    (davpt_plus, {"spared": "nothing"}),
     (davpt, {"clip": None}),
     (davpt, {"batches": "shuffled"}),
     (davpt, {"as_released": SMALL + "clusters from epoch 1"}),

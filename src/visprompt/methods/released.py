@@ -63,6 +63,20 @@ class AveragedLastPrompts(AveragedPrompts):
         return layer(torch.cat([x[:, : self.prefix], prompts, x[:, self.prefix :]], 1))
 
 
+class AveragedGuidedPrompts(AveragedLastPrompts):
+    """As `AveragedLastPrompts`, for DA-VPT, whose prompts are keys and values in other blocks."""
+
+    unfit = staticmethod(AveragedPrompts.unfit)
+
+    def extra(self, index: int, project: Project) -> KeysValues | None:
+        own = super().extra(index, project)
+        return None if index == len(self.prompts) - 1 else own
+
+    def watch(self, index: int, x: torch.Tensor) -> None:
+        prompts = len(self.prompts[index]) if index == len(self.prompts) - 1 else 0
+        super().watch(index, torch.cat([x[:, : self.prefix], x[:, self.prefix + prompts :]], 1))
+
+
 class BeforeTheNorm(Form):
     """AdaptFormer's bottleneck reads the tokens before the LayerNorm of the MLP."""
 
@@ -332,6 +346,7 @@ class PatchMean:
 
 
 OF_DA_VPT = {
+    "averaged prompts": AveragedGuidedPrompts,
     "small start": SmallStart,
     "normed class means": NormedMeans,
     "class query": ClassQuery,
