@@ -9,7 +9,6 @@ from visprompt import paths
 from visprompt.errors import BadInput
 from visprompt.manifests import load_yaml
 from visprompt.methods import names
-from visprompt.words import NOT_RUN
 
 from ..studies import grids, statistics
 from ..studies.lab import Lab, LabSettings
@@ -26,15 +25,16 @@ def frame() -> pd.DataFrame:
 
 
 def rows(found: pd.DataFrame) -> list[list[str]]:
-    """(method, what, points moved, their interval, seeds) of every option, the largest move first;
-    those without runs are last."""
+    """(method, what, points moved, their interval, seeds) of every option that has runs, the
+    largest move first."""
     moved = []
     for slug, entries in load_yaml(paths.MANIFESTS / "differences.yaml").items():
         for entry in entries:
             if "option" in entry:
                 told = [html.escape(names()[slug]), html.escape(entry["what"])]
-                moved.append((told, gain(found, *grids.pair(slug, entry))))
-    moved.sort(key=lambda one: -abs(one[1].here[0]) if one[1] else 1)
+                if got := gain(found, *grids.pair(slug, entry)):
+                    moved.append((told, got))
+    moved.sort(key=lambda one: -abs(one[1].mean))
     return [told + cells(got) for told, got in moved]
 
 
@@ -46,10 +46,14 @@ def gain(found: pd.DataFrame, off: str, on: str) -> statistics.Gain | None:
         return None
 
 
-def cells(got: statistics.Gain | None) -> list[str]:
+def options() -> int:
+    """How many differences have an option."""
+    differences = load_yaml(paths.MANIFESTS / "differences.yaml").values()
+    return sum("option" in entry for entries in differences for entry in entries)
+
+
+def cells(got: statistics.Gain) -> list[str]:
     """Points, interval and seeds as text."""
-    if got is None:
-        return [NOT_RUN, "–", "0"]
     mean, low, high = got.here
     points = f"{mean:+.1f}".replace("-", "−")
     wide = f"{low:+.1f} to {high:+.1f}".replace("-", "−") if got.seeds > 1 else "–"

@@ -9,12 +9,13 @@ from visprompt.methods import names
 from visprompt.papers import papers
 from visprompt.training.protocol import Protocol, protocol
 from visprompt.training.recipe_files import SAID
+from visprompt.words import NOT_RUN
 
 from ..chapters import released_pairs
 from ..chapters.chapter import PARTS
 from ..pages.recipe_words import values
 from ..studies.plan import recipes as recipes_of_papers
-from .tables import code, table
+from .tables import badge, code, table
 
 TITLES = {  # of the recipes that are no paper's of the list
     "quick": "quick: this project's small world",
@@ -113,7 +114,11 @@ def differences(results: dict, root: Path) -> str:
 def pairs(results: dict, root: Path) -> str:
     """What each option moves on the small world, from the records of its two runs."""
     head = ["Method", "What", "Points moved", "95 % interval", "Seeds"]
-    return table(head, released_pairs.rows(released_pairs.frame()), widths=(16, 40, 14, 20, 10))
+    rows = released_pairs.rows(released_pairs.frame())
+    shown = table(head, rows, widths=(16, 40, 14, 20, 10)) if rows else ""
+    lacking = released_pairs.options() - len(rows)
+    told = f"{badge(NOT_RUN)} {lacking} of {lacking + len(rows)} options have no pair of runs yet."
+    return f"{shown}\n\n{told}" if lacking else shown
 
 
 MAKERS = {"recipes": recipes, "differences": differences, "pairs": pairs}

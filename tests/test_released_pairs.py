@@ -1,0 +1,37 @@
+"""What the page on released code says of each difference, from pairs of runs."""
+
+from types import SimpleNamespace
+
+import pandas as pd
+
+from visbook.chapters import released_pairs
+from visbook.site import recipe_pages
+from visbook.studies import grids
+from visprompt import paths
+from visprompt.manifests import load_yaml
+
+
+def runs(variant: str, tests: list[float]) -> list[dict]:
+    """Rows of a variant on one task, a seed each."""
+    return [
+        {
+            **dict(variant=variant, backbone="m", task="position", train_size=800, seed=seed),
+            "test": test,
+            "record": SimpleNamespace(values={}, settings={"task": "position"}),
+        }
+        for seed, test in enumerate(tests)
+    ]
+
+
+def test_options_with_runs_are_sorted_by_what_they_move_and_the_others_counted(monkeypatch):
+    entries = load_yaml(paths.MANIFESTS / "differences.yaml")["da-vpt"]
+    entries = [entry for entry in entries if "option" in entry][:2]
+    (off, one), (_, other) = (grids.pair("da-vpt", entry) for entry in entries)
+    frame = runs(off, [50, 51, 52]) + runs(one, [51, 52, 53]) + runs(other, [40, 41, 42])
+    monkeypatch.setattr(released_pairs, "frame", lambda: pd.DataFrame(frame))
+    rows = released_pairs.rows(released_pairs.frame())
+    assert [row[2] for row in rows] == ["−10.0", "+1.0"] and rows[0][4] == "3"
+    every = released_pairs.options()
+    assert f"{every - 2} of {every} options" in recipe_pages.pairs({}, None)
+    monkeypatch.setattr(released_pairs, "frame", pd.DataFrame)
+    assert "<table" not in recipe_pages.pairs({}, None)
