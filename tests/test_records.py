@@ -1124,13 +1124,13 @@ def test_verifying_begins_with_carried_records_and_those_of_other_versions(three
 def test_verifying_shows_rows_as_they_come_and_fails_above_the_tolerance(
     three, monkeypatch, capsys
 ):
-    told_so_far, fit = [], renewing.fit
+    told_so_far, fitting_of = [], renewing.fitting_of
 
-    def watched(**ready):
+    def watched(*asked):
         told_so_far.append(capsys.readouterr().out.count("\n"))
-        return fit(**ready)
+        return fitting_of(*asked)
 
-    monkeypatch.setattr(renewing, "fit", watched)
+    monkeypatch.setattr(renewing, "fitting_of", watched)
     assert main(["verify", "2"]) == 1
     assert told_so_far == [1, 1]  # the head, then the first row
     said = capsys.readouterr()

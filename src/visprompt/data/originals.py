@@ -165,7 +165,7 @@ def cropped(
         [place for place, other in enumerate(shapes) if other == shape]
         for shape in dict.fromkeys(shapes)
     ]
-    drawn = [draw(len(places), *shapes[places[0]][1:], generator) for places in alike]
+    drawn = [draw(len(places), *shapes[places[0]][1:], generator) for places in alike]  # type: ignore[call-arg, arg-type]
 
     def cut(places, boxes_flips):
         return crop_resize_flip(

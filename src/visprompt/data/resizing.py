@@ -92,7 +92,7 @@ def load_resized(
     ]
     splits = load_images(place.task, place.root, items, size, resize)
     splits[0] = tasks._take(name, splits[0], train_size)
-    return Task(name, tuple(map(str, names)), *splits, resize=resize)
+    return Task(name, tuple(map(str, names)), *splits, resize=resize)  # type: ignore[misc, arg-type]
 
 
 def embedded(name: str, train_size: int | None, image_size: int | None, resize: str) -> Task:
@@ -109,4 +109,4 @@ def embedded(name: str, train_size: int | None, image_size: int | None, resize: 
         split: (aliased(getattr(task, split)[0], image_size), getattr(task, split)[1])
         for split in tasks.SPLITS
     }
-    return replace(task, resize=resize, **changed)
+    return replace(task, resize=resize, **changed)  # type: ignore[arg-type]

@@ -148,7 +148,7 @@ def heeded(recipe: Recipe, averages: bool) -> Recipe:
 
     So a run on such a backbone keeps its identity, whatever order its recipe states for others.
     """
-    return recipe if averages else replace(recipe, pooling=pooling.NORM_FIRST)
+    return recipe if averages else replace(recipe, pooling=pooling.NORM_FIRST)  # type: ignore[arg-type]
 
 
 def with_own_rate(recipe: Recipe, model: TunedModel) -> Recipe:

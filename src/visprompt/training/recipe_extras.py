@@ -248,9 +248,9 @@ class Batches:
 
     def of(self, batch: torch.Tensor) -> torch.Tensor:
         if batch is not self.asked:  # the loop asks once for images and once for labels
-            self.asked, self.now = batch, next(self.left, None)
+            self.asked, self.now = batch, next(self.left, None)  # type: ignore[assignment]
             if self.now is None:
-                self.left = iter(self.draw())
+                self.left = iter(self.draw())  # type: ignore[arg-type]
                 self.now = next(self.left)
         return self.now
 

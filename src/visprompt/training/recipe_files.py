@@ -45,7 +45,7 @@ SAID = [f.name for f in fields(Recipe)] + [
 
 def field_schemas() -> dict[str, dict]:
     """Field of `Recipe` -> its schema."""
-    return {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}
+    return {f.name: RANGES.get(f.name) or of_hint(f.type) for f in fields(Recipe)}  # type: ignore[misc]
 
 
 def recipes_schema() -> dict:
