@@ -44,7 +44,7 @@ import pandas as pd
 
 from visbook.chapters import spt, spt_starts
 from visbook.chapters.chapter import Chapter
-from visbook.studies.statistics import difference
+from visbook.studies.effects import effect
 from visprompt.models.embedded import networks
 
 STUDIES = [
@@ -159,9 +159,14 @@ for task in [name for name in amounts if name not in second][:1]:
         why = "this project's two networks differ by what they were shown: the supervised one learned classes of such drawn shapes"
         page.not_judged(claim, why)
     elif len(rows):
-        found = difference(*(rows[rows.backbone == chapter.cast.backbones[part]] for part in parts))
+        two = [
+            rows[rows.backbone == chapter.cast.backbones[part]].assign(backbone="")
+            for part in parts
+        ]
         note = f"SPT-Deep with {rows.train_size.iloc[0]} images."
-        page.judge(claim, *found, evidence="trend", records=[*rows.record], note=note)
+        page.judge(
+            claim, *effect(*two).interval, evidence="trend", records=[*rows.record], note=note
+        )
 why = "ImageNet-1K, 1 % to all of its 1.28 million images, ViT-B/16 of two pre-trainings."
 chapter.end("spt.figure-4", why)
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from visbook.studies import effects, statistics
+from visprompt.errors import BadInput
 from visprompt.records import test_images
 
 TASKS = ("position", "texture", "count")
@@ -84,6 +85,8 @@ def test_how_many_images_a_folder_had_is_said_or_seen_in_the_accuracies():
 
     assert effects.size([made(50.0, split={"counts": [8, 2, 700]})]) == 700
     assert effects.size([made(round(100 * right / 172, 4)) for right in (31, 86, 99)]) == 172
+    with pytest.raises(BadInput, match="no number of test images"):
+        effects.size([made(33.33331)])
 
 
 def test_what_is_no_accuracy_has_no_error_of_images():

@@ -259,10 +259,6 @@ def test_one_task_has_its_seeds_for_repetitions_and_two_have_no_interval():
     }
     found = statistics.gain(frame(gap, 3), "a", "b")
     assert found.mean == pytest.approx(8.0) and found.elsewhere == (-np.inf, np.inf)
-    values = frame(gap, 3)
-    assert statistics.difference(values[values.variant == "a"], values[values.variant == "b"])[
-        0
-    ] == pytest.approx(8.0)
 
 
 def test_a_cell_near_chance_leaves_the_mean():

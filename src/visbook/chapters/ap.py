@@ -27,8 +27,9 @@ from ..pages.page import Page
 from ..studies.ap_rates import ap_rates, block_rates
 from ..studies.case import rate_name
 from ..studies.comparable import comparable
+from ..studies.effects import of_table
 from ..studies.rates import below
-from ..studies.statistics import Cell, gain, over_tasks, spread
+from ..studies.statistics import Cell, gain, spread
 from .chapter import FULL, Chapter
 
 COMPACT = (
@@ -151,7 +152,7 @@ def judge_shares(chapter: Chapter, rows: pd.DataFrame) -> None:
     )
     used = [*ends[0].record, *ends[1].record]
     chapter.page.judge(
-        *(claim, *over_tasks(lead)),
+        *(claim, *of_table(lead).interval),
         evidence=chapter.evidence(used)[0],
         records=used,
         note=f"From few images to all: {means}.",

@@ -3,7 +3,6 @@
 What is drawn anew, were the study done again, are the seeds and the test images; the tasks stay.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ import pandas as pd
 from scipy import stats
 
 from visprompt.data.tasks import embedded_tasks
+from visprompt.errors import BadInput
 from visprompt.records import test_images
 
+MOST_IMAGES = 100_000  # of a test split
 MOST_SEEDS = 100  # beyond which a claim is not said to be open for want of seeds
 
 
@@ -63,7 +64,7 @@ class Effect:
         return self.mean, self.mean - half, self.mean + half
 
     def seeds_to_tell(self, margin: float) -> int | None:
-        """The fewest seeds a cell by which the interval would leave the margin, were mean and
+        """The fewest seeds per cell by which the interval would leave the margin, were mean and
         spread the same; None if `MOST_SEEDS` would not do."""
         if self.seeds < 2:
             return None
@@ -75,8 +76,8 @@ class Effect:
 def effect(better: pd.DataFrame, worse: pd.DataFrame) -> Effect:
     """The effect of one method against another.
 
-    The two are not paired by seed: a seed draws other numbers for another method (their
-    correlation is about 0.1), so pairing would only halve the degrees of freedom.
+    The two are not paired by seed: a seed draws other numbers for another method, and in the kept
+    runs the two do not vary together, so pairing would only halve the degrees of freedom.
 
     Args:
         better, worse: rows with backbone, task, train_size, seed, test and record, of the same
@@ -136,6 +137,9 @@ def size(records: Sequence) -> int:
 
     Of a folder whose record does not say it: the least number of which all are whole shares, which
     at most makes the error too large.
+
+    Raises:
+        BadInput: no number of images gives them.
     """
     known, task = embedded_tasks(), records[0].settings["task"]
     if task in known:
@@ -145,10 +149,12 @@ def size(records: Sequence) -> int:
     tests = np.array([record.values["test"] for record in records])
     whole = (
         images
-        for images in itertools.count(1)
+        for images in range(1, MOST_IMAGES)
         if (np.round(100 * np.round(tests * images / 100) / images, 4) == tests).all()
     )
-    return next(whole)
+    if (found := next(whole, None)) is None:
+        raise BadInput(f"{task}: no number of test images gives {sorted(set(tests))} %.")
+    return found
 
 
 def of_table(table: pd.DataFrame) -> Effect:
@@ -168,7 +174,7 @@ def simulated(
     seeds: int,
     trials: int = 1000,
     *,
-    of_seeds: float = 1.5,
+    of_seeds: float | Sequence[float] = 1.5,
     images: int = 1000,
     kept: float = 0.7,
     of_tasks: float = 0.0,
@@ -177,7 +183,7 @@ def simulated(
 
     Args:
         true: the difference of the two methods, in points, over tasks as they are and all images.
-        of_seeds: standard deviation of a method's seeds, in points.
+        of_seeds: standard deviation of a method's seeds, in points; of several, one per task.
         images: test images of each task, of which about 70 % are right.
         kept: variance of the difference from the choice of images, as a share of what two methods
             that err independently would have.
@@ -191,7 +197,7 @@ def simulated(
     for _ in range(trials):
         own = of_tasks * draw.normal(size=tasks)
         gaps = true + own - own.mean() + math.sqrt(chance) * draw.normal(size=tasks)
-        arms = [of_seeds * draw.normal(size=(seeds, tasks)) for _ in range(2)]
+        arms = [np.asarray(of_seeds) * draw.normal(size=(seeds, tasks)) for _ in range(2)]
         variances = [float(arm.var(axis=0, ddof=1).mean()) / (seeds * tasks) for arm in arms]
         mean = float((gaps + arms[0].mean(0) - arms[1].mean(0)).mean())
         one = Effect(mean, tuple(variances), ((seeds - 1) * tasks,) * 2, chance / tasks, seeds)

@@ -68,16 +68,6 @@ def over_tasks(table: pd.DataFrame) -> tuple[float, float, float]:
     return interval(table.mean() if table.shape[1] > 1 else table.to_numpy().ravel())
 
 
-def difference(better: pd.DataFrame, worse: pd.DataFrame) -> tuple[float, float, float]:
-    """Interval of the mean accuracy difference of two parts of a sweep, in points, paired by task
-    and seed.
-
-    See `over_tasks`; a pair that differs in training size is none.
-    """
-    both = pd.merge(better, worse, on=["task", "seed", "train_size"], suffixes=("_a", "_b"))
-    return over_tasks((both.test_a - both.test_b).groupby([both.seed, both.task]).mean().unstack())
-
-
 @dataclass(frozen=True)
 class Gain:
     """A difference of two variants, in points of test accuracy."""
@@ -88,8 +78,6 @@ class Gain:
     tasks: int
     seeds: int
     better_tasks: int  # tasks on which the mean over seeds is above 0
-    # Wilcoxon's signed ranks over the tasks' means, two-sided; NaN for fewer than five tasks
-    p_tasks: float
     records: tuple = ()
 
     @property
@@ -123,18 +111,12 @@ def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -
         for arm in "ab"
     ]
     by_task = values.mean()
-    p = (
-        stats.wilcoxon(by_task).pvalue
-        if len(by_task) >= 5 and np.any(by_task != 0)
-        else float("nan")
-    )
     return Gain(
         effect(*arms),
         over_tasks(values)[1:],
         len(by_task),
         len(whole),
         int((by_task > 0).sum()),
-        float(p),
         (*both.record_a, *both.record_b),
     )
 
