@@ -42,7 +42,7 @@ WHOLE = [
     "new_paper",
     "plan_and_pages",
 ]
-SHARE = 1 / 8  # of the tests marked costly, six minutes of the seven that all take on two cores
+SHARE = 1 / 8  # of the tests marked costly, which take 85 % of the time of all
 
 
 def pytest_collection_modifyitems(config, items):

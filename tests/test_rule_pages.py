@@ -32,6 +32,7 @@ def test_chance_is_counted_over_all_that_were_asked(monkeypatch):
 
 
 def test_the_table_shows_what_was_simulated(monkeypatch):
-    monkeypatch.setattr(rule_pages, "simulated", lambda *asked, **more: {"above": asked[0] / 10})
-    assert rule_pages.power({}, None).count("<td") == 9 * 7
-    assert "30 %" in rule_pages.power({}, None)
+    made = lambda *asked, **more: {"above": asked[0] / 10, "below": 0.09}
+    monkeypatch.setattr(rule_pages, "simulated", made)
+    shown = rule_pages.power({}, None)
+    assert shown.count("<td") == 9 * 7 and "30 %" in shown and "in 9 % of studies" in shown
