@@ -27,8 +27,9 @@ def power(results: dict, root: Path) -> str:
     wrong = 100 * (fallen["above"] + fallen["below"])
     return (
         f"{shown}\n\nWhere the seeds of one of three tasks spread "
-        f"{FALLEN[-1] / FALLEN[0]:.0f} times as much as those of the others, as with a fallen run, the rule sees a difference that is "
-        f"none, on either side, in {wrong:.0f} % of studies with three seeds instead of 5 %."
+        f"{FALLEN[-1] / FALLEN[0]:.0f} times as much as those of the others, as with a fallen "
+        f"run, the rule sees a difference that is none, on either side, in {wrong:.0f} % of "
+        f"studies with three seeds instead of 5 %."
     )
 
 
