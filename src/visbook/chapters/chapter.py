@@ -602,10 +602,13 @@ class Chapter:
 
 
 def enough(effect: effects.Effect, margin: float) -> str:
-    """How many seeds would tell on which side of a margin an open difference lies."""
+    """How many seeds would decide on which side of a margin an open difference lies."""
     if effect.seeds < 2:
         return "One seed has no spread. "
     seeds = effect.seeds_to_tell(margin)
     if seeds is None:
-        return "More seeds would hardly tell: so near is the mean, or so few are the test images. "
-    return f"By this spread {seeds} seeds would tell. "
+        return (
+            f"Even {effects.MOST_SEEDS} seeds would not decide: the mean is too near the margin "
+            "or the test images are too few. "
+        )
+    return f"If mean and spread stay as they are, {seeds} seeds would decide. "
