@@ -189,6 +189,15 @@ if workflow.is_main_process and not workflow.dryrun:
         threading.Thread(target=tell_progress, daemon=True).start()
 
 
+onerror:
+    # last, since what a page died of stands far above the lines of those that went on
+    for path in sorted(Path("build/running").rglob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for output in (output for cell in cells for output in cell.get("outputs", ())):
+            if output["output_type"] == "error":
+                print(f"{path}: {output['ename']}: {output['evalue']}", file=sys.stderr)
+
+
 wildcard_constraints:
     name="[^/.]+",
     job="[^/]+",

@@ -92,6 +92,11 @@ def test_how_many_images_a_folder_had_is_said_or_seen_in_the_accuracies():
 def test_what_is_no_accuracy_has_no_error_of_images():
     faster = rows({"position": [1.0, 2.0, 3.0]}), rows({"position": [4.0, 4.0, 5.0]})
     assert effects.effect(*(arm.assign(test=arm.test / 7) for arm in faster)).of_images == 0
+    masks = rows({"scenes": [33.2761, 33.5281]}), rows({"scenes": [34.2374, 37.6217]})
+    for arm in masks:
+        for record in arm.record:
+            record.kind = "segment"  # its test value is an mIoU
+    assert effects.effect(*masks).of_images == 0
 
 
 def test_one_seed_has_no_interval_and_more_would_tell():

@@ -261,7 +261,7 @@ def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -
     told = ", ".join(
         "{} {:+.2f} [{:.2f}, {:.2f}]".format(name, *gain.here) for name, gain in gains.items()
     )
-    note = f"{better} − {worse}, {least.seeds} seeds: {told}."
+    note = f"{better} − {worse}, {least.seeds} seeds, for other seeds on the same images: {told}."
     note += f" The least certain, {task}, is judged." if len(gains) > 1 else ""
     records = [record for gain in gains.values() for record in gain.records]
     chapter.page.judge(claim, *least.here, evidence="trend", records=records, note=note)

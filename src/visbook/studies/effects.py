@@ -122,8 +122,10 @@ def of_images(better: pd.DataFrame, worse: pd.DataFrame) -> float:
     """
     records = [[*better.record], [*worse.record]]
     rows = [*better.itertuples(), *worse.itertuples()]
-    if any(row.test != getattr(row.record, "values", {}).get("test") for row in rows):
-        return 0.0  # no accuracy
+    kinds = {getattr(row.record, "kind", None) for row in rows}
+    values = [getattr(row.record, "values", {}).get("test") for row in rows]
+    if "segment" in kinds or values != [row.test for row in rows]:
+        return 0.0  # no accuracy; of an mIoU no record says what single images gave
     bits = [[test_images.unpacked(record.values) for record in arm] for arm in records]
     if all(found is not None for arm in bits for found in arm):
         apart = np.mean(bits[0], axis=0) - np.mean(bits[1], axis=0)
