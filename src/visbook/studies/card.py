@@ -6,7 +6,6 @@ bench, turns and cost; they lie in records.tgz too, for `visprompt merge`.
 """
 
 import argparse
-import io
 import json
 import os
 import sys
@@ -256,15 +255,15 @@ def leave(part, session, found, start, out, error="") -> None:
     records.write_whole(out / f"{part}.json", json.dumps(kept, indent=1))
 
 
-def pack(out: Path, since: float) -> None:
-    """All records that were made since a moment, as one file that `visprompt merge` takes."""
-    store, packed = records.stores()[0], io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+def pack(out: Path) -> None:
+    """All records of the last day, as one file; unpacked it is what `visprompt merge` takes."""
+    store, place = records.stores()[0], out / "records.tgz"
+    part = place.with_suffix(f".part{os.getpid()}")
+    with tarfile.open(part, mode="w:gz") as archive:
         for path in sorted(store.rglob("*.json")):
-            if path.stat().st_mtime >= since and "failed" not in path.parts:
+            if path.stat().st_mtime > time.time() - 86_400 and "failed" not in path.parts:
                 archive.add(path, path.relative_to(store))
-    place = out / f"records-{os.getpid()}.tgz"
-    place.write_bytes(packed.getvalue())
+    part.replace(place)
 
 
 def main(words: list[str] | None = None) -> int:
@@ -278,13 +277,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=max(1, min(8, (os.cpu_count() or 1) // 2)))
     parser.add_argument("--tiny", action="store_true", help="small in every way, to try the parts")
     args = parser.parse_args(words)
-    session, begun = Session(args.device, Path(args.folder), args.workers, args.tiny), time.time()
+    session = Session(args.device, Path(args.folder), args.workers, args.tiny)
     good = True
     for word in args.parts:
         part, _, seconds = word.partition("=")
         choose("part", part, PARTS)
         good &= do(part, float(seconds or PARTS[part]), session, Path(args.out))
-        pack(Path(args.out), begun)
+        pack(Path(args.out))
     return 0 if good else 1
 
 

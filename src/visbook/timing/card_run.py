@@ -27,6 +27,7 @@ from .clock import Side, in_turns, sample_batch, training_step
 NAME, CLASSES = "stand-in", 100
 WHOLE = 100  # epochs of the papers
 BATCH = 64
+START = 100  # seconds that processes may take until all of them are ready
 
 
 def write_pictures(folder: Path, counts: tuple[int, int, int], size: int = 256) -> None:
@@ -237,7 +238,7 @@ def processes(
         child.start()
     try:
         for _ in range(sum(counts)):
-            count, rate = told.get(timeout=100)
+            count, rate = told.get(timeout=START)
             if isinstance(rate, str):
                 raise RuntimeError(rate)
             found[str(count)] = found.get(str(count), 0.0) + rate
@@ -259,11 +260,11 @@ def one_of_some(rank, load, network, recipe, device, counts, barrier, told) -> N
             ends.append(time.perf_counter())
 
         for count in counts:
-            barrier.wait(90)
+            barrier.wait(START)
             if rank < count:
                 loop.fit_model(model, task, recipe, 0, watch=watch)
                 told.put((count, (recipe.epochs - 1) / (ends[-1] - ends[-recipe.epochs])))
-            barrier.wait(90)
+            barrier.wait(START)
     except Exception as error:
         told.put((0, f"{type(error).__name__}: {error}"))
     time.sleep(30)  # until what it told has been read; then it is ended
