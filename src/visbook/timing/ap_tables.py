@@ -75,20 +75,20 @@ def variants(device: str, run: bool) -> Record | None:
 
 
 def everything(device: str) -> list:
-    """(what, function that leaves its record) of all of these, those in turns first."""
+    """(what, function that leaves its record) of all of these, Table 2 first."""
     words = [("vit", "ViT-Large"), ("resnet", "ResNet-101")]
     found = [
         (f"Table 2, {name}", lambda word=word: turns_of_table_2(word, device, True))
         for word, name in words
     ]
     found += [
-        ("Table 4", lambda: turns_of_table_4(device, True)),
-        ("AP at more blocks", lambda: variants(device, True)),
-    ]
-    found += [
         (f"memory, {name}, {slug}", lambda w=word, s=slug: peak_of_table_2(w, s, device, True))
         for word, name in words
         for slug in SHORT
+    ]
+    found += [
+        ("Table 4", lambda: turns_of_table_4(device, True)),
+        ("AP at more blocks", lambda: variants(device, True)),
     ]
     return found + [
         (f"memory, {name}", lambda name=name: peak_of_table_4(name, device, True)) for name in HELD
