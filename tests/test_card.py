@@ -92,7 +92,7 @@ def test_a_card_is_first_asked_for_the_rows_that_tell_most(monkeypatch):
     monkeypatch.setattr(card.bench, "machine", lambda device: "a card")
     list(card.of_bench(card.Session("cuda", None, 1)))
     labels = [label for label, _ in asked]
-    assert "bf16 and compiled" in labels[0] and card.bench.BASE in labels[0]
+    assert labels[0] == f"bf16-compiled, {card.bench.BASE}"
     assert card.SMALL in labels[len(card.FIRST)] and len(labels) == len({*labels})
 
 

@@ -83,8 +83,8 @@ def of_bench(session: Session) -> Iterator[Record]:
     for model in [MICRO] if session.tiny else [bench.BASE, SMALL]:
         found = bench.jobs([model], session.device, 2 if session.tiny else None, 3)
         named = {
-            getattr(job, "args", ("",))[0]: (f"{label}, {model}", job)
-            for label, job in found
+            getattr(job, "args", ("",))[0]: (f"{job.args[0]}, {model}", job)
+            for _, job in found
             if getattr(job, "func", None) is bench.pair_in_turns
         }
         order = [name for name in FIRST if name in named]
