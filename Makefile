@@ -18,6 +18,7 @@ COMPILE ?=
 BACKBONE ?=
 WEIGHTS ?=
 LARGER ?=
+WHEELS ?= timm pooch platformdirs jsonschema jsonschema-specifications referencing rpds-py attrs
 NARROWING = PAPERS TASKS METHODS SEEDS EPOCHS PRECISION COMPILE BACKBONE WEIGHTS LARGER
 # those without labels first: some of the others start from them
 BACKBONES = $(foreach size,nano mini,$(addprefix vit_$(size)_patch4_24,.mae .mae_leaves) vit_$(size)_patch4_24) \
@@ -54,7 +55,7 @@ CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	  echo "This folder cannot be written: free space on its disk, or work in a copy of it that is yours."; exit 2; }; \
 	rm -f build/.room
 
-.PHONY: help book sweep rehearsal test test-quick test-cluster notebook bench lock pretrain clean
+.PHONY: help book sweep rehearsal test test-quick test-cluster notebook bench card wheels lock pretrain clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -104,6 +105,17 @@ notebook: $(READY)  ## run one notebook into build/notebook, as in NAME=ap ARGS=
 bench: $(READY)  ## time the methods on this machine
 	@$(CHECK)
 	$(BIN)/python -m visprompt bench $(ARGS)
+
+# Where there is neither a network nor make: VISPROMPT_COMMIT=... python3 -m visbook.studies.card, with src and the folder
+# of wheels on PYTHONPATH. CARD has weights/ and photographs/ for the part photographs.
+card: $(READY)  ## what a GPU is asked first, in parts of some minutes, into build/card (PARTS="run=130 bench", CARD=folder)
+	$(BIN)/python -m visbook.studies.card $(if $(PARTS),--parts $(PARTS)) $(if $(CARD),--folder "$(CARD)") $(ARGS)
+
+wheels: $(READY)  ## what a machine with PyTorch and the usual packages lacks, into build/wheels (PYTHON_VERSION=3.12 WHEELS=...)
+	rm -rf build/wheels && mkdir -p build/wheels
+	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $(or $(PYTHON_VERSION),3.12) \
+	  --implementation cp $(foreach glibc,17 24 27 28 34,--platform manylinux_2_$(glibc)_x86_64) --platform manylinux2014_x86_64 \
+	  -d build/wheels $(foreach name,$(WHEELS),$(shell grep -oE "^$(name)==[^ ]+" requirements.lock))
 
 pretrain: $(READY)  ## train the small backbones of the quick profile again (NAME=... for one of them; hours, see The small world)
 	@for name in $${NAME:-$(BACKBONES)}; do $(BIN)/python -m visbook.pretraining.pretrain "$$name" || exit 1; done

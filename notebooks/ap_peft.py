@@ -39,7 +39,7 @@ compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
 from visbook.chapters import ap_cost, ap_peft
-from visbook.timing.side_by_side import speeds_in_turns
+from visbook.timing import ap_tables
 
 chapter = ap_peft.PeftChapter.opened("ap_peft", globals(), ["ap-peft", "ap-ranks", "ap-vpt"])
 p, page = chapter.p, chapter.page
@@ -83,24 +83,22 @@ page.judge(
 )
 
 # %% name="table-4-measured" tags=["hide-input"]
-given = dict(
-    batch_size=ap_cost.batch_size("vit", p.device), repeats=3, device=p.device, run=p.measure
-)
-turns = speeds_in_turns(ap_cost.LARGE["vit"], ap_peft.IN_TURNS, **given)
+turns = ap_tables.turns_of_table_4("cuda", False) or ap_tables.turns_of_table_4(p.device, p.measure)
 if turns is not None:
+    batch = turns.settings["batch_size"]
     page.show(
         "ap.table-4",
         ap_peft.times_table(turns),
         evidence="measured",
         records=[turns],
-        how=f"Median of 3 rounds at batch {given['batch_size']}, float32, random weights, ViT-Large/16, on "
+        how=f"Median of 3 rounds at batch {batch}, float32, random weights, ViT-Large/16, on "
         f"{ap_cost.machine(turns)}. Adapters at this book's default widths.",
         caption="Time of a training step and throughput beside AP's. The printed throughput of AdaptFormer (AdapterFormer "
         "in the paper) is a third of AP's, that of VPT and the adapters lower as well.",
     )
     faster, told = (
         ap_cost.ratio(turns, "train_seconds", "ap", "lora"),
-        f"At batch {given['batch_size']}.",
+        f"At batch {batch}.",
     )
     page.judge(
         "ap.table-4.ap-time-below-lora", *faster, evidence="measured", records=[turns], note=told
@@ -215,7 +213,7 @@ for claim, pair in {
     "rank-50-gain-small": ("rank 50", "rank 10"),
 }.items():
     chapter.judge(f"ap.table-a8.{claim}", rows, *pair, on="full")
-timed = ap_peft.times(p.device, p.measure)
+timed = ap_tables.variants("cuda", False) or ap_tables.variants(p.device, p.measure)
 ap_peft.judge_time(
     page, "ap.table-a8.rank-50-time-over-rank-10", timed, "LORA, rank 50", "LORA, rank 10"
 )

@@ -21,19 +21,10 @@ from ..pages import plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..studies.statistics import interval
-from ..timing.method_cost import measured_cost
-from ..timing.side_by_side import speeds_in_turns
+from ..timing import ap_tables
+from ..timing.ap_tables import FRAME, LARGE, SHORT, batch_size
 
-LARGE = {"resnet": "resnet101", "vit": "vit_large_patch16_224"}
 PRINTED = {"resnet": "ResNet-101", "vit": "ViT-Large/16"}
-FRAME = {"vp": {"padding": 48}}
-SHORT = {
-    "full-finetune": "full",
-    "linear-probe": "linear",
-    "norm-tune": "norm",
-    "vp": "vp",
-    "ap": "ap",
-}
 
 
 @dataclass(frozen=True)
@@ -146,27 +137,17 @@ def readings(counted: dict[tuple[str, str], Record]) -> dict[str, str]:
     }
 
 
-def batch_size(word: str, device: str) -> int:
-    """Images of a step that is timed: the paper's on an accelerator, few on a processor."""
-    return {"resnet": 8, "vit": 2}[word] if device == "cpu" else 128
-
-
-def timings(p: CostParameters) -> tuple[dict[str, Record], dict[str, dict[str, Record]]]:
-    """The times of Table 2's methods in turns, and each one's peak memory; only what is known, or
-    `measure` asks for.
+def timings(device: str, run: bool) -> tuple[dict[str, Record], dict[str, dict[str, Record]]]:
+    """What was measured of Table 2's methods on a device; with `run` what is missing is timed.
 
     Returns:
-        Word of LARGE -> record of `speeds_in_turns`; and word -> slug -> record of `measured_cost`.
+        Word of LARGE -> record of the times in turns; and word -> slug -> record of the peak
+            memory. Without one of its records a backbone is left out.
     """
     timed, peaks = {}, {}
-    choices = {slug: FRAME.get(slug, {}) for slug in SHORT}
-    for word, name in LARGE.items():
-        given = dict(batch_size=batch_size(word, p.device), device=p.device, run=p.measure)
-        turns = speeds_in_turns(name, choices, repeats=4, **given)
-        found = {
-            slug: measured_cost(name, slug, repeats=5, **given, **settings)
-            for slug, settings in choices.items()
-        }
+    for word in LARGE:
+        turns = ap_tables.turns_of_table_2(word, device, run)
+        found = {slug: ap_tables.peak_of_table_2(word, slug, device, run) for slug in SHORT}
         if turns is not None and None not in found.values():
             timed[word], peaks[word] = turns, found
     return timed, peaks

@@ -14,35 +14,13 @@ from ..auditing.counts import printed_counts
 from ..pages import plots
 from ..pages.page import Page
 from ..studies.statistics import group_table
-from ..timing.method_cost import measured_cost
-from ..timing.side_by_side import variants_in_turns
+from ..timing import ap_tables
+from ..timing.ap_tables import HELD, IN_TURNS
 from .ap import printed_cells
-from .ap_cost import LARGE, batch_size, machine, medians, ratio
+from .ap_cost import machine, medians, ratio
 from .chapter import Chapter
 from .parameters import ChapterParameters
 
-IN_TURNS = {  # timed in turns, with the settings that the paper states
-    "ap": {},
-    "bias": {},
-    "lora": {"rank": 10},
-    "vpt-deep": {"prompt_tokens": 10},
-    "adapter": {},
-    "adaptformer": {},
-    "ssf": {},
-}
-
-
-HELD = {  # whose peak memory is measured, each in a process of its own
-    "AP": ("ap", {}),
-    "AP-3": ("ap", {"block": [0, 1, 2]}),
-    "AP-5": ("ap", {"block": [0, 1, 2, 3, 4]}),
-    "VPT-10": ("vpt-deep", {"prompt_tokens": 10}),
-    "VPT-50": ("vpt-deep", {"prompt_tokens": 50}),
-}
-# whose training step is timed in turns
-TIMED = {name: HELD[name] for name in ("AP", "AP-3", "AP-5")} | {
-    f"LORA, rank {rank}": ("lora", {"rank": rank}) for rank in (10, 50)
-}
 WEIGHTED = (
     "The plain mean over the tasks, which with 5, 9 and 5 of them is the weighted "
     "mean of the groups."
@@ -176,11 +154,7 @@ def beside_vpt() -> tuple[pd.Series, pd.Series, pd.Series]:
 
 def peaks(device: str, run: bool) -> dict[str, Record]:
     """The peak memory of a training step of those of HELD that were measured; with `run` of all."""
-    given = dict(batch_size=batch_size("vit", device), repeats=5, device=device, run=run)
-    found = {
-        name: measured_cost(LARGE["vit"], slug, **given, **settings)
-        for name, (slug, settings) in HELD.items()
-    }
+    found = {name: ap_tables.peak_of_table_4(name, device, run) for name in HELD}
     return {name: record for name, record in found.items() if record is not None}
 
 
@@ -195,18 +169,6 @@ def judge_memory(page: Page, claim: str, held: dict[str, Record], a: str, b: str
             f"{used[0].settings['batch_size']}, on {machine(used[0])}."
         )
         page.judge(claim, first / other - 1, evidence="measured", records=used, note=told)
-
-
-def times(device: str, run: bool) -> Record | None:
-    """The record of the training steps of TIMED in turns on ViT-Large/16."""
-    return variants_in_turns(
-        LARGE["vit"],
-        TIMED,
-        batch_size=batch_size("vit", device),
-        repeats=10,
-        device=device,
-        run=run,
-    )
 
 
 def judge_time(page: Page, claim: str, timed: Record | None, a: str, b: str) -> None:
