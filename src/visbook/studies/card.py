@@ -138,15 +138,15 @@ def of_ways(setup: Setup, load: Callable, network: str, recipe: Callable) -> Ite
     device, run = setup.device, partial(card_run.run_by_part, load, network)
     ways = {
         "bf16": {"precision": "bf16"},
+        "float32": {},
         "bf16, side by side": [1, 2, 3],
-        "bf16 and compiled": {"precision": "bf16", "compile": True},
         "step": {
             "bf16": {"precision": "bf16"},
             "bf16, one graph": {"precision": "bf16", "graph": True},
             "bf16, compiled": {"precision": "bf16", "compile": "default"},
             "bf16, compiled, reduced overhead": {"precision": "bf16", "compile": "reduce-overhead"},
         },
-        "float32": {},
+        "bf16 and compiled": {"precision": "bf16", "compile": True},
     }
     if setup.tiny:
         ways.pop("bf16 and compiled")
