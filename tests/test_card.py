@@ -62,13 +62,13 @@ def test_processes_that_have_no_time_are_said():
 
 
 def test_a_part_that_fails_leaves_its_error_and_the_next_goes_on(stores, tmp_path, monkeypatch):
-    def fails(session):
+    def fails(setup):
         raise RuntimeError("no kernel image")
         yield
 
-    def works(session):
+    def works(setup):
         job = partial(ap_tables.speeds_in_turns, MICRO, {"ap": {}}, batch_size=2, repeats=1)
-        yield from card.each(session, [("ap", job), ("none", lambda: 1 / 0)])
+        yield from card.each(setup, [("ap", job), ("none", lambda: 1 / 0)])
 
     monkeypatch.setattr(card, "MAKERS", {"run": fails, "ap-tables": works})
     done = card.main(["--parts", "run", "ap-tables=60", "--device", "cpu", "--out", str(tmp_path)])
@@ -80,17 +80,17 @@ def test_a_part_that_fails_leaves_its_error_and_the_next_goes_on(stores, tmp_pat
 
 
 def test_what_has_no_time_left_is_said():
-    session = card.Session("cpu", None, 1, end=0.0)
-    assert [*card.each(session, [("a row", lambda: 1 / 0)])] == []
-    assert session.told == ["a row: no time was left"]
+    setup = card.Setup("cpu", None, 1, end=0.0)
+    assert [*card.each(setup, [("a row", lambda: 1 / 0)])] == []
+    assert setup.told == ["a row: no time was left"]
 
 
 def test_a_card_is_first_asked_for_the_rows_that_tell_most(monkeypatch):
     asked = []
-    monkeypatch.setattr(card, "each", lambda session, jobs: asked.extend(jobs) or ())
+    monkeypatch.setattr(card, "each", lambda setup, jobs: asked.extend(jobs) or ())
     monkeypatch.setattr(card.bench, "MODELS", {"cuda": []})
     monkeypatch.setattr(card.bench, "machine", lambda device: "a card")
-    list(card.of_bench(card.Session("cuda", None, 1)))
+    list(card.of_bench(card.Setup("cuda", None, 1)))
     labels = [label for label, _ in asked]
     assert labels[0] == f"bf16-compiled, {card.bench.BASE}"
     assert card.SMALL in labels[len(card.FIRST)] and len(labels) == len({*labels})

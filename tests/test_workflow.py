@@ -132,6 +132,16 @@ def test_the_old_site_stands_when_the_site_step_fails_or_is_killed(root):
     )
 
 
+def test_a_book_that_fails_says_last_which_page_died_of_what(root):
+    died = {"output_type": "error", "ename": "BadInput", "evalue": "no number gives 33.3 %."}
+    (root / "done").write_text(json.dumps({"cells": [{"outputs": [died]}]}))
+    program(root, "papermill", 'cp done "${@: -1}"; exit 1')
+    done = make(root, "book")
+    assert done.returncode != 0
+    said = "build/running/one.ipynb: BadInput: no number gives 33.3 %."
+    assert said in done.stderr.splitlines()[-6:], done.stderr
+
+
 @pytest.mark.costly
 def test_a_notebook_starts_after_those_that_do_some_of_its_runs(root):
     entries = (

@@ -43,7 +43,7 @@ FIRST = ("bf16-compiled", "vpt-deep-100-bf16", "ap-cached-bf16", "da-vpt-bf16", 
 
 
 @dataclass
-class Session:
+class Setup:
     """What the parts of one call share.
 
     Attributes:
@@ -64,24 +64,24 @@ class Session:
         return self.end - time.monotonic()
 
 
-def of_methods(session: Session) -> Iterator[Record]:
+def of_methods(setup: Setup) -> Iterator[Record]:
     """Every method on the card and on the processor."""
-    few = ["vpt-deep", "ap"] if session.tiny else None
-    compiles = not session.tiny
-    given = (session.device, session.workers, session.left(), few, compiles)
+    few = ["vpt-deep", "ap"] if setup.tiny else None
+    compiles = not setup.tiny
+    given = (setup.device, setup.workers, setup.left(), few, compiles)
     record = card_fits.agreement(*given)
-    session.told.append(
+    setup.told.append(
         f"largest relative difference of a loss: {card_fits.far(record.values['fits'])}"
     )
-    session.told += [f"{name}: {why}" for name, why in record.values["failed"].items()]
+    setup.told += [f"{name}: {why}" for name, why in record.values["failed"].items()]
     yield record
 
 
-def of_bench(session: Session) -> Iterator[Record]:
+def of_bench(setup: Setup) -> Iterator[Record]:
     """Rows of `visprompt bench`, those first that tell most."""
     jobs = []
-    for model in [MICRO] if session.tiny else [bench.BASE, SMALL]:
-        found = bench.jobs([model], session.device, 2 if session.tiny else None, 3)
+    for model in [MICRO] if setup.tiny else [bench.BASE, SMALL]:
+        found = bench.jobs([model], setup.device, 2 if setup.tiny else None, 3)
         named = {
             getattr(job, "args", ("",))[0]: (f"{job.args[0]}, {model}", job)
             for _, job in found
@@ -95,27 +95,27 @@ def of_bench(session: Session) -> Iterator[Record]:
     first = len(FIRST)
     pieces = [part[:first] for part in jobs[::2]] + [part[:1] for part in jobs[1::2]]
     pieces += [part[first:] for part in jobs[::2]] + [part[1:] for part in jobs[1::2]]
-    yield from each(session, [job for piece in pieces for job in piece])
+    yield from each(setup, [job for piece in pieces for job in piece])
 
 
-def each(session: Session, jobs: list[tuple[str, Callable]]) -> Iterator[Record]:
+def each(setup: Setup, jobs: list[tuple[str, Callable]]) -> Iterator[Record]:
     """The records of jobs, one after the other while there is time."""
-    for label, job in jobs[:2] if session.tiny else jobs:
-        if session.left() < 0:
-            session.told.append(f"{label}: no time was left")
+    for label, job in jobs[:2] if setup.tiny else jobs:
+        if setup.left() < 0:
+            setup.told.append(f"{label}: no time was left")
             continue
         try:
             yield job()
         except Exception as error:  # such as a compiler that is missing
-            session.told.append(f"{label}: {type(error).__name__}: {error}"[:500])
+            setup.told.append(f"{label}: {type(error).__name__}: {error}"[:500])
 
 
-def of_run(session: Session) -> Iterator[Record]:
+def of_run(setup: Setup) -> Iterator[Record]:
     """One run of VTAB's size by part, in both precisions and compiled, and several side by side."""
-    counts, epochs = ((20, 8, 12), 4) if session.tiny else ((800, 200, 2000), 6)
-    network, size = (MICRO, 24) if session.tiny else (bench.BASE, 224)
-    chosen = {"what": "whole run", "name": "whole-run", "machine": machine(session.device)}
-    chosen |= {"device": session.device, "backbone": network, "pictures": list(counts)}
+    counts, epochs = ((20, 8, 12), 4) if setup.tiny else ((800, 200, 2000), 6)
+    network, size = (MICRO, 24) if setup.tiny else (bench.BASE, 224)
+    chosen = {"what": "whole run", "name": "whole-run", "machine": machine(setup.device)}
+    chosen |= {"device": setup.device, "backbone": network, "pictures": list(counts)}
     chosen |= {"batch_size": card_run.BATCH, "repeats": 1}
 
     def compute():
@@ -126,16 +126,16 @@ def of_run(session: Session) -> Iterator[Record]:
             small = partial(load_task, card_run.NAME, f"{name}/data", image_size=24)
             recipe = partial(Recipe, epochs=epochs, batch_size=card_run.BATCH, learning_rate=1e-3)
             # so that the watch sees what runs
-            card_run.run_by_part(small, MICRO, recipe(), session.device)
+            card_run.run_by_part(small, MICRO, recipe(), setup.device)
             with unwatched():
-                return dict(of_ways(session, load, network, recipe))
+                return dict(of_ways(setup, load, network, recipe))
 
     yield recorded("bench", chosen, compute, run="again")
 
 
-def of_ways(session: Session, load: Callable, network: str, recipe: Callable) -> Iterator[tuple]:
+def of_ways(setup: Setup, load: Callable, network: str, recipe: Callable) -> Iterator[tuple]:
     """(name, values) of what is measured on one run, while there is time."""
-    device, run = session.device, partial(card_run.run_by_part, load, network)
+    device, run = setup.device, partial(card_run.run_by_part, load, network)
     ways = {
         "bf16": {"precision": "bf16"},
         "float32": {},
@@ -148,52 +148,52 @@ def of_ways(session: Session, load: Callable, network: str, recipe: Callable) ->
         },
         "bf16 and compiled": {"precision": "bf16", "compile": True},
     }
-    if session.tiny:
+    if setup.tiny:
         ways.pop("bf16 and compiled")
         ways["step"] = {"bf16": {"precision": "bf16", "batch": 2}}
     for name, how in ways.items():
-        if session.left() < 0:
-            session.told.append(f"{name}: no time was left")
+        if setup.left() < 0:
+            setup.told.append(f"{name}: no time was left")
             continue
         try:
             if name == "step":
-                yield name, card_run.steps_by_way(network, device, how, 1 if session.tiny else 20)
+                yield name, card_run.steps_by_way(network, device, how, 1 if setup.tiny else 20)
             elif isinstance(how, list):
-                counts = how[:2] if session.tiny else how
+                counts = how[:2] if setup.tiny else how
                 slow = recipe(precision="bf16")
                 yield name, card_run.processes(load, network, slow, device, counts)
             else:
                 yield name, run(recipe(**how), device, 2 if name == "bf16" else 0)
         except Exception as error:
-            session.told.append(f"{name}: {type(error).__name__}: {error}"[:500])
+            setup.told.append(f"{name}: {type(error).__name__}: {error}"[:500])
 
 
-def of_photographs(session: Session) -> Iterator[Record]:
+def of_photographs(setup: Setup) -> Iterator[Record]:
     """Kept runs on photographs, done again on the card."""
-    few = 1 if session.tiny else None
-    given = (session.folder, session.device, session.workers, session.left(), few)
+    few = 1 if setup.tiny else None
+    given = (setup.folder, setup.device, setup.workers, setup.left(), few)
     for record in card_fits.photographs(*given):
         for method, found in record.values.items():
-            session.told += [f"{method}, {name}: {why}" for name, why in found["failed"].items()]
+            setup.told += [f"{method}, {name}: {why}" for name, why in found["failed"].items()]
         yield record
 
 
-def of_ap_tables(session: Session) -> Iterator[Record]:
+def of_ap_tables(setup: Setup) -> Iterator[Record]:
     """What the pages on AP's costs time."""
-    if session.tiny:
+    if setup.tiny:
         slugs = {"ap": {}, "linear-probe": {}}
-        given = dict(batch_size=2, repeats=1, device=session.device)
+        given = dict(batch_size=2, repeats=1, device=setup.device)
         yield ap_tables.speeds_in_turns(MICRO, slugs, **given)
         return
-    yield from each(session, ap_tables.everything(session.device))
+    yield from each(setup, ap_tables.everything(setup.device))
 
 
-def of_loaders(session: Session) -> Iterator[Record]:
+def of_loaders(setup: Setup) -> Iterator[Record]:
     """Original pictures decoded and cropped, by threads."""
-    counts, size = ((40, 8, 8), 64) if session.tiny else ((800, 8, 8), 500)
+    counts, size = ((40, 8, 8), 64) if setup.tiny else ((800, 8, 8), 500)
     chosen = {"what": "loaders", "name": "loaders", "machine": machine("cpu"), "device": "cpu"}
     chosen |= {"pictures": counts[0], "size": size, "repeats": 1}
-    threads = [1, 2] if session.tiny else [1, 2, 4, 8, 16]
+    threads = [1, 2] if setup.tiny else [1, 2, 4, 8, 16]
 
     def compute():
         with tempfile.TemporaryDirectory() as name:
@@ -216,27 +216,27 @@ MAKERS = {
 }
 
 
-def do(part: str, seconds: float, session: Session, out: Path) -> bool:
+def do(part: str, seconds: float, setup: Setup, out: Path) -> bool:
     """Do one part and leave its file; whether nothing failed."""
     start, found, error = time.monotonic(), [], ""
-    session.end, session.told = start + seconds, []
+    setup.end, setup.told = start + seconds, []
     try:
-        for record in MAKERS[part](session):
+        for record in MAKERS[part](setup):
             found.append(record)
-            leave(part, session, found, start, out)
+            leave(part, setup, found, start, out)
     except Exception:
         error = traceback.format_exc()[-3000:]
-    leave(part, session, found, start, out, error)
+    leave(part, setup, found, start, out, error)
     print(
         f"{part}: {len(found)} records in {time.monotonic() - start:.0f} s",
-        *session.told,
+        *setup.told,
         error,
         sep="\n  ",
     )
     return not error
 
 
-def leave(part, session, found, start, out, error="") -> None:
+def leave(part, setup, found, start, out, error="") -> None:
     """Write a part's file, and all records so far."""
     kept = {
         "part": part,
@@ -244,7 +244,7 @@ def leave(part, session, found, start, out, error="") -> None:
         "commit": records.commit(),
         "hardware": records.hardware(),
         "versions": records.versions(),
-        "told": session.told,
+        "told": setup.told,
         "error": error,
         "records": [
             {"id": r.id, "kind": r.kind, "settings": r.settings, "values": r.values} for r in found
@@ -277,12 +277,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=max(1, min(8, (os.cpu_count() or 1) // 2)))
     parser.add_argument("--tiny", action="store_true", help="small in every way, to try the parts")
     args = parser.parse_args(words)
-    session = Session(args.device, Path(args.folder), args.workers, args.tiny)
+    setup = Setup(args.device, Path(args.folder), args.workers, args.tiny)
     good = True
     for word in args.parts:
         part, _, seconds = word.partition("=")
         choose("part", part, PARTS)
-        good &= do(part, float(seconds or PARTS[part]), session, Path(args.out))
+        good &= do(part, float(seconds or PARTS[part]), setup, Path(args.out))
         pack(Path(args.out))
     return 0 if good else 1
 
