@@ -2,6 +2,7 @@
 other. No test asserts a time."""
 
 import json
+import signal
 import tarfile
 from functools import partial
 
@@ -119,3 +120,17 @@ def test_a_way_that_fails_has_its_error(monkeypatch):
     monkeypatch.setattr(card_run, "one_way", lambda *given: 1 / 0)
     found = card_run.steps_by_way(MICRO, "cpu", {"bf16": {}}, 1)
     assert found == {"bf16": "ZeroDivisionError: division by zero"}
+
+
+def test_a_part_whose_time_is_over_leaves_what_it_has(stores, tmp_path, monkeypatch):
+    def slow(setup):
+        job = partial(ap_tables.speeds_in_turns, MICRO, {"ap": {}}, batch_size=2, repeats=1)
+        over = partial(signal.raise_signal, signal.SIGALRM)
+        yield from card.each(setup, [("ap", job), ("slow", over)])
+
+    before = signal.getsignal(signal.SIGALRM)
+    monkeypatch.setattr(card, "MAKERS", {"run": slow})
+    card.main(["--parts", "run=300", "--device", "cpu", "--out", str(tmp_path)])
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert len(found["records"]) == 1 and found["told"] == ["slow: OutOfTime: its time is over"]
+    assert signal.getsignal(signal.SIGALRM) == before

@@ -8,6 +8,7 @@ bench, turns and cost; they lie in records.tgz too, for `visprompt merge`.
 import argparse
 import json
 import os
+import signal
 import sys
 import tarfile
 import tempfile
@@ -216,23 +217,33 @@ MAKERS = {
 }
 
 
+class OutOfTime(Exception):
+    """The seconds of a part are over."""
+
+
+def stop(number, frame) -> None:
+    """What the alarm and `timeout` call: what runs ends, and what was found is written."""
+    raise OutOfTime("its time is over")
+
+
 def do(part: str, seconds: float, setup: Setup, out: Path) -> bool:
-    """Do one part and leave its file; whether nothing failed."""
+    """Do one part and leave its file, after every record and at the end; whether nothing failed."""
     start, found, error = time.monotonic(), [], ""
     setup.end, setup.told = start + seconds, []
+    before = {n: signal.signal(n, stop) for n in (signal.SIGALRM, signal.SIGTERM)}
     try:
+        signal.alarm(max(1, round(seconds) + 5))
         for record in MAKERS[part](setup):
             found.append(record)
             leave(part, setup, found, start, out)
     except Exception:
         error = traceback.format_exc()[-3000:]
+    signal.alarm(0)
+    for number, handler in before.items():
+        signal.signal(number, handler)
     leave(part, setup, found, start, out, error)
-    print(
-        f"{part}: {len(found)} records in {time.monotonic() - start:.0f} s",
-        *setup.told,
-        error,
-        sep="\n  ",
-    )
+    took = time.monotonic() - start
+    print(f"{part}: {len(found)} records in {took:.0f} s", *setup.told, error, sep="\n  ")
     return not error
 
 
@@ -253,6 +264,7 @@ def leave(part, setup, found, start, out, error="") -> None:
     if part == "bench" and found:
         kept["rows"] = rows(found).to_dict("records")
     records.write_whole(out / f"{part}.json", json.dumps(kept, indent=1))
+    pack(out)
 
 
 def pack(out: Path) -> None:
@@ -283,7 +295,6 @@ def main(words: list[str] | None = None) -> int:
         part, _, seconds = word.partition("=")
         choose("part", part, PARTS)
         good &= do(part, float(seconds or PARTS[part]), setup, Path(args.out))
-        pack(Path(args.out))
     return 0 if good else 1
 
 
