@@ -43,9 +43,9 @@ LINES = {
     "measure": 230,
     "theory": 2500,
     "pretraining": 840,
-    "timing": 860,
+    "timing": 1400,  # what a card is asked first: fits beside the processor's, one run by its parts
     "auditing": 1910,
-    "studies": 6640,
+    "studies": 6900,  # the command of these parts, and one cell at its own scale
     "pages": 2600,
     "chapters": 10790,
     "site": 3320,
