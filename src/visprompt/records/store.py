@@ -412,9 +412,11 @@ DECIDES = ("src", "notebooks", "data_manifests")  # folders whose files decide v
 def commit() -> str:
     """The commit this runs from, with "+changes" if files that decide values differ from it.
 
-    For a copy of a commit's files without git, VISPROMPT_COMMIT states the commit.
+    For a copy of a commit's files, VISPROMPT_COMMIT states the commit.
     """
+    if stated := os.environ.get("VISPROMPT_COMMIT"):
+        return stated
     head = git("rev-parse", "--short=12", "HEAD")
     if head is None:
-        return os.environ.get("VISPROMPT_COMMIT", "unknown")
+        return "unknown"
     return head + ("+changes" if git("status", "--porcelain", "--", *DECIDES) else "")
