@@ -27,7 +27,9 @@ EXTENSIONS = {  # of Appendix G
     "skip connection (G.4)": {"skip": True},
 }
 base = shallow_vit.Settings()  # the setting of Figure 4
-STEPS = [0.25, 0.5, 1.0]  # eta, each trained for as long as a step of 0.5 is in 400 iterations
+# eta, each trained for as long as a step of 0.5 is in 400 iterations
+STEPS = [0.25, 0.5, 1.0]
+SMALL_STEPS = [0.05, 0.1]  # at 1 any power of it is 1
 READ = (
     ("map 5", BLUE, "judged: Assumption 1, own $a_{(l)}$"),
     ("map shared", GREEN, "one $a$ for all positions"),
@@ -42,12 +44,15 @@ def jobs() -> dict[str, Job]:
         **{f"map {m}": scan([size(m)], watch="by_query", **MAP) for m in COUNTS},
         "map shared": scan([{}], watch="by_query", output="shared", **MAP),
         "map printed": scan([{}], watch="by_query", **MAP, **PRINTED),
-        "steps": scan(
-            [{"step": e, "max_steps": round(200 / e)} for e in STEPS],
-            samples=200,
-            run_on=True,
-            keep=["attention"],
-        ),
+        **{
+            name: scan(
+                [{"step": e, "max_steps": round(200 / e)} for e in steps],
+                samples=200,
+                run_on=True,
+                keep=["attention"],
+            )
+            for name, steps in (("steps", STEPS), ("small steps", SMALL_STEPS))
+        },
         "kept": magnitude,
         "extensions": scan(
             [{"patterns": 7, "dim": 14, **x} for x in EXTENSIONS.values()],
