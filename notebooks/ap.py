@@ -145,7 +145,7 @@ page.judge(
 gains = over_vp.loc["ResNet-101", ["StanfordCars", "SVHN", "GTSRB"]]
 page.judge(
     "ap.table-1.gain-range",
-    int((~gains.round().between(7, 9)).sum()),
+    ap.outside(gains, 7, 9),
     evidence="derived",
     note=f"Printed gains: {', '.join(f'{name} {gain:.2f}' for name, gain in gains.items())}.",
 )

@@ -262,7 +262,11 @@ FGVC = ["CUB-200", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford Cars"
 ivpt.audit(chapter, "ivpt.table-9")
 printed = papers.published("ivpt.table-9").set_index("method").params_m
 printed = printed[printed != "-"].astype(float)
-ivpt.derive(chapter, "ivpt.table-9.fewest-parameters", int((printed < printed["iVPT"]).sum()))
+ivpt.derive(
+    chapter,
+    "ivpt.table-9.fewest-parameters",
+    int((printed < printed["iVPT"]).drop("Linear probing").sum()),
+)
 page.printed("ivpt.table-9", "Table 9 as printed")
 why = "The five FGVC sets with a ViT-B/16 need the published weights and the data."
 chapter.end("ivpt.table-9", why)

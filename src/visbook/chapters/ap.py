@@ -1,7 +1,7 @@
 """What AP is and how well it does: its drawing, the tables of accuracies, how the learning rates
 were chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,6 +17,7 @@ from visprompt.methods import build_method
 from visprompt.methods.base import device_of
 from visprompt.models.backbones import Backbone
 from visprompt.models.embedded import networks
+from visprompt.papers.rounding import stands_for
 from visprompt.records import Record
 from visprompt.training.loop import tune
 from visprompt.training.recipe import load_recipe
@@ -328,6 +329,13 @@ def printed_gains(printed: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         for rows in (printed.method.str.startswith("AP"), printed.method == "VP")
     ]
     return named[0] - named[1]
+
+
+def outside(gains: Iterable[float], low: int, high: int) -> int:
+    """How many printed gains are not what a range of whole numbers stands for: by rounding, or by
+    cutting off at its upper end."""
+    within = lambda gain: low - 0.5 <= gain <= high or stands_for(high, 1, gain)
+    return sum(not within(gain) for gain in np.ravel(gains))
 
 
 def shared_data_sets(printed: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,20 @@ from matplotlib.figure import Figure
 
 from ..pages.plots import log_axes, with_interval
 from ..theory import shallow_measures
-from .shallow_runs import BLUE, GREEN, ORANGE, RED, SKY, Job, Runs, fitted, inverse, medians, scan
+from .shallow_runs import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    SKY,
+    Job,
+    Runs,
+    fitted,
+    inverse,
+    medians,
+    of_four,
+    scan,
+)
 
 SHARES = [0.1, 0.14, 0.2, 0.28, 0.4]  # alpha*
 # the theorem's condition, Eq. 8, holds from alpha* = 0.1 on
@@ -68,8 +81,10 @@ def jobs() -> dict[str, Job]:
         "batch": scan(
             [{"relevant": a, "batch": b} for a, b in GROWING.items()], max_steps=3000, **ALPHA
         ),
-        "inside": scan([{"relevant": a} for a in INSIDE], **MET),
-        "inside frozen": scan([{"relevant": a} for a in INSIDE], attention="frozen", **MET),
+        "inside": of_four(scan([{"relevant": a} for a in INSIDE], **MET)),
+        "inside frozen": of_four(
+            scan([{"relevant": a} for a in INSIDE], attention="frozen", **MET)
+        ),
         "step": scan([{"step": e} for e in STEPS], max_steps=4000),
         "stored": scan(
             [{"relevant": a, "samples": n} for a in (0.1, 0.4) for n in STORED],
