@@ -105,6 +105,10 @@ def judge_compact(chapter: Chapter, rows: pd.DataFrame, on: Sequence[str]) -> No
     certain."""
     for word, other in (("over-vp", "VP"), ("not-over-norm", "NORM-TUNE")):
         claim, leads = f"ap.table-1.compact-{word}", {}
+        vit = rows[rows.backbone == chapter.cast.backbones.get("ap-vit")]
+        if seen := chapter.on_photographs(vit, "AP", other, on):  # a ViT-Tiny
+            chapter.judge_photographs(claim, seen, vit, ("AP", other), on, ["ap-vit"])
+            continue
         for name in dict.fromkeys(name for name in rows.backbone if name in networks()):
             mine = chapter.answers(claim, rows[rows.backbone == name], ["AP", other], on)
             if len(mine):
