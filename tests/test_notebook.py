@@ -242,14 +242,14 @@ def test_a_mean_leads_to_its_runs_and_the_rest_of_its_table_is_text():
     table = pd.DataFrame(
         {
             "<method>": ["a < b", "c"],
-            "mean": [statistics.spread([1, 3], [one, other]), "–"],
+            "mean": [statistics.spread([2, 3], [one, other]), "–"],
             "seeds": [2, 0],
         }
     )
     shown = page_module.linked(table, "ap.table-1", [one, other])
     assert shown.to_dict("list") == {
         "&lt;method&gt;": ["a &lt; b", "c"],
-        "mean": ['<a href="../records/ap.table-1.html?runs=1f2e,3a4b">2.0 ± 1.4</a>', "–"],
+        "mean": ['<a href="../records/ap.table-1.html?runs=1f2e,3a4b">2.5 ± 0.7</a>', "–"],
         "seeds": [2, 0],
     }
     assert isinstance(shown.index, pd.RangeIndex)  # which is not shown
