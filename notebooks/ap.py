@@ -99,8 +99,8 @@ rows = chapter.planned("ap.table-1")
 # **How the quick profile's learning rates were chosen.** Five rates a method (of the head for the linear probe, which
 # trains nothing else), on the task `position` with seed 0; the rate with the best validation accuracy was taken and
 # used for all tasks and seeds (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a
-# comparison of blocks at one rate compares the rate as well. 200 validation images give a standard error of two to
-# three points, so that neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit
+# comparison of blocks at one rate compares the rate as well. 200 validation images give a standard error of up to 3.5
+# points, so that neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit
 # another task. The runs shown use other random streams than those by which the rates were chosen; the last column
 # says how far the recipe's rate is below the best of its row. A dash: the run at that rate is not kept.
 

@@ -72,7 +72,8 @@ runs.judge(
 page.not_judged(
     "shallowvit.proposition-2.rate",
     "the distance is to the curve's own last value, and to that any curve that ends falls fast: here with the power "
-    f"{np.mean(attention.rates()):.1f} over the second half of the steps up to success, for a straight line with -3.1 to -3.9. "
+    f"{np.mean(attention.rates()):.1f} over the second half of the steps up to success, for a straight line with "
+    f"{np.mean(attention.rates(line=True)):.1f}. "
     "The value that the proposition names, which would tell, is not reached",
 )
 runs.judge("shallowvit.proposition-2.rises", interval(attention.rising()), "map 5")

@@ -38,7 +38,8 @@ p, page, runs = opened("shallow_vit_theorem", TrialParameters, globals())
 # %% name="runs" tags=["hide-input", "remove-output"]
 runs.compute(shallow_samples.jobs())
 curves = shallow_samples.Curves(runs)
-MET = f"Where all conditions hold, at alpha* = {', '.join(map(str, shallow_samples.INSIDE))} with B = 64."
+MET = "Where all conditions hold, with B = 64, four trials each, at alpha* = "
+MET += f"{', '.join(map(str, shallow_samples.INSIDE))}."
 fits, few = curves.fits, f"{runs.trials} trials a point; lines join the medians, dots are trials."
 
 # %% [markdown]

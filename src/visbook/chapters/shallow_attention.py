@@ -187,19 +187,18 @@ class Attention:
             for v, end in zip(self.relevant, self.ends)
         ]
 
-    def rates(self, factor: float = 2) -> list[float]:
+    def rates(self, line: bool = False) -> list[float]:
         """Slope of the logarithm of the distance from its last value against that of t, one a
-        trial.
+        trial, over the second half of the steps up to success.
 
         Args:
-            factor: t runs from the step of success over this to that step; 2 is the second half.
+            line: of a straight line up to success in the place of what was seen.
         """
         found = []
         for values, end in zip(self.relevant, self.ends):
+            values = np.minimum(self.looks, end) if line else values
             left = values[-1] - values
-            late = (
-                (self.looks <= end) & (self.looks >= end / factor) & (self.looks > 0) & (left > 0)
-            )
+            late = (self.looks <= end) & (self.looks >= end / 2) & (self.looks > 0) & (left > 0)
             found.append(np.polyfit(np.log(self.looks[late]), np.log(left[late]), 1)[0])
         return found
 
