@@ -303,6 +303,33 @@ def test_a_claim_takes_photographs_first_where_they_can_answer_it(stores, monkey
     assert chapter.on_photographs(other, *pair, "vtab") is None
 
 
+@pytest.mark.parametrize("runs", [UP, DOWN, MIXED])
+def test_a_claim_and_every_table_of_its_pair_say_the_same(stores, monkeypatch, runs):
+    """Each paper's pairs, in the table of the two legs and as claims on the page of the paper."""
+    real_runs = {
+        name: dict(zip(("dtd10", "gtsrb"), tests.values())) for name, tests in runs.items()
+    }
+    words = {"seen here": "agrees", "not seen here": "differs", "open": "open"}
+    for paper, (_, pairs) in two_legs.COMPARED.items():
+        p = ChapterParameters()
+        chapter = Chapter(Page("spt", p), p, ["benchmark"], [])
+        for pair in pairs:
+            frame = runs_of(dict(zip(pair, real_runs.values())))
+            frame = frame.assign(record=[Kept(task, real.REAL) for task in frame.task])
+            monkeypatch.setattr(real, "photographs", lambda frame=frame: frame)
+            chapter.__dict__.pop("photographs", None)
+            nothing = SimpleNamespace(rows=lambda study, part: frame.iloc[:0])  # noqa: B023
+            leg = next(leg for leg in two_legs.legs(nothing, [paper]) if leg.better == pair[0])
+            drawn_runs = frame_of(
+                chapter.cast.tasks["vtab"], [chapter.cast.backbones["supervised"]], pair
+            )
+            claim = "spt.table-s2.over-first"  # any that asks for above 0, of one data set
+            judge = lambda: chapter.judge(claim, drawn_runs, *pair, on="vtab")  # noqa: B023
+            shown(monkeypatch, chapter, judge)
+            verdict = chapter.page.claims[claim]["verdict"]
+            assert leg.said == f"photographs: {words[verdict]}"
+
+
 def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(monkeypatch, chapter):
     """A task that one of the two lacks says nothing of it; of one task there is no interval for
     other tasks."""
