@@ -167,7 +167,7 @@ rows = chapter.planned("ap.table-3")
 images = " or ".join(f"{size:,}" for size in sorted(set(rows.train_size)))
 caption = f"Test accuracy in %, {images} training images, {ap.shown_of(rows)}."
 chapter.show("ap.table-3", ap.table, rows, caption)
-ap.judge_gains(chapter, "ap.table-3", rows, chapter.of_study("ap-few"))
+ap.judge_gains(chapter, "ap.table-3", rows, chapter.of_study("ap-few"), drawn=True)
 ap.judge_averages(page, "ap.table-3")
 page.printed("ap.table-3", "Table 3 as printed")
 page.not_run(

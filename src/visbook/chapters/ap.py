@@ -80,12 +80,15 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines, dtype=object).fillna("–")
 
 
-def judge_gains(chapter: Chapter, artifact: str, rows: pd.DataFrame, on: Sequence[str]) -> None:
-    """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand."""
+def judge_gains(
+    chapter: Chapter, artifact: str, rows: pd.DataFrame, on: Sequence[str], drawn: bool = False
+) -> None:
+    """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand; see
+    `Chapter.judge`."""
     for word, part in NETWORKS.items():
         name = chapter.cast.backbones.get(part)
         mine = rows[rows.backbone == name]
-        about = {"on": on, "parts": [part]}
+        about = {"on": on, "parts": [part], "drawn": drawn}
         chapter.judge(f"{artifact}.{word}-ap-over-vp", mine, "AP", "VP", **about)
         chapter.judge(f"{artifact}.{word}-ap-over-linear", mine, "AP", "Linear probe", **about)
         judge_over_norm(chapter, f"{artifact}.{word}-ap-over-norm", name, mine, **about)

@@ -256,8 +256,7 @@ class Chapter:
         )
         if "test" not in frame:  # records of what prompts look like carry no accuracy
             return told
-        if fell := statistics.names_of_fallen(frame):
-            told += f" Fell below half of the best seed: {'; '.join(fell)}."
+        told = f"{told} {named_fallen(frame)}".strip()
         guessed = [f"{task} on {backbone}" for task, backbone in comparable.near_chance(frame)]
         return (
             f"{told} Near chance, so left out of what is judged: {', '.join(guessed)}."
@@ -488,10 +487,15 @@ class Chapter:
         *,
         on: str | Sequence[str],
         parts: Sequence[str] = (),
+        drawn: bool = False,
     ) -> None:
         """Hold the difference of two variants, in points, against a claim: on photographs where
-        both ran, else on the rows that `answers` lets it be judged by."""
-        seen = self.on_photographs(frame, better, worse, on, parts)
+        both ran, else on the rows that `answers` lets it be judged by.
+
+        Args:
+            drawn: by these rows alone, since photographs are another setting.
+        """
+        seen = None if drawn else self.on_photographs(frame, better, worse, on, parts)
         if seen:
             self.judge_photographs(claim, seen, frame, (better, worse), on, parts)
             return
@@ -499,7 +503,8 @@ class Chapter:
         if not len(rows):
             return
         found = statistics.gain(rows, better, worse)
-        told = f"{better} − {worse}: {size_of(found)}. {self.reach(claim, found)} {note}"
+        fell = named_fallen(rows[rows.variant.isin([better, worse])])
+        told = f"{better} − {worse}: {size_of(found)}. {self.reach(claim, found)} {fell} {note}"
         self.page.judge(
             *(claim, *found.here),
             evidence=self.evidence(found.records)[0],
@@ -552,7 +557,10 @@ class Chapter:
         tasks = self.cast.tasks[on] if isinstance(on, str) else list(on)
         own = [self.cast.backbones[part] for part in parts if part in self.cast.backbones]
         drawn, _ = comparable.whole(frame, pair, tasks, own)
-        told = f"{' − '.join(pair)}: {size_of(seen)}. {self.reach(claim, seen)}"
+        there = {record.settings["task"] for record in seen.records}
+        rows = self.photographs
+        fell = named_fallen(rows[rows.variant.isin(pair) & rows.task.isin(there)])
+        told = f"{' − '.join(pair)}: {size_of(seen)}. {self.reach(claim, seen)} {fell}"
         if len(drawn):
             other = statistics.gain(drawn, *pair)
             told += " On drawings {:+.1f} [{:+.1f}, {:+.1f}]".format(*other.here)
@@ -666,6 +674,12 @@ def size_of(found: statistics.Gain) -> str:
         f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.tasks, "task"), (found.seeds, "seed"))
     )
     return f"{tasks}, {seeds}, above 0 on {found.better_tasks} of {tasks}"
+
+
+def named_fallen(rows: pd.DataFrame) -> str:
+    """The fallen runs of some rows, in a sentence; "" where none fell."""
+    fell = statistics.names_of_fallen(rows)
+    return f"Fell below half of the best seed: {'; '.join(fell)}." if fell else ""
 
 
 def enough(effect: effects.Effect, margin: float) -> str:
