@@ -99,8 +99,8 @@ rows = chapter.planned("ap.table-1")
 # **How the quick profile's learning rates were chosen.** Five rates a method (of the head for the linear probe, which
 # trains nothing else), on the task `position` with seed 0; the rate with the best validation accuracy was taken and
 # used for all tasks and seeds (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a
-# comparison of blocks at one rate compares the rate as well. 200 validation images give a standard error of two to
-# three points, so that neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit
+# comparison of blocks at one rate compares the rate as well. 200 validation images give a standard error of up to 3.5
+# points, so that neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit
 # another task. The runs shown use other random streams than those by which the rates were chosen; the last column
 # says how far the recipe's rate is below the best of its row. A dash: the run at that rate is not kept.
 
@@ -145,7 +145,7 @@ page.judge(
 gains = over_vp.loc["ResNet-101", ["StanfordCars", "SVHN", "GTSRB"]]
 page.judge(
     "ap.table-1.gain-range",
-    int((~gains.round().between(7, 9)).sum()),
+    ap.outside(gains, 7, 9),
     evidence="derived",
     note=f"Printed gains: {', '.join(f'{name} {gain:.2f}' for name, gain in gains.items())}.",
 )
@@ -167,7 +167,7 @@ rows = chapter.planned("ap.table-3")
 images = " or ".join(f"{size:,}" for size in sorted(set(rows.train_size)))
 caption = f"Test accuracy in %, {images} training images, {ap.shown_of(rows)}."
 chapter.show("ap.table-3", ap.table, rows, caption)
-ap.judge_gains(chapter, "ap.table-3", rows, chapter.of_study("ap-few"))
+ap.judge_gains(chapter, "ap.table-3", rows, chapter.of_study("ap-few"), drawn=True)
 ap.judge_averages(page, "ap.table-3")
 page.printed("ap.table-3", "Table 3 as printed")
 page.not_run(

@@ -149,11 +149,8 @@ if not toy.too_small:
 conditions.show(page, "ap.lemma-3", conditions.lemma_3(toy))
 lemmas.gradient(toy, gradients, "ap.lemma-3", 1, [["+", "-", "+", "-"], ["+", "-", "+", "-"]])
 lemmas.lemma(toy, "ap.lemma-3", 1)
-page.judge(
-    "ap.lemma-3.statement-matches-proof",
-    1 - (-1),
-    evidence="derived",
-    note="(1 - P sigma)^-1 below the bar of A28 is an exponent of +1; the proof's last line has -1.",
+page.not_judged(
+    "ap.lemma-3.statement-matches-proof", f"{lemma_3.MISPRINT}: A28 has (1 - P sigma)^-1"
 )
 if toy.have("ap.lemma-3", "The exponent of the noise", "noise"):
     lemma_3.judge_noise(toy)

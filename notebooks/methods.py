@@ -113,7 +113,7 @@ page.table(methods.all_settings(), "Settings of the methods.", how="Read off the
 # Each method was tried with five rates of its prompts or weights on the task `position` with seed 0; the rate with the
 # best validation accuracy went into the quick recipe. Test accuracies of these runs were not looked at. The runs shown
 # use other random streams than those by which the rates were chosen; the last column says how far the recipe's rate is
-# below the best of its row. 200 validation images give a standard error of two to three points, so that neighbouring
+# below the best of its row. 200 validation images give a standard error of up to 3.5 points, so that neighbouring
 # rates often cannot be told apart. The studies of the chapters search around the recipe's rate.
 
 # %% name="method-rates" tags=["hide-input"]

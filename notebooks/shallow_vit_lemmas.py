@@ -117,7 +117,12 @@ ahead = [
     shallow_lemmas.grown(runs, f"{kind}_1") - shallow_lemmas.grown(runs, f"{kind}_rest")
     for kind in ("query", "key")
 ]
-runs.judge("shallowvit.lemma-2.query-and-key", interval(np.mean(ahead, 0)), "lemma")
+middle, low, high = interval(np.mean(ahead, 0))
+page.not_judged(
+    "shallowvit.lemma-2.query-and-key",
+    f"that they grow more than the others' is seen, by {middle:.2f} [{low:.2f}, {high:.2f}], but the order log T is not: "
+    "the runs have 60 iterations, and Eq. 60 gives this order to the square of the norm",
+)
 runs.judge(
     "shallowvit.lemma-2.value", interval(runs.traces("lemma", "value_cosine")[:, -1]), "lemma"
 )

@@ -78,7 +78,7 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 # the rate of the main runs: other starts that of SPT-Deep, the uniform start that of VPT-Deep, other lengths and
 # amounts of data that of the same method at the usual ones, and other sizes of the backbone that of the middle size.
 #
-# **What to keep in mind.** 200 validation images have a standard error of two to three points, so a search decides
+# **What to keep in mind.** 200 validation images have a standard error of up to 3.5 points, so a search decides
 # little between near rates; a single seed decides nothing. The quick profile's backbones are small and saw drawn
 # pictures. The number of seeds stands below each table and figure.
 

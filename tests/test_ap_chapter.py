@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import visprompt as vp
-from visbook.chapters import ap, ap_blocks, ap_layers, ap_others
+from visbook.chapters import ap, ap_blocks, ap_layers, ap_others, ap_peft
 from visbook.chapters.ap import vp_from_layer_0
 from visbook.chapters.ap_layers import dissect
 from visbook.chapters.chapter import Chapter
@@ -210,3 +210,15 @@ def test_the_lab_takes_ap_at_the_rate_of_its_block_or_variant_and_others_at_thei
     )
     alone = lab.resolve(run(method="vpt-deep", settings={"block": 0})).recipe.learning_rate
     assert alone == lab.resolve(run(method="vpt-deep")).recipe.learning_rate
+
+
+def test_one_rule_of_rounding_for_a_range_of_gains():
+    # 0.5 rounds to 1, 6.9 is cut off to 6; 7 and below 0.5 are neither
+    assert ap.outside([0.5, 6.9, 3], 1, 6) == 0
+    assert ap.outside([-0.78, 0.49, 7], 1, 6) == 3
+    assert ap.outside([8.02, 6.62, 7.25], 7, 9) == 0
+
+
+def test_the_drop_to_vpt_deep_is_averaged_in_both_ways():
+    one = pd.Series({"FGVC": 10.0, "Natural": 0.0, "Specialized": 19.0, "Structured": 0.0})
+    assert ap_peft.drops_to_deep(one) == (7.25, 4)

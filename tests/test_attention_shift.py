@@ -5,7 +5,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from visbook.theory.attention_shift import attention_change, draw, exponent, reweighting
+from visbook.theory.attention_shift import (
+    attention_change,
+    draw,
+    exponent,
+    reweighting,
+    rises,
+    rises_where_positive,
+)
 
 STEPS = torch.logspace(-5, -2, 7, dtype=torch.float64)
 
@@ -56,3 +63,11 @@ def test_the_derivative_is_autograds():
     for i in range(5):
         slope = torch.autograd.grad(weights[i], prompt, retain_graph=True)[0] @ move
         assert torch.allclose(slope, weights[i] * (change[i] - weights @ change))
+
+
+def test_the_printed_condition_does_not_make_the_weight_rise():
+    # straight towards the patch it rises; on the printed side of it, not always, and with a mean in
+    # common less often
+    assert rises(0, 1e-4) == 1
+    around, common = (rises_where_positive(0, 1e-4, shared) for shared in (0, 1))
+    assert common < around < 1

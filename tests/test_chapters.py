@@ -17,7 +17,7 @@ from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
 from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.page import Page
-from visbook.studies import comparable, grids, plan
+from visbook.studies import comparable, grids, plan, statistics
 from visbook.studies.case import Run
 from visprompt import records
 from visprompt.errors import BadInput
@@ -259,16 +259,17 @@ MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}
 @pytest.mark.parametrize(
     ("drawn_runs", "photographs", "said"),
     [
-        (UP, UP, "both agree with the paper"),
-        (DOWN, DOWN, "both differ"),
-        (UP, DOWN, "legs differ"),
-        (UP, MIXED, "open"),
-        ({"VPT-Deep": UP["VPT-Deep"]}, UP, "one leg alone"),
-        (
+        (UP, UP, "both: agrees"),
+        (DOWN, DOWN, "both: differs"),
+        (UP, DOWN, "photographs: differs; drawn world: agrees"),
+        (UP, MIXED, "photographs: open; drawn world: agrees"),
+        (MIXED, UP, "photographs: agrees; drawn world: open"),
+        ({"VPT-Deep": UP["VPT-Deep"]}, UP, "photographs: agrees"),
+        (  # one seed has no interval
             UP,
             {"SPT-Deep": {"x": [60]}, "VPT-Deep": {"x": [50]}},
-            "open",
-        ),  # one seed has no interval
+            "photographs: open; drawn world: agrees",
+        ),
     ],
 )
 def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photographs, said):
@@ -278,6 +279,55 @@ def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photogr
     assert two_legs.table([leg]).together.tolist() == [said]
     assert "inf" not in two_legs.told(leg.photographs)
     two_legs.figure([leg])
+
+
+def test_a_claim_takes_photographs_first_where_they_can_answer_it(stores, monkeypatch):
+    known = {task: values for task, values in zip(("dtd10", "cifar100"), UP["SPT-Deep"].values())}
+    below = {"VPT-Deep": {"dtd10": [50, 50.5, 53], "cifar100": [60, 61.5, 62]}}
+    frame = runs_of({"SPT-Deep": known, **below})
+    frame = frame.assign(record=[Kept(task, real.REAL) for task in frame.task])
+    monkeypatch.setattr(real, "photographs", lambda: frame)
+    chapter = Chapter(Page("spt", ChapterParameters()), ChapterParameters(), ["benchmark"], [])
+    plain = chapter.cast.backbones["supervised"]
+    drawn_runs = frame_of(chapter.cast.tasks["vtab"], [plain])
+    claim, pair = "spt.table-s4.deep-over-vpt-deep", ("SPT-Deep", "VPT-Deep")
+    shown(monkeypatch, chapter, lambda: chapter.judge(claim, drawn_runs, *pair, on="vtab"))
+    found = chapter.page.claims[claim]
+    photographs = two_legs.of(frame, *pair)
+    assert (found["estimate"], found["verdict"]) == (photographs.mean, "seen here")
+    assert "On drawings +1.0" in found["note"] and "real images" in found["images"]
+    # of fine-grained tasks and of another pre-training no photographs are kept
+    asked = [("fine", ()), ("vtab", ["mae"]), ("vtab", ["supervised", "mae"])]
+    assert not any(chapter.on_photographs(drawn_runs, *pair, *how) for how in asked)
+    other = frame_of(["position"], [chapter.cast.backbones["mae"]])
+    assert chapter.on_photographs(other, *pair, "vtab") is None
+
+
+@pytest.mark.parametrize("runs", [UP, DOWN, MIXED])
+def test_a_claim_and_every_table_of_its_pair_say_the_same(stores, monkeypatch, runs):
+    """Each paper's pairs, in the table of the two legs and as claims on the page of the paper."""
+    real_runs = {
+        name: dict(zip(("dtd10", "gtsrb"), tests.values())) for name, tests in runs.items()
+    }
+    words = {"seen here": "agrees", "not seen here": "differs", "open": "open"}
+    for paper, (_, pairs) in two_legs.COMPARED.items():
+        p = ChapterParameters()
+        chapter = Chapter(Page("spt", p), p, ["benchmark"], [])
+        for pair in pairs:
+            frame = runs_of(dict(zip(pair, real_runs.values())))
+            frame = frame.assign(record=[Kept(task, real.REAL) for task in frame.task])
+            monkeypatch.setattr(real, "photographs", lambda frame=frame: frame)
+            chapter.__dict__.pop("photographs", None)
+            nothing = SimpleNamespace(rows=lambda study, part: frame.iloc[:0])  # noqa: B023
+            leg = next(leg for leg in two_legs.legs(nothing, [paper]) if leg.better == pair[0])
+            drawn_runs = frame_of(
+                chapter.cast.tasks["vtab"], [chapter.cast.backbones["supervised"]], pair
+            )
+            claim = "spt.table-s2.over-first"  # any that asks for above 0, of one data set
+            judge = lambda: chapter.judge(claim, drawn_runs, *pair, on="vtab")  # noqa: B023
+            shown(monkeypatch, chapter, judge)
+            verdict = chapter.page.claims[claim]["verdict"]
+            assert leg.said == f"photographs: {words[verdict]}"
 
 
 def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(monkeypatch, chapter):
@@ -338,9 +388,9 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
         "0 · 1 · 0",
         "0 · 1 · 0",
     ]
-    assert real_findings.fallen(frame) == []
+    assert statistics.names_of_fallen(frame) == []
     falls = runs_of({"AP": {"dtd10": [60, 31, 29]}, "VP": {"dtd10": [20, 20, 20]}})
-    assert real_findings.fallen(falls) == ["AP on dtd10, seed 2: 29.0 %"]
+    assert statistics.names_of_fallen(falls) == ["AP on dtd10, seed 2: 29.0 %"]
     frame = frame[frame.variant != "VPT-Deep"]
     real_findings.show_methods(chapter, "methods")
     assert len(shown) == 3  # nothing to stand beside

@@ -226,6 +226,15 @@ def test_a_mean_has_a_deviation_from_two_values_on():
     assert statistics.spread(pd.Series([61.26])) == "61.3"
     assert statistics.spread([60.0, 62.0]) == "61.0 ± 1.4"
     assert statistics.spread(np.array([60.0, 62.0, 64.0])) == "62.0 ± 2.0"
+    # half of the best is no fall; below it is, whatever the mean over tasks
+    assert statistics.spread([30.0, 60.0]) == "45.0 ± 21.2"
+    assert statistics.spread([20.0, 60.0, 64.0]) == "48.0 ± 24.3 (median 60.0; 1 of 3 fell)"
+    rows = pd.DataFrame({"variant": "AP", "task": ["a", "b"] * 2, "seed": [0, 0, 1, 1]})
+    rows = rows.assign(group="other", test=[90.0, 10.0, 90.0, 80.0])
+    (line,) = statistics.group_table(rows).to_dict("records")
+    assert line["other"] == "67.5 ± 24.7 (median 67.5; 1 of 4 fell)"
+    assert statistics.task_table(rows).loc["AP", "b"] == "45.0 (median 45.0; 1 of 2 fell)"
+    assert statistics.names_of_fallen(rows) == ["AP on b, seed 0: 10.0 %"]
 
 
 def test_a_mean_leads_to_its_runs_and_the_rest_of_its_table_is_text():
@@ -233,14 +242,14 @@ def test_a_mean_leads_to_its_runs_and_the_rest_of_its_table_is_text():
     table = pd.DataFrame(
         {
             "<method>": ["a < b", "c"],
-            "mean": [statistics.spread([1, 3], [one, other]), "–"],
+            "mean": [statistics.spread([2, 3], [one, other]), "–"],
             "seeds": [2, 0],
         }
     )
     shown = page_module.linked(table, "ap.table-1", [one, other])
     assert shown.to_dict("list") == {
         "&lt;method&gt;": ["a &lt; b", "c"],
-        "mean": ['<a href="../records/ap.table-1.html?runs=1f2e,3a4b">2.0 ± 1.4</a>', "–"],
+        "mean": ['<a href="../records/ap.table-1.html?runs=1f2e,3a4b">2.5 ± 0.7</a>', "–"],
         "seeds": [2, 0],
     }
     assert isinstance(shown.index, pd.RangeIndex)  # which is not shown

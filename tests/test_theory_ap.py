@@ -446,6 +446,14 @@ def test_slope_recovers_a_power_and_counts_censored_trials():
         ap_limits.slope({8: [1.0], 16: [None]})
 
 
+def test_slope_interval_takes_in_the_looks():
+    # every value may lie up to 3 % below the look that found it; of two points the slope can be off
+    # by log 1.03 / log 2
+    fit = ap_limits.slope({8: [8.0], 16: [16.0]}, looks=1.03)
+    off = math.log(1.03) / math.log(2)
+    assert (fit["low"], fit["high"]) == (pytest.approx(1 - off), pytest.approx(1 + off))
+
+
 def test_slope_interval_widens_with_scatter():
     tight, wide = (
         ap_limits.slope({p: [p * f for f in spread] for p in (8, 16)})

@@ -1,12 +1,13 @@
 """The shallow ViT of Eq. 1 and its data, each against a definition written out here."""
 
+import math
 import types
 
 import pytest
 import torch
 from hypothesis import given, settings, strategies
 
-from visbook.chapters import shallow_runs
+from visbook.chapters import shallow_attention, shallow_conditions, shallow_runs, shallow_samples
 from visbook.theory import shallow_measures, shallow_training, shallow_vit
 from visbook.theory.shallow_vit import NAMES, Settings
 from visprompt.errors import BadInput
@@ -387,9 +388,37 @@ def test_shares_of_lucky_neurons():
     assert found["definition"] < 1e-3 < found["proof"] < found["nearest"]
 
 
+def test_all_of_many_trials_is_a_share_with_an_interval():
+    assert shallow_runs.share_of(20, 20) == (100, pytest.approx(83.2, abs=0.1), 100)
+
+
+def test_what_is_left_at_a_step_of_1_says_nothing_of_its_power():
+    # eta^2 below 1, and at 1 whatever
+    left = {0.05: 0.0025, 0.1: 0.01, 0.25: 0.0625, 0.5: 0.25, 1.0: 0.01}
+    cells = {
+        name: [[{"trace": {"attention": [1 - left[eta]]}}] for eta in etas]
+        for name, etas in (
+            ("small steps", shallow_attention.SMALL_STEPS),
+            ("steps", shallow_attention.STEPS),
+        )
+    }
+    looks = types.SimpleNamespace(runs=types.SimpleNamespace(cells=cells.get))
+    looks.last = lambda: shallow_attention.Attention.last(looks)
+    assert shallow_attention.Attention.step_powers(looks) == [pytest.approx(2)]
+
+
 def test_hoeffding_constants_are_positive_and_at_most_the_limit_of_many_terms():
     found = shallow_measures.hoeffding(50, seed=0, samples=20_000)
     assert all(0 < value < 3 for value in found.values())
+
+
+def test_the_runs_that_are_judged_meet_every_condition_that_can_be_said():
+    cells = [
+        vars(Settings(output="own", relevant=alpha, **shallow_samples.MET))
+        for alpha in shallow_samples.INSIDE
+    ]
+    record = types.SimpleNamespace(settings={"cells": cells, "seeds": [0]})
+    assert {*shallow_conditions.conditions(record)["met?"]} == {"yes", "cannot be said"}
 
 
 def test_a_power_is_found_and_censored_trials_are_left_out():
@@ -400,6 +429,9 @@ def test_a_power_is_found_and_censored_trials_are_left_out():
         and fit["low"] <= 2 <= fit["high"]
         and fit["used"] == [1.0, 2.0, 4.0]
     )
+    # trials that agree to the step are still known to a look alone
+    fit = shallow_measures.power({1.0: [10.0] * 3, 2.0: [20.0] * 3})
+    assert fit["high"] - 1 == pytest.approx(1 - fit["low"]) == pytest.approx(math.log(1.05, 2))
     with pytest.raises(BadInput):
         shallow_measures.power({1.0: [1.0], 2.0: [None]})
 

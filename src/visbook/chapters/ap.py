@@ -1,7 +1,7 @@
 """What AP is and how well it does: its drawing, the tables of accuracies, how the learning rates
 were chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,6 +17,7 @@ from visprompt.methods import build_method
 from visprompt.methods.base import device_of
 from visprompt.models.backbones import Backbone
 from visprompt.models.embedded import networks
+from visprompt.papers.rounding import stands_for
 from visprompt.records import Record
 from visprompt.training.loop import tune
 from visprompt.training.recipe import load_recipe
@@ -79,12 +80,15 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines, dtype=object).fillna("–")
 
 
-def judge_gains(chapter: Chapter, artifact: str, rows: pd.DataFrame, on: Sequence[str]) -> None:
-    """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand."""
+def judge_gains(
+    chapter: Chapter, artifact: str, rows: pd.DataFrame, on: Sequence[str], drawn: bool = False
+) -> None:
+    """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand; see
+    `Chapter.judge`."""
     for word, part in NETWORKS.items():
         name = chapter.cast.backbones.get(part)
         mine = rows[rows.backbone == name]
-        about = {"on": on, "parts": [part]}
+        about = {"on": on, "parts": [part], "drawn": drawn}
         chapter.judge(f"{artifact}.{word}-ap-over-vp", mine, "AP", "VP", **about)
         chapter.judge(f"{artifact}.{word}-ap-over-linear", mine, "AP", "Linear probe", **about)
         judge_over_norm(chapter, f"{artifact}.{word}-ap-over-norm", name, mine, **about)
@@ -104,6 +108,10 @@ def judge_compact(chapter: Chapter, rows: pd.DataFrame, on: Sequence[str]) -> No
     certain."""
     for word, other in (("over-vp", "VP"), ("not-over-norm", "NORM-TUNE")):
         claim, leads = f"ap.table-1.compact-{word}", {}
+        vit = rows[rows.backbone == chapter.cast.backbones.get("ap-vit")]
+        if seen := chapter.on_photographs(vit, "AP", other, on):  # a ViT-Tiny
+            chapter.judge_photographs(claim, seen, vit, ("AP", other), on, ["ap-vit"])
+            continue
         for name in dict.fromkeys(name for name in rows.backbone if name in networks()):
             mine = chapter.answers(claim, rows[rows.backbone == name], ["AP", other], on)
             if len(mine):
@@ -328,6 +336,13 @@ def printed_gains(printed: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         for rows in (printed.method.str.startswith("AP"), printed.method == "VP")
     ]
     return named[0] - named[1]
+
+
+def outside(gains: Iterable[float], low: int, high: int) -> int:
+    """How many printed gains are not what a range of whole numbers stands for: by rounding, or by
+    cutting off at its upper end."""
+    within = lambda gain: low - 0.5 <= gain <= high or stands_for(high, 1, gain)
+    return sum(not within(gain) for gain in np.ravel(gains))
 
 
 def shared_data_sets(printed: pd.DataFrame) -> pd.DataFrame:

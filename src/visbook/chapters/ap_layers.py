@@ -52,7 +52,7 @@ def show_forms(chapter: Chapter, artifact: str, claims: dict[str, tuple[str, str
         {
             "method": variant,
             "entries": f"{runs.parameters.iloc[0]:,.0f}",
-            "test accuracy, %": spread(runs.groupby("seed").test.mean(), runs.record),
+            "test accuracy, %": spread(runs.groupby("seed").test.mean(), runs.record, runs),
         }
         for variant, runs in rows.groupby("variant", sort=False)
     ]

@@ -4,6 +4,7 @@ our own."""
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 import pandas as pd
 
 from visprompt import papers
@@ -150,6 +151,12 @@ def beside_vpt() -> tuple[pd.Series, pd.Series, pd.Series]:
         .astype(float)
     )
     return cells.loc["VPT-SHALLOW"], cells.loc["VPT-DEEP"], cells.filter(like="AP", axis=0).iloc[-1]
+
+
+def drops_to_deep(columns: pd.Series) -> tuple[float, float]:
+    """The mean of a difference over Table A2's four columns, and over the 19 tasks of VTAB-1k."""
+    groups = columns[["Natural", "Specialized", "Structured"]]
+    return float(columns.mean()), float(np.average(groups, weights=[7, 4, 8]))
 
 
 def peaks(device: str, run: bool) -> dict[str, Record]:

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from ..pages.plots import log_axes
+from ..pages.plots import log_axes, with_interval
 from ..theory import ap_limits
 from .ap_theory_readings import lost
 from .ap_theory_runs import (
@@ -112,15 +112,20 @@ def lost_near_minus_1(toy: ToyRuns) -> tuple[str, str]:
     return lost(chain(*(found[-0.9] for found in every))), lost(careful[-0.9])
 
 
+MISPRINT = (
+    "the same misprint, a power of -1 below the fraction bar, is judged as "
+    "ap.lemma-2.statement-matches-proof"
+)
+
+
 def judge_noise(toy: ToyRuns) -> None:
     """The exponent of 1 - P sigma against that of the statement and that of the proof."""
-    for claim in ("noise-statement", "noise-proof"):
-        toy.judge(
-            f"ap.lemma-3.{claim}",
-            toy.powers["1 - P sigma", 1],
-            [toy.runs["noise", 1]],
-            f"P sigma from 0 to 0.9 at P = {NOISE_COUNT[1]}.",
-        )
+    fit, there = toy.powers["1 - P sigma", 1], f"P sigma from 0 to 0.9 at P = {NOISE_COUNT[1]}."
+    toy.page.not_judged(
+        "ap.lemma-3.noise-statement",
+        f"{MISPRINT}. The iterations follow the power {with_interval(fit)}; {there}",
+    )
+    toy.judge("ap.lemma-3.noise-proof", fit, [toy.runs["noise", 1]], there)
 
 
 def judge_background(toy: ToyRuns) -> None:

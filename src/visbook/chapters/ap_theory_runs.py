@@ -61,6 +61,7 @@ OCTAVES = [8, 16, 32, 64, 128]
 SETTLED = "The settings were fixed after trial runs."
 LAWS = {1: (lambda n: n, "$P$"), 2: (lambda n: n**2 * np.log(n), r"$P^2 \log P$")}
 STANDARD = ap_toy.Settings()
+LOOKS = STANDARD.check_growth  # the factor between two looks at a trial
 
 
 @dataclass(frozen=True)
@@ -204,13 +205,13 @@ class ToyRuns:
 
     def measure(self) -> None:
         """The slopes that more than one section speaks of."""
-        self.fits = {h: ap_limits.slope(self.trials(MAIN, h, "steps")) for h in (1, 2)}
+        self.fits = {h: ap_limits.slope(self.trials(MAIN, h, "steps"), looks=LOOKS) for h in (1, 2)}
         self.limits = {h: ap_limits.slope(self.limit_values(h)) for h in (1, 2)}
         self.behind = {h: [self.runs[MAIN, h]] for h in (1, 2)}
         laws = {h: {n: [LAWS[h][0](n)] for n in self.fits[h]["used"]} for h in (1, 2)}
         self.predicted = {h: ap_limits.slope(law)["slope"] for h, law in laws.items()}
         self.powers = {
-            (quantity, h): ap_limits.slope(self.scanned(name, h, *rest))
+            (quantity, h): ap_limits.slope(self.scanned(name, h, *rest), looks=LOOKS)
             for (quantity, h), (name, *rest) in SCANS.items()
             if (name, h) in self.runs
         }

@@ -12,7 +12,14 @@ from visprompt.models.backbones import load_backbone
 from visprompt.records import Record, recorded
 from visprompt.training.recipe import load_recipe
 
-from ..theory.attention_shift import attention_change, draw, exponent, reweighting, rises
+from ..theory.attention_shift import (
+    attention_change,
+    draw,
+    exponent,
+    reweighting,
+    rises,
+    rises_where_positive,
+)
 from . import figure_claims
 from .methods import CLASSES, cost, over_bare
 
@@ -196,6 +203,21 @@ def first_order() -> Record:
     """Record of the errors of DA-VPT's Theorem 1."""
     chosen = {"what": "Theorem 1 of DA-VPT", "seeds": len(SEEDS), "tokens": 196, "head": 64}
     return recorded("check", chosen, errors_by_step)
+
+
+def signs() -> dict:
+    """How often the weight rises under the condition dp v > 0, by draw: patches around 0, and with
+    a common mean as long as their own part."""
+    return {
+        name: [100 * rises_where_positive(seed, 1e-4, shared) for seed in SEEDS]
+        for name, shared in (("around 0", 0.0), ("common mean", 1.0))
+    }
+
+
+def sign() -> Record:
+    """Record of the sign that DA-VPT reads off its Theorem 1."""
+    chosen = {"what": "Sign after Theorem 1 of DA-VPT", "seeds": len(SEEDS), "tokens": 196}
+    return recorded("check", {**chosen, "head": 64}, signs)
 
 
 def cases(record: Record, name: str) -> torch.Tensor:

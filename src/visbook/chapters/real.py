@@ -1,20 +1,27 @@
 """Kept runs on real images, as every chapter shows them."""
 
+from __future__ import annotations
+
 import html
 import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from IPython.display import HTML, display
 
 from visprompt import records
 from visprompt.methods import METHODS
+from visprompt.records import store
 from visprompt.words import REAL as PROFILE
 
 from ..pages.plots import NAMES
 from ..studies import comparable, grids
 from ..studies.case import rate_name
 from ..studies.statistics import spread
-from .chapter import Chapter
+
+if TYPE_CHECKING:
+    from .chapter import Chapter
 
 REAL = grids.cast(PROFILE).backbones["real"]  # a published ViT small enough for a processor
 # AP's block in the study `real`; the others are of `real-layers`
@@ -141,10 +148,19 @@ def row(best: list[records.Record], tried: list[float]) -> dict:
     }
 
 
-def kept_rows(kind: str, **settings) -> list[records.Record]:
+def kept_rows(kind: str, *, tasks: Iterable[str] = (), **settings) -> list[records.Record]:
     """The records of a kind with these settings that the project keeps, also of data that is not on
-    this machine."""
-    kept = records.all_records(kind, of=records.stores()[1:])
+    this machine.
+
+    Args:
+        tasks: in whose folders alone to look.
+    """
+    kept = [
+        store.read_record(path)
+        for folder in store.stores()[1:]
+        for path in store.files(folder, kind)
+        if not tasks or {*tasks} & {*path.parts}
+    ]
     return [
         record
         for record in kept
@@ -163,7 +179,9 @@ def photographs(precision: str = "float32", every_block: bool = False) -> pd.Dat
         settings["method"]: variant
         for variant, settings in grids.studies()["real"]["variants"].items()
     }
-    kept = [r for r in kept_rows("tune", backbone=REAL) if r.about.get("profile") == PROFILE]
+    tasks = grids.cast(PROFILE).tasks["real"]
+    kept = kept_rows("tune", tasks=tasks, backbone=REAL)
+    kept = [r for r in kept if r.about.get("profile") == PROFILE]
     kept = [r for r in kept if r.settings["recipe"]["precision"] == precision]
     rows = []
     for part in alike(kept):

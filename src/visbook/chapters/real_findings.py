@@ -15,7 +15,7 @@ from ..pages import plots
 from ..studies import grids
 from ..studies.case import rate_name
 from ..studies.comparable import listed
-from ..studies.statistics import Gain, spread
+from ..studies.statistics import Gain, names_of_fallen, spread
 from . import real
 from . import small_and_real as two_legs
 from .ap_blocks import LINES, block_grid
@@ -112,15 +112,6 @@ def figure(frame: pd.DataFrame, found: dict[str, Gain | None]) -> Figure:
     return fig
 
 
-def fallen(frame: pd.DataFrame) -> list[str]:
-    """Runs below half of the best seed of their method on their task, in words."""
-    best = frame.groupby(["variant", "task"]).test.transform("max")
-    return [
-        f"{row.variant} on {row.task}, seed {row.seed}: {row.test:.1f} %"
-        for row in frame[frame.test < best / 2].itertuples()
-    ]
-
-
 def show_methods(chapter: Chapter, cell: str) -> None:
     """The figure and the table of all methods, where BASE has runs."""
     frame = real.photographs()
@@ -160,7 +151,7 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     chapter.page.present(
         lead_table(frame, found), how=how, caption=f"Points of test accuracy above {BASE}.", **same
     )
-    if fell := fallen(frame):
+    if fell := names_of_fallen(frame):
         why = (
             "The search saw one seed. At the rate it chose, another fell below half of "
             "the best seed's accuracy"

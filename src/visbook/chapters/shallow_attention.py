@@ -1,5 +1,7 @@
 """Proposition 2, Figures 4 and 7 and Appendix G of the shallow ViT: attention over training."""
 
+from collections.abc import Sequence
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -10,7 +12,19 @@ from visprompt.records import Record, recorded
 from ..pages.plots import log_axes
 from ..theory import shallow_measures, shallow_training, shallow_vit
 from .shallow_model import PRINTED
-from .shallow_runs import BLUE, COUNTS, GREEN, ORANGE, RED, Job, Runs, TrialParameters, scan, size
+from .shallow_runs import (
+    BLUE,
+    COUNTS,
+    GREEN,
+    ORANGE,
+    RED,
+    Job,
+    Runs,
+    TrialParameters,
+    of_four,
+    scan,
+    size,
+)
 
 ROOT = {"start": "root", "step": 0.01}
 MAP = {
@@ -27,7 +41,9 @@ EXTENSIONS = {  # of Appendix G
     "skip connection (G.4)": {"skip": True},
 }
 base = shallow_vit.Settings()  # the setting of Figure 4
-STEPS = [0.25, 0.5, 1.0]  # eta, each trained for as long as a step of 0.5 is in 400 iterations
+# eta, each trained for as long as a step of 0.5 is in 400 iterations
+STEPS = [0.25, 0.5, 1.0]
+SMALL_STEPS = [0.05, 0.1]  # at 1 any power of it is 1
 READ = (
     ("map 5", BLUE, "judged: Assumption 1, own $a_{(l)}$"),
     ("map shared", GREEN, "one $a$ for all positions"),
@@ -42,12 +58,8 @@ def jobs() -> dict[str, Job]:
         **{f"map {m}": scan([size(m)], watch="by_query", **MAP) for m in COUNTS},
         "map shared": scan([{}], watch="by_query", output="shared", **MAP),
         "map printed": scan([{}], watch="by_query", **MAP, **PRINTED),
-        "steps": scan(
-            [{"step": e, "max_steps": round(200 / e)} for e in STEPS],
-            samples=200,
-            run_on=True,
-            keep=["attention"],
-        ),
+        "steps": ending(STEPS),
+        "small steps": of_four(ending(SMALL_STEPS, neurons=1000)),
         "kept": magnitude,
         "extensions": scan(
             [{"patterns": 7, "dim": 14, **x} for x in EXTENSIONS.values()],
@@ -56,6 +68,12 @@ def jobs() -> dict[str, Job]:
         ),
         "map root": scan([{}], watch="by_query", **MAP, **ROOT),
     }
+
+
+def ending(steps: Sequence[float], **more) -> Job:
+    """The job of Figure 4's setting at some step sizes."""
+    cells = [{"step": e, "max_steps": round(200 / e)} for e in steps]
+    return scan(cells, samples=200, run_on=True, keep=["attention"], **more)
 
 
 def magnitude(p: TrialParameters, run: bool = True) -> Record | None:
@@ -90,11 +108,11 @@ def extensions_table(runs: Runs) -> pd.DataFrame:
     return pd.DataFrame(table).set_index("model")
 
 
-def extended(runs: Runs) -> tuple[list[float], list[np.ndarray]]:
-    """For each extension of Appendix G: percent of the trials that succeed, and the rise of the
-    attention, one a trial."""
+def extended(runs: Runs) -> tuple[list[int], list[np.ndarray]]:
+    """For each extension of Appendix G: how many trials succeed, and the rise of the attention, one
+    a trial."""
     cells = runs.cells("extensions")[1:]
-    done = [100 * np.mean([trial["steps"] is not None for trial in trials]) for trials in cells]
+    done = [sum(trial["steps"] is not None for trial in trials) for trials in cells]
     rises = [
         np.array([t["trace"]["attention"][-1] - t["trace"]["attention"][0] for t in trials])
         for trials in cells
@@ -169,39 +187,40 @@ class Attention:
             for v, end in zip(self.relevant, self.ends)
         ]
 
-    def rates(self, factor: float = 2) -> list[float]:
+    def rates(self, line: bool = False) -> list[float]:
         """Slope of the logarithm of the distance from its last value against that of t, one a
-        trial.
+        trial, over the second half of the steps up to success.
 
         Args:
-            factor: t runs from the step of success over this to that step; 2 is the second half.
+            line: of a straight line up to success in the place of what was seen.
         """
         found = []
         for values, end in zip(self.relevant, self.ends):
+            values = np.minimum(self.looks, end) if line else values
             left = values[-1] - values
-            late = (
-                (self.looks <= end) & (self.looks >= end / factor) & (self.looks > 0) & (left > 0)
-            )
+            late = (self.looks <= end) & (self.looks >= end / 2) & (self.looks > 0) & (left > 0)
             found.append(np.polyfit(np.log(self.looks[late]), np.log(left[late]), 1)[0])
         return found
 
-    def left(self) -> list[float]:
-        """Attention on other tokens after training for each of `STEPS`, mean over trials."""
-        cells = self.runs.cells("steps")
-        return [
-            1 - np.mean([trial["trace"]["attention"][-1] for trial in trials]) for trials in cells
-        ]
+    def last(self) -> dict[float, list[float]]:
+        """Attention on other tokens after training by eta, one a trial."""
+        cells = [*self.runs.cells("small steps"), *self.runs.cells("steps")]
+        return {
+            eta: [1 - trial["trace"]["attention"][-1] for trial in trials]
+            for eta, trials in zip([*SMALL_STEPS, *STEPS], cells, strict=True)
+        }
+
+    def left(self) -> dict[float, float]:
+        """Attention on other tokens after training by eta, mean over trials."""
+        return {eta: float(np.mean(trials)) for eta, trials in self.last().items()}
 
     def step_powers(self) -> list[float]:
-        """The C of eta^C: slope of the logarithm of what is left against that of eta, one a
+        """The C of eta^C: slope of the logarithm of what is left against that of eta below 1, one a
         trial."""
-        last = 1 - np.array(
-            [
-                [trial["trace"]["attention"][-1] for trial in trials]
-                for trials in self.runs.cells("steps")
-            ]
-        )
-        return [np.polyfit(np.log(STEPS), np.log(values), 1)[0] for values in last.T]
+        last = {eta: trials for eta, trials in self.last().items() if eta < 1}
+        same = min(map(len, last.values()))  # seeds that all have
+        etas, logs = np.log([*last]), np.log([trials[:same] for trials in last.values()])
+        return [np.polyfit(etas, values, 1)[0] for values in logs.T]
 
     def by_query(self) -> Figure:
         """Proposition 2: the sum by what the query token is, and what is left on the other

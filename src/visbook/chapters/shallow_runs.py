@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import stats
 
 from visprompt.errors import BadInput
 from visprompt.progress import progress
@@ -106,6 +107,11 @@ def scan(vary, *, keep=(), watch="", **base) -> Job:
         return recorded("shallow-vit", settings, compute, run=run)
 
     return job
+
+
+def of_four(job: Job) -> Job:
+    """A job that is the same in every profile: four trials are enough where they hardly differ."""
+    return lambda p, run=True: job(replace(p, seeds=[0, 1, 2, 3]), run)
 
 
 def size(m):
@@ -239,8 +245,17 @@ def bounds(fit: dict) -> tuple[float, float, float]:
 
 
 def paired_log(many, few, cap: float) -> tuple[float, float, float]:
-    """Mean over seeds of log(many / few) with its interval; a censored trial counts as the cap."""
-    return interval([np.log((a or cap) / (b or cap)) for a, b in zip(many, few)])
+    """Mean over seeds of log(many / few) with its interval, which takes in the looks; a censored
+    trial counts as the cap."""
+    middle, low, high = interval([np.log((a or cap) / (b or cap)) for a, b in zip(many, few)])
+    blur = np.log(shallow_measures.LOOKS)
+    return middle, low - blur, high + blur
+
+
+def share_of(done: int, trials: int) -> tuple[float, float, float]:
+    """A share of trials, %, with the interval of Clopper and Pearson: 20 of 20 is at least 83."""
+    exact = stats.binomtest(done, trials).proportion_ci()
+    return 100 * done / trials, 100 * exact.low, 100 * exact.high
 
 
 def inverse(shares: Sequence[float]) -> list[float]:

@@ -9,7 +9,20 @@ from matplotlib.figure import Figure
 
 from ..pages.plots import log_axes, with_interval
 from ..theory import shallow_measures
-from .shallow_runs import BLUE, GREEN, ORANGE, RED, SKY, Job, Runs, fitted, inverse, medians, scan
+from .shallow_runs import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    SKY,
+    Job,
+    Runs,
+    fitted,
+    inverse,
+    medians,
+    of_four,
+    scan,
+)
 
 SHARES = [0.1, 0.14, 0.2, 0.28, 0.4]  # alpha*
 # the theorem's condition, Eq. 8, holds from alpha* = 0.1 on
@@ -43,6 +56,9 @@ ERRORS = [0.02, 0.1, 0.2]  # sigma: at most 1 / M
 # alpha*: B, as Eq. 9 lets it follow alpha*
 GROWING = {a: round(8 * (0.4 / a) ** 2) for a in (0.14, 0.2, 0.28, 0.4)}
 CAP = 2000  # iterations
+# alpha*: with this batch all of Theorem 1's conditions hold, constants taken as 1
+INSIDE = [0.28, 0.34, 0.4, 0.5]
+MET = {"batch": 64, "neurons": 1000, "max_steps": 2000, **ALPHA}
 STORED = [16, 32, 64]  # N
 STEPS = [0.25, 0.5, 1.0, 2.0]  # eta
 WIDTHS = [50, 100, 1000]  # m
@@ -64,6 +80,10 @@ def jobs() -> dict[str, Job]:
         "error": scan([{"sigma": s} for s in ERRORS], max_steps=CAP),
         "batch": scan(
             [{"relevant": a, "batch": b} for a, b in GROWING.items()], max_steps=3000, **ALPHA
+        ),
+        "inside": of_four(scan([{"relevant": a} for a in INSIDE], **MET)),
+        "inside frozen": of_four(
+            scan([{"relevant": a} for a in INSIDE], attention="frozen", **MET)
         ),
         "step": scan([{"step": e} for e in STEPS], max_steps=4000),
         "stored": scan(
@@ -90,6 +110,9 @@ class Curves:
         self.runs, self.keys = runs, inverse(SHARES)
         self.samples = {
             name: runs.curve(f"alpha {name}", inverse(shares_of(name))) for name in BETWEEN
+        }
+        self.samples |= {
+            name: runs.curve(name, inverse(INSIDE)) for name in ("inside", "inside frozen")
         }
         self.fits = {name: fitted(values) for name, values in self.samples.items()}
 

@@ -47,19 +47,12 @@ class Legs:
 
     @property
     def said(self) -> str:
-        """Whether the legs point the same way on their own tasks."""
-        ways = [way(found) for found in (self.drawn, self.photographs)]
-        if "" in ways:
-            return "one leg alone"
-        if "open" in ways:
-            return "open"
-        return (
-            "both agree with the paper"
-            if ways == ["above"] * 2
-            else "both differ"
-            if ways[0] == ways[1]
-            else "legs differ"
-        )
+        """What each leg says of the paper on its own tasks, photographs first."""
+        legs = {PHOTOGRAPHS: way(self.photographs), DRAWN: way(self.drawn)}
+        says = {"above": "agrees", "below": "differs", "open": "open"}
+        told = [f"{leg}: {says[found]}" for leg, found in legs.items() if found]
+        ways = {*legs.values()}
+        return f"both: {says[ways.pop()]}" if len(ways) == 1 else "; ".join(told)
 
 
 def way(found: Gain | None) -> str:

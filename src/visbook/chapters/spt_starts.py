@@ -33,7 +33,7 @@ LEVELS = {
 def spread(rows: pd.DataFrame) -> str:
     """Mean over tasks and seeds with the standard deviation over seeds, as text."""
     by_seed = rows.groupby("seed").test.mean()
-    return statistics.spread(by_seed, statistics.runs(rows)) if len(by_seed) else "–"
+    return statistics.spread(by_seed, statistics.runs(rows), rows) if len(by_seed) else "–"
 
 
 def starts_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:

@@ -22,13 +22,41 @@ class Cell(str):
         return cell
 
 
-def spread(values: Sequence[float], records: Sequence = ()) -> Cell:
+def spread(
+    values: Sequence[float], records: Sequence = (), rows: pd.DataFrame | None = None
+) -> Cell:
     """Mean and standard deviation (n - 1) of some values, one decimal; of one value there is no
-    deviation."""
-    return Cell(
-        f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""),
-        records,
+    deviation. Where a run fell, how many did and the median stand beside them.
+
+    Args:
+        rows: the runs behind the values, where a value is over several tasks.
+    """
+    told = f"{np.mean(values):.1f}"
+    if len(values) > 1:
+        told += f" ± {np.std(values, ddof=1):.1f}"
+    fell = fallen(pd.DataFrame({"test": [*values]}) if rows is None else rows)
+    return Cell(told + beside(values, fell), records)
+
+
+def fallen(rows: pd.DataFrame) -> pd.Series:
+    """Which runs are below half of the best seed of their cell."""
+    cell = [key for key in ("variant", "backbone", "task", "train_size") if key in rows]
+    groups = rows.groupby(cell, dropna=False) if cell else rows
+    return rows.test < (groups.test.transform("max") if cell else rows.test.max()) / 2
+
+
+def beside(values: Sequence[float], fell: pd.Series) -> str:
+    """What stands beside a mean where runs fell."""
+    return f" (median {np.median(values):.1f}; {fell.sum()} of {len(fell)} fell)" * bool(fell.any())
+
+
+def names_of_fallen(rows: pd.DataFrame) -> list[str]:
+    """The fallen runs in words."""
+    named = (
+        f"{row.variant} on {row.task}, seed {row.seed}: {row.test:.1f} %"
+        for row in rows[fallen(rows)].itertuples()
     )
+    return list(dict.fromkeys(named))
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
@@ -149,7 +177,8 @@ def group_table(
             return "–"
         seeds = rows.groupby(["seed", "task"]).test.mean().unstack().dropna().mean(axis=1)
         seeds = seeds if len(seeds) else rows.groupby("seed").test.mean()
-        return spread(seeds, runs(rows[rows.seed.isin(seeds.index)]))
+        shown = rows[rows.seed.isin(seeds.index)]
+        return spread(seeds, runs(shown), shown)
 
     groups = [group for group in groups if (frame.group == group).any()]
     rows = []
@@ -173,7 +202,10 @@ def group_table(
 def task_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Mean accuracy by variant and task over the seeds, one decimal, as text."""
     groups = frame.groupby(["variant", "task"])
-    cells = {key: Cell(f"{rows.test.mean():.1f}", runs(rows)) for key, rows in groups}
+    cells = {
+        key: Cell(f"{rows.test.mean():.1f}{beside(rows.test, fallen(rows))}", runs(rows))
+        for key, rows in groups
+    }
     variants, tasks = (list(dict.fromkeys(frame[name])) for name in ("variant", "task"))
     columns = {task: [cells.get((variant, task), "–") for variant in variants] for task in tasks}
     return pd.DataFrame(columns, index=variants, dtype=object)

@@ -297,7 +297,16 @@ def _kinds_back(u, attention, out, values, grad, beta):
     return beta**2 * (inner @ u + inner.transpose(0, 2, 1) @ u), attention.transpose(0, 2, 1) @ grad
 
 
-def slope(values: Mapping[float, Sequence[float | None]], draws: int = 2000) -> dict:
+def of_looks(x: np.ndarray, looks: float) -> float:
+    """How far a slope over x may be off since a value lies up to a factor `looks` below the look
+    that found it."""
+    away = x - x.mean()
+    return float(math.log(looks) * np.abs(away).sum() / (2 * (away**2).sum()))
+
+
+def slope(
+    values: Mapping[float, Sequence[float | None]], draws: int = 2000, looks: float = 1.0
+) -> dict:
     """Log-log slope of a quantity against P (or whatever the keys are) with a 95 % bootstrap
     interval over trials.
 
@@ -305,6 +314,9 @@ def slope(values: Mapping[float, Sequence[float | None]], draws: int = 2000) -> 
     they are fewer than half; a P with more is left out and named. Trials are drawn anew within each
     P, so the interval covers their scatter, not a curvature of the line. With one value a P it
     covers nothing and equals the slope.
+
+    Args:
+        looks: the factor between two looks at a trial, which the interval takes in too.
 
     Returns:
         "slope", "low", "high", "used" (P of the fit), "left_out", "censored" (a count per P),
@@ -330,10 +342,11 @@ def slope(values: Mapping[float, Sequence[float | None]], draws: int = 2000) -> 
     again = again[np.isfinite(again).all(1)]
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     low, high = np.quantile(again @ weights, [0.025, 0.975])
+    blur = of_looks(x, looks)
     return {
         "slope": float(medians @ weights),
-        "low": float(low),
-        "high": float(high),
+        "low": float(low) - blur,
+        "high": float(high) + blur,
         "used": used,
         "left_out": [p for p in sorted(arrays) if p not in used],
         "censored": {p: int(np.isinf(a).sum()) for p, a in sorted(arrays.items())},

@@ -119,6 +119,29 @@ def rises(seed: int, step: float, tokens: int = 196, head: int = 64) -> float:
     return (after > scores.softmax(0)).double().mean().item()
 
 
+def rises_where_positive(
+    seed: int, step: float, shared: float = 0.0, tokens: int = 196, head: int = 64
+) -> float:
+    """Share of tokens i whose weight rises when p takes a random step dp with dp v_i > 0, which is
+    the condition that DA-VPT prints.
+
+    Args:
+        shared: length of the mean that all tokens have in common, over that of their own part.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    prompt, mean, ways = normal(head), normal(head), normal(tokens, head)
+    values = normal(tokens, head) + shared * mean
+    steps = step * torch.nn.functional.normalize(ways, dim=1)
+    steps = steps * (steps * values).sum(1, keepdim=True).sign()  # to the side of v_i
+    scores = values @ prompt / head**0.5
+    after = (scores + steps @ values.T / head**0.5).softmax(1).diagonal()
+    return (after > scores.softmax(0)).double().mean().item()
+
+
 def exponent(steps: torch.Tensor, errors: torch.Tensor) -> float:
     """Slope of log error against log step: the power with which the error shrinks."""
     x, y = steps.log(), errors.log()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from visprompt.errors import BadInput
 
+from .ap_limits import of_looks
 from .shallow_vit import Settings, attend, draw, gradients, initial, patterns
 
 
@@ -100,6 +101,7 @@ def by_query(
     }
 
 
+LOOKS = Settings().check_growth  # the factor between two looks at a trial
 KEPT = ("kept_relevant", "loss", "kept_loss", "random_loss")
 
 
@@ -227,7 +229,7 @@ def needed(samples: Sequence[float | None]) -> float:
 
 def power(values: Mapping[float, Sequence[float | None]], draws: int = 1000, seed: int = 0) -> dict:
     """Slope of log `needed` against log key with a 95 % interval that resamples the trials of every
-    key.
+    key, and takes in that trials are looked at 5 % apart.
 
     Args:
         values: key (such as 1 / alpha*) -> one number a trial, None where censored.
@@ -255,8 +257,8 @@ def power(values: Mapping[float, Sequence[float | None]], draws: int = 1000, see
     local = np.diff(np.log(medians)) / np.diff(x)
     return {
         "slope": fit(medians),
-        "low": float(low),
-        "high": float(high),
+        "low": float(low) - of_looks(x, LOOKS),
+        "high": float(high) + of_looks(x, LOOKS),
         "used": list(kept),
         "local": local.tolist(),
     }
