@@ -39,6 +39,7 @@ from . import (
     rule_pages,
     tables,
 )
+from .lighten import lighten
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
@@ -197,15 +198,6 @@ def check_room(pages: Path) -> None:
     # what Sphinx knows of each page too; the theme's own files
     if shutil.disk_usage(pages).free < 2 * taken + 2**25:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(pages.parent))
-
-
-def lighten(site: Path) -> None:
-    """Remove what no browser asks for: source maps, words in other languages, font files that have
-    a smaller twin."""
-    shutil.rmtree(site / "_static" / "locales", ignore_errors=True)
-    for path in [*site.rglob("_static/**/*.map"), *site.rglob("_static/**/*.ttf")]:
-        if path.suffix == ".map" or path.with_suffix(".woff2").exists():
-            path.unlink()
 
 
 def told(error: OSError) -> str:
