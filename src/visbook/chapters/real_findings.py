@@ -112,12 +112,17 @@ def figure(frame: pd.DataFrame, found: dict[str, Gain | None]) -> Figure:
     return fig
 
 
+def fallen_cells(frame: pd.DataFrame) -> list:
+    """The rows of runs below half of the best seed of their method on their task."""
+    best = frame.groupby(["variant", "task"]).test.transform("max")
+    return [*frame[frame.test < best / 2].itertuples()]
+
+
 def fallen(frame: pd.DataFrame) -> list[str]:
     """Runs below half of the best seed of their method on their task, in words."""
-    best = frame.groupby(["variant", "task"]).test.transform("max")
     return [
         f"{row.variant} on {row.task}, seed {row.seed}: {row.test:.1f} %"
-        for row in frame[frame.test < best / 2].itertuples()
+        for row in fallen_cells(frame)
     ]
 
 

@@ -38,6 +38,7 @@ from . import (
     record_pages,
     rule_pages,
     tables,
+    which_method,
 )
 from .lighten import lighten
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
@@ -58,6 +59,7 @@ MADE_BY = (
     command_builder,
     compare,
     rule_pages,
+    which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
