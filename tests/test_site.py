@@ -18,6 +18,7 @@ from sites import ROOT, call, document, pages
 
 from visbook.site import build, chapters, front, manifest_pages, record_pages
 from visbook.site import claims as site_claims
+from visbook.site.lighten import lighten
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
 
@@ -512,3 +513,25 @@ def test_no_two_claims_of_a_page_s_beginning_read_alike():
     for group in alike.values():
         assert len({chapters.apart(claim, group) for claim in group}) == len(group)
     assert any(len(group) > 1 for group in alike.values())
+
+
+def test_a_site_keeps_the_icons_that_its_pages_name_and_no_others(tmp_path):
+    """The theme's script has two thousand; an icon may be asked for by another of its names."""
+    icons = (
+        '{bars:[448,512,["navicon"],"f0c9","M0 96C0 78"],"arrow-up":[384,512,[8593],"f062",'
+        '"M214 41"],sun:[512,512,[9728],"f185",["M3","M4"]]}'
+    )
+    for path, text in {
+        "_static/scripts/fontawesome.js": f"(()=>{{var o={icons},p={icons}}})()",
+        "_static/scripts/theme.js": 'icon("fa-solid fa-arrow-up")',
+        "index.html": '<i class="fa-solid fa-navicon"></i>',
+        "_static/fonts/fa-brands-400.woff2": "",
+        "_static/fonts/fa-solid-900.woff2": "",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    lighten(tmp_path)
+    left = icons.replace(',sun:[512,512,[9728],"f185",["M3","M4"]]', ",")
+    found = (tmp_path / "_static/scripts/fontawesome.js").read_text()
+    assert found == f"(()=>{{var o={left},p={left}}})()"
+    assert [path.name for path in (tmp_path / "_static/fonts").iterdir()] == ["fa-solid-900.woff2"]

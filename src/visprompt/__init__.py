@@ -26,13 +26,14 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "load_task": "data.tasks",
     "make_task": "data.datasets",
     "predict": "training.prediction",
+    "standardise": "training.standardising",
     "tune": "training.loop",
 }
 # the same of visbook
 OF_THE_BOOK = {"audit": "auditing", "claims": "site.results", "runs": "studies.runs"}
 RENAMED = {"fit": "fit_model"}
 # what they are given is looked at first
-CHECKED = ("count_flops", "count_parameters", "fit", "tune")
+CHECKED = ("count_flops", "count_parameters", "fit", "standardise", "tune")
 OF_A_TASK = ("fit", "tune")  # whose images may have been changed in place
 __all__ = sorted(HOMES)
 

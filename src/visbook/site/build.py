@@ -38,7 +38,9 @@ from . import (
     record_pages,
     rule_pages,
     tables,
+    which_method,
 )
+from .lighten import lighten
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
 # Jupyter Book's command in the Python that runs this, without colour codes for the logs.
@@ -57,6 +59,7 @@ MADE_BY = (
     command_builder,
     compare,
     rule_pages,
+    which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
@@ -197,15 +200,6 @@ def check_room(pages: Path) -> None:
     # what Sphinx knows of each page too; the theme's own files
     if shutil.disk_usage(pages).free < 2 * taken + 2**25:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(pages.parent))
-
-
-def lighten(site: Path) -> None:
-    """Remove what no browser asks for: source maps, words in other languages, font files that have
-    a smaller twin."""
-    shutil.rmtree(site / "_static" / "locales", ignore_errors=True)
-    for path in [*site.rglob("_static/**/*.map"), *site.rglob("_static/**/*.ttf")]:
-        if path.suffix == ".map" or path.with_suffix(".woff2").exists():
-            path.unlink()
 
 
 def told(error: OSError) -> str:

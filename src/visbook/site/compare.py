@@ -1,15 +1,20 @@
 """A reader's own accuracy beside what the papers print and what this project ran: the data for the
 script."""
 
+import functools
 import html
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+
+import pandas as pd
 
 from visprompt import papers
 
 from ..auditing.quoted import named_cells
+from ..chapters.real import photographs
 from ..pages.judging import badge
 from ..pages.page import with_age
 from ..pages.plots import NAMES
@@ -62,12 +67,18 @@ def printed(results: dict) -> list[list]:
     return [[*about, "", "; ".join(dict.fromkeys(links))] for about, links in where.items()]
 
 
+@functools.cache
+def drawn_runs(study: str) -> pd.DataFrame:
+    """The kept runs of a study in the drawn world."""
+    return grids.study(study, cast_for("quick", "quick"), Lab(LabSettings()), kept_seeds=SEEDS)
+
+
 def ours() -> list[list]:
     """The same of the kept runs, at the rates that their searches chose: the mean over seeds and
     its standard deviation."""
-    rows, lab = [], Lab(LabSettings())
+    rows = []
     for study in STUDIES:
-        frame = grids.study(study, cast_for("quick", "quick"), lab, kept_seeds=SEEDS)
+        frame = drawn_runs(study)
         if len(frame):
             for (task, variant, backbone), group in frame.groupby(
                 ["task", "variant", "backbone"], sort=False
@@ -81,11 +92,34 @@ def ours() -> list[list]:
     return [list(row) for row in dict.fromkeys(map(tuple, rows))]
 
 
+def on_photographs(printed_names: Iterable[str]) -> list[list]:
+    """The same of the kept runs on photographs; a data set that papers print has their name."""
+    known, rows, frame = {key(name): name for name in printed_names}, [], photographs()
+    for (task, variant, backbone), group in frame.groupby(["task", "variant", "backbone"]):
+        settings = group.record.iloc[0].settings
+        how = (
+            f"Kept runs on photographs of {settings['image_size']} pixels, "
+            f"{settings['train_size']} training images, {settings['recipe']['epochs']} epochs, "
+            f"{len(group)} seed{'s' * (len(group) > 1)}."
+        )
+        where = (
+            f"{badge('trend')} {html.escape(with_age(how, [*group.record]))} "
+            f'<a href="which-method.html">Beside other methods</a>'
+        )
+        spread = f"{group.test.std():.1f}" if len(group) > 1 else ""
+        name = known.get(key(task), task)
+        mean = round(float(group.test.mean()), 1)
+        rows.append([name, variant, backbone, mean, spread, where])
+    return rows
+
+
 def compare(results: dict, root: Path) -> str:
     """Where a reader pastes a record or types a number, as HTML; without scripts it says where the
     numbers are."""
     # other profiles make no kept runs
-    rows = printed(results) + (ours() if results["profile"] == "quick" else [])
+    rows = printed(results)
+    if results["profile"] == "quick":
+        rows += ours() + on_photographs([*dict.fromkeys(row[0] for row in rows)])
     # each once: a third of the bytes
     words = [*dict.fromkeys(cell for row in rows for cell in row if isinstance(cell, str))]
     number = {word: place for place, word in enumerate(words)}

@@ -12,7 +12,7 @@ from visprompt import manifests, papers
 from visprompt.errors import BadInput, choose
 
 from ..pages.judging import number
-from . import claims, pictograms
+from . import claims, overview, pictograms
 
 WORDS = 110  # by hand of a paper, at most: a chapter's first screen holds no more
 FOUND = re.compile(r"\{([a-z0-9.-]+)(:%)?\}")
@@ -165,7 +165,11 @@ def card(slug: str, paper: Paper | None, results: dict) -> str:
     as a bar; of a paper without words of its own the subject and the bar."""
     entry, chapter = papers.papers()[slug], chapter_of(slug, paper, results)
     drawing = pictograms.draw(entry["drawing"]) if "drawing" in entry else ""
-    said = f"<p>{html.escape(entry['subject'])}</p>" if paper is None else sayings(paper, results)
+    said = (
+        f"<p>{html.escape(entry['subject'])}</p>"
+        if paper is None
+        else sayings(slug, paper, results)
+    )
     return (
         f'<section class="vp-card" aria-labelledby="card-{slug}">{drawing}'
         f'<h3 id="card-{slug}"><a href="{chapter}">{html.escape(entry["title"])}</a></h3>'
@@ -190,14 +194,16 @@ def chapter_of(slug: str, paper: Paper | None, results: dict) -> str:
     return "status.html"
 
 
-def sayings(paper: Paper, results: dict) -> str:
+def sayings(slug: str, paper: Paper, results: dict) -> str:
     """What is said of a paper by hand, with its numbers filled in, as HTML."""
     lines = [
         ("Holds", paper.holds),
         ("Does not", paper.fails),
         ("Only seen at small scale", paper.small),
     ]
-    said = "".join(
+    photographs = overview.beside_base(slug)
+    said = f"<dt>On photographs, ViT-Tiny</dt><dd>{photographs}</dd>" if photographs else ""
+    said += "".join(
         f"<dt>{name}</dt><dd>{say(sentences, results)}</dd>" for name, sentences in lines
     )
     return (

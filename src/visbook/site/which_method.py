@@ -1,0 +1,147 @@
+"""The page "Which method?" and the front page's finding: pictures, a table, sentences of advice."""
+
+import functools
+import html
+from pathlib import Path
+
+from ..chapters import method_explorer, methods
+from ..chapters import small_and_real as two_legs
+from ..chapters.real import photographs
+from ..pages.judging import badge
+from . import overview
+from .overview import ADDS, BASE, KINDS, PRINTED, TITLES, Method, named
+from .scatter import AXES, LOOKS, picture
+from .tables import table
+
+NOTHING = "<p>No runs on photographs are kept, so there is nothing to compare.</p>"
+
+
+def key() -> str:
+    """What the marks of the picture mean."""
+    marks = {"vp-tunes": "■", "vp-adds": "▲", "vp-leaves": "●"}
+    looks = {kind: LOOKS.get(kind, "vp-adds") for kind in KINDS}
+    words = "".join(
+        f'<span class="{look}">{marks[look]} <b>{kind}</b></span>' for kind, look in looks.items()
+    )
+    return (
+        f'<p class="vp-how vp-key">{words} Large mark: mean; small dots: the seeds; '
+        f"cross: a seed with a collapsed run.</p>"
+    )
+
+
+def found(results: dict, root: Path) -> str:
+    """The front page's paragraph and picture across the papers."""
+    every = overview.overview()
+    if not every:
+        return NOTHING
+    return (
+        f'<section class="vp-finding"><p>{badge("trend")} {overview.finding()}</p>'
+        f'<div class="vp-table" tabindex="0">{picture(every, AXES["share"])}</div>{key()}'
+        f'<p class="vp-ways"><a href="which-method.html">Which method for my data?</a> · '
+        f'<a href="notebooks/real_images.html">Every run behind this</a></p></section>'
+    )
+
+
+def which(results: dict, root: Path) -> str:
+    """Pictures of all methods, one a kind of cost and task, and the table; a script adds the
+    budget."""
+    every = overview.overview()
+    if not every:
+        return NOTHING
+    tasks = ["", *every[0].runs.index]
+    drawn = "".join(
+        picture(every, axis, task, hidden=bool(task) or axis.field != "share")
+        for task in tasks
+        for axis in AXES.values()
+    )
+    head = ["Method", "Photographs, %", f"Above {BASE}, points"]
+    head += [TITLES.get(task, task) for task in tasks[1:]]
+    head += ["Drawn tasks, %", *(f"{name}, ViT-B, printed" for name in PRINTED.values())]
+    head += ["Trained, % of the network", "Memory, GiB", "Step, s", "Collapsed runs"]
+    kinds = "".join(f"<option>{kind}</option>" for kind in KINDS)
+    names = "".join(
+        f'<option value="{task}">{html.escape(TITLES.get(task, task) or "all, the mean")}</option>'
+        for task in tasks
+    )
+    return (
+        f'<div class="vp-which"><template><select name="kind"><option value="">anything</option>'
+        f'{kinds}</select><select name="task">{names}</select></template>'
+        f'<div class="vp-table" tabindex="0">{drawn}</div>{key()}'
+        f"{table(head, [row(one, results) for one in every], kind='vp-sortable')}</div>"
+    )
+
+
+def row(one: Method, results: dict) -> list[str]:
+    """A line of the table; its first cell carries what the script compares with a budget."""
+    page = {slug: page for slug, _, page in methods.by_idea()}[one.slug]
+    seconds = "" if one.seconds is None else f"{one.seconds:.3f}"
+    name = (
+        f'<span data-slug="{one.slug}" data-kind="{one.kind}" data-share="{one.share:.4f}" '
+        f'data-memory="{one.memory:.3f}" data-seconds="{seconds}">'
+        f'<a href="notebooks/{page}.html#method-{one.slug}">{html.escape(one.name)}</a></span>'
+    )
+    lead = "–" if one.lead is None else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*one.lead)
+    return [
+        name,
+        f"{one.accuracy:.1f}",
+        lead.replace("-", "−"),
+        *(f"{value:.1f}" for value in one.runs.mean(axis=1)),
+        "–" if one.drawn is None else f"{one.drawn:.1f}",
+        *(overview.printed_cell(one, column, results) for column in PRINTED.values()),
+        f"{one.share:.2g}" if one.share < 99 else "100",
+        f"{one.memory:.1f}",
+        "–" if one.seconds is None else f"{one.seconds:.2g}",
+        f"{len(one.fell)} of {one.runs.size}",
+    ]
+
+
+@functools.cache
+def against(best: str) -> dict[str, str]:
+    """Method -> on which side of `best` it lies on photographs, by the rule for trends."""
+    frame = photographs()
+    return {
+        name: two_legs.way(two_legs.of(frame, name, best))
+        for name in dict.fromkeys(frame.variant)
+        if name != best
+    }
+
+
+def advice(results: dict, root: Path) -> str:
+    """Three sentences, each with its limit."""
+    every = overview.overview()
+    if not every:
+        return ""
+    best, base = every[0], next(one for one in every if one.name == BASE)
+    beside = [one for one in every[1:] if one.way == "above"]
+    beside = [one for one in beside if against(best.name)[one.name] == "open"]
+    small = [one for one in (best, *beside) if one.share <= 1]
+    alone = [one for one in every if one.kind not in (overview.TUNES, ADDS)]
+    least = [one for one in alone if one.way in ("open", "above") and one.share <= base.share]
+    smallest = min([base, *least], key=lambda one: (one.share, -one.accuracy))
+    leading = [one for one in alone if one.way == "above"]
+    said = [
+        f"<strong>If you may change the network, begin with {named(small)}.</strong> "
+        f"{html.escape(best.name)} has the highest mean, we cannot tell the others from it, and "
+        f"each trains at most 1 % of the network. Limit: a ViT-Tiny; on a ViT-B the papers print "
+        f"another order (see their columns).",
+        f"<strong>If the network must stay as it is, begin with {html.escape(smallest.name)} "
+        f"({smallest.accuracy:.1f} %, {smallest.share:.2g} % trained) or {BASE}.</strong> Of the "
+        f"other methods that leave it alone, {named(leading, False)} is above {BASE}. Limit: "
+        f"{overview.LIMITS.lower().replace('vit-tiny', 'ViT-Tiny')}.",
+        f"<strong>Train more than one seed, and look at validation.</strong> Training collapsed "
+        f"for {overview.fallen()} at the rate that one seed had chosen. Limit: "
+        f"{base.runs.size} runs a method say little of how often.",
+    ]
+    return f"<ol>{''.join(f'<li>{sentence}</li>' for sentence in said)}</ol>"
+
+
+def costs(results: dict, root: Path) -> str:
+    """What the columns of costs are of."""
+    _, tokens, classes = method_explorer.USUAL
+    return (
+        f"Memory is counted for a batch of {method_explorer.BATCH} images with {tokens} prompts "
+        f"and {classes} classes."
+    )
+
+
+MAKERS = {"found": found, "which": which, "advice": advice, "costs-of": costs}

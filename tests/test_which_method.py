@@ -1,0 +1,73 @@
+"""The page "Which method?" and the front page's finding are made from the kept runs."""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+
+from visbook.chapters import real
+from visbook.site import compare, overview, scatter, which_method
+from visprompt import papers
+
+RESULTS = {"artifacts": {id: {"notebook": "spt"} for id in papers.artifacts().index}}
+
+
+@pytest.fixture(scope="module")
+def every():
+    return overview.overview()
+
+
+def test_a_method_s_accuracy_is_the_mean_of_its_kept_runs(every):
+    frame = real.photographs()
+    means = frame.groupby(["variant", "task"]).test.mean().groupby("variant").mean()
+    assert {one.name: round(one.accuracy, 6) for one in every} == means.round(6).to_dict()
+    assert [one.accuracy for one in every] == pytest.approx(sorted(means, reverse=True))
+
+
+def test_the_finding_says_of_each_method_what_the_rule_says(every):
+    text = BeautifulSoup(overview.finding(), "html.parser").get_text()
+    above, rest = text.split(" are above ")
+    for one in every:
+        assert (f"{one.name} ({one.accuracy:.1f} %)" in above) == (one.way == "above"), one.name
+    proposed = {name for names in overview.PROPOSED.values() for name in names}
+    open_ = {one.name for one in every if one.way == "open"} & proposed
+    told = re.search(r"we cannot tell (.*) from VPT-Deep", rest)[1]
+    assert {name for name in proposed if f"{name} (" in told} == open_
+    assert "judges no paper" in rest
+
+
+def test_a_picture_has_a_mark_for_every_method_and_a_cross_for_every_fallen_seed(every):
+    shown = BeautifulSoup(scatter.picture(every, scatter.AXES["share"]), "html.parser")
+    assert [mark["data-slug"] for mark in shown.find_all("g")] == [one.slug for one in every]
+    crosses = {mark["data-slug"] for mark in shown.find_all("g") if mark.select(".vp-fell")}
+    assert crosses == {one.slug for one in every if one.fell}
+    for mark, one in zip(shown.find_all("g"), every, strict=True):
+        assert len(mark.select("circle:not(.vp-mean), .vp-fell")) == one.runs.shape[1]
+
+
+def test_the_table_has_every_method_with_what_a_budget_asks(every):
+    page = BeautifulSoup(which_method.which(RESULTS, None), "html.parser")
+    heads = page.select("thead th")
+    rows = page.select("tbody tr")
+    assert len(rows) == len(every) and all(len(row("td")) == len(heads) for row in rows)
+    assert {row.span["data-kind"] for row in rows} == set(overview.KINDS)
+    assert all(float(row.span["data-memory"]) > 0 for row in rows)
+    shown = [picture for picture in page.select("svg") if not picture.has_attr("hidden")]
+    assert len(page.select("svg")) == 3 * (1 + len(every[0].runs)) and len(shown) == 1
+
+
+def test_advice_names_no_method_that_lies_below_the_base(every):
+    first, second, _ = BeautifulSoup(which_method.advice({}, None), "html.parser")("li")
+    for one in every:
+        assert one.way == "above" or f"{one.name} (" not in first.strong.get_text()
+        assert one.way != "below" or f"{one.name} (" not in second.strong.get_text()
+
+
+def test_a_reader_s_result_is_compared_with_the_photographs_too():
+    """Under the name that papers print, where they have the same data set."""
+    rows = compare.on_photographs(["CIFAR-100", "Clevr/count"])
+    frame = real.photographs()
+    mine = frame[(frame.task == "cifar100") & (frame.variant == "VPT-Deep")].test
+    (row,) = [row for row in rows if row[:2] == ["CIFAR-100", "VPT-Deep"]]
+    assert row[3:5] == [round(mine.mean(), 1), f"{mine.std():.1f}"] and "112 pixels" in row[5]
+    assert {row[0] for row in rows} > {"CIFAR-100", "gtsrb"}
