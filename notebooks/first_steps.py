@@ -34,7 +34,7 @@ page = Page("first_steps", p)
 #
 # A task has three splits, each a pair of images (N, 3, S, S) in bytes and labels (N,).
 
-# %%
+# %% mystnb={"image": {"alt": "Four drawings from the training images, each under the name of its class."}}
 import matplotlib.pyplot as plt
 import torch
 
@@ -65,13 +65,16 @@ print(vp.count_parameters(model))
 # A recipe without a learning rate takes the method's own, which validation chose. Five epochs keep this page short; a
 # recipe has fifteen unless it is told otherwise.
 
-# %%
+# %% mystnb={"image": {"alt": "A line through five points: VPT-Deep's training loss falls from epoch to epoch."}}
 recipe = vp.Recipe(epochs=5)
 result = vp.fit(model, task, recipe, seed=0)
 print(f"test accuracy {result['test']:.1f} %")
 fig, ax = plt.subplots(figsize=(5, 2.6))
 ax.plot(range(1, len(result["loss"]) + 1), result["loss"], marker="o")
 ax.set(xlabel="epoch", ylabel="training loss", title="VPT-Deep learns the task")
+ax.set_xticks(range(1, len(result["loss"]) + 1))
+plt.show()
+
 # %% [markdown]
 # ## Compare three methods
 #
@@ -105,8 +108,8 @@ print(vp.predict(vp.load_method(path, backbone), pictures).to_string(index=False
 # ## A training loop of your own
 #
 # A model maps normalised images to logits, so any loop can train it. One step is easily forgotten: `vp.standardise`
-# gives the head features of one size, as `vp.fit` does before its first step. Networks whose features differ much in
-# size lose accuracy without it.
+# gives the head features of one size, as `vp.fit` does before its first step, so that one learning rate for the head
+# suits every network.
 
 
 # %%

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from visprompt.methods import method_class
+from visprompt.papers import papers
 
 from ..auditing.quoted import named_cells
 from ..chapters import method_explorer, methods, real, real_findings
@@ -21,7 +22,6 @@ from .compare import OTHERWISE, drawn_runs, key
 from .tables import link
 
 BASE = real_findings.BASE
-PROPOSED = {"ap": ["AP"], "davpt": ["DA-VPT", "DA-VPT+"], "ivpt": ["iVPT"], "spt": ["SPT-Deep"]}
 TITLES = {  # of the photographs
     "cifar100": "CIFAR-100",
     "caltech101": "Caltech-101",
@@ -182,10 +182,15 @@ def fallen() -> str:
     return html.escape(listed(fell, 20)) if fell else "no method"
 
 
+def proposes(slug: str) -> list[str]:
+    """The methods that a paper proposes, as tables name them."""
+    return papers()[slug].get("proposes", [])
+
+
 def finding() -> str:
     """What was found across the papers, as HTML: what is above the base, the papers' own methods,
     and what does and does not follow."""
-    found, proposed = overview(), sum(PROPOSED.values(), [])
+    found, proposed = overview(), {name for slug in papers() for name in proposes(slug)}
     base = next(one for one in found if one.name == BASE)
     every, own = by_way(found), by_way([one for one in found if one.name in proposed])
     changes = all(one.kind != LEAVES for one in every["above"])
@@ -218,7 +223,7 @@ def beside_base(slug: str) -> str:
     words = {way: word.format(BASE) for way, word in WAYS.items()}
     said = [
         f"{one.name} {one.accuracy:.1f} % ({words[one.way]})"
-        for name in PROPOSED.get(slug, ())
+        for name in proposes(slug)
         if (one := found.get(name)) and one.way
     ]
     if not said:

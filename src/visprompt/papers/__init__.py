@@ -60,7 +60,7 @@ class Claim:
 
 
 def papers() -> dict[str, dict]:
-    """Slug -> {title, short, subject, perhaps drawing and theory}.
+    """Slug -> {title, short, subject, perhaps drawing, theory and proposes}.
 
     Raises:
         BadInput: `papers.yaml` is damaged.

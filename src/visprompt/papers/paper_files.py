@@ -10,9 +10,8 @@ from ..manifests.wording import Fault, refusal
 
 def papers_schema() -> dict:
     """Schema of `papers/papers.yaml`."""
-    return named(
-        mapping({"title": TEXT, "short": TEXT, "subject": TEXT}, {"drawing": TEXT, "theory": TEXT})
-    )
+    more = {"drawing": TEXT, "theory": TEXT, "proposes": listed(TEXT)}
+    return named(mapping({"title": TEXT, "short": TEXT, "subject": TEXT}, more))
 
 
 def lost_schema() -> dict:
