@@ -335,3 +335,21 @@ def test_a_page_takes_the_record_with_most_rounds(stores):
 def test_what_cannot_be_benched_is_refused(stores, capsys, words, message):
     assert main(["bench", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_whole_run_on_a_card_is_told_by_part():
+    from visbook.chapters import card_costs
+
+    (record,) = card_costs.whole_runs()
+    values = record.values
+    ratio = values["bf16"]["whole"] / values["float32"]["whole"]
+    assert f"takes {ratio:.2f} of the time" in card_costs.said(record)
+    table = card_costs.parts(record)
+    assert [*table.precision] == ["float32", "bf16"]
+    assert [float(whole) for whole in table["100 epochs, all"]] == [
+        pytest.approx(values[name]["whole"], abs=0.01) for name in table.precision
+    ]
+    steps = card_costs.steps(record)
+    assert {*steps["a training step"]} == {
+        name for name, found in values["step"].items() if isinstance(found, dict)
+    }

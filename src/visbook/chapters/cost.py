@@ -18,6 +18,7 @@ from ..pages.page import Page, boxed
 from ..pages.parameters import Parameters
 from ..studies import bench, bench_table
 from ..timing.clock import Side
+from . import card_costs
 
 NAMES = {**plots.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
 BLUE, ORANGE, GREY = plots.PALETTE["norm-tune"], plots.PALETTE["ap"], plots.PALETTE["linear-probe"]
@@ -34,6 +35,7 @@ class CostPage(Page):
         super().__init__(name, settings)
         plots.style()
         self.timed = bench_table.kept_records()
+        self.whole = card_costs.whole_runs()
         self.machines = list(dict.fromkeys(record.settings["machine"] for record in self.timed))
 
     def not_timed(self, what: str, command: str = "make bench") -> None:
@@ -105,6 +107,20 @@ class CostPage(Page):
             if len(part.columns) > 1:
                 note = "<p>Parameters, operations and memory are counted, memory in float32.</p>"
                 self.folded(f"Seconds, parameters, operations and memory of {model}", part, note)
+
+    def show_whole_runs(self) -> None:
+        """One run of VTAB's size on each GPU that ran one, by part, and its step in some ways."""
+        for record in self.whole:
+            of = dict(evidence="measured", records=[record])
+            machine, network = record.settings["machine"], record.settings["backbone"]
+            for what, table, said in (
+                ("Seconds of a run", card_costs.parts(record), card_costs.said(record)),
+                ("A training step", card_costs.steps(record), card_costs.steps_said(record)),
+            ):
+                caption = f"{what}, VPT-Deep, {network}, on {machine}. {said}".strip()
+                self.present(table, **of, caption=caption, how="Random weights, drawn pictures.")
+        if not self.whole:
+            self.not_timed("One run on a GPU", "make card")
 
     def show_growth(self, counted: dict[str, list[Record]]) -> None:
         """VPT-Deep's two forms by the number of prompts: operations as counted, and step times as
