@@ -46,6 +46,7 @@ import visprompt as vp
 from visbook.chapters import ap, ap_blocks, ap_layers, ap_peft
 from visbook.chapters.chapter import Chapter
 from visbook.studies.case import Run
+from visbook.timing import ap_tables
 
 OWN = ["ap-layers", "ap-samples", "ap-forms", "ap-peft"]
 chapter = Chapter.opened("ap_layers", globals(), OWN, ap.METHODS, ["ap-layers"])
@@ -245,7 +246,7 @@ note = "ViT-Large/16 with a 10-way head, as in Table 2."
 for word, count in (("three", 3), ("five", 5)):
     ap_peft.judge_count(page, "ap.table-a4", f"ap-{count}", f"{word}-blocks-parameters", note)
 held, timed = (
-    measured(p.device, run=False) for measured in (ap_peft.peaks, ap_peft.times)
+    measured(p.device, run=False) for measured in (ap_peft.peaks, ap_tables.variants)
 )  # by [](ap_peft.ipynb)
 for word, name in {"three": "AP-3", "five": "AP-5"}.items():
     ap_peft.judge_memory(page, f"ap.table-a4.{word}-blocks-memory", held, name, "AP")
