@@ -114,15 +114,15 @@ page.judge(
 
 # %% name="table-2-measured" tags=["hide-input"]
 measured = {
-    device: ap_cost.timings(device, p.measure and device == p.device)
-    for device in dict.fromkeys([p.device, "cuda"])
+    name: ap_cost.timings(name, p.measure and name == p.device)
+    for name in dict.fromkeys([p.device, "cuda"])
 }
-for device, (timed, peaks) in measured.items():
+for name, (timed, peaks) in measured.items():
     used = [record for word in timed for record in (timed[word], *peaks[word].values())]
     if used:
         page.show(
             "ap.table-2",
-            ap_cost.measured_table(timed, peaks, device),
+            ap_cost.measured_table(timed, peaks, name),
             evidence="measured",
             records=used,
             how=f"Median of 4 rounds, float32, random weights, on {ap_cost.machine(used[0])}.",
@@ -130,10 +130,10 @@ for device, (timed, peaks) in measured.items():
         )
 
 # %% name="table-2-measured-claims" tags=["hide-input"]
-device = "cuda" if measured["cuda"][0] else p.device  # the paper's batches, where a card ran them
-timed, peaks = measured[device]
+timed_on = "cuda" if measured["cuda"][0] else p.device  # the paper's batches, where a card ran them
+timed, peaks = measured[timed_on]
 for word, turns in timed.items():
-    told = dict(evidence="measured", note=f"At batch {ap_cost.batch_size(word, device)}.")
+    told = dict(evidence="measured", note=f"At batch {ap_cost.batch_size(word, timed_on)}.")
     pair = [peaks[word]["ap"], peaks[word]["vp"]]
     saved = pair[0].values["peak_mb"] / pair[1].values["peak_mb"] - 1
     page.judge(f"ap.table-2.{word}-ap-memory-below-vp", saved, records=pair, **told)

@@ -3,6 +3,7 @@ and a browser."""
 
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,15 @@ FLAGS = (
 ).split()
 
 
+# what leads to a notebook, or to the label of one
+LEADS = re.compile(r"\[([^]]*)\]\(notebooks/(\w+)\.ipynb\)|{ref}`(.*?) *<method-explorer>`")
+
+
+def words_alone(found: re.Match) -> str:
+    """The words of a link to a notebook that the small repository lacks."""
+    return found[0] if found[2] == "ap_theory" else found[1] or found[3] or found[2]
+
+
 def small_root(folder: Path) -> Path:
     """A repository with one small notebook, beside the real prose, manifests and settings."""
     folder.mkdir()
@@ -42,6 +52,8 @@ def small_root(folder: Path) -> Path:
     (folder / "data_manifests" / "notebooks.yaml").write_text(
         "ap_theory: {title: A small notebook, artifacts: [ap.lemma-1, ap.theorem-1]}\n"
     )
+    for page in (folder / "book").glob("*.md"):
+        page.write_text(LEADS.sub(words_alone, page.read_text()))
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
     there = {"notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md"))}
     for part in contents["parts"]:

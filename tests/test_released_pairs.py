@@ -35,3 +35,19 @@ def test_options_with_runs_are_sorted_by_what_they_move_and_the_others_counted(m
     assert f"{every - 2} of {every} options" in recipe_pages.pairs({}, None)
     monkeypatch.setattr(released_pairs, "frame", pd.DataFrame)
     assert "<table" not in recipe_pages.pairs({}, None)
+
+
+def test_the_page_names_every_option_whose_interval_leaves_out_zero():
+    found, clear = released_pairs.frame(), {}
+    for slug, entries in load_yaml(paths.MANIFESTS / "differences.yaml").items():
+        for entry in (entry for entry in entries if "option" in entry):
+            got = released_pairs.gain(found, *grids.pair(slug, entry))
+            if got and got.here[1] * got.here[2] > 0:
+                clear.setdefault(entry["what"], set()).add(slug)
+    assert {what for what, slugs in clear.items() if len(slugs) > 1} == {
+        "average pooling",
+        "the order of norm and mean",
+    }
+    assert {what: slugs for what, slugs in clear.items() if len(slugs) == 1} == {
+        "blocks that are not guided": {"da-vpt"}
+    }
