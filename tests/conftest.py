@@ -4,6 +4,7 @@ import os
 
 import pytest
 import torch
+from hypothesis import settings
 from sites import (  # noqa: F401 (fixtures that several files share)
     EVERYTHING,
     browser,
@@ -18,6 +19,8 @@ from visprompt import records
 from visprompt.data import tasks
 from visprompt.methods import method_class
 
+settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
+settings.load_profile("no deadline")
 torch.set_num_threads(1)
 os.environ["VISPROMPT_CACHE"] = "none"  # images stay in memory but where a test says otherwise
 # One process draws the pictures of an embedded task once; for records they count as drawn each
