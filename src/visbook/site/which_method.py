@@ -4,6 +4,9 @@ import functools
 import html
 from pathlib import Path
 
+from visprompt import paths
+from visprompt.manifests import load_yaml
+
 from ..chapters import method_explorer, methods
 from ..chapters import small_and_real as two_legs
 from ..chapters.real import photographs
@@ -14,6 +17,13 @@ from .scatter import AXES, LOOKS, picture
 from .tables import table
 
 NOTHING = "<p>No runs on photographs are kept, so there is nothing to compare.</p>"
+
+
+def to(page: str, words: str, anchor: str = "") -> str:
+    """A link to a notebook's page; the words alone where the book has no such page."""
+    if page not in load_yaml(paths.MANIFESTS / "notebooks.yaml"):
+        return words
+    return f'<a href="notebooks/{page}.html{anchor}">{words}</a>'
 
 
 def key() -> str:
@@ -38,7 +48,7 @@ def found(results: dict, root: Path) -> str:
         f'<section class="vp-finding"><p>{badge("trend")} {overview.finding()}</p>'
         f'<div class="vp-table" tabindex="0">{picture(every, AXES["share"])}</div>{key()}'
         f'<p class="vp-ways"><a href="which-method.html">Which method for my data?</a> · '
-        f'<a href="notebooks/real_images.html">Every run behind this</a></p></section>'
+        f"{to('real_images', 'Every run behind this')}</p></section>"
     )
 
 
@@ -78,7 +88,7 @@ def row(one: Method, results: dict) -> list[str]:
     name = (
         f'<span data-slug="{one.slug}" data-kind="{one.kind}" data-share="{one.share:.4f}" '
         f'data-memory="{one.memory:.3f}" data-seconds="{seconds}">'
-        f'<a href="notebooks/{page}.html#method-{one.slug}">{html.escape(one.name)}</a></span>'
+        f"{to(page, html.escape(one.name), f'#method-{one.slug}')}</span>"
     )
     lead = "–" if one.lead is None else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*one.lead)
     return [
