@@ -261,14 +261,14 @@ MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}
     [
         (UP, UP, "both: agrees"),
         (DOWN, DOWN, "both: differs"),
-        (UP, DOWN, "photographs: differs; drawn world: agrees"),
-        (UP, MIXED, "photographs: open; drawn world: agrees"),
-        (MIXED, UP, "photographs: agrees; drawn world: open"),
+        (UP, DOWN, "photographs: differs; embedded tasks: agrees"),
+        (UP, MIXED, "photographs: open; embedded tasks: agrees"),
+        (MIXED, UP, "photographs: agrees; embedded tasks: open"),
         ({"VPT-Deep": UP["VPT-Deep"]}, UP, "photographs: agrees"),
         (  # one seed has no interval
             UP,
             {"SPT-Deep": {"x": [60]}, "VPT-Deep": {"x": [50]}},
-            "photographs: open; drawn world: agrees",
+            "photographs: open; embedded tasks: agrees",
         ),
     ],
 )

@@ -3,7 +3,6 @@ and checkpoints."""
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 import torch
 from conftest import small_vit
@@ -395,28 +394,6 @@ def test_every_option_has_a_run_with_it_and_one_without():
             for name, value in option.items()
         }
     assert len({grids.pair(slug, entry)[1] for slug, entry in options}) == len(options)
-
-
-def test_what_options_move_is_shown_largest_first_and_what_was_not_run_is_left_out():
-    by_seed = {
-        "da-vpt": [80.0, 82.0],
-        "da-vpt: the class term": [81.0, 82.0],
-        "da-vpt: batches": [76.0, 77.0],
-        "vpt-deep": [70.0, 70.0],
-    }
-    rows = [
-        {"variant": variant, "seed": seed, "test": test, "record": None}
-        for variant, tests in by_seed.items()
-        for seed, test in enumerate(tests)
-    ]
-    frame = pd.DataFrame(rows).assign(backbone=MICRO, task="position", train_size=800)
-    shown = released_pairs.rows(frame)
-    assert [(row[1], row[2], row[4]) for row in shown] == [
-        ("batches", "−4.5", "2"),
-        ("the class term", "+0.5", "2"),
-    ]
-    assert len(shown) == 2 < released_pairs.options()
-    assert released_pairs.rows(pd.DataFrame()) == []
 
 
 def test_longer_proxies_are_a_lower_temperature_and_margin():

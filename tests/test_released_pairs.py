@@ -1,5 +1,6 @@
 """What the page on released code says of each difference, from pairs of runs."""
 
+import html
 from types import SimpleNamespace
 
 import pandas as pd
@@ -30,7 +31,11 @@ def test_options_with_runs_are_sorted_by_what_they_move_and_the_others_counted(m
     frame = runs(off, [50, 51, 52]) + runs(one, [51, 52, 53]) + runs(other, [40, 41, 42])
     monkeypatch.setattr(released_pairs, "frame", lambda: pd.DataFrame(frame))
     rows = released_pairs.rows(released_pairs.frame())
-    assert [row[2] for row in rows] == ["−10.0", "+1.0"] and rows[0][4] == "3"
+    assert [(row[1], row[2], row[4]) for row in rows] == [
+        (html.escape(entries[1]["what"]), "−10.0", "3"),
+        (html.escape(entries[0]["what"]), "+1.0", "3"),
+    ]
+    assert released_pairs.rows(pd.DataFrame()) == []
     every = released_pairs.options()
     assert f"{every - 2} of {every} options" in recipe_pages.pairs({}, None)
     monkeypatch.setattr(released_pairs, "frame", pd.DataFrame)

@@ -18,7 +18,7 @@ from ..studies.statistics import Gain, gain
 from . import real
 from .chapter import Chapter
 
-# A paper's study of the drawn world, and which method it prints above which.
+# A paper's study on embedded tasks, and which method it prints above which.
 COMPARED = {
     "ap": ("ap-layers", [("AP", "VP"), ("AP", "Linear probe"), ("Full fine-tuning", "AP")]),
     "davpt": (
@@ -28,7 +28,7 @@ COMPARED = {
     "ivpt": ("benchmark", [("iVPT", "VPT-Deep"), ("iVPT", "Full fine-tuning"), ("iVPT", "E2VPT")]),
     "spt": ("benchmark", [("SPT-Deep", "VPT-Deep"), ("SPT-Deep", "Full fine-tuning")]),
 }
-DRAWN, PHOTOGRAPHS = "drawn world", "photographs"
+DRAWN, PHOTOGRAPHS = "embedded tasks", "photographs"
 LOOKS = {
     DRAWN: {"color": "#7f7f7f", "marker": "o"},
     PHOTOGRAPHS: {"color": "#0072b2", "marker": "D"},

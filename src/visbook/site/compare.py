@@ -69,7 +69,7 @@ def printed(results: dict) -> list[list]:
 
 @functools.cache
 def drawn_runs(study: str) -> pd.DataFrame:
-    """The kept runs of a study in the drawn world."""
+    """The kept runs of a study on embedded tasks."""
     return grids.study(study, cast_for("quick", "quick"), Lab(LabSettings()), kept_seeds=SEEDS)
 
 

@@ -211,8 +211,8 @@ def finding() -> str:
             "network a method may change than how its prompts are made."
         )
     said.append(
-        f"<strong>What does not:</strong> anything about the papers' own networks. {LIMITS}: "
-        f"this judges no paper."
+        f"<strong>What does not:</strong> anything about the papers' own networks. The setting is "
+        f"small: {LIMITS[0].lower()}{LIMITS[1:]}."
     )
     return " ".join(said)
 

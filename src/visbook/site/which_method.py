@@ -4,8 +4,7 @@ import functools
 import html
 from pathlib import Path
 
-from visprompt import paths
-from visprompt.manifests import load_yaml
+from visprompt import manifests, paths
 
 from ..chapters import method_explorer, methods
 from ..chapters import small_and_real as two_legs
@@ -21,7 +20,7 @@ NOTHING = "<p>No runs on photographs are kept, so there is nothing to compare.</
 
 def to(page: str, words: str, anchor: str = "") -> str:
     """A link to a notebook's page; the words alone where the book has no such page."""
-    if page not in load_yaml(paths.MANIFESTS / "notebooks.yaml"):
+    if page not in manifests.load_yaml(paths.MANIFESTS / "notebooks.yaml"):
         return words
     return f'<a href="notebooks/{page}.html{anchor}">{words}</a>'
 
@@ -81,6 +80,11 @@ def which(results: dict, root: Path) -> str:
     )
 
 
+def points(value: float) -> str:
+    """Points with their sign, one decimal; two where one would say zero."""
+    return f"{value:+.{1 if abs(value) >= 0.05 else 2}f}".replace("-", "−")
+
+
 def row(one: Method, results: dict) -> list[str]:
     """A line of the table; its first cell carries what the script compares with a budget."""
     page = {slug: page for slug, _, page in methods.by_idea()}[one.slug]
@@ -90,11 +94,10 @@ def row(one: Method, results: dict) -> list[str]:
         f'data-memory="{one.memory:.3f}" data-seconds="{seconds}">'
         f"{to(page, html.escape(one.name), f'#method-{one.slug}')}</span>"
     )
-    lead = "–" if one.lead is None else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*one.lead)
     return [
         name,
         f"{one.accuracy:.1f}",
-        lead.replace("-", "−"),
+        "–" if one.lead is None else "{} [{}, {}]".format(*map(points, one.lead)),
         *(f"{value:.1f}" for value in one.runs.mean(axis=1)),
         "–" if one.drawn is None else f"{one.drawn:.1f}",
         *(overview.printed_cell(one, column, results) for column in PRINTED.values()),

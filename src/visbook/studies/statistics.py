@@ -47,7 +47,9 @@ def fallen(rows: pd.DataFrame) -> pd.Series:
 
 def beside(values: Sequence[float], fell: pd.Series) -> str:
     """What stands beside a mean where runs fell."""
-    return f" (median {np.median(values):.1f}; {fell.sum()} of {len(fell)} fell)" * bool(fell.any())
+    if not fell.any():
+        return ""
+    return f" (median {np.median(values):.1f}; {fell.sum()} of {len(fell)} fell)"
 
 
 def names_of_fallen(rows: pd.DataFrame) -> list[str]:
