@@ -100,7 +100,7 @@ def on_photographs(printed_names: Iterable[str]) -> list[list]:
         how = (
             f"Kept runs on photographs of {settings['image_size']} pixels, "
             f"{settings['train_size']} training images, {settings['recipe']['epochs']} epochs, "
-            f"{len(group)} seed{'s' * (len(group) > 1)}."
+            f"{len(group)} {'seed' if len(group) == 1 else 'seeds'}."
         )
         where = (
             f"{badge('trend')} {html.escape(with_age(how, [*group.record]))} "

@@ -78,8 +78,8 @@ def picture(found: Sequence[Method], axis: Axis, task: str = "", hidden: bool = 
     )
     return (
         f'<svg class="vp-scatter" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" data-x="{axis.field}" '
-        f'data-task="{html.escape(task)}"{" hidden" * hidden}><title>{html.escape(told)}</title>'
-        f"{frame(axis, low, high, up)}{''.join(marks)}</svg>"
+        f'data-task="{html.escape(task)}"{" hidden" if hidden else ""}>'
+        f"<title>{html.escape(told)}</title>{frame(axis, low, high, up)}{''.join(marks)}</svg>"
     )
 
 
@@ -103,13 +103,13 @@ def frame(axis: Axis, low: int, high: int, up) -> str:
         parts.append(f'<path class="vp-grid" d="M{LEFT} {y:.0f}H{RIGHT}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{value}</text>')
     ticks = [(axis.place(tick), f"{tick:g}") for tick in axis.ticks]
-    ticks += [(axis.place(0), "0")] * axis.logarithmic
+    if axis.logarithmic:
+        ticks.append((axis.place(0), "0"))
     parts += [
         f'<text x="{x:.0f}" y="{BOTTOM + 16}" text-anchor="middle">{text}</text>'
         for x, text in ticks
     ]
-    middle = (LEFT + RIGHT) / 2
-    label = html.escape(axis.label)
+    label, middle = html.escape(axis.label), (LEFT + RIGHT) / 2
     parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{label}</text>')
     parts.append(
         f'<text transform="translate(13 {(TOP + BOTTOM) / 2:.0f}) rotate(-90)" '
