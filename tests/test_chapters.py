@@ -11,7 +11,15 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from PIL import Image
 
-from visbook.chapters import attention_viewer, real, real_findings, small_world, spt, spt_starts
+from visbook.chapters import (
+    attention_viewer,
+    photographs_first,
+    real,
+    real_findings,
+    small_world,
+    spt,
+    spt_starts,
+)
 from visbook.chapters import chapter as chapters
 from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
@@ -298,9 +306,9 @@ def test_a_claim_takes_photographs_first_where_they_can_answer_it(stores, monkey
     assert "On drawings +1.0" in found["note"] and "real images" in found["images"]
     # of fine-grained tasks and of another pre-training no photographs are kept
     asked = [("fine", ()), ("vtab", ["mae"]), ("vtab", ["supervised", "mae"])]
-    assert not any(chapter.on_photographs(drawn_runs, *pair, *how) for how in asked)
+    assert not any(photographs_first.answer(chapter, drawn_runs, pair, *how) for how in asked)
     other = frame_of(["position"], [chapter.cast.backbones["mae"]])
-    assert chapter.on_photographs(other, *pair, "vtab") is None
+    assert photographs_first.answer(chapter, other, pair, "vtab") is None
 
 
 @pytest.mark.parametrize("runs", [UP, DOWN, MIXED])

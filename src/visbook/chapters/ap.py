@@ -31,6 +31,7 @@ from ..studies.comparable import comparable
 from ..studies.effects import of_table
 from ..studies.rates import below
 from ..studies.statistics import Cell, gain, spread
+from . import photographs_first
 from .chapter import FULL, Chapter
 
 COMPACT = (
@@ -109,8 +110,8 @@ def judge_compact(chapter: Chapter, rows: pd.DataFrame, on: Sequence[str]) -> No
     for word, other in (("over-vp", "VP"), ("not-over-norm", "NORM-TUNE")):
         claim, leads = f"ap.table-1.compact-{word}", {}
         vit = rows[rows.backbone == chapter.cast.backbones.get("ap-vit")]
-        if seen := chapter.on_photographs(vit, "AP", other, on):  # a ViT-Tiny
-            chapter.judge_photographs(claim, seen, vit, ("AP", other), on, ["ap-vit"])
+        if seen := photographs_first.answer(chapter, vit, ("AP", other), on):  # a ViT-Tiny
+            photographs_first.judge(chapter, claim, seen, vit, ("AP", other), on, ["ap-vit"])
             continue
         for name in dict.fromkeys(name for name in rows.backbone if name in networks()):
             mine = chapter.answers(claim, rows[rows.backbone == name], ["AP", other], on)

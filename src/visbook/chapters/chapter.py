@@ -25,11 +25,10 @@ from ..studies.artifact_runs import at_rate_of
 from ..studies.case import Run
 from ..studies.lab import Lab, LabSettings
 from ..studies.roles import cast_for
-from . import real, recipe_table
+from . import photographs_first, real, recipe_table
 from .parameters import ChapterParameters
 
 FULL = "Full fine-tuning"  # as studies.yaml names it
-LABELLED = ("supervised", "ap-vit")  # ViTs pre-trained on labels, as the one of photographs
 QUICK_TASK = "position"  # where the methods differ most
 # of runs, at the least
 COLUMNS = ["variant", "task", "seed", "group", "backbone", "test", "record", "train_size"]
@@ -256,7 +255,7 @@ class Chapter:
         )
         if "test" not in frame:  # records of what prompts look like carry no accuracy
             return told
-        told = f"{told} {named_fallen(frame)}".strip()
+        told = f"{told} {statistics.told_of_fallen(frame)}".strip()
         guessed = [f"{task} on {backbone}" for task, backbone in comparable.near_chance(frame)]
         return (
             f"{told} Near chance, so left out of what is judged: {', '.join(guessed)}."
@@ -495,16 +494,16 @@ class Chapter:
         Args:
             drawn: by these rows alone, since photographs are another setting.
         """
-        seen = None if drawn else self.on_photographs(frame, better, worse, on, parts)
-        if seen:
-            self.judge_photographs(claim, seen, frame, (better, worse), on, parts)
+        asked = (frame, (better, worse), on, parts)
+        if not drawn and (seen := photographs_first.answer(self, *asked)):
+            photographs_first.judge(self, claim, seen, *asked)
             return
         rows = self.answers(claim, frame, [better, worse], on, parts)
         if not len(rows):
             return
         found = statistics.gain(rows, better, worse)
-        fell = named_fallen(rows[rows.variant.isin([better, worse])])
-        told = f"{better} − {worse}: {size_of(found)}. {self.reach(claim, found)} {fell} {note}"
+        fell = statistics.told_of_fallen(rows[rows.variant.isin([better, worse])])
+        told = f"{better} − {worse}: {found.counted}. {self.reach(claim, found)} {fell} {note}"
         self.page.judge(
             *(claim, *found.here),
             evidence=self.evidence(found.records)[0],
@@ -520,58 +519,6 @@ class Chapter:
         p = self.p
         narrowed = (p.backbone, p.tasks, p.methods) != (None,) * 3
         return real.photographs().iloc[: 0 if narrowed or p.profile != "quick" else None]
-
-    def on_photographs(
-        self,
-        frame: pd.DataFrame,
-        better: str,
-        worse: str,
-        on: str | Sequence[str],
-        parts: Sequence[str] = (),
-    ) -> statistics.Gain | None:
-        """The gain on photographs that answers the question asked of some rows; None where they
-        cannot: it is of another pre-training than labelled images, or of a group of tasks, such as
-        the fine-grained, of which no photographs are kept."""
-        plain = {part: self.cast.backbones.get(part) for part in LABELLED}
-        asked = {*frame.backbone} if len(frame) and not parts else set()
-        if not {*parts} <= {*plain} or not asked <= {*plain.values()}:
-            return None
-        groups = {*map(group_of, self.cast.tasks[on] if isinstance(on, str) else on)}
-        rows = self.photographs
-        if len(groups) == 1:
-            rows = rows[rows.task.map(group_of).isin(groups)]
-        if not {better, worse} <= {*rows.variant}:
-            return None
-        return statistics.gain(rows, better, worse)
-
-    def judge_photographs(
-        self,
-        claim: str,
-        seen: statistics.Gain,
-        frame: pd.DataFrame,
-        pair: Sequence[str],
-        on: str | Sequence[str],
-        parts: Sequence[str],
-    ) -> None:
-        """Hold a gain on photographs against a claim, and say what drawings show."""
-        tasks = self.cast.tasks[on] if isinstance(on, str) else list(on)
-        own = [self.cast.backbones[part] for part in parts if part in self.cast.backbones]
-        drawn, _ = comparable.whole(frame, pair, tasks, own)
-        there = {record.settings["task"] for record in seen.records}
-        rows = self.photographs
-        fell = named_fallen(rows[rows.variant.isin(pair) & rows.task.isin(there)])
-        told = f"{' − '.join(pair)}: {size_of(seen)}. {self.reach(claim, seen)} {fell}"
-        if len(drawn):
-            other = statistics.gain(drawn, *pair)
-            told += " On drawings {:+.1f} [{:+.1f}, {:+.1f}]".format(*other.here)
-            told += f": {size_of(other)}."
-        self.page.judge(
-            *(claim, *seen.here),
-            evidence="trend",
-            records=seen.records,
-            note=" ".join(told.split()),
-            alike=1.0,
-        )
 
     def reach(self, claim: str, found: statistics.Gain) -> str:
         """What else is known of a gain: on other tasks, by more seeds; and which cells left its
@@ -666,20 +613,6 @@ class Chapter:
             f"{s['task']} ({s['train_size']} training images, resize {s['resize']})" for s in known
         ]
         return ", ".join(dict.fromkeys(told))
-
-
-def size_of(found: statistics.Gain) -> str:
-    """Over how many tasks and seeds a gain is, and on how many of them it is above 0."""
-    tasks, seeds = (
-        f"{n} {word}{'s' * (n != 1)}" for n, word in ((found.tasks, "task"), (found.seeds, "seed"))
-    )
-    return f"{tasks}, {seeds}, above 0 on {found.better_tasks} of {tasks}"
-
-
-def named_fallen(rows: pd.DataFrame) -> str:
-    """The fallen runs of some rows, in a sentence; "" where none fell."""
-    fell = statistics.names_of_fallen(rows)
-    return f"Fell below half of the best seed: {'; '.join(fell)}." if fell else ""
 
 
 def enough(effect: effects.Effect, margin: float) -> str:

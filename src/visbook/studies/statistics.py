@@ -61,6 +61,12 @@ def names_of_fallen(rows: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(named))
 
 
+def told_of_fallen(rows: pd.DataFrame) -> str:
+    """The fallen runs of some rows, in a sentence; "" where none fell."""
+    fell = names_of_fallen(rows)
+    return f"Fell below half of the best seed: {'; '.join(fell)}." if fell else ""
+
+
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
     """Mean of independent values with Student's t interval: (mean, low, high).
 
@@ -109,6 +115,15 @@ class Gain:
     seeds: int
     better_tasks: int  # tasks on which the mean over seeds is above 0
     records: tuple = ()
+
+    @property
+    def counted(self) -> str:
+        """Over how many tasks and seeds it is, and on how many of them it is above 0."""
+        tasks, seeds = (
+            f"{n} {word if n == 1 else word + 's'}"
+            for n, word in ((self.tasks, "task"), (self.seeds, "seed"))
+        )
+        return f"{tasks}, {seeds}, above 0 on {self.better_tasks} of {tasks}"
 
     @property
     def here(self) -> tuple[float, float, float]:
