@@ -13,8 +13,8 @@
 # %% [markdown]
 # # First steps
 #
-# Load a frozen network and a task, add a method, train it, and look at what it learned: with `import visprompt as vp`
-# and nothing else of this book. All of it takes about a minute on a processor, and downloads nothing. The network is
+# Load a frozen network and a task, add a method, train it, compare it and save it: with `import visprompt as vp` and
+# nothing else of this book (`pip install .` in a clone installs it). All of it takes about a minute on a processor, and downloads nothing. The network is
 # the book's own small ViT and the pictures are drawings, so the accuracies say nothing about a paper;
 # [](../which-method.md) has photographs, and [](../your-images.md) takes your own.
 
@@ -32,7 +32,8 @@ page = Page("first_steps", p)
 # %% [markdown]
 # ## Look at four images
 #
-# A task has three splits, each a pair of images (N, 3, S, S) in bytes and labels (N,).
+# A task has three splits, each a pair: images, uint8 of (N, 3, S, S), and labels (N,). In this one a class is the place of
+# a coloured blob, by row and column.
 
 # %% mystnb={"image": {"alt": "Four drawings from the training images, each under the name of its class."}}
 import matplotlib.pyplot as plt
@@ -78,7 +79,8 @@ plt.show()
 # %% [markdown]
 # ## Compare three methods
 #
-# The same task, recipe and seed: a linear probe trains the head alone, VP adds one perturbation to the image.
+# The same task, epochs and seed, each at its own learning rate: a linear probe trains the head alone, VP adds one
+# perturbation to the image.
 
 # %%
 found = {"vpt-deep": (model, result)}
@@ -107,9 +109,9 @@ print(vp.predict(vp.load_method(path, backbone), pictures).to_string(index=False
 # %% [markdown]
 # ## A training loop of your own
 #
-# A model maps normalised images to logits, so any loop can train it. One step is easily forgotten: `vp.standardise`
-# gives the head features of one size, as `vp.fit` does before its first step, so that one learning rate for the head
-# suits every network.
+# A model maps normalised images to logits; `training_loss` is the cross-entropy with what a method adds to it. One step
+# is easily forgotten: `vp.standardise` brings the features that enter the head to mean 0 and deviation 1, as `vp.fit`
+# does before its first step, so that one learning rate for the head suits every network.
 
 
 # %%

@@ -9,9 +9,16 @@ from visprompt.records import Record, all_records
 SECONDS = {  # of a part -> column, in seconds
     "build": "load network",
     "prepare": "prepare",
-    "epoch": "an epoch",
+    "first epoch": "first epoch",
+    "epoch": "a later epoch",
     "test": "test",
     "whole": "100 epochs, all",
+}
+
+
+WAYS = {  # of a step, as the page names them
+    "bf16, one graph": "bf16, the whole step as one CUDA graph",
+    "bf16, compiled, reduced overhead": "bf16, torch.compile(mode=reduce-overhead)",
 }
 
 
@@ -34,13 +41,12 @@ def parts(record: Record) -> pd.DataFrame:
 
 
 def steps(record: Record) -> pd.DataFrame:
-    """Milliseconds and memory of a training step by way; what ended early is left out."""
+    """Milliseconds of a training step by way; what ended early is left out."""
     rows = [
         {
-            "a training step": name,
+            "a training step": WAYS.get(name, name),
             "ms": f"{1e3 * statistics.median(found['seconds']):.1f}",
-            "MB": f"{found['peak_mb']:,.0f}",
-            "s to the first": f"{found['first']:.1f}",
+            "first step, s": f"{found['first']:.1f}",
         }
         for name, found in record.values.get("step", {}).items()
         if isinstance(found, dict)
@@ -55,7 +61,8 @@ def steps_said(record: Record) -> str:
     if "bf16" not in times or len(times) < 2:
         return ""
     best = min(times, key=times.get)
-    return f"The fastest, {best}, takes {times[best] / times['bf16']:.2f} of the plain step's time."
+    share = times[best] / times["bf16"]
+    return f"The fastest, {WAYS.get(best, best)}, takes {share:.2f} of the plain step's time."
 
 
 def said(record: Record) -> str:
@@ -63,11 +70,15 @@ def said(record: Record) -> str:
     values = record.values
     ratio = values["bf16"]["whole"] / values["float32"]["whole"]
     told = f"In bf16 the run takes {ratio:.2f} of the time of float32."
-    told += f" Its pictures were decoded once, in {values['bf16']['decode']:.1f} s."
+    told += f" Its pictures were decoded before, once, in {values['bf16']['decode']:.1f} s."
     if profile := values["bf16"].get("profile"):
-        told += f" The GPU waits for {100 * profile['share the card waits']:.0f} % of an epoch."
+        told += (
+            f" In bf16 the GPU waits for {100 * profile['share the card waits']:.0f} % of an epoch."
+        )
     if beside := values.get("bf16, side by side"):
         best = max(beside, key=beside.get)
-        told += f" {best} processes on one GPU do {beside[best] / beside['1']:.1f} times as many"
-        told += " epochs per second as one."
+        told += (
+            f" {best} processes on one GPU together do {beside[best] / beside['1']:.1f} times as"
+        )
+        told += " many epochs per second as one."
     return told

@@ -70,6 +70,14 @@ class Method:
         """Over the tasks, each the mean over its seeds."""
         return float(self.runs.mean(axis=1).mean())
 
+    @property
+    def without(self) -> float:
+        """Accuracy without the runs that fell."""
+        fell = pd.DataFrame(False, self.runs.index, self.runs.columns)
+        for task, seed in self.fell:
+            fell.loc[task, seed] = True
+        return float(self.runs.mask(fell).mean(axis=1).mean())
+
 
 def kind_of(slug: str) -> str:
     """What a method does to the network, as the filter of the page calls it."""
@@ -177,7 +185,9 @@ def by_way(found: Sequence[Method]) -> dict[str, list[Method]]:
 def fallen() -> str:
     """Which methods had fallen runs, and how many, in a sentence."""
     fell = [
-        f"{one.name} ({len(one.fell)} of {one.runs.size} runs)" for one in overview() if one.fell
+        f"{one.name} ({len(one.fell)} of {one.runs.size} runs; {one.without:.1f} % without)"
+        for one in overview()
+        if one.fell
     ]
     return html.escape(listed(fell, 20)) if fell else "no method"
 
@@ -185,6 +195,18 @@ def fallen() -> str:
 def proposes(slug: str) -> list[str]:
     """The methods that a paper proposes, as tables name them."""
     return papers()[slug].get("proposes", [])
+
+
+def spread_of(above: Sequence[Method], base: Method) -> str:
+    """On which photographs the methods above the base lead most and least, in a sentence."""
+    if not above:
+        return ""
+    leads = sum(one.runs.mean(axis=1) for one in above) / len(above) - base.runs.mean(axis=1)
+    most, least = (
+        f"{TITLES.get(task, task)} ({leads[task]:+.1f} points)".replace("-", "−")
+        for task in (leads.idxmax(), leads.idxmin())
+    )
+    return f"Their mean lead is largest on {most} and smallest on {least}."
 
 
 def finding() -> str:
@@ -198,17 +220,17 @@ def finding() -> str:
         f"<strong>{html.escape(set_up())}.</strong> {named(every['above'])} are above {BASE} "
         f"({base.accuracy:.1f} %)."
     ]
-    if changes:
-        said.append("All of these tune the network or add to its layers.")
+    said.append(spread_of(every["above"], base))
     said.append(
-        f"Of the papers' own methods {named(own['above'], False)} is; we cannot tell "
-        f"{named(own['open'])} from {BASE}, and {named(own['below'])} is below it."
+        f"Of the papers' own methods {named(own['above'], False)} is above it; we cannot "
+        f"tell "
+        f"{named(own['open'])} from it, and {named(own['below'])} is below it."
     )
     said.append(f"Training collapsed for {fallen()}.")
-    if changes and not own["above"]:
+    if changes and every["above"]:
         said.append(
-            "<strong>What follows:</strong> in this setting it matters more which part of the "
-            "network a method may change than how its prompts are made."
+            f"<strong>What follows:</strong> in this setting {len(every['above'])} methods that "
+            f"change the network or its layers are above {BASE}, and none that leaves it alone is."
         )
     said.append(
         f"<strong>What does not:</strong> anything about the papers' own networks. The setting is "

@@ -132,20 +132,31 @@ def advice(results: dict, root: Path) -> str:
     least = [one for one in alone if one.way in ("open", "above") and one.share <= base.share]
     smallest = min([base, *least], key=lambda one: (one.share, -one.accuracy))
     leading = [one for one in alone if one.way == "above"]
+    way = overview.WAYS[smallest.way or "open"].format(BASE)
     said = [
         f"<strong>If you may change the network, begin with {named(small)}.</strong> "
         f"{html.escape(best.name)} has the highest mean, we cannot tell the others from it, and "
-        f"each trains at most 1 % of the network. Limit: a ViT-Tiny; on a ViT-B the papers print "
-        f"another order (see their columns).",
+        f"each trains at most 1 % of the network. Limit: a ViT-Tiny. On a ViT-B the papers print "
+        f"{printed_below(small, base)} below {BASE} on VTAB-1k.",
         f"<strong>If the network must stay as it is, begin with {html.escape(smallest.name)} "
-        f"({smallest.accuracy:.1f} %, {smallest.share:.2g} % trained) or {BASE}.</strong> Of the "
-        f"other methods that leave it alone, {named(leading, False)} is above {BASE}. Limit: "
+        f"({smallest.accuracy:.1f} %, {smallest.share:.2g} % trained) or {BASE}.</strong> "
+        f"{html.escape(smallest.name)} is {way}. Of all methods that leave the network alone, "
+        f"{named(leading, False)} is above {BASE}. Limit: "
         f"{overview.LIMITS.lower().replace('vit-tiny', 'ViT-Tiny')}.",
         f"<strong>Train more than one seed, and look at validation.</strong> Training collapsed "
-        f"for {overview.fallen()} at the rate that one seed had chosen. Limit: "
+        f"for {overview.fallen()}; the learning rate had been chosen on another seed. Limit: "
         f"{base.runs.size} runs a method say little of how often.",
     ]
     return f"<ol>{''.join(f'<li>{sentence}</li>' for sentence in said)}</ol>"
+
+
+def printed_below(found: list[Method], base: Method) -> str:
+    """Those of some methods that papers print below the base on VTAB-1k, with what they print."""
+    column = PRINTED["VTAB mean of groups"]
+    pairs = [(one, one.printed[column][0]) for one in found if column in one.printed]
+    bar = base.printed[column][0]
+    told = [f"{one.name} ({value:.1f} %, {bar:.1f} %)" for one, value in pairs if value < bar]
+    return html.escape(", ".join(told)) or "none of them"
 
 
 def costs(results: dict, root: Path) -> str:
