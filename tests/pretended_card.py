@@ -273,7 +273,9 @@ def replaced() -> dict:
         "get_device_name": lambda *args: "pretended",
         "mem_get_info": lambda *a: (2**30, 2**31),
     }
-    cuda |= dict.fromkeys(("max_memory_allocated", "memory_allocated"), lambda *args: 2**20)
+    cuda |= dict.fromkeys(
+        ("max_memory_allocated", "memory_allocated", "memory_reserved"), lambda *args: 2**20
+    )
     cuda |= {"get_rng_state": lambda *args: torch.empty(0), "synchronize": lambda *args: None}
     cuda |= {"is_current_stream_capturing": lambda: False}
     ahead = {"current_stream": Nothing, "current_device_index": lambda: 0, "synchronize": nothing}

@@ -1,6 +1,8 @@
 """Images decoded once into the cache folder: the same bytes, whole or not at all, whoever else is
 at work."""
 
+import copy
+import itertools
 import json
 import os
 import shutil
@@ -8,11 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from pretended_card import PretendedCard
 
 import visprompt as vp
 from visbook.studies.case import Run
@@ -20,10 +24,10 @@ from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.sweeps import sweep
 from visprompt.data import image_cache, stored
 from visprompt.data.stored import Later, Stored, Streamed
-from visprompt.data.tasks import RESIZES, Task, normalise
+from visprompt.data.tasks import RESIZES, SPLITS, Task, normalise
 from visprompt.errors import BadInput
 from visprompt.methods import build_method
-from visprompt.training import loop
+from visprompt.training import activations, loop
 from visprompt.training.loop import fit
 from visprompt.training.recipe import Recipe
 
@@ -414,17 +418,28 @@ def test_a_task_is_recognised_without_reading_its_images(data, kept, monkeypatch
     assert task.size == 16 and task.classes == 3 and len(task.fingerprint) == 12 and not read
 
 
-def test_all_splits_count_against_the_limit_of_activations(task, vit):
-    model = build_method("linear-probe", vit, 3)
-    whole = (
-        sum(len(labels) for _, labels in (task.train, task.val, task.test)) * vit.width * 4 / 2**30
-    )
-    assert loop.may_cache(model, task, Recipe(cache_gib=whole)) and not loop.may_cache(
-        model, task, Recipe(cache_gib=0.99 * whole)
-    )
-    for limit, cached in ((whole, vit.depth), (0.99 * whole, None)):
-        recipe = Recipe(epochs=1, cache_gib=limit, learning_rate=0.1)
-        assert loop.fit_model(model, task, recipe)["cached_below"] == cached
+def test_as_many_splits_are_cached_as_fit_below_the_limit(task, vit):
+    """The training split first; predictions are the same whatever is cached."""
+    model, image = build_method("linear-probe", vit, 3), vit.width * 4 / 2**30
+    ends = list(itertools.accumulate(len(getattr(task, split)[1]) for split in SPLITS))
+    found = []
+    for count in (*ends, ends[0] - 1):
+        recipe = Recipe(epochs=1, cache_gib=count * image, learning_rate=0.1)
+        kept = activations.kept_splits(model, task, recipe)
+        values = loop.fit_model(model, task, recipe)
+        assert values["cached_below"] == (vit.depth if kept else None)
+        found.append((kept, values["right"], values["val_by_epoch"], values["loss"]))
+    assert [len(kept) for kept, *_ in found] == [1, 2, 3, 0] and found[0][0] == ("train",)
+    assert found[0][1:] == found[1][1:] == found[2][1:]
+
+
+def test_half_of_what_is_free_on_a_card_bounds_activations(task, vit):
+    with PretendedCard():  # of which 1 GiB is free
+        model = build_method("linear-probe", copy.deepcopy(vit).to("cuda"), 3)
+        sizes = {"train": 0.4, "val": 0.2, "test": 0.1}
+        count = lambda gib: torch.zeros(int(gib * 2**30 / vit.width / 4), dtype=torch.int64)
+        large = SimpleNamespace(**{name: (None, count(gib)) for name, gib in sizes.items()})
+        assert activations.kept_splits(model, large, Recipe()) == ("train",)
 
 
 def test_a_sweep_lets_go_of_a_task_when_its_last_run_is_done(data, monkeypatch, stores):
@@ -435,10 +450,10 @@ def test_a_sweep_lets_go_of_a_task_when_its_last_run_is_done(data, monkeypatch, 
 
     def watched(run, **more):
         found = do(run, **more)
-        seen.append(({key[0] for key in lab.tasks}, {key[4] for key in loop.SHARED.kept}))
+        seen.append(({key[0] for key in lab.tasks}, {key[4] for key in activations.SHARED.kept}))
         return found
 
-    monkeypatch.setattr(loop.SHARED, "kept", {})
+    monkeypatch.setattr(activations.SHARED, "kept", {})
     monkeypatch.setattr(lab, "do", watched)
     monkeypatch.setattr("os.getpid", lambda: 0)  # a process begins with the first run
     runs = [
@@ -448,4 +463,4 @@ def test_a_sweep_lets_go_of_a_task_when_its_last_run_is_done(data, monkeypatch, 
     rows, left = sweep(runs, lab, "test"), dict(lab.tasks)
     prints = {name: lab.facts(name, 24).fingerprint for name in ("mine", "other")}
     assert seen == [({"mine"}, {prints["mine"]})] * 2 + [({"other"}, {prints["other"]})]
-    assert not left and not loop.SHARED.kept and len(rows) == 3
+    assert not left and not activations.SHARED.kept and len(rows) == 3

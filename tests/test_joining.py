@@ -11,6 +11,7 @@ from visprompt.data.joining import first, joined
 from visprompt.data.originals import RESIZED, Known, Stack
 from visprompt.data.tasks import normalise
 from visprompt.methods import build_method
+from visprompt.training import activations
 from visprompt.training.loop import fit_model
 from visprompt.training.recipe import Recipe
 
@@ -84,3 +85,16 @@ def test_a_joined_set_goes_to_a_device_by_batches_and_keeps_its_originals(mapped
     assert isinstance(streamed, stored.Streamed) and streamed.shape == both.shape
     known = Known(both, Stack(plain.train[0]), RESIZED)
     assert known[torch.tensor([1, 901])].shape == (2, 3, 16, 16)
+
+
+def test_a_method_that_looks_at_no_image_has_none_prepared(vit, monkeypatch):
+    task, sizes = tiny_task(per_split=(260, 10, 10)), []
+    kept = activations.normalise
+    monkeypatch.setattr(
+        activations, "normalise", lambda x, *how: sizes.append(len(x)) or kept(x, *how)
+    )
+    for method, whole in (("vpt-deep", False), ("spt-deep", True)):
+        sizes.clear()
+        model = build_method(method, vit, task.classes)
+        fit_model(model, task, Recipe(epochs=1, batch_size=8), 0, cache=False)
+        assert (260 in sizes) is whole

@@ -22,7 +22,7 @@ from visprompt.data.originals import (
     cropped,
     with_originals,
 )
-from visprompt.training import loop
+from visprompt.training import loop, steps
 
 
 @pytest.fixture
@@ -106,10 +106,10 @@ def test_a_training_step_sees_crops_of_the_original_and_measuring_does_not(folde
         vp.load_task("wide", folder, image_size=16, resize="crop"), PLACED, folder
     )
     generator = torch.Generator().manual_seed(0)
-    crops = loop.crop_and_flip(task.train[0][torch.tensor([3, 4])], generator)
+    crops = steps.crop_and_flip(task.train[0][torch.tensor([3, 4])], generator)
     assert crops.shape == (2, 3, 16, 16) and crops.dtype == torch.uint8
     many = torch.cat(
-        [loop.crop_and_flip(task.train[0][torch.tensor([0])], generator) for _ in range(30)]
+        [steps.crop_and_flip(task.train[0][torch.tensor([0])], generator) for _ in range(30)]
     )
     assert (many[:, 0] == 255).any()  # the red edge, which the stored centre lacks
     model, recipe = (
@@ -170,7 +170,7 @@ def test_the_next_batch_is_read_while_one_is_trained_on_and_nothing_else_changes
         )
         draw, found = torch.Generator().manual_seed(0), []
         for batch in order.split(4):
-            found.append(loop.crop_and_flip(task.train[0][batch], draw))
+            found.append(steps.crop_and_flip(task.train[0][batch], draw))
             if len(found) == 1:
                 task.train[0].ahead[1].result()
                 assert asked == [[4, 1, 5, 0], [2, 3]]  # the second before it is asked for
@@ -183,6 +183,6 @@ def test_another_batch_than_the_one_read_ahead_is_read_anew(folder):
         vp.load_task("wide", folder, image_size=16, resize="crop"), PLACED, folder
     )
     first = torch.tensor([0, 1, 2, 3]).split(2)[0]
-    loop.crop_and_flip(task.train[0][first], torch.Generator())
-    other = loop.crop_and_flip(task.train[0][torch.tensor([5])], torch.Generator())
+    steps.crop_and_flip(task.train[0][first], torch.Generator())
+    other = steps.crop_and_flip(task.train[0][torch.tensor([5])], torch.Generator())
     assert int(other.float().median()) > 100  # the lightest picture

@@ -16,7 +16,8 @@ from visbook.timing.clock import Side, in_turns, sample_batch, training_step
 from visprompt import records
 from visprompt.measure.attention import prompt_attention
 from visprompt.methods import build_method
-from visprompt.training.loop import SHARED, accuracy, fit_model
+from visprompt.training.activations import SHARED
+from visprompt.training.loop import accuracy, fit_model
 from visprompt.training.recipe import Recipe
 
 

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 import visprompt as vp
 from visprompt.chance import stream
-from visprompt.training import loop
+from visprompt.training import activations, loop
 from visprompt.training.recipe import load_recipe
 
 EPOCHS, BATCH, WARM, STEPS = 13, 6, 2, 4  # epochs, images, epochs, steps an epoch: 52 steps
@@ -27,8 +27,8 @@ SHORT = {"epochs": EPOCHS, "batch_size": BATCH, "warmup": WARM / EPOCHS}
 
 def followed(slug, recipe, backbone, task, settings, monkeypatch):
     """Fit by a recipe -> (the loss of each step, the start of prompts and head, the method)."""
-    losses, start, normalise = [], [], loop.normalise
-    monkeypatch.setattr(loop, "normalise", lambda *given: normalise(*given).double())
+    losses, start, normalise = [], [], activations.normalise
+    monkeypatch.setattr(activations, "normalise", lambda *given: normalise(*given).double())
     model = vp.build_method(slug, backbone, task.classes, **settings).double()
     whole = model.training_loss
     model.training_loss = lambda *given: losses.append(whole(*given)) or losses[-1]

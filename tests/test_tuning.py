@@ -37,9 +37,9 @@ def test_cached_training_is_uncached_training(vit, task, slug, settings):
 
 
 def test_runs_share_activations_and_the_oldest_go_first(vit, task, monkeypatch):
-    from visprompt.training import loop
+    from visprompt.training import activations
 
-    monkeypatch.setattr(loop, "SHARED", loop.Shared())
+    monkeypatch.setattr(activations, "SHARED", activations.Shared())
     calls = []
     below = vp.build_method("ap", vit, 3, block=2).__class__.below
     monkeypatch.setattr(
@@ -54,7 +54,7 @@ def test_runs_share_activations_and_the_oldest_go_first(vit, task, monkeypatch):
     other = tiny_task(seed=1)
     fit(vp.build_method("ap", vit, 3, block=2), other, QUICK, seed=0)
     assert len(calls) == 2 * seen
-    shared = loop.Shared()
+    shared = activations.Shared()
     parts = [
         shared.get((i,), lambda i=i: torch.full((1000,), float(i)), gib=8500 / 2**30)
         for i in range(3)
@@ -136,7 +136,9 @@ def test_the_record_names_what_decides_it(vit, task, stores):
         "data.tasks",
         "models.backbones",
         "models.blocks",
+        "training.activations",
         "training.loop",
+        "training.steps",
         "training.recipe",
     }
     modules |= {"methods.ap", "methods.base", "methods.parameters"}

@@ -11,7 +11,7 @@ from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
 from visprompt.models.reachable import backbone_once
 from visprompt.records import Record, forget_failure, is_current, record_failure, recorded, store
-from visprompt.training.loop import SHARED
+from visprompt.training.activations import SHARED
 from visprompt.training.protocol import Protocol, protocol, tries
 
 from .case import Case, Facts, Run, rate_name

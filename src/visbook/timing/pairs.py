@@ -14,8 +14,9 @@ from visprompt.methods.base import device_of
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import load_backbone
 from visprompt.records import Record, recorded
-from visprompt.training.loop import in_batches, train
+from visprompt.training.activations import in_batches
 from visprompt.training.recipe import Recipe, settled
+from visprompt.training.steps import train
 
 from .clock import Side, free, in_turns, inference, machine, sample_batch, training_step
 
@@ -172,7 +173,7 @@ def epochs_in_turns(
     repeats: int,
     run: bool = True,
 ) -> Record | None:
-    """Record of an epoch of `training.loop.train` with and without cached activations, on an
+    """Record of an epoch of `training.steps.train` with and without cached activations, on an
     embedded backbone and task.
 
     Returns:

@@ -1,10 +1,8 @@
 """One loop that fits any method to any task."""
 
-import math
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -13,12 +11,14 @@ from ..checks import require
 from ..data.tasks import Task, normalise
 from ..errors import BadInput, choose
 from ..methods import TunedModel
+from ..methods.base import Method
 from ..methods.parameters import count_parameters
 from ..models import pooling
-from ..records import Record, recorded, test_images, watching
-from ..records.watch import note
+from ..records import Record, recorded, test_images
 from . import recipe_extras
+from .activations import Entering, in_batches
 from .recipe import Recipe, heeded, settled, with_own_rate
+from .steps import autocast, train
 
 
 def fit_model(
@@ -42,8 +42,32 @@ def fit_model(
         The values that `fit` returns.
 
     Raises:
-        BadInput: more classes than the head has, images of another size than the backbone's, or an
-            unknown argument.
+        BadInput: see `check_fit`, or images of another size than the backbone's.
+    """
+    check_fit(model, task, more)
+    recipe = with_own_rate(recipe, model)
+    values = fitting_of(recipe, model)(
+        model,
+        task,
+        recipe,
+        seed,
+        prepared_on=prepared_on,
+        **more,
+    )
+    model.task = {
+        "name": task.name,
+        "class_names": list(task.class_names),
+        "image_size": task.size,
+        "resize": task.resize,
+    }
+    return values
+
+
+def check_fit(model: TunedModel, task: Task, more: dict) -> None:
+    """Check that a model can be fitted to a task, and the further arguments of `fit_model`.
+
+    Raises:
+        BadInput: it cannot, or one is of another type or name.
     """
     for name in more:
         choose("argument of fit", name, ["cache", "watch"])
@@ -57,27 +81,20 @@ def fit_model(
             f"this {model.slug} has shapes alone; build it on a backbone loaded without "
             f"device='meta'."
         )
+    check_classes(model, task)
+
+
+def check_classes(model: TunedModel, task: Task) -> None:
+    """Check that the head has an output for each class of a task.
+
+    Raises:
+        BadInput: it has fewer.
+    """
     if task.classes > model.num_classes:
         raise BadInput(
             f"{task.name} has {task.classes} classes; build the method with "
             f"num_classes={task.classes}."
         )
-    recipe = with_own_rate(recipe, model)
-    values = fitting_of(recipe, model)(
-        model,
-        task,
-        recipe,
-        seed,
-        prepared_on=prepared_on,
-        **{"cache": may_cache(model, task, recipe), **more},
-    )
-    model.task = {
-        "name": task.name,
-        "class_names": list(task.class_names),
-        "image_size": task.size,
-        "resize": task.resize,
-    }
-    return values
 
 
 def tune(
@@ -104,17 +121,9 @@ def tune(
         BadInput: labels outside the head, images of another size than the backbone's, or an
             argument of another type.
     """
-    for name, value, kind in (
-        ("model", model, TunedModel),
-        ("task", task, Task),
-        ("recipe", recipe, Recipe),
-        ("seed", seed, int),
-    ):
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise BadInput(
-                f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see "
-                f"its docstring."
-            )
+    check_types(
+        model=(model, TunedModel), task=(task, Task), recipe=(recipe, Recipe), seed=(seed, int)
+    )
     recipe = heeded(recipe, pooling.averages(model.source))
     recipe = settled(with_own_rate(recipe, model), model.slug, model.source.family)
     return recorded(
@@ -126,7 +135,6 @@ def tune(
             task,
             recipe,
             seed,
-            cache=may_cache(model, task, recipe),
             prepared_on=prepared_on,
         ),
         data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),  # type: ignore[arg-type]
@@ -137,12 +145,18 @@ def tune(
     )
 
 
-def may_cache(model: TunedModel, task: Task, recipe: Recipe) -> bool:
-    """Whether the cached activations of all splits together stay below the recipe's `cache_gib`."""
-    return (
-        activation_gib(model, sum(len(labels) for _, labels in (task.train, task.val, task.test)))
-        <= recipe.cache_gib
-    )
+def check_types(**given: tuple[object, type]) -> None:
+    """Check arguments of `tune`, each a value and the type that it must have.
+
+    Raises:
+        BadInput: one has another type.
+    """
+    for name, (value, kind) in given.items():
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise BadInput(
+                f"tune's {name} must be a {kind.__name__}, not {type(value).__name__}; see "
+                f"its docstring."
+            )
 
 
 def fit_with_extras(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more) -> dict:
@@ -180,11 +194,7 @@ def run_settings(
     Raises:
         BadInput: labels outside the head.
     """
-    if task.classes > model.num_classes:
-        raise BadInput(
-            f"{task.name} has {task.classes} classes; build the method with "
-            f"num_classes={task.classes}."
-        )
+    check_classes(model, task)
     facts = {
         "task": task.name,
         "train_size": len(task.train[1]),
@@ -225,35 +235,6 @@ def settings_of(
     return settings if prepared_on is None else {**settings, "prepared_on": prepared_on}
 
 
-class Shared:
-    """Activations below the first trained block, kept on their device for later runs."""
-
-    def __init__(self):
-        self.kept: dict[tuple, tuple] = {}  # what was computed, and the code that did
-
-    def get(self, key: tuple, compute: Callable[[], torch.Tensor], gib: float) -> torch.Tensor:
-        """The tensor of a key, computed if it is not kept; at most `gib` GiB are kept."""
-        kept = self.kept.pop(key, None)
-        if kept is None:
-            with watching() as seen:
-                kept = compute(), seen
-        else:
-            note(kept[1])
-        self.kept[key] = kept
-        while (
-            len(self.kept) > 1 and sum(part.nbytes for part, _ in self.kept.values()) > gib * 2**30
-        ):
-            del self.kept[next(iter(self.kept))]
-        return kept[0]
-
-    def leave(self, task: str) -> None:
-        """Drop the activations of the task with this fingerprint."""
-        self.kept = {key: kept for key, kept in self.kept.items() if task not in key}
-
-
-SHARED = Shared()
-
-
 def fit(
     model: TunedModel,
     task: Task,
@@ -279,73 +260,30 @@ def fit(
         the activations below it were cached, else None); `fit_seconds`.
     """
     start, recipe = time.perf_counter(), settled(recipe, model.slug, model.source.family)
-    backbone, device = model.source, next(model.parameters()).device
-    first, labels = model.method.start, task.train[1].to(device)
-    cached = cache and first >= 0 and recipe.augmentation == "none"
-    cached = cached and activation_gib(model, len(labels)) <= recipe.cache_gib
-    weights = backbone.fingerprint if cached else None
-
-    def pixels(images):
-        return normalise(images, backbone.mean, backbone.std)
-
-    def inputs(split):
-        """Bytes, or activations that other runs share."""
-        images = getattr(task, split)[0]
-        if not cached:
-            return images.to(device) if split == "train" else images
-        # with the name, since random weights are known by their seed alone
-        key = (
-            backbone.name,
-            backbone.mean,
-            backbone.std,
-            weights,
-            task.fingerprint,
-            split,
-            first,
-            device,
-        )
-        return SHARED.get(
-            key,
-            lambda: in_batches(lambda x: model.below(pixels(x)), images, device),
-            recipe.cache_gib,
-        )
-
-    def named_right(split):
-        model.eval()
-        entering = inputs(split)
-        with autocast(recipe, device):
-            guess = in_batches(
-                lambda x: model.classify(features(x)).argmax(-1), entering, device
-            ).cpu()
-        return guess == getattr(task, split)[1]
+    entering = Entering(model, task, recipe, cache)
+    training, labels = entering.of("train"), task.train[1].to(entering.device)
+    features = entering.features("train")
+    losses: list[float] = []
+    by_epoch: list[float] = []
 
     def after(epoch):
         if epoch:
-            by_epoch.append(percent(named_right("val")))
+            by_epoch.append(percent(named_right(entering, recipe, "val")))
         watch(epoch)
 
-    features: Callable = (
-        model.features if cached else (lambda x: model.features(model.below(pixels(x))))
-    )
-    training, losses, by_epoch, prune = inputs("train"), [], [], None
+    prune = None
     while True:  # once, but for a method that prunes and trains again from the start
         model.reset(seed)
-        seen = prepared_on or task
-        model.method.prepare(
-            backbone, pixels(seen.train[0]), seen.train[1].to(device), stream(seed, "preparation")
-        )
+        show_images(model, prepared_on or task, entering, seed)
         if prune is not None:
             prune()
         if recipe.standardise:
-            with torch.no_grad():
-                activations = in_batches(features, training, device)
-                model.feature_mean.copy_(activations.mean(0))
-                model.feature_scale.copy_(activations.std(0).clamp_min(1e-3))
+            standardise(model, features, training)
         losses += train(model, features, training, labels, recipe, stream(seed, "order"), after)
         prune = model.method.prune()
         if prune is None:
             break
-    right = named_right("test")
+    right = named_right(entering, recipe, "test")
     return {
         "test": percent(right),
         "right": test_images.packed(right.numpy()),
@@ -353,9 +291,40 @@ def fit(
         "val_by_epoch": by_epoch,
         "loss": losses,
         "parameters": count_parameters(model),
-        "cached_below": first if cached else None,
+        "cached_below": entering.first if entering.kept else None,
         "fit_seconds": round(time.perf_counter() - start, 3),
     }
+
+
+def show_images(model: TunedModel, task: Task, entering: Entering, seed: int) -> None:
+    """Show a method the training images before the first step; most look at none."""
+    images, labels = task.train
+    # whole, and in memory, as a mapped set need not be; so only where a method overrides it
+    if type(model.method).prepare is not Method.prepare:
+        model.method.prepare(
+            model.source,
+            entering.pixels(images),
+            labels.to(entering.device),
+            stream(seed, "preparation"),
+        )
+
+
+@torch.no_grad()
+def standardise(model: TunedModel, features: Callable, training: torch.Tensor) -> None:
+    """Set the mean and scale of the features that enter the head from the training split."""
+    activations = in_batches(features, training, model.feature_mean.device)
+    model.feature_mean.copy_(activations.mean(0))
+    model.feature_scale.copy_(activations.std(0).clamp_min(1e-3))
+
+
+def named_right(entering: Entering, recipe: Recipe, split: str) -> torch.Tensor:
+    """Which images of a split a model classifies correctly: (N,) bool on the processor."""
+    model, device = entering.model, entering.device
+    model.eval()
+    inputs, features = entering.of(split), entering.features(split)
+    with autocast(recipe, device):
+        guess = in_batches(lambda x: model.classify(features(x)).argmax(-1), inputs, device).cpu()
+    return guess == getattr(entering.task, split)[1]
 
 
 def accuracy(model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> float:
@@ -368,96 +337,3 @@ def accuracy(model: TunedModel, images: torch.Tensor, labels: torch.Tensor) -> f
 def percent(right: torch.Tensor) -> float:
     """Accuracy in percent from (N,) bool, whether an image was classified correctly."""
     return round(100 * right.double().mean().item(), 4)
-
-
-def train(model, features, inputs, labels, recipe, generator, watch) -> list[float]:
-    """The training steps: shuffled batches, cosine schedule with warm-up.
-
-    Returns:
-        The mean loss of each epoch.
-
-    Raises:
-        FloatingPointError: the loss is not finite.
-    """
-    device = labels.device
-    groups = [
-        {"params": list(model.head.parameters()), "lr": recipe.head_rate or recipe.learning_rate}
-    ]
-    if model.method_parameters():
-        groups.append({"params": model.method_parameters(), "lr": recipe.learning_rate})
-    if recipe.optimizer == "adam":
-        # fused: one call for all tensors, which matters for small networks
-        optimizer = torch.optim.AdamW(groups, weight_decay=recipe.weight_decay, fused=True)
-    else:
-        optimizer = torch.optim.SGD(groups, momentum=0.9, weight_decay=recipe.weight_decay)
-    total = recipe.epochs * math.ceil(len(labels) / recipe.batch_size)
-    warm = max(1, round(recipe.warmup * total))
-    scheduler = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warm, 0.5 * (1 + math.cos(math.pi * step / total)))
-    )
-    losses = []
-    watch(0)
-    for epoch in range(recipe.epochs):
-        # BatchNorm takes the batch's statistics where its own parameters are trained; a frozen
-        # backbone stays as it is.
-        model.backbone.train(model.method.trains_backbone)
-        model.method.train()
-        sum_of_losses: Any = 0.0  # a tensor from the first batch on
-        for batch in (
-            torch.randperm(len(labels), generator=generator).to(device).split(recipe.batch_size)
-        ):
-            x = inputs[batch]
-            if recipe.augmentation != "none":
-                x = crop_and_flip(x, generator)
-            with autocast(recipe, device):
-                loss = model.training_loss(features(x), labels[batch])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            scheduler.step()
-            # asking for its value would make a GPU wait
-            sum_of_losses += loss.detach().double() * len(batch)
-        model.method.after_epoch()
-        losses.append(round(sum_of_losses.item() / len(labels), 6))
-        if not math.isfinite(losses[-1]):
-            raise FloatingPointError(
-                f"the loss of {model.slug} is {losses[-1]} after epoch {epoch + 1}; "
-                f"lower learning_rate (now {recipe.learning_rate}) or head_rate (now "
-                f"{recipe.head_rate})."
-            )
-        watch(epoch + 1)
-    model.eval()
-    return losses
-
-
-def autocast(recipe: Any, device: torch.device):
-    """Context manager for the `precision` of a recipe, of classification or of segmentation."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
-
-
-def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Random resized crop of each of (B, 3, S, S), half of them flipped; see `data.originals`."""
-    own = getattr(images, "cropped", None)
-    if own is not None:
-        return own(generator).to(images.device)
-    from torchvision.transforms import v2  # slow to import
-
-    change = v2.Compose(
-        [v2.RandomResizedCrop(images.shape[-1], antialias=True), v2.RandomHorizontalFlip()]
-    )
-    with torch.random.fork_rng(devices=[]):  # torchvision asks the global generator
-        torch.manual_seed(torch.randint(2**62, (), generator=generator).item())
-        return torch.stack([change(image) for image in images])
-
-
-@torch.no_grad()
-def in_batches(function: Callable, inputs: torch.Tensor, device, size: int = 250) -> torch.Tensor:
-    """Apply a function to (n, ...) in batches of `size`, without gradients."""
-    return torch.cat([function(part.to(device)) for part in inputs.split(size)])
-
-
-def activation_gib(model: TunedModel, count: int) -> float:
-    """Size of `count` cached activations, in GiB of float32."""
-    start, backbone = model.method.start, model.source
-    shape = (backbone.width,) if start == backbone.depth else backbone.shapes()[start]
-    return count * math.prod(shape) * 4 / 2**30

@@ -17,10 +17,10 @@ from ..methods import dense
 from ..methods.base import device_of
 from ..models.blocks import NO_HOOKS
 from ..records import Record, recorded
-from .loop import autocast
 from .overlap import IGNORED, by_constant, check_labels, confusion, mean_overlap
 from .segmentation_recipe import AUGMENTATIONS, SegmentationRecipe
 from .segmenter import Segmenter, count_trained
+from .steps import autocast
 from .windows import likely
 
 TOGETHER = 100  # pictures of one size that are tested at once where they are small

@@ -25,6 +25,7 @@ from ..errors import BadInput
 from ..methods import TunedModel, prompts, released
 from ..methods.adapter import Bottleneck
 from ..models import pooling
+from .activations import SHARED
 from .recipe import Recipe
 
 BESIDE = (
@@ -67,8 +68,6 @@ def pooled(model: TunedModel, task: Task, recipe: Recipe, seed: int) -> Iterator
 
     Pooled activations are shared only with runs of the same order.
     """
-    from .loop import SHARED  # it imports this module
-
     source = pooling.ordered(model.source, recipe.pooling)
     if source is not model.source:
         model.__dict__["source"] = source
