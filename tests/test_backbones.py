@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 import visprompt as vp
+from visprompt.models import backbones
 from visprompt.models.backbones import Backbone
+from visprompt.models.remembered import remembered_fingerprint
 from visprompt.training.loop import fit, tune
 from visprompt.training.recipe import Recipe
 
@@ -31,6 +33,34 @@ def test_the_names_of_kept_weights_stay():
     """Records name them."""
     assert vp.load_backbone(MICRO, "pretrained").fingerprint == "fc3d4f6a9ea6"
     assert vp.load_backbone("resnet_micro_24", "pretrained").fingerprint == "663f7845699a"
+
+
+def test_a_remembered_fingerprint_sees_every_change(monkeypatch):
+    backbone, hashed = small_vit(), []
+    whole = backbones.fingerprint_weights
+    monkeypatch.setattr(
+        backbones, "fingerprint_weights", lambda one: hashed.append(one) or whole(one)
+    )
+    weight, seen = backbone.model.blocks[0].mlp.fc1.weight, []
+
+    def in_place():
+        with torch.no_grad():
+            weight[0, 0] += 1
+
+    def by_data():
+        weight.data[0, 0] += 1  # shows in neither storage nor version
+
+    def swapped():
+        weight.data[0] = weight.data[0].flip(0)
+
+    def hooked():
+        backbone.model.blocks[0].register_forward_hook(lambda *given: None)
+
+    for change in (lambda: None, in_place, by_data, swapped, hooked):
+        change()
+        seen += [remembered_fingerprint(backbone) for _ in range(2)]
+        assert seen[-1] == seen[-2] == backbone.fingerprint
+    assert len({*seen}) == 5 and len(hashed) == 10  # one a change, and one of each comparison
 
 
 def test_a_fingerprint_follows_the_weights(vit):

@@ -9,6 +9,7 @@ import torch
 from ..data.tasks import SPLITS, Task, normalise
 from ..methods import TunedModel
 from ..methods.base import device_of
+from ..models.remembered import remembered_fingerprint
 from ..records import watching
 from ..records.watch import note
 from .recipe import Recipe
@@ -65,7 +66,7 @@ class Entering:
             torch.as_tensor(value, dtype=torch.float32, device=self.device)
             for value in (backbone.mean, backbone.std)
         )
-        weights = backbone.fingerprint if self.kept else None
+        weights = remembered_fingerprint(backbone) if self.kept else None
         # with the name, since random weights are known by their seed alone
         self.known = (backbone.name, backbone.mean, backbone.std, weights, task.fingerprint)
 

@@ -14,6 +14,7 @@ from ..methods import TunedModel
 from ..methods.base import Method
 from ..methods.parameters import count_parameters
 from ..models import pooling
+from ..models.remembered import remembered_fingerprint
 from ..records import Record, recorded, test_images
 from . import recipe_extras
 from .activations import Entering, in_batches
@@ -138,7 +139,7 @@ def tune(
             prepared_on=prepared_on,
         ),
         data=data_of(task.fingerprint, prepared_on and prepared_on.fingerprint),  # type: ignore[arg-type]
-        weights=model.source.fingerprint,
+        weights=remembered_fingerprint(model.source),
         made=[model, model.source],
         about=about,
         run=run,
