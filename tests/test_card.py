@@ -13,7 +13,7 @@ from pretended_card import PretendedCard
 from visbook.studies import card
 from visbook.timing import ap_tables, card_fits, card_run
 from visprompt.data.tasks import load_task
-from visprompt.training.loop import SHARED
+from visprompt.training.activations import SHARED
 from visprompt.training.recipe import Recipe
 
 MICRO = "vit_micro_patch4_24"

@@ -17,7 +17,7 @@ from visprompt.data import catalogue
 from visprompt.errors import BadInput
 from visprompt.records import stores as folders
 from visprompt.records.merging import merge
-from visprompt.training.loop import SHARED
+from visprompt.training.activations import SHARED
 
 MICRO = "vit_micro_patch4_24"
 

@@ -136,8 +136,10 @@ def test_the_record_names_what_decides_it(vit, task, stores):
         "data.tasks",
         "models.backbones",
         "models.blocks",
+        "models.remembered",
         "training.activations",
         "training.loop",
+        "training.standardising",
         "training.steps",
         "training.recipe",
     }

@@ -19,6 +19,7 @@ from ..records import Record, recorded, test_images
 from . import recipe_extras
 from .activations import Entering, in_batches
 from .recipe import Recipe, heeded, settled, with_own_rate
+from .standardising import standardise_head
 from .steps import autocast, train
 
 
@@ -279,7 +280,7 @@ def fit(
         if prune is not None:
             prune()
         if recipe.standardise:
-            standardise(model, features, training)
+            standardise_head(model, features, training)
         losses += train(model, features, training, labels, recipe, stream(seed, "order"), after)
         prune = model.method.prune()
         if prune is None:
@@ -308,14 +309,6 @@ def show_images(model: TunedModel, task: Task, entering: Entering, seed: int) ->
             labels.to(entering.device),
             stream(seed, "preparation"),
         )
-
-
-@torch.no_grad()
-def standardise(model: TunedModel, features: Callable, training: torch.Tensor) -> None:
-    """Set the mean and scale of the features that enter the head from the training split."""
-    activations = in_batches(features, training, model.feature_mean.device)
-    model.feature_mean.copy_(activations.mean(0))
-    model.feature_scale.copy_(activations.std(0).clamp_min(1e-3))
 
 
 def named_right(entering: Entering, recipe: Recipe, split: str) -> torch.Tensor:

@@ -1,11 +1,13 @@
-"""The head's features, standardised before training as `fit` does it; for a loop of one's own."""
+"""The head's features, standardised before training."""
+
+from collections.abc import Callable
 
 import torch
 
 from ..data.tasks import normalise
 from ..errors import BadInput
 from ..methods import TunedModel
-from .loop import in_batches
+from .activations import in_batches
 
 
 def standardise(model: TunedModel, images: torch.Tensor) -> None:
@@ -26,9 +28,13 @@ def standardise(model: TunedModel, images: torch.Tensor) -> None:
             f"standardise takes images (N, 3, S, S) uint8, not {tuple(images.shape)} "
             f"{images.dtype}; give task.train[0]."
         )
-    mean, std, device = model.source.mean, model.source.std, model.feature_mean.device
-    features = in_batches(
-        lambda x: model.features(model.below(normalise(x, mean, std))), images, device
-    )
-    model.feature_mean.copy_(features.mean(0))
-    model.feature_scale.copy_(features.std(0).clamp_min(1e-3))
+    mean, std = model.source.mean, model.source.std
+    standardise_head(model, lambda x: model.features(model.below(normalise(x, mean, std))), images)
+
+
+@torch.no_grad()
+def standardise_head(model: TunedModel, features: Callable, inputs: torch.Tensor) -> None:
+    """Set mean and scale to those of `features` of a training split, given as they take it."""
+    found = in_batches(features, inputs, model.feature_mean.device)
+    model.feature_mean.copy_(found.mean(0))
+    model.feature_scale.copy_(found.std(0).clamp_min(1e-3))

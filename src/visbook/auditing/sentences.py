@@ -1,0 +1,143 @@
+"""Every sentence, caption and equation of a paper's text, numbered, and what each was held against.
+
+The texts are not part of this project. `data_manifests/papers/*/sentences.csv` has a row for each
+sentence: its number, section and kind, and eight digits of the hash of its letters and digits, by
+which whoever has the text can find it.
+"""
+
+import argparse
+import csv
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from visprompt.errors import BadInput, choose
+from visprompt.paths import MANIFESTS
+
+KINDS = ("sentence", "caption", "equation")
+HELD = {
+    "holds": "It agrees with what it was held against.",
+    "differs": "It contradicts what it was held against.",
+    "mended": "It differs, and a later line or a footnote of the paper mends it.",
+    "lost": "It differs for a sign or a word that the text at hand lost.",
+}
+REASONS = {
+    "background": "It speaks of other work, or says why the question matters.",
+    "definition": "It defines a word, a symbol or a step that nothing else in the paper repeats.",
+    "setting": "It states a choice of an experiment that is printed nowhere else.",
+    "result": "It states a result, a cause or a view that only an experiment could show.",
+    "unreadable": "The text at hand has lost too much of it.",
+}
+ABBREVIATIONS = re.compile(
+    r"\b(?:Fig|Figs|Tab|Tabs|Sec|Secs|Eq|Eqs|Eqn|App|Ref|Refs|Thm|No|vs|cf|e\.g|i\.e|al|resp|etc"
+    r"|w\.r\.t|i\.i\.d|s\.t|a\.k\.a|Dr|[A-Z])\.$"
+)
+HEADING = re.compile(  # marked, in a line of its own behind its number, or one of three words
+    r"#+\s|(?:\d{3,4} )*(?:[A-Z]|\d)(?:\.\d+)*\.?\s+[A-Z][^.:$]{2,75}$"
+    r"|(?:\d{3,4} )*(?:References|Abstract|Acknowledge?ments?)$",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A row of `sentences.csv`."""
+
+    number: int
+    section: str
+    kind: str  # one of KINDS
+    mark: str  # eight hexadecimal digits
+    says: str = ""  # in our words, where it was held against something
+    against: str = ""  # what it was held against, such as "table-2" or "31" for another sentence
+    outcome: str = ""  # one of HELD, or of REASONS where it cannot be held
+    finding: str = ""  # the audited statement or claim that judges it
+
+
+def numbered(text: str) -> Iterator[tuple[Sentence, str]]:
+    """The sentences of a paper's text, in order, each with its words; references are left out."""
+    section, number, reading = "", 0, True
+    for paragraph in re.split(r"\n\s*\n", text):
+        paragraph = "\n".join(line for line in paragraph.splitlines() if "\t" not in line).strip()
+        if not paragraph:
+            continue
+        if HEADING.match(paragraph):
+            first = re.sub(r"<[^>]+>|[#*]", "", paragraph.splitlines()[0]).strip()
+            section = re.sub(r"^(\d{3,4} )+", "", first)[:60]
+            reading = not re.match(r"(?i)(\d+\.?\s*)?(references|acknowledg)", section)
+            paragraph = "\n".join(paragraph.splitlines()[1:])
+        caption = re.match(r"\W*(Figure|Table|Fig\.|Tab\.)\s*\w+[.:]", paragraph)
+        for words, equation in pieces(paragraph) if reading else ():
+            number += 1
+            kind = "equation" if equation else "caption" if caption else "sentence"
+            yield Sentence(number, section, kind, mark(words)), words
+
+
+def pieces(paragraph: str) -> Iterator[tuple[str, bool]]:
+    """The sentences and set-off equations of a paragraph, each with whether it is an equation."""
+    for part in re.split(r"(\$\$.+?\$\$)", paragraph, flags=re.S):
+        if part.startswith("$$"):
+            yield " ".join(part.split()), True
+            continue
+        sentence = ""
+        for word in part.split():
+            sentence = f"{sentence} {word}".strip()
+            if re.search(r"[.!?][)\"”*]*$", word) and not ABBREVIATIONS.search(sentence):
+                if re.search(r"[A-Za-z]{2}", sentence):
+                    yield sentence, False
+                sentence = ""
+        if re.search(r"[A-Za-z]{2}", sentence):
+            yield sentence, False
+
+
+def mark(words: str) -> str:
+    """Eight digits by which a sentence is found in a text, however it is broken and spaced."""
+    return hashlib.sha256(re.sub(r"[\W_]", "", words).lower().encode()).hexdigest()[:8]
+
+
+def read_sentences(paper: str) -> list[Sentence]:
+    """The rows of a paper's `sentences.csv`.
+
+    Raises:
+        BadInput: a row has another kind or outcome, a held one says nothing, or one is missing.
+    """
+    path = MANIFESTS / "papers" / paper / "sentences.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [Sentence(**{**row, "number": int(row["number"])}) for row in csv.DictReader(file)]
+    for row, number in zip(rows, range(1, len(rows) + 1), strict=True):
+        choose("kind of a sentence", row.kind, KINDS)
+        choose("outcome of a sentence", row.outcome, [*HELD, *REASONS])
+        if row.number != number or (row.outcome in HELD) != bool(row.says and row.against):
+            raise BadInput(
+                f"row {row.number} of {paper}/{path.name}: rows count on from 1, and one that was "
+                f"held against something says what it says, in our words, and against what."
+            )
+    return rows
+
+
+def coverage(paper: str) -> dict[str, int]:
+    """How many sentences of a paper had each outcome."""
+    found = Counter(row.outcome for row in read_sentences(paper))
+    return {outcome: found[outcome] for outcome in (*HELD, *REASONS)}
+
+
+def main() -> None:
+    """Print a paper's sentences with their numbers, and what the table says of each."""
+    parser = argparse.ArgumentParser(prog="python -m visbook.auditing.sentences")
+    parser.add_argument("text", type=Path, help="the text of a paper, as Markdown")
+    parser.add_argument("--csv", type=Path, help="write an empty table here")
+    told = parser.parse_args()
+    rows = list(numbered(told.text.read_text(encoding="utf-8")))
+    for row, words in rows:
+        print(f"{row.number}\t{row.section}\t{row.kind}\t{words}")
+    if told.csv:
+        with told.csv.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([field.name for field in fields(Sentence)])
+            writer.writerows([*(getattr(row, f.name) for f in fields(Sentence))] for row, _ in rows)
+
+
+if __name__ == "__main__":
+    main()
