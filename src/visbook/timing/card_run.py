@@ -19,7 +19,7 @@ from visprompt.data.joining import joined
 from visprompt.data.tasks import Task, load_task
 from visprompt.methods import TunedModel, build_method
 from visprompt.models.backbones import load_backbone
-from visprompt.training import loop
+from visprompt.training import loop, standardising
 from visprompt.training.recipe import Recipe
 
 from .clock import Side, in_turns, sample_batch, training_step
@@ -84,7 +84,10 @@ class Parts:
             inside = "validate" if self.within == "train" else self.within
             return timed(batches, inside, self.within, *args)
 
-        with patch.object(loop, "train", of_train), patch.object(loop, "in_batches", of_batches):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(patch.object(loop, "train", of_train))
+            for module in (loop, standardising):
+                stack.enter_context(patch.object(module, "in_batches", of_batches))
             yield self
 
     def epoch(self, number: int) -> None:
