@@ -83,7 +83,7 @@ rehearsal: $(READY)  ## run the paper profile's runs and pages with stand-ins, i
 	  else WANTED="$$(.venv/bin/python -m visbook.site.rehearsal pages . $(PAPERS))" && \
 	    { $(SNAKEMAKE) $$WANTED; .venv/bin/python -m visbook.site.rehearsal report . $(PAPERS); }; fi
 
-test: $(READY)  ## run the tests, of the costly ones a share (TESTS=tests/test_site.py for a file, VISPROMPT_WHOLE=1 for all)
+test: $(READY)  ## run the tests, of the costly ones some (TESTS=tests/test_site.py for a file, VISPROMPT_WHOLE=1 for all)
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(TESTS)
 
 test-quick: $(READY)  ## the tests without the costly ones and those that run whole programs

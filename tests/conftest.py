@@ -1,14 +1,18 @@
 """What the tests share."""
 
+import csv
 import os
+import random
+from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
 from sites import (  # noqa: F401 (fixtures that several files share)
     EVERYTHING,
+    ROOT,
     browser,
-    drawn,
     seed,
     site,
     small,
@@ -45,27 +49,76 @@ WHOLE = [
     "new_paper",
     "plan_and_pages",
 ]
-SHARE = 1 / 8  # of the tests marked costly, which take 85 % of the time of all
+SECONDS = 160  # of a processor, that `make test` gives to costly tests
+TAKEN = Counter()  # seconds by test, and by file what setting up took
+WATCHED = Path(__file__).with_name("seconds.csv")
 
 
 def pytest_collection_modifyitems(config, items):
     """What takes longest comes first, so that of the processes of `make test` none is left with it
     at the end.
 
-    Of the tests marked `costly`, runs of the whole folder do a share, other ones for every commit
-    (`sites.drawn`), unless VISPROMPT_WHOLE is set, as `.ci/run` does; a file that is named is run
-    whole.
+    Costly are whole programs and the tests of seconds.csv. Runs of the whole folder do some of
+    them, other ones for every commit (`sites.seed`), unless VISPROMPT_WHOLE is set, as `.ci/run`
+    does; a file that is named is run whole.
     """
     rank = {f"test_{name}": place for place, name in enumerate([*WHOLE, "auditing"])}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+    with WATCHED.open() as file:
+        seconds = {row["test"]: float(row["seconds"]) for row in csv.DictReader(file)}
     for item in items:
         if item.path.stem.removeprefix("test_") in WHOLE:
             item.add_marker("whole")
+        if item.get_closest_marker("whole") or name_of(item.nodeid) in seconds:
+            item.add_marker("costly")
     costly = [item for item in items if item.get_closest_marker("costly")]
     if config.args == ["tests"] and not EVERYTHING:
-        left = {*costly} - {*drawn(costly, round(SHARE * len(costly)))}
+        left = {*costly} - {*affordable(costly, seconds)}
         items[:] = [item for item in items if item not in left]
         config.hook.pytest_deselected(items=[*left])
+
+
+def affordable(items: list, seconds: dict[str, float]) -> list:
+    """Some of the tests, in a drawn order, that take SECONDS together with what files set up."""
+    names, left, open_files = Counter(name_of(item.nodeid) for item in items), SECONDS, set()
+    found = []
+    for item in random.Random(seed()).sample(items, len(items)):
+        name = name_of(item.nodeid)
+        cost = seconds.get(name, 0.5) / names[name]
+        if item.path.name not in open_files:
+            cost += seconds.get(item.path.name, 0)
+        if cost <= left:
+            left -= cost
+            open_files.add(item.path.name)
+            found.append(item)
+    return found
+
+
+def name_of(test: str) -> str:
+    """A test without its folder and parameters: `test_site.py::test_a_link`."""
+    return test.removeprefix("tests/").split("[")[0]
+
+
+def pytest_runtest_logreport(report):
+    name = name_of(report.nodeid)
+    if report.when == "setup":  # of what is set up once, the others wait for one
+        file = name.split("::")[0]
+        TAKEN[file] = max(TAKEN[file], report.duration)
+    else:
+        TAKEN[name] += report.duration
+
+
+def pytest_sessionfinish(session):
+    """A run of everything leaves build/seconds.csv, to take the place of tests/seconds.csv."""
+    if (
+        EVERYTHING
+        and session.config.args == ["tests"]
+        and not hasattr(session.config, "workerinput")
+    ):
+        with (ROOT / "build" / "seconds.csv").open("w", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["test", "seconds"])
+            rows.writerows([n, f"{TAKEN[n]:.1f}"] for n in sorted(TAKEN) if TAKEN[n] >= 1)
 
 
 def pytest_report_header(config):

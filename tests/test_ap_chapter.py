@@ -151,7 +151,6 @@ def judged_of(rows, judge):
     return found
 
 
-@pytest.mark.costly
 def test_blocks_are_judged_by_their_outer_thirds_and_only_when_all_tasks_have_them():
     rows = single_blocks(**{"ap": [50] * 4 + [60] * 4, "vpt-deep": [45] * 4 + [50] * 4})
     prefers = lambda chapter: ap_blocks.judge_preference(

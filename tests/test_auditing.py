@@ -542,7 +542,6 @@ def test_a_changed_cell_is_found(copy):
         path.write_text(whole)
 
 
-@pytest.mark.costly
 def test_a_changed_quotation_is_found(copy):
     before = {f.id: f.verdict for f in quotations()}
     path = copy / "ap" / "table-a2.csv"
@@ -620,7 +619,6 @@ def changes(paper: str, rule: dict, found: Finding) -> list[list[tuple[Cell, str
     ]
 
 
-@pytest.mark.costly
 def test_a_changed_text_turns_every_rule_on_sentences_round(copy):
     """Each kind, each rule: what disagreed agrees once it is mended, what agreed disagrees once it
     is damaged."""
@@ -663,7 +661,6 @@ def test_coarser_and_alternative_numbers_are_the_same():
     assert not same(cell("78.4"), cell("78.5")) and not same(cell("78.44"), cell("78.5"))
 
 
-@pytest.mark.costly
 def test_records_hold_the_findings(monkeypatch, tmp_path, everything):
     monkeypatch.setattr("visprompt.records.store.ROOT", tmp_path)
     found = audit_records()
@@ -694,7 +691,6 @@ def test_the_command_prints_a_finding_a_line_and_counts_both_families(capsys, ev
     assert main(["audit", "spt", "--verdict", "wrong"]) == 2
 
 
-@pytest.mark.costly
 def test_claims_as_a_frame(monkeypatch, tmp_path):
     from visprompt import claims
 

@@ -265,7 +265,6 @@ DRIPS = {
 }
 
 
-@pytest.mark.costly
 @pytest.mark.refused
 @pytest.mark.parametrize("what", DRIPS)
 def test_a_server_that_drips_holds_nobody(answers, tmp_path, capsys, what):

@@ -105,7 +105,6 @@ def test_the_list_is_what_the_snakefile_reads_and_names_do_not_change(tmp_path):
         batches.chosen(runs, ["nosuch"])
 
 
-@pytest.mark.costly
 def test_a_run_whose_search_is_not_whole_is_refused_and_the_others_go_on(stores, monkeypatch):
     """On the quick profile's own plan: a linear probe is searched, then run at the rate that did
     best."""

@@ -64,14 +64,12 @@ def test_cached_sides_count_what_is_above_the_cache():
     assert (macs[0] - head) * 2 == macs[1] - head - stem
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("batch", [8, 64])
 def test_a_hundred_prompts_need_no_more_operations_than_the_bare_network(stores, batch):
     row = bench_table.macs_row("vit_base_patch16_224", batch)
     assert float(row["ratio"]) <= 1 and row["aim"] == "≤ 1.00"
 
 
-@pytest.mark.costly
 def test_a_pair_is_counted_compared_and_kept(stores):
     pair = bench.pairs(MICRO, "cpu")["vpt-deep-10"]
     record = pairs.pair_in_turns(
@@ -166,7 +164,6 @@ def test_inference_returns_to_training():
     )()  # DA-VPT's loss needs what training mode keeps
 
 
-@pytest.mark.costly
 def test_epochs_with_and_without_cache_have_one_loss(stores):
     record = pairs.epochs_in_turns("epoch-ap-4", MICRO, "position", "ap", {"block": 4}, repeats=1)
     assert abs(record.values["first"]["loss"] - record.values["second"]["loss"]) < 1e-4
@@ -216,7 +213,6 @@ def test_the_precision_named_is_the_one_that_runs():
     assert {ap_toy.Settings().dtype, shallow_vit.Settings().dtype} == {"float32"}
 
 
-@pytest.mark.costly
 def test_a_run_on_mapped_images_is_the_run_on_those_in_memory(stores, monkeypatch):
     record = task_memory.task_memory((16, 16, 200), 16)
     mapped, plain = record.values["mapped"], record.values["in memory"]
@@ -263,7 +259,6 @@ def two_jobs(monkeypatch):
     return ["bench", "--models", MICRO, "--repeats", "1", "--batch-size", "2"]
 
 
-@pytest.mark.costly
 def test_the_command_prints_one_table_and_times_nothing_twice(two_jobs, stores, capsys):
     assert main(two_jobs) == 0
     first = capsys.readouterr()
@@ -289,7 +284,6 @@ def test_the_command_prints_one_table_and_times_nothing_twice(two_jobs, stores, 
     ]
 
 
-@pytest.mark.costly
 def test_a_failure_does_not_stop_the_others(two_jobs, stores, capsys, monkeypatch):
     jobs = bench.jobs
 
@@ -306,7 +300,6 @@ def test_a_failure_does_not_stop_the_others(two_jobs, stores, capsys, monkeypatc
     )
 
 
-@pytest.mark.costly
 def test_a_page_takes_the_record_with_most_rounds(stores):
     pair = bench.pairs(MICRO, "cpu")["vpt-deep-10"]
     for repeats in (2, 3, 1):

@@ -130,7 +130,6 @@ def test_a_step_of_segmentation_is_about_what_is_forecast(variant, above, stores
     assert 0.98 * counter.get_total_flops() <= found <= above * counter.get_total_flops()
 
 
-@pytest.mark.costly
 def test_the_papers_segmentation_has_hours_and_its_own_checkpoint():
     found = budget.plan("davpt.table-2", "ivpt.table-7")
     assert not found.all.without_hours and found.all.hours < sum(row.hours for row in found.rows)
@@ -146,7 +145,6 @@ def test_the_papers_segmentation_has_hours_and_its_own_checkpoint():
     ]
 
 
-@pytest.mark.costly
 def test_the_plan_of_everything(capsys):
     found = budget.plan()
     assert [row.artifact for row in found.rows] == list(plan.artifacts())

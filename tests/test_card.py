@@ -30,7 +30,6 @@ def here(jobs, function, workers, seconds):
     return {name: function(*given) for name, given in jobs.items()}, {}
 
 
-@pytest.mark.costly
 def test_a_run_is_timed_by_part_on_a_card(pictures):
     load = partial(load_task, card_run.NAME, pictures, image_size=24)
     recipe = Recipe(epochs=3, batch_size=8, precision="bf16", learning_rate=1e-3)
@@ -43,7 +42,6 @@ def test_a_run_is_timed_by_part_on_a_card(pictures):
     SHARED.kept.clear()
 
 
-@pytest.mark.costly
 def test_methods_agree_with_the_processor(stores, monkeypatch):
     monkeypatch.setattr(card_fits, "side_by_side", here)
     monkeypatch.setattr(card_fits, "OTHERS", {})

@@ -197,7 +197,6 @@ def test_nothing_is_carried_of_what_was_not_run_again_or_by_no_commit(tree, monk
         carrying.carry(carrying.again())
 
 
-@pytest.mark.costly
 def test_what_runs_newly_goes_with_what_was_changed():
     """A helper of one method is not entered for another, though both share a changed function; one
     of all runs is."""

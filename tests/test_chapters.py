@@ -648,7 +648,6 @@ def test_a_misspelt_task_of_a_chapter_is_refused(stores, tmp_path):
         Chapter(Page("spt", p), p, ["benchmark"], [])
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "method", "own", "why"),
     [

@@ -111,7 +111,6 @@ def test_a_pickle_runs_nothing(kept, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.costly
 def test_the_papers_checkpoints_are_timms():
     """Each is a name that timm has weights for, and that the block loop takes."""
     import timm

@@ -141,7 +141,6 @@ def mutations(node: ast.AST):
             yield lambda part=part: part.body.pop()
 
 
-@pytest.mark.costly
 def test_a_hundred_mutations_each_outdate_exactly_what_used_them(made, tree):
     chance, used, seen = random.Random(0), {}, set()
     for name, units in made.items():
@@ -385,7 +384,6 @@ def test_another_python_outdates_nothing(made, python):
     assert all(json.loads(done.stdout))
 
 
-@pytest.mark.costly
 def test_the_same_run_uses_the_same_code_cold_and_warm(stores):
     """What an earlier run left in memory does not hide code from a later one."""
     backbone, task = (

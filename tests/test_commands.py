@@ -60,7 +60,6 @@ def test_a_mistake_is_one_line_and_exit_2(capsys, words, message):
     assert message in error and error.count("\n") == 1
 
 
-@pytest.mark.costly
 def test_claims_are_one_a_line(capsys):
     assert main(["claims", "--paper", "ap"]) == 0
     said = capsys.readouterr()
@@ -137,7 +136,6 @@ def test_a_terminal_without_the_signs_gets_their_numbers(monkeypatch, quick_audi
     assert "\\xd7" in shown and shown.isascii()
 
 
-@pytest.mark.costly
 def test_every_command_reads_its_files_in_a_plain_locale():
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     code = (
@@ -229,7 +227,6 @@ def converted(tmp_path_factory):
     return folder
 
 
-@pytest.mark.costly
 def test_plain_papermill_refuses_a_bad_parameter(converted, tmp_path):
     words = [
         "--no-progress-bar",
@@ -267,7 +264,6 @@ def test_a_chapter_refuses_what_papermill_passes_on(converted, stores, shell, gi
     assert not list(store.files(stores[0]))
 
 
-@pytest.mark.costly
 def test_plain_papermill_runs_a_narrow_slice(converted, tmp_path):
     """One seed, one method, one epoch, few images: the notebook renders what it has."""
     root = tmp_path / "root"

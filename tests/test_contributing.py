@@ -26,7 +26,6 @@ def test_a_command_is_one(words):
     parse(words)
 
 
-@pytest.mark.costly
 def test_the_list_of_outdated_records_is_shown(capsys):
     assert ["runs", "--outdated"] in COMMANDS and main(["runs", "--outdated"]) == 0
     assert capsys.readouterr().out

@@ -304,7 +304,6 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("slug", "chosen"), VARIANTS)
 @settings(max_examples=12, deadline=None)
 @given(**SHAPES)
@@ -343,7 +342,6 @@ IVPT_PARTS = [
 ]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("parts", IVPT_PARTS)
 @settings(max_examples=10, deadline=None)
 @given(**{**SHAPES, "tokens": st.sampled_from([1, 4, 13])}, salient=st.integers(1, 4))

@@ -7,12 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from visprompt.paths import PACKAGE
 
 
-@pytest.mark.costly
 def test_random_edits_of_all_rooms_are_told_apart(tmp_path):
     count, seed = int(os.environ.get("VISPROMPT_EDITS", 1)), os.environ.get("VISPROMPT_SEED", "0")
     words = ["--seed", seed, "--harmful", str(count), "--harmless", str(5 * count)]

@@ -1,6 +1,7 @@
 """The two pyproject.toml, requirements.lock and environment.yml agree, and the lock names no
 addresses."""
 
+import csv
 import re
 import subprocess
 import sys
@@ -90,10 +91,17 @@ def test_the_code_is_formatted_and_has_no_loose_ends(words):
     )
 
 
-@pytest.mark.costly
 def test_the_library_s_types_fit():
     """mypy finds nothing; what it knew of an unchanged file is in build/mypy."""
     done = subprocess.run(
         [sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_costly_tests_are_named_as_they_are():
+    with (ROOT / "tests" / "seconds.csv").open() as file:
+        rows = [row["test"].split("::") for row in csv.DictReader(file)]
+    texts = {path.name: path.read_text() for path in (ROOT / "tests").glob("test_*.py")}
+    gone = [row for row in rows if row[0] not in texts or f"def {row[-1]}(" not in texts[row[0]]]
+    assert [row for row in gone if len(row) == 2 or row[0] not in texts] == []

@@ -217,7 +217,6 @@ def test_a_folder_that_cannot_be_written_is_told(data, tmp_path, monkeypatch):
         load(data)
 
 
-@pytest.mark.costly
 @pytest.mark.refused
 def test_a_read_only_folder_serves_what_it_has(data, kept):
     from subprocess import run
@@ -270,7 +269,6 @@ def start(data, pause):
     )
 
 
-@pytest.mark.costly
 def test_two_processes_decode_once(data, kept, monkeypatch):
     both = [start(data, 0.01) for _ in range(2)]
     said = [process.communicate(timeout=600)[0].split() for process in both]
@@ -287,7 +285,6 @@ fcntl.flock = none
 """
 
 
-@pytest.mark.costly
 def test_on_a_disk_without_locks_each_process_decodes_and_one_entry_stays(data, kept, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules[__name__], "SLOW", WITHOUT_LOCKS + SLOW)

@@ -101,7 +101,6 @@ def test_prompt_attention_refuses_what_has_no_such_prompts():
             prompt_attention(vp.build_method(slug, vit, 3), torch.zeros(1, 3, 16, 16))
 
 
-@pytest.mark.costly
 def test_noise_hurts_and_none_of_it_is_the_plain_accuracy(lab):
     record = insights.under_noise(FEW, lab, levels=(0.0, 1.0))
     assert record.values["accuracy"][0] == lab.do(FEW).values["test"]
@@ -110,7 +109,6 @@ def test_noise_hurts_and_none_of_it_is_the_plain_accuracy(lab):
     assert insights.under_noise(FEW, lab, levels=(0.0, 0.5), compute=False) is None
 
 
-@pytest.mark.costly
 def test_prompts_and_patches_by_epoch_and_block(lab):
     sampled = Run(MICRO, "digits", "spt-deep", settings={"prompt_tokens": 3}, train_size=40)
     for run in (FEW, sampled):
@@ -176,7 +174,6 @@ def test_guidance_is_what_the_losses_compare(lab):
     assert found["to_own"] + 3 * found["to_other"] == pytest.approx(float(share.mean()), abs=1e-6)
 
 
-@pytest.mark.costly
 def test_guidance_takes_vpt_deep_as_da_vpt_without_its_losses(lab):
     record = guidance.class_guidance(FEW, lab, pool=20)
     weights = record.settings["method_settings"]

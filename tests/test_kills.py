@@ -124,7 +124,6 @@ def forget_some(folder: Path, share: float = 0.5) -> Callable:
     return ready
 
 
-@pytest.mark.costly
 def test_a_killed_study(few_images, stores, tmp_path):  # noqa: F811
     def work():
         grids.study("benchmark", grids.cast("quick", **CAST), few_images, seeds=[0, 1])
@@ -135,7 +134,6 @@ def test_a_killed_study(few_images, stores, tmp_path):  # noqa: F811
     assert len(found(stores[0])) == 7  # six runs and the facts of their task
 
 
-@pytest.mark.costly
 def test_killed_papermill(tmp_path, stores):
     import jupytext
     import nbformat
@@ -171,7 +169,6 @@ def test_killed_keeping(stores):
     assert len(found(stores[1])) == 30
 
 
-@pytest.mark.costly
 def test_killed_renewal(lab, stores):  # noqa: F811
     new = [lab.do(run) for run in (SMALL, *(replace(SMALL, seed=seed) for seed in (1, 2, 3)))]
     old = [outdated(record) for record in new]

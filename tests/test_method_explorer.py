@@ -23,7 +23,6 @@ def built(slug, tokens, classes):
     return vp.build_method(slug, SHAPES, classes, **more)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("slug", METHODS)
 def test_what_is_counted_at_three_numbers_holds_at_others(slug):
     for tokens, classes in ((1, 2), (33, 70)):

@@ -70,7 +70,6 @@ def test_block_loop_is_timm(name):
         assert torch.allclose(backbone(images), expected, atol=1e-5)
 
 
-@pytest.mark.costly
 @settings(max_examples=25, deadline=None)
 @given(
     block=st.integers(0, 3),

@@ -3,7 +3,6 @@ two cells and a claim: the website has all of it, and no link leads nowhere."""
 
 from pathlib import Path
 
-import pytest
 import yaml
 from sites import build_site, document, small_root
 
@@ -100,7 +99,6 @@ def add(root: Path) -> None:
     path.write_text(yaml.safe_dump(contents), encoding="utf-8")
 
 
-@pytest.mark.costly
 def test_a_new_paper_is_on_every_page_that_lists_papers(tmp_path):
     root = small_root(tmp_path / "root")
     add(root)

@@ -165,7 +165,6 @@ def test_the_setup_cell_runs_again_and_reads_a_changed_parameter(shell, stores, 
     shell.run_cell(setup, store_history=True).raise_error()
 
 
-@pytest.mark.costly
 def test_papermill_itself_refuses_a_name_that_an_import_takes(tmp_path):
     with pytest.raises(
         papermill.PapermillExecutionError, match="BadInput: unknown notebook parameter 'plt'"
@@ -209,7 +208,6 @@ def test_parameters_stay_what_they_are_until_the_setup_cell_runs_again(path):
     assert not set(names) & {name for cell in others for name in bound(cell.body)}
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     "path", [path for path in PAGES if path.stem != "batch"], ids=lambda path: path.stem
 )

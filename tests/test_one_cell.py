@@ -43,7 +43,6 @@ def test_a_cell_that_is_not_there_is_refused(asked, message):
         one_cell.chosen(*asked)
 
 
-@pytest.mark.costly
 def test_a_cell_is_fetched_run_on_a_card_and_packed(
     server,  # noqa: F811
     tmp_path,

@@ -130,7 +130,6 @@ def first_difference(id: str, runs: dict) -> str:
     return ""
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_the_runs_that_the_plan_lists(name, shown):
     run_page(name)
@@ -138,7 +137,6 @@ def test_a_page_shows_the_runs_that_the_plan_lists(name, shown):
     assert not any(found), "; ".join(filter(None, found))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_without_any_run_is_whole(name, monkeypatch):
     """Nothing is made of no row, and every artifact is shown in part or said to be not run."""

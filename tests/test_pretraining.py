@@ -106,7 +106,6 @@ STAGES = [
 ]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", STAGES)
 def test_training_again_repeats(name, tmp_path):
     """Two tiny trainings give the same tensors, learn something, and write both files whole."""

@@ -38,7 +38,6 @@ def test_published_weights_load_whole(backbone):
         vp.load_backbone("vit_small_patch16_224", WEIGHTS)
 
 
-@pytest.mark.costly
 def test_linear_probe_and_ap_on_real_textures(smaller):
     """Few images and epochs, so the floor is low; chance is a tenth. A linear probe on all reaches
     about 87 %."""
@@ -56,7 +55,6 @@ def test_linear_probe_and_ap_on_real_textures(smaller):
         assert values["test"] > 55, slug
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("slug", ["vpt-deep", "cdc", "ivpt"])
 def test_keys_and_values_alone_are_enough_with_real_weights(backbone, slug):
     """The fast form against concatenation on real activations, whose sizes no random network
@@ -71,7 +69,6 @@ def test_keys_and_values_alone_are_enough_with_real_weights(backbone, slug):
     assert torch.allclose(*logits, atol=1e-4)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("slug", ["spt-deep", "da-vpt"])
 def test_methods_learn_real_textures(smaller, slug):
     task = vp.load_task("dtd10", data_dir=REAL / "vtab1k_style", train_size=100, image_size=112)
@@ -106,7 +103,6 @@ def test_real_tasks_come_in_by_their_lists(name, classes, counts):
     assert {int(label) for _, labels in splits for label in labels} == set(range(classes))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", ["gtsrb", "ucmerced"])
 def test_a_run_on_kept_real_images_trains(backbone, name, tmp_path, monkeypatch):
     monkeypatch.setenv("VISPROMPT_CACHE", str(tmp_path))

@@ -276,7 +276,6 @@ def settings_for(slug, name=""):
     return {"prompt_tokens": 3, "segments": 4, "kept_at_least": 1} if slug == "e2vpt" else {}
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("slug, name", IN_TRAINING)
 def test_what_released_code_does_changes_training_and_ends_with_it(slug, name):
     settings = settings_for(slug)
@@ -421,7 +420,6 @@ def test_prompts_of_block_0_start_as_tokens_without_their_position(slug, start):
         assert own.max() < 1e-5 < with_position.min()
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     "slug",
     ["linear-probe", "full-finetune", "vpt-deep", "gate-vpt", "e2vpt", "ivpt", "da-vpt", "lora"],
@@ -437,7 +435,6 @@ def test_a_compiled_network_learns_the_same(slug, monkeypatch):
     )
 
 
-@pytest.mark.costly
 def test_every_method_of_a_process_is_compiled(monkeypatch):
     """Beyond torch's limit of versions of one function the rest would run plain, in silence."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
@@ -456,7 +453,6 @@ def test_the_record_of_a_compiled_network_names_the_code_that_ran(stores, monkey
     assert record.settings["recipe"]["compile"] is True
 
 
-@pytest.mark.costly
 def test_what_a_compiler_leaves_in_the_place_of_a_function_is_not_taken_for_a_changed_file():
     backbone = small_vit()
     side = clock.Side("vpt-deep", {"prompt_tokens": 4}, compiled=True)

@@ -169,7 +169,6 @@ def test_a_shared_folder_without_locks_that_shows_files_late_loses_no_run(stores
     assert store.read_record(path_of(second, stores[0])) == second == make(3.0)
 
 
-@pytest.mark.costly
 def test_of_two_runs_that_end_in_one_moment_one_record_stands(stores):
     """Four processes file the same runs in the same moments: all are told of the same record."""
     code = """
@@ -461,7 +460,6 @@ for i in range(int(sys.argv[1])):
 """
 
 
-@pytest.mark.costly
 def test_killed_runs_leave_whole_records_and_the_next_one_carries_on(tmp_path, stores):
     """Processes that write records are killed at random moments; what they left is whole, and the
     next goes on."""

@@ -50,7 +50,6 @@ def test_a_stand_in_has_the_depth_pooling_and_pixels_of_the_real_one(name, tmp_p
     assert small.fingerprint != stand_ins.narrow_backbone(name).fingerprint == "random, seed 0"
 
 
-@pytest.mark.costly
 def test_what_studies_ask_of_a_method_fits_its_stand_in():
     """Such as LoRA of rank 50, which a network 48 wide refuses."""
     actors = cast_for("paper", "rehearsal")
@@ -105,7 +104,6 @@ def stage(monkeypatch, stores):
     return monkeypatch
 
 
-@pytest.mark.costly
 def test_a_rehearsed_record_says_so_and_enters_no_other_page(stage, stores, tmp_path):
     write_tasks(["svhn"], tmp_path / "data")
     file = stand_ins.write_checkpoint(ONE_OF_EACH[0], tmp_path)
@@ -160,7 +158,6 @@ def props(tmp_path_factory):
     return data_of, weights_of
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("study", grids.studies())
 def test_one_cell_of_every_study_is_rehearsed(study, stage, stores, props):
     """As the notebooks do it: searched on validation, then run and looked up; the cell with the
@@ -233,7 +230,6 @@ def test_a_folder_that_is_no_stage_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.costly
 def test_the_report_counts_what_ran_and_names_what_is_open(tmp_path):
     for kind, names in {"tune": "ab", "failed/tune": "c", "noise": "d"}.items():
         for name in names:

@@ -278,7 +278,6 @@ def rewritten(path, own=None, /, **about):
     save_file(kept, path, metadata={"visprompt": json.dumps(said)})
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("slug", "family"), CARRIED)
 def test_every_tensor_of_a_saved_method_is_needed_and_finite(slug, family, request, tmp_path):
     backbone, path = request.getfixturevalue(family), tmp_path / "tuned.safetensors"

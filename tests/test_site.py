@@ -23,7 +23,6 @@ from visprompt import manifests, papers
 from visprompt.errors import BadInput
 
 
-@pytest.mark.costly
 def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
     context = browser.new_context(viewport={"width": 390, "height": 844})
     tab = context.new_page()
@@ -465,7 +464,6 @@ def test_more_words_than_a_first_screen_holds_are_refused(tmp_path):
         front.told(tmp_path)
 
 
-@pytest.mark.costly
 def test_a_missing_record_stops_the_site(small, tmp_path):
     root = tmp_path / "root"
     shutil.copytree(
@@ -477,7 +475,6 @@ def test_a_missing_record_stops_the_site(small, tmp_path):
     assert ran.returncode != 0 and "no record" in ran.stderr
 
 
-@pytest.mark.costly
 def test_a_broken_reference_stops_the_site(small, tmp_path):
     root = tmp_path / "root"
     shutil.copytree(

@@ -59,7 +59,6 @@ def axe() -> str:
     return script.decode()
 
 
-@pytest.mark.costly
 def test_axe_finds_nothing(whole, browser, axe):
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     tab = context.new_page()

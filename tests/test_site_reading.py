@@ -78,7 +78,6 @@ def test_no_sentence_waits_for_new_words(whole):
     assert not waiting
 
 
-@pytest.mark.costly
 def test_each_piece_of_a_bar_leads_to_its_claims(whole, tab):
     for piece in document(whole / "index.html").select(".vp-card")[0].select(".vp-legend a"):
         tab.goto((whole / "index.html").as_uri())
@@ -89,7 +88,6 @@ def test_each_piece_of_a_bar_leads_to_its_claims(whole, tab):
         )
 
 
-@pytest.mark.costly
 def test_a_selection_of_claims_stays_in_the_address_and_can_be_taken_home(whole, tab):
     address = (whole / "claims.html").as_uri()
     tab.goto(address)
@@ -115,7 +113,6 @@ def test_a_selection_of_claims_stays_in_the_address_and_can_be_taken_home(whole,
     assert rows.count() == left and tab.locator('select[aria-label="Paper"]').input_value() == "SPT"
 
 
-@pytest.mark.costly
 def test_the_first_screen_of_a_chapter_says_what_holds(chapters, tab):
     late = []
     for page in chapters:
@@ -142,7 +139,6 @@ ROWS = """(most) => [...document.querySelectorAll(".bd-article .vp-claims tr, .b
   .filter((row) => row.getBoundingClientRect().height > most).map((row) => row.textContent.trim().slice(0, 60))"""
 
 
-@pytest.mark.costly
 def test_claims_take_little_of_a_chapter_and_no_row_is_high(chapters, tab):
     much = []
     for page in chapters:
@@ -177,7 +173,6 @@ SEEN = """() => [...document.querySelectorAll(".vp-cards tbody tr")].filter((row
 }).map((row) => row.textContent.trim().slice(0, 60))"""
 
 
-@pytest.mark.costly
 def test_a_phone_shows_verdicts_without_scrolling_sideways(whole, chapters, browser):
     context = browser.new_context(viewport={"width": 390, "height": 844})
     tab = context.new_page()
@@ -194,7 +189,6 @@ CUT = """() => [...document.querySelectorAll(".bd-article .vp-table")].filter((b
   .map((box) => box.textContent.trim().slice(0, 60))"""
 
 
-@pytest.mark.costly
 def test_paper_shows_what_is_folded_and_every_column(whole, chapters, browser):
     context = browser.new_context(viewport={"width": 720, "height": 1000})
     tab = context.new_page()
@@ -231,7 +225,6 @@ ASKED = {
 }
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("asked", ASKED)
 def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):
     tab.goto((whole / "search.html").as_uri() + f"?q={asked}")
@@ -243,7 +236,6 @@ def test_the_search_begins_with_the_place_of_that_name(whole, tab, asked):
     assert len(first.inner_text()) > len(asked)  # a few words beside the name
 
 
-@pytest.mark.costly
 def test_the_search_knows_a_paper_s_contradicted_claims(whole, tab):
     tab.goto((whole / "search.html").as_uri() + "?q=SPT contradicted")
     tab.locator(".vp-places a").first.click()
@@ -253,7 +245,6 @@ def test_the_search_knows_a_paper_s_contradicted_claims(whole, tab):
     assert rows and all("SPT" in row and "disagrees" in row for row in rows)
 
 
-@pytest.mark.costly
 def test_the_jump_box_goes_there_by_keyboard(whole, tab):
     tab.goto((whole / "index.html").as_uri())
     tab.locator(".bd-article .vp-jump-here input").focus()
@@ -267,7 +258,6 @@ def test_the_jump_box_goes_there_by_keyboard(whole, tab):
     )
 
 
-@pytest.mark.costly
 def test_every_place_is_there(whole):
     text = (whole / "_static" / "places.js").read_text()
     places = json.loads(text.removeprefix("window.vpPlaces = ").removesuffix(";\n"))
@@ -482,7 +472,6 @@ def test_a_record_of_an_unknown_task_asks_to_choose(comparing):
     assert not comparing.locator("b, img").count()
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("task", [*BENCHMARKS["benchmark"], *BENCHMARKS["fine"]])
 def test_a_record_of_every_task_of_the_benchmarks_finds_its_printed_name(comparing, task):
     """On the papers' own tasks, VTAB-1k's and FGVC's, nobody has to choose."""

@@ -111,7 +111,6 @@ def test_a_run_asks_once_for_its_backbone_its_task_and_its_recipe(monkeypatch, s
     assert asked["resolve"] == 2 and asked["load_recipe"] == 1
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("profile", ["quick", "paper"])
 def test_every_study_names_known_methods_settings_and_tasks(profile):
     cast = grids.cast(profile)
@@ -319,7 +318,6 @@ def test_a_loss_that_is_no_number_leaves_a_record_and_the_others_go_on(lab, stor
     )
 
 
-@pytest.mark.costly
 def test_a_checkpoint_of_another_architecture_fails_its_runs_alone(lab, stores):
     other = Lab(LabSettings(weights=str(embedded.weights_file("resnet_micro_24"))))
     with pytest.raises(
@@ -484,7 +482,6 @@ def test_a_study_whose_runs_all_failed_names_them(stores, capsys, tmp_path):
     )
 
 
-@pytest.mark.costly
 def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
     cells = [("b", None, None), ("c", 80, None), ("c", 200, "letters")]
     frame = pd.concat(
@@ -568,7 +565,6 @@ def test_a_damaged_record_is_no_impossible_run(lab, stores):
         grids.study("benchmark", cast, lab, kept_seeds=[0])
 
 
-@pytest.mark.costly
 def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
     cast = grids.cast("quick", tasks=["position"], methods=["vpt-deep"])
     cells = [

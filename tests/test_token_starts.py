@@ -100,7 +100,6 @@ def test_only_as_many_images_pass_as_prompts(backbone, images, monkeypatch):
     assert 32 < sum(seen) <= 50 and max(seen) == 32
 
 
-@pytest.mark.costly
 @settings(max_examples=20, deadline=None)
 @given(count=st.integers(1, 40), start=st.sampled_from(["mean", "max"]), used=st.integers(3, 70))
 def test_pooling_is_windows_over_the_pool(count, start, used):

@@ -105,7 +105,6 @@ def test_activations_above_the_limit_are_not_cached(vit, task):
     assert fit(model, task, replace(QUICK, cache_gib=1e-9), seed=0)["cached_below"] is None
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("slug", vp.METHODS)
 def test_every_method_learns_and_leaves_the_backbone(vit, resnet, slug, stores):
     # BatchNorm wants more
@@ -196,7 +195,6 @@ def test_the_task_that_a_method_is_prepared_on_is_looked_at_anew_too(vit, task, 
     assert vp.tune(model, task, QUICK, prepared_on=other).data != first.data
 
 
-@pytest.mark.costly
 def test_search_looks_at_validation_only(stores, monkeypatch):
     found = []
     for flipped in (False, True):
@@ -394,7 +392,6 @@ def test_fit_without_a_recipe_takes_the_default_one(vit, task):
     ]
 
 
-@pytest.mark.costly
 def test_a_recipe_without_a_rate_takes_the_methods_own(stores):
     """One rate for all methods left full fine-tuning at chance."""
     backbone, task = (

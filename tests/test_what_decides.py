@@ -423,7 +423,6 @@ def changed_networks():
     }
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("what", changed_networks())
 @pytest.mark.parametrize("slug", ["linear-probe", "vpt-deep"])
 def test_a_network_changed_otherwise_than_in_its_weights_is_another_one(
@@ -532,7 +531,6 @@ for _ in range(2):
 """
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("how", ["file", "typed in", "cell"])
 def test_a_class_of_a_users_own_is_watched_or_its_record_is_not_used_again(tmp_path, how):
     def runs(text):

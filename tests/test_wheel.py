@@ -86,21 +86,18 @@ def run(site: Path, *words: str) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.costly
 def test_an_installed_package_trains_and_saves(sites):
     done = run(sites[0], "-c", USE)
     assert done.returncode == 0, done.stderr
     assert list((sites[0].parent / "work" / "build" / "records").rglob("*.json"))
 
 
-@pytest.mark.costly
 def test_both_installed_packages_answer_without_what_only_the_site_needs(sites):
     words = ["published ap.table-1", "claims --paper spt", "plan ap.table-1", "data list"]
     done = run(sites[1], "-c", f"MORE, WORDS = set(), {words}\n{BASE}")
     assert done.returncode == 0 and "LINEAR-PROBE" in done.stdout, done.stderr
 
 
-@pytest.mark.costly
 def test_the_library_alone_says_what_a_command_of_the_book_needs(sites):
     assert not (sites[0] / "visbook").exists()
     alone = "MORE, WORDS = {'visbook'}, ['data list']\n" + BASE

@@ -99,7 +99,6 @@ def ran(root: Path) -> list[str]:
     return lines
 
 
-@pytest.mark.costly
 def test_the_old_site_stands_when_the_site_step_fails_or_is_killed(root):
     done = make(root, "book")
     assert done.returncode == 0, done.stderr
@@ -142,7 +141,6 @@ def test_a_book_that_fails_says_last_which_page_died_of_what(root):
     assert said in done.stderr.splitlines()[-6:], done.stderr
 
 
-@pytest.mark.costly
 def test_a_notebook_starts_after_those_that_do_some_of_its_runs(root):
     entries = (
         "two: {title: Two, artifacts: [], after: [one]}\nalone: {title: Alone, "
@@ -162,7 +160,6 @@ def test_a_notebook_starts_after_those_that_do_some_of_its_runs(root):
     assert sorted(Path(name).stem for name in ran(root)) == ["alone", "one", "site", "two"]
 
 
-@pytest.mark.costly
 def test_a_notebook_whose_records_are_gone_runs_again(root):
     assert make(root, "book").returncode == 0
     ran(root)
@@ -236,7 +233,6 @@ def records_there(root: Path) -> dict[str, tuple]:
     return {path.name: (path.read_text(), path.stat().st_mtime_ns) for path in files}
 
 
-@pytest.mark.costly
 def test_a_killed_book_is_made_by_the_next_run(root):
     """Half as many kills as VISPROMPT_KILLS says, from states that lack something; VISPROMPT_SEED
     draws others."""
@@ -281,7 +277,6 @@ def test_a_killed_book_is_made_by_the_next_run(root):
     assert make(root, "book").returncode == 0 and not ran(root)  # nothing is left to do
 
 
-@pytest.mark.costly
 @pytest.mark.skipif(not shutil.which("flock"), reason="make takes turns by flock")
 def test_two_makes_in_one_folder_take_turns(root):
     program(
@@ -560,7 +555,6 @@ def test_a_kill_between_the_two_steps_is_mended_by_the_next_run(site, tmp_path, 
     assert set(read(folder)) == {"third"} and left(tmp_path) == {"pages", "site"}
 
 
-@pytest.mark.costly
 def test_random_kills_of_the_site_step_leave_a_whole_site(site, tmp_path):
     folder = site("0")
     began = time.perf_counter()
