@@ -31,7 +31,7 @@ profile = "quick"
 device = "cpu"
 
 # %% tags=["hide-input", "remove-output"]
-from visbook.chapters import method_explorer, methods
+from visbook.chapters import method_code, method_explorer, methods
 from visbook.pages.parameters import Parameters, read_parameters
 from visbook.studies import rates
 from visprompt.progress import progress
@@ -49,6 +49,17 @@ page = methods.MethodsPage("methods", p)
 
 # %% name="vit" tags=["hide-input"]
 page.picture("vit", "A vision transformer, and one of its blocks opened.")
+
+# %% [markdown]
+# (block-loop)=
+# ## One loop, and what a method changes in it
+#
+# A frozen network is one loop over its blocks. A method is a class whose hooks the loop calls: before a block, around a
+# block or a layer in it, for additional keys and values, and after the last block. Each method's page shows the lines
+# that are the method; what they build on stands here once. Open a box to read it.
+
+# %% name="loop" tags=["hide-input"]
+method_code.show_loop()
 
 # %% [markdown]
 # ## How to read the costs

@@ -24,6 +24,7 @@ from ..pages import diagrams, plots
 from ..pages.page import Page
 from ..pages.parameters import Parameters
 from ..studies.rates import below, recipe_at
+from . import method_code
 
 BACKBONE, CLASSES, BATCH = "vit_base_patch16_224", 100, 64
 FAMILIES = {"vit": "ViT", "resnet": "ResNet", "swin": "Swin"}
@@ -147,7 +148,7 @@ class MethodsPage(Page):
         self.show(artifact, diagrams.draw(name), evidence="derived", how=how, **more)
 
     def method(self, slug: str, caption: str, artifact: str | None = None) -> None:
-        """The picture of a method and its line of costs."""
+        """The picture of a method, its line of costs and its code."""
         record = cost(slug)
         if artifact:
             self.counterpart(artifact, slug, caption, [record])
@@ -158,6 +159,7 @@ class MethodsPage(Page):
             f"Cost of {plots.NAMES[slug]} with its default settings.",
             [record],
         )
+        method_code.show_method(slug, record)
 
 
 def reference_row(trimmed: Record) -> dict:

@@ -153,7 +153,7 @@ def group_of(task: str) -> str:
     return catalogue.group(task)
 
 
-Statistic = float | Sequence[float]
+Statistic = float | Sequence[float] | torch.Tensor
 
 
 def normalise(images: torch.Tensor, mean: Statistic, std: Statistic) -> torch.Tensor:

@@ -42,7 +42,7 @@ def checks(backbone: Backbone) -> list[tuple]:
             value.shape,
             value.data_ptr(),
             value._version,
-            0 if value.is_meta else zlib.crc32(in_memory(value)),
+            0 if value.is_meta else zlib.crc32(in_memory(value)),  # type: ignore[arg-type]
         )
         for name, value in backbone.model.state_dict().items()
     ]

@@ -1,0 +1,34 @@
+"""Each method's page shows its code, and lines that do what they say."""
+
+import ast
+import inspect
+
+import pytest
+
+from visbook.chapters import method_code, methods
+from visprompt.methods import METHODS, method_class
+
+
+@pytest.mark.parametrize("slug", METHODS)
+def test_the_lines_below_a_method_print_what_they_say(slug):
+    code, printed = method_code.example(slug, methods.cost(slug)).split("  # ")
+    lines = code.splitlines()
+    names = {}
+    exec("\n".join(lines[:-1]), names)
+    found = eval(lines[-1], names)
+    assert ast.literal_eval(printed) == {name: found[name] for name in ("method", "head")}
+
+
+@pytest.mark.parametrize("slug", METHODS)
+def test_what_is_shown_is_the_method_without_imports_and_settings(slug):
+    module = inspect.getmodule(method_class(slug))
+    shown, whole = method_code.method_source(module), inspect.getsource(module)
+    names = {getattr(node, "name", "") for node in ast.parse(shown).body}
+    assert "Method" in names and "Settings" not in names and "import " not in shown
+    assert all(line in whole for line in shown.splitlines())
+
+
+def test_a_comment_stays_with_its_statement():
+    lines = ["import os", "# why", "@wraps", "def f():", "    return 1", "", "X = 2"]
+    tree = ast.parse("\n".join(lines)).body
+    assert method_code.with_comments(lines, tree[1]) == "\n".join(lines[1:5])
