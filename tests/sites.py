@@ -49,6 +49,7 @@ def small_root(folder: Path) -> Path:
     (folder / "src").symlink_to(ROOT / "src")
     (folder / "notebooks").mkdir()
     shutil.copy(Path(__file__).parent / "small_notebook.py", folder / "notebooks" / "ap_theory.py")
+    shutil.copy(ROOT / "notebooks" / "one_cell.py", folder / "notebooks" / "one_cell.py")
     (folder / "data_manifests" / "notebooks.yaml").write_text(
         "ap_theory: {title: A small notebook, artifacts: [ap.lemma-1, ap.theorem-1]}\n"
     )

@@ -1,6 +1,7 @@
 """What planned runs take: operations by counting, bytes by manifests, shared runs once; unknown is
 said."""
 
+import csv
 import json
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from visbook.studies import budget, forecast, mask_forecast, mask_runs, plan
 from visbook.studies.case import Run
 from visprompt.__main__ import main
 from visprompt.methods import settings_of as method_settings
+from visprompt.paths import MANIFESTS
 from visprompt.training.loop import settings_of
 from visprompt.training.segmentation_recipe import load_segmentation_recipe
 from visprompt.training.segmenter import build_segmenter
@@ -162,6 +164,9 @@ def test_the_plan_of_everything(capsys):
     )
     assert "least" in found.how or "measured" in found.how
     assert found.all.runs == json.loads(found.as_json())["all"]["runs"]
+    with (MANIFESTS / "hours.csv").open() as file:
+        kept = [tuple(row.values()) for row in csv.DictReader(file)]
+    assert kept == [budget.kept_row(row) for row in (*found.rows, found.all)]
 
 
 def test_the_command_prints_a_table_or_data(capsys, tmp_path):

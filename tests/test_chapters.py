@@ -2,8 +2,11 @@
 find their place."""
 
 import base64
+import html
+import re
 from types import SimpleNamespace
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +28,7 @@ from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
 from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.page import Page
+from visbook.site import rerun_box
 from visbook.studies import comparable, grids, plan, statistics
 from visbook.studies.case import Run
 from visprompt import records
@@ -819,3 +823,25 @@ def test_the_viewers_bytes_are_the_maps(chapter):
     levels = np.frombuffer(base64.b64decode(packed["levels"]), np.uint8).reshape(packed["shape"])
     shown = levels / 255 * np.array(packed["most"])[..., None]
     assert np.abs(shown - weights[:, :, [0, *range(1, 11), 12]]).max() < 2e-3
+
+
+def test_parameters_stand_in_a_box_at_the_end_with_the_commands():
+    cells = [nbformat.v4.new_markdown_cell("# A page")]
+    for tag, source in (
+        ("parameters", 'profile = "quick"'),
+        ("injected-parameters", "seeds = [0]"),
+    ):
+        cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": [tag]}))
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"papermill": {"duration": 41.7}})
+    found = {"artifacts": {"ap.table-1": {"notebook": "ap"}, "ap.figure-1": {"notebook": "ap"}}}
+    rerun_box.with_box(notebook, "ap", found, [3600.0, 7200.0])
+    title, box = notebook.cells
+    assert box.cell_type == "markdown" and title.source == "# A page"
+    for words in ("NAME=ap", "42 seconds", "2 records", "3.0 hours", 'ARTIFACTS="ap.table-1"'):
+        assert words in html.unescape(box.source)
+    assert box.source.index("profile =") < box.source.index("seeds = [0]")
+    bare = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A page")])
+    rerun_box.with_box(bare, "ap", {"artifacts": {}}, [])
+    assert (
+        "papers' scale" not in bare.cells[1].source and "records behind" not in bare.cells[1].source
+    )

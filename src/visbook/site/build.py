@@ -36,6 +36,7 @@ from . import (
     prose,
     recipe_pages,
     record_pages,
+    rerun_box,
     rule_pages,
     tables,
     which_method,
@@ -90,9 +91,12 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     (pages / "static" / "places.js").write_text(
         spelled(places.script(results, root)), encoding="utf-8"
     )
+    bundles = dict(record_pages.bundles(results))
     for name in notebooks(root):
-        add_notebook(name, results, root, pages)
-    for id, bundle in record_pages.bundles(results):
+        add_notebook(name, results, root, pages, record_pages.seconds(name, bundles))
+    one = f"{rerun_box.ONE_CELL}.py"
+    shutil.copy(root / "notebooks" / one, pages / "extra" / "downloads" / one)
+    for id, bundle in bundles.items():
         text = record_pages.record_page(id, bundle)
         (pages / "extra" / "records" / f"{id}.html").write_text(text, encoding="utf-8")
     number_pages.downloads(results, pages / "extra" / "downloads")
@@ -111,8 +115,12 @@ def make(part: str, results: dict, root: Path) -> str:
     return MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
 
 
-def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
-    """Put one executed notebook on the site: as a page, and as downloads of source and result."""
+def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[float]) -> None:
+    """Put one executed notebook on the site: as a page, and as downloads of source and result.
+
+    Args:
+        took: the seconds of each record that it shows.
+    """
     profile = found["profile"]
     executed = root / "build" / "executed" / profile / f"{name}.ipynb"
     notebook, results = read_notebook(executed, profile)
@@ -130,6 +138,7 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path) -> None:
     if title is None:
         raise BadInput(f"notebooks/{name}.py has no text; begin it with a markdown cell '# Title'.")
     chapters.arrange(notebook, name, found, root)
+    rerun_box.with_box(notebook, name, found, took)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = spelled(cell.source)

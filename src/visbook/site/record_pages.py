@@ -108,6 +108,14 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
     }
 
 
+def seconds(notebook: str, bundles: dict[str, dict]) -> list[float]:
+    """What each record that a notebook shows took when it was made."""
+    every = [record for found in bundles.values() for record in found["records"]]
+    known = {record["id"]: record["seconds"] for record in every if "seconds" in record}
+    mine = [found for found in bundles.values() if found["notebook"] == notebook]
+    return [known[id] for id in {record["id"] for found in mine for record in found["records"]}]
+
+
 def told_of(record: records.Record) -> dict:
     """All that a record says but for its longest lists, whether it is by today's code, and of which
     other versions."""

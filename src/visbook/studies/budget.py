@@ -2,6 +2,7 @@
 once."""
 
 import contextlib
+import csv
 import io
 import itertools
 import json
@@ -13,6 +14,7 @@ import pandas as pd
 
 from visprompt.errors import BadInput
 from visprompt.methods import settings_of as method_settings
+from visprompt.paths import MANIFESTS
 from visprompt.records import is_current, stores
 from visprompt.records import store as records
 from visprompt.training.recipe import Recipe
@@ -114,6 +116,12 @@ def plan(
         profile,
         speed.how,
     )
+
+
+def kept_row(row: Row) -> tuple[str, str, str, str]:
+    """Artifact, runs, gigabytes and hours, as `data_manifests/hours.csv` has them for pages: a plan
+    of everything takes a minute. `python -m visbook.studies.budget` writes that file anew."""
+    return row.artifact, str(row.runs), f"{row.bytes / 1e9:.1f}", f"{row.hours:.2f}"
 
 
 def there(actors: Cast, data_dir: str | Path | None) -> Cast:
@@ -279,3 +287,11 @@ def duration(hours: float, runs: int, without: int) -> str:
     if not runs or runs == without:
         return "?" if without else "-"
     return f"{hours:,.2f}" + (f" + {without} runs unknown" if without else "")
+
+
+if __name__ == "__main__":
+    found = plan()
+    with (MANIFESTS / "hours.csv").open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["artifact", "runs", "gigabytes", "hours"])
+        rows.writerows(map(kept_row, (*found.rows, found.all)))

@@ -1,0 +1,88 @@
+"""The box "Rerun this page" at the end of a page: its parameters, and the commands for what is
+shown and for the papers' scale."""
+
+import csv
+import html
+
+import nbformat
+
+from visprompt.paths import MANIFESTS
+
+from ..studies.forecast import speed_of, usual_precision
+
+ONE_CELL = "one_cell"  # the notebook of one printed number, which is not a page
+TAGS = ("parameters", "injected-parameters")  # of papermill
+
+
+def with_box(notebook: nbformat.NotebookNode, name: str, found: dict, took: list[float]) -> None:
+    """Move the cells of parameters into a box at the end of the page.
+
+    Args:
+        found: the site's results.
+        took: the seconds of each record that the page shows.
+    """
+    tagged = {
+        tag: cell for cell in notebook.cells for tag in TAGS if tag in cell.metadata.get("tags", [])
+    }
+    notebook.cells = [cell for cell in notebook.cells if cell not in tagged.values()]
+    parts = [
+        shown(name, notebook.metadata.get("papermill", {}), took),
+        at_scale(name, found),
+        parameters({tag: cell.source for tag, cell in tagged.items()}),
+    ]
+    box = f'<div class="vp-rerun"><details><summary>Rerun this page</summary>{"".join(parts)}'
+    notebook.cells.append(nbformat.v4.new_markdown_cell(f"{box}</details></div>"))
+
+
+def shown(name: str, made: dict, took: list[float]) -> str:
+    """The command for what the page shows, how long it took here, and what its runs took."""
+    here = f"; it took {made['duration']:.0f} seconds for this site" if "duration" in made else ""
+    runs = (
+        f" The {len(took):,} records behind it took {length(sum(took))} when they "
+        f"were made; <code>visprompt verify 3</code> does three of the kept ones again and "
+        f"compares."
+        if took
+        else ""
+    )
+    return (
+        f"<p>As it is shown: <code>make notebook NAME={name}</code> reads the kept records and "
+        f"runs only what has none{here}.{runs}</p>"
+    )
+
+
+def length(seconds: float) -> str:
+    """A time for readers: in minutes, or in hours."""
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def at_scale(name: str, found: dict) -> str:
+    """The command for the papers' scale, with what it takes; "" where nothing is planned."""
+    mine = [id for id, entry in found["artifacts"].items() if entry["notebook"] == name]
+    with (MANIFESTS / "hours.csv").open(newline="") as file:
+        plan = {row["artifact"]: row for row in csv.DictReader(file)}
+    mine = [id for id in mine if id in plan and int(plan[id]["runs"])]
+    if not mine:
+        return ""
+    runs, hours = (sum(float(plan[id][key]) for id in mine) for key in ("runs", "hours"))
+    data = max(float(plan[id]["gigabytes"]) for id in mine)
+    how = speed_of(None, usual_precision("paper")).how
+    command = f'make sweep ARTIFACTS="{" ".join(mine)}" PROFILE=paper DEVICE=cuda DATA=FOLDER'
+    return (
+        f"<p>At the papers' scale: <code>{html.escape(command)}</code>. That is at most "
+        f"{runs:,.0f} runs, those that tables share counted for each, {hours:,.1f} GPU hours "
+        f"({how}), and {data:,.0f} GB or more to fetch. One printed number alone, on any GPU: "
+        f'<a href="../downloads/{ONE_CELL}.py" download>{ONE_CELL}.py</a>.</p>'
+    )
+
+
+def parameters(sources: dict[str, str]) -> str:
+    """The page's parameters, and those that it was made with."""
+    if not sources:
+        return ""
+    told = "\n".join(
+        sources[tag] for tag in ("parameters", "injected-parameters") if tag in sources
+    )
+    return (
+        "<p>Its parameters, of which each can be given as in <code>ARGS=\"-p seeds '[0]'\"</code>; "
+        f"last, those that this page was made with:</p><pre>{html.escape(told)}</pre>"
+    )
