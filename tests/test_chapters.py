@@ -3,7 +3,6 @@ find their place."""
 
 import base64
 import html
-import re
 from types import SimpleNamespace
 
 import nbformat
