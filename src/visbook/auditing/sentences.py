@@ -9,9 +9,8 @@ import argparse
 import csv
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from visprompt.errors import BadInput, choose
@@ -24,6 +23,7 @@ HELD = {
     "mended": "It differs, and a later line or a footnote of the paper mends it.",
     "lost": "It differs for a sign or a word that the text at hand lost.",
 }
+DIFFERING = ("differs", "mended", "lost")
 REASONS = {
     "background": "It speaks of other work, or says why the question matters.",
     "definition": "It defines a word, a symbol or a step that nothing else in the paper repeats.",
@@ -54,6 +54,7 @@ class Sentence:
     against: str = ""  # what it was held against, such as "table-2" or "31" for another sentence
     outcome: str = ""  # one of HELD, or of REASONS where it cannot be held
     finding: str = ""  # the audited statement or claim that judges it
+    why: str = ""  # of one that differs: what differs
 
 
 def numbered(text: str) -> Iterator[tuple[Sentence, str]]:
@@ -109,34 +110,39 @@ def read_sentences(paper: str) -> list[Sentence]:
     for row, number in zip(rows, range(1, len(rows) + 1), strict=True):
         choose("kind of a sentence", row.kind, KINDS)
         choose("outcome of a sentence", row.outcome, [*HELD, *REASONS])
-        if row.number != number or (row.outcome in HELD) != bool(row.says and row.against):
+        held, differs = row.outcome in HELD, row.outcome in DIFFERING
+        told = bool(row.says and row.against)
+        if row.number != number or held != told or differs != bool(row.why):
             raise BadInput(
-                f"row {row.number} of {paper}/{path.name}: rows count on from 1, and one that was "
-                f"held against something says what it says, in our words, and against what."
+                f"row {row.number} of {paper}/{path.name}: rows count on from 1; one that was held "
+                f"against something has `says` and `against`, and one that differs has `why`."
             )
     return rows
 
 
-def coverage(paper: str) -> dict[str, int]:
-    """How many sentences of a paper had each outcome."""
-    found = Counter(row.outcome for row in read_sentences(paper))
-    return {outcome: found[outcome] for outcome in (*HELD, *REASONS)}
+def found_in(paper: str, text: str) -> Iterator[tuple[Sentence, str]]:
+    """The rows of a paper's table, each with its words in a text of the paper.
+
+    Raises:
+        BadInput: the text has other sentences.
+    """
+    rows, there = read_sentences(paper), list(numbered(text))
+    for row, (own, words) in zip(rows, there):
+        if row.mark != own.mark:
+            raise BadInput(f"sentence {row.number} is another one in this text of {paper}: {words}")
+        yield row, words
+    if len(rows) != len(there):
+        raise BadInput(f"this text of {paper} has {len(there)} sentences, its table {len(rows)}.")
 
 
 def main() -> None:
-    """Print a paper's sentences with their numbers, and what the table says of each."""
+    """Print a paper's sentences from its text, each with what the table says of it."""
     parser = argparse.ArgumentParser(prog="python -m visbook.auditing.sentences")
-    parser.add_argument("text", type=Path, help="the text of a paper, as Markdown")
-    parser.add_argument("--csv", type=Path, help="write an empty table here")
+    parser.add_argument("paper", help="slug of a paper")
+    parser.add_argument("text", type=Path, help="its text, as Markdown")
     told = parser.parse_args()
-    rows = list(numbered(told.text.read_text(encoding="utf-8")))
-    for row, words in rows:
-        print(f"{row.number}\t{row.section}\t{row.kind}\t{words}")
-    if told.csv:
-        with told.csv.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([field.name for field in fields(Sentence)])
-            writer.writerows([*(getattr(row, f.name) for f in fields(Sentence))] for row, _ in rows)
+    for row, words in found_in(told.paper, told.text.read_text(encoding="utf-8")):
+        print(f"{row.number}\t{row.outcome}\t{row.against}\t{words}")
 
 
 if __name__ == "__main__":

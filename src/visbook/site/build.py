@@ -38,6 +38,7 @@ from . import (
     record_pages,
     rerun_box,
     rule_pages,
+    sentence_pages,
     tables,
     which_method,
 )
@@ -60,6 +61,7 @@ MADE_BY = (
     command_builder,
     compare,
     rule_pages,
+    sentence_pages,
     which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
@@ -100,6 +102,7 @@ def assemble(profile: str, root: Path | None = None) -> Path:
         text = record_pages.record_page(id, bundle)
         (pages / "extra" / "records" / f"{id}.html").write_text(text, encoding="utf-8")
     number_pages.downloads(results, pages / "extra" / "downloads")
+    sentence_pages.downloads(pages / "extra" / "downloads")
     return pages
 
 

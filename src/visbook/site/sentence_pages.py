@@ -1,0 +1,99 @@
+"""What every sentence, caption and equation of a paper was held against: how many, and which
+differ."""
+
+import html
+import shutil
+from collections import Counter
+from pathlib import Path
+
+from visprompt import papers
+from visprompt.paths import MANIFESTS
+
+from ..auditing.sentences import DIFFERING, HELD, REASONS, Sentence, read_sentences
+from .number_pages import anchor
+from .tables import code, table
+
+
+def read(paper: str) -> list[Sentence]:
+    """A paper's table of sentences; empty where there is none yet."""
+    there = (MANIFESTS / "papers" / paper / "sentences.csv").exists()
+    return read_sentences(paper) if there else []
+
+
+def coverage(results: dict, root: Path) -> str:
+    """For each paper how many of its sentences were held against something, and how they came
+    out."""
+    rows = []
+    for slug, paper in papers.papers().items():
+        found = Counter(row.outcome for row in read(slug))
+        held = sum(found[word] for word in HELD)
+        if found:
+            share = f"{held} of {found.total()} ({100 * held / found.total():.0f} %)"
+            counts = (str(found[word]) for word in (*HELD, *REASONS))
+            rows.append([html.escape(paper["short"]), share, *counts])
+    return table(["Paper", "Held against something", *HELD, *REASONS], rows)
+
+
+def words(results: dict, root: Path) -> str:
+    """What each outcome means."""
+    return "\n".join(f"{word}\n: {text}\n" for word, text in {**HELD, **REASONS}.items())
+
+
+def sentences(results: dict, root: Path, paper: str) -> str:
+    """The sentences of a paper that differ from what they were held against, those that no finding
+    judges first."""
+    every = read(paper)
+    if not every:
+        return "The sentences of this paper have not been read one by one."
+    found = [row for row in every if row.outcome in DIFFERING]
+    found.sort(key=lambda row: (DIFFERING.index(row.outcome), bool(row.finding), row.number))
+    held = sum(row.outcome in HELD for row in every)
+    told = (
+        f"Of {len(every)} sentences, captions and equations {held} could be held against another "
+        f"place of the paper or against the architecture; {len(found)} of these differ from it, "
+        f"those first that no finding above judges. "
+        f'<a href="downloads/sentences-{paper}.csv" download>All rows as a file</a>.'
+    )
+    findings = {finding["id"] for finding in results["findings"]}
+    rows = [
+        [
+            f'{row.number}<br><span class="vp-how">{html.escape(row.section)}</span>',
+            f'{html.escape(row.says)}<br><span class="vp-how">{html.escape(row.why)}</span>',
+            html.escape(row.against),
+            row.outcome,
+            judged(row.finding, findings, results),
+        ]
+        for row in found
+    ]
+    head = ["No., section", "What it says, in our words, and what differs", "Held against"]
+    shown = table(
+        [*head, "Outcome", "Judged by"],
+        rows,
+        filterable=True,
+        choices=("Outcome",),
+        kind="vp-sortable",
+        widths=(17, 40, 17, 10, 16),
+    )
+    return (
+        f"{told}\n\n<details><summary>The {len(found)} that differ</summary>\n{shown}\n</details>"
+    )
+
+
+def judged(id: str, findings: set[str], results: dict) -> str:
+    """A link to the finding or claim of this id; "" where there is none."""
+    if id in findings:
+        return f'<a href="#{anchor(id)}">{code(id)}</a>'
+    if id in results["claims"]:
+        return f'<a href="claims.html#{id}">{code(id)}</a>'
+    return code(id) if id else ""
+
+
+def downloads(folder: Path) -> None:
+    """Each paper's table of sentences as a file."""
+    for slug in papers.papers():
+        if read(slug):
+            path = MANIFESTS / "papers" / slug / "sentences.csv"
+            shutil.copy(path, folder / f"sentences-{slug}.csv")
+
+
+MAKERS = {"sentences": sentences, "sentence-coverage": coverage, "sentence-outcomes": words}
