@@ -82,6 +82,13 @@ def test_every_finding_that_a_row_names_is_there():
         assert {row.finding for row in read_sentences(paper) if row.finding} <= known
 
 
+def test_a_second_reading_is_of_other_sentences_each_and_mostly_agrees():
+    pairs = sentences.second_reading()
+    assert len({(row.mark, row.number) for row, _ in pairs}) == len(pairs) == 40
+    same = sum(row.outcome == outcome for row, outcome in pairs)
+    assert f"{same} had the same outcome" in sentence_pages.second({}, None) and same > 20
+
+
 def write(tmp_path, monkeypatch, **changes):
     row = asdict(Sentence(1, "1", "sentence", "0" * 8, "says", "2", "differs", "", "why"))
     folder = tmp_path / "papers" / "own"

@@ -120,6 +120,17 @@ def read_sentences(paper: str) -> list[Sentence]:
     return rows
 
 
+def second_reading() -> list[tuple[Sentence, str]]:
+    """The sentences that were drawn at random and read a second time without the table, each with
+    the outcome of that reading."""
+    tables = {}
+    with (MANIFESTS / "papers" / "second_reading.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        tables.setdefault(row["paper"], read_sentences(row["paper"]))
+    return [(tables[row["paper"]][int(row["number"]) - 1], row["outcome"]) for row in rows]
+
+
 def found_in(paper: str, text: str) -> Iterator[tuple[Sentence, str]]:
     """The rows of a paper's table, each with its words in a text of the paper.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from visprompt import papers
 from visprompt.paths import MANIFESTS
 
-from ..auditing.sentences import DIFFERING, HELD, REASONS, Sentence, read_sentences
+from ..auditing.sentences import DIFFERING, HELD, REASONS, Sentence, read_sentences, second_reading
 from .number_pages import anchor
 from .tables import code, table
 
@@ -32,6 +32,19 @@ def coverage(results: dict, root: Path) -> str:
             counts = (str(found[word]) for word in (*HELD, *REASONS))
             rows.append([html.escape(paper["short"]), share, *counts])
     return table(["Paper", "Held against something", *HELD, *REASONS], rows)
+
+
+def second(results: dict, root: Path) -> str:
+    """How often a second reading came to the same outcome, and how often to the opposite."""
+    pairs = [(row.outcome, outcome) for row, outcome in second_reading()]
+    same = sum(one == other for one, other in pairs)
+    opposite = sum("holds" in pair and {*pair} & {*DIFFERING} != set() for pair in pairs)
+    return (
+        f"{len(pairs)} sentences, drawn at random from all five texts, were read a second time "
+        f"without the table: {same} had the same outcome, {opposite} the opposite (one reading "
+        f"says that it holds, the other that it differs), and the others are sentences that one "
+        f"reading held against something and the other did not."
+    )
 
 
 def words(results: dict, root: Path) -> str:
@@ -96,4 +109,9 @@ def downloads(folder: Path) -> None:
             shutil.copy(path, folder / f"sentences-{slug}.csv")
 
 
-MAKERS = {"sentences": sentences, "sentence-coverage": coverage, "sentence-outcomes": words}
+MAKERS = {
+    "second-reading": second,
+    "sentences": sentences,
+    "sentence-coverage": coverage,
+    "sentence-outcomes": words,
+}
