@@ -11,7 +11,7 @@ import visprompt as vp
 from visbook.chapters import ap_peft
 from visbook.chapters.cost import CostPage
 from visbook.pages.parameters import Parameters
-from visbook.studies import bench, bench_table
+from visbook.studies import bench, bench_table, from_record
 from visbook.timing import clock, method_cost, pairs, task_memory
 from visbook.timing.clock import Side
 from visbook.timing.side_by_side import speeds_in_turns, variants_in_turns
@@ -134,6 +134,9 @@ def test_variants_of_one_method_are_timed_side_by_side(stores):
     }
     assert variants_in_turns(MICRO, variants, **asked, run=False).id == record.id
     assert variants_in_turns(MICRO, {"AP": variants["AP"]}, **asked, run=False) is None
+    methods = speeds_in_turns(MICRO, {"ap": {}}, batch_size=2, repeats=1)
+    for old in (record, methods):  # both forms can be timed again from their settings
+        assert from_record.again(old).settings == old.settings
 
 
 def test_a_time_is_judged_by_rounds_in_pairs(monkeypatch):

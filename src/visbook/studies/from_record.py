@@ -22,7 +22,7 @@ from visprompt.training.segmenter import build_segmenter
 from visprompt.training.windows import Evaluation
 
 from ..timing.method_cost import measured_cost
-from ..timing.side_by_side import speeds_in_turns
+from ..timing.side_by_side import speeds_in_turns, variants_in_turns
 from . import guidance, insights
 
 # Measurements on a run: kind -> what does it, and the settings that it takes beside those of the
@@ -120,6 +120,8 @@ def again(
     s = dict(record.settings)
     if record.kind == "cost":
         return measured_cost(s.pop("backbone"), s.pop("method"), **s.pop("method_settings"), **s)
+    if "variants" in s:
+        return variants_in_turns(s.pop("backbone"), s.pop("variants"), **s)
     return speeds_in_turns(s.pop("backbone"), s.pop("methods"), **s)
 
 
