@@ -152,6 +152,10 @@ display(ap_theory.lemma_1_reading(noisy, first))
 # $N \ge N_1 = \Theta(P)$ samples if the prompt is added to the first layer's input, and needs
 # $N \ge N_2 = \Theta(P^2 \log P)$ at the second's.
 #
+# **Which layer that is.** The proof adds the first prompt to the data tokens themselves (A14). Section 3 numbers it
+# layer 0 and calls it plain visual prompting. So the easier case of the theorem is a prompt on the input, although the
+# introduction says that theory shows input-level prompts to be worse.
+#
 # **What was run.** One prompt a trial until no held-out sample is misclassified. Slopes are fitted to the
 # median over trials of each $P$; the interval is a 95 % bootstrap over trials. It covers their scatter, not a
 # bend of the line, for which the local slopes between neighbouring $P$ are given.

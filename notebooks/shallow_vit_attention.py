@@ -49,6 +49,10 @@ attention = shallow_attention.Attention(runs)
 # where $S_*^n$ are the label-relevant tokens of sample $n$, increases during training for every query token $l$, at a
 # rate of $O(1/t)$ (Eq. 15).
 #
+# **What the proof leaves open.** Two lines do not follow from those before them. Step (59) drops a factor $\eta$ of (58);
+# with it the key's norm stays bounded by a constant of $1/\alpha_*$, and no power of $\eta$ arises. And the attention of
+# tokens that are neither relevant nor confusing goes to both of these kinds alike (186), so that its limit is not 1.
+#
 # **What was run.** The setting of Figure 4, the sum taken apart by what the query token is.
 
 # %% name="shallowvit.proposition-2" tags=["hide-input"]

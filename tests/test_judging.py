@@ -356,6 +356,7 @@ def test_mathematics_is_handed_to_mathjax_and_nothing_else_is():
     for claim in papers.claims():
         for text in (claim.printed, claim.metric, claim.why):
             assert text.count("$") % 2 == 0, claim.id
+            assert judging.re.sub("[^“”]", "", text) in ("", "“”"), claim.id
             # scars of a line's end
             assert not judging.re.search(r"\w- \w|\.\.(?!\.)", text.replace(" .. ", "")), claim.id
 
