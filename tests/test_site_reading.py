@@ -113,6 +113,24 @@ def test_a_selection_of_claims_stays_in_the_address_and_can_be_taken_home(whole,
     assert rows.count() == left and tab.locator('select[aria-label="Paper"]').input_value() == "SPT"
 
 
+def test_a_table_can_be_taken_home(whole, tab):
+    tab.goto((whole / "numbers-ap.html").as_uri())
+    box = tab.locator(".vp-table:has(+ .vp-take)").first
+    heads = [cell.strip() for cell in box.locator("thead th").all_inner_texts()]
+    with tab.expect_download() as download:
+        tab.locator(".vp-take button", has_text="CSV").first.click()
+    assert download.value.suggested_filename == "numbers-ap-1.csv"
+    with open(download.value.path(), newline="") as file:
+        lines = list(csv.reader(file))
+    assert lines[0] == heads and len(lines) == 1 + box.locator("tbody tr").count() > 2
+    tab.evaluate("navigator.clipboard.writeText = async (text) => { window.taken = text; }")
+    tab.locator(".vp-take button", has_text="Copy").first.click()
+    tab.wait_for_selector("text=Copied")
+    assert [line.split("\t") for line in tab.evaluate("taken").split("\n")] == lines
+    tab.goto((whole / "claims.html").as_uri())
+    assert tab.locator(".vp-take").count() == 0
+
+
 def test_the_first_screen_of_a_chapter_says_what_holds(chapters, tab):
     late = []
     for page in chapters:

@@ -115,26 +115,48 @@ window.addEventListener("load", () => window.MathJax?.startup?.promise.then(() =
   document.querySelectorAll("mjx-container").forEach((box) => { if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; });
 }));
 
-// A button that hands over the rows that are left, as CSV, each with the id that is its address.
-const csvOf = (box, rows) => {
+// What a table says, as lines of words: its head, then the rows that no filter hides.
+const wordsOf = (td) => (td.querySelector("summary") || td).textContent.trim().replace(/\s+/g, " ");
+const linesOf = (table) => [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].map(wordsOf));
+const asCsv = (lines) => lines.map((line) => line.map((word) => `"${word.replace(/"/g, '""')}"`).join(",")).join("\r\n");
+const save = (lines, name) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([asCsv(lines)], {type: "text/csv"}));
+  link.download = name;
+  link.click();
+};
+const buttonOf = (words, act) => {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "vp-button";
-  button.textContent = "CSV of these";
-  button.addEventListener("click", () => {
-    const heads = [...box.querySelectorAll("thead th")].map((head) => head.textContent);
-    const cell = (td) => (td.querySelector("summary") || td).textContent.trim();
-    const lines = rows.filter((row) => !row.hidden)
-      .map((row) => [row.querySelector("[id]").id, ...[...row.cells].map(cell)]);
-    const text = [["id", ...heads], ...lines]
-      .map((line) => line.map((word) => `"${word.replace(/"/g, '""')}"`).join(",")).join("\r\n");
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
-    link.download = "claims.csv";
-    link.click();
-  });
+  button.textContent = words;
+  button.addEventListener("click", act);
   return button;
 };
+
+// A button that hands over the claims that are left, as CSV, each with the id that is its address.
+const csvOf = (box, rows) => buttonOf("CSV of these", () => {
+  const heads = [...box.querySelectorAll("thead th")].map(wordsOf);
+  const left = rows.filter((row) => !row.hidden);
+  const lines = left.map((row) => [row.querySelector("[id]").id, ...[...row.cells].map(wordsOf)]);
+  save([["id", ...heads], ...lines], "claims.csv");
+});
+
+// Below every other table of a page: as a file, and onto the clipboard as a spreadsheet takes it.
+document.addEventListener("DOMContentLoaded", () => {
+  const page = location.pathname.split("/").pop().replace(/\.html$/, "") || "table";
+  document.querySelectorAll(".bd-article .vp-table table").forEach((table, number) => {
+    if (table.rows.length < 3 || table.closest("[data-address], .vp-in-short, .vp-cards")) return;
+    const bar = document.createElement("div");
+    bar.className = "vp-take";
+    const copy = buttonOf("Copy", async () => {
+      await navigator.clipboard.writeText(linesOf(table).map((line) => line.join("\t")).join("\n"));
+      copy.textContent = "Copied";
+    });
+    bar.append(buttonOf("CSV", () => save(linesOf(table), `${page}-${number + 1}.csv`)), copy);
+    (table.closest(".vp-table") || table).after(bar);
+  });
+});
 
 // A link to a source cell, or to a row, opens what is folded there.
 const unfold = () => {
