@@ -6,9 +6,11 @@ notebook that runs in seconds; the real site is examined too when `make book` ha
 """
 
 import json
+import re
 import shutil
 import types
 import zipfile
+from collections import defaultdict
 from urllib.parse import urldefrag, urlsplit
 
 import nbformat
@@ -21,6 +23,7 @@ from visbook.site import claims as site_claims
 from visbook.site.lighten import lighten
 from visprompt import manifests, papers
 from visprompt.errors import BadInput
+from visprompt.words import ALIKE, SIGHTINGS, VERDICTS
 
 
 def test_every_page_on_a_phone_needs_nothing_from_outside(site, browser):
@@ -213,6 +216,26 @@ def test_every_shown_artifact_has_section_cell_and_record(site):
             figures = [links for links in figures if f"../records/{artifact}.html" in links]
             assert len(figures) == len(bundle["result"]["shows"])
             assert all(f"#cell-{artifact}" in links for links in figures)
+
+
+def test_no_two_places_give_a_claim_another_verdict(site):
+    """Every row with one claim and one verdict, on whatever page, against all others of it."""
+    told, words = defaultdict(set), "|".join({*VERDICTS, *SIGHTINGS, ALIKE, "open"})
+    for page in site.rglob("*.html"):
+        own = page.parent == site and page.name == "claims.html"
+        for row in re.findall(r"<tr>.*?</tr>", page.read_text(encoding="utf-8"), re.S):
+            place = (
+                r'id="([a-z]+\.[a-z0-9-]+\.[a-z0-9.-]+)"' if own else r'claims\.html#([a-z0-9.-]+)"'
+            )
+            claims = {*re.findall(place, row)}
+            badges = {*re.findall(rf'class="vp-badge[^"]*">({words})<', row)}
+            if len(claims) == len(badges) == 1:
+                told[claims.pop()].add((page.name, badges.pop()))
+    several = {id: places for id, places in told.items() if len(places) > 1}
+    assert len(several) > (100 if (site / "notebooks" / "spt.html").exists() else 0)
+    assert {
+        id: places for id, places in several.items() if len({word for _, word in places}) > 1
+    } == {}
 
 
 def test_counts_of_evidence_add_up(small):
