@@ -2,6 +2,7 @@
 PROFILE ?= quick
 DEVICE ?= cpu
 GPUS ?= 1
+JOBS_A_CARD ?= 1
 DATA ?=
 CORES ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 NAME ?=
@@ -31,7 +32,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 export OMP_NUM_THREADS ?= 1
 # Recipes read what the user gave from the environment, where quotes and # have no meaning.
-export PROFILE DEVICE GPUS DATA CORES NAME ARGS $(NARROWING)
+export PROFILE DEVICE GPUS JOBS_A_CARD DATA CORES NAME ARGS $(NARROWING)
 # The user of a container may have no name and no home folder; Snakemake asks for both, Jupyter for the second.
 export USER ?= $(shell id -un 2>/dev/null || id -u)
 ifeq ($(shell [ -w ~ ] || echo none),none)
@@ -41,8 +42,8 @@ endif
 TURN := $(if $(shell command -v flock),flock build/.turn,)
 WAIT := $(if $(TURN),flock -n build/.turn true || echo "Waiting for another make in this folder.";,)
 SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
-	--cores "$$CORES" --resources gpu="$$GPUS" --rerun-incomplete --keep-going --quiet host \
-	--config $(MORE) profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" \
+	--cores "$$CORES" --resources gpu="$$((GPUS * JOBS_A_CARD))" --rerun-incomplete --keep-going --quiet host \
+	--config $(MORE) profile="$$PROFILE" device="$$DEVICE" gpus="$$GPUS" jobs_a_card="$$JOBS_A_CARD" data_dir="['$$(sed "s/'/''/g" <<<"$$DATA")']" \
 	$(foreach name,$(NARROWING),$(if $($(name)),$(shell echo $(name) | tr A-Z a-z)="['$$(sed "s/'/''/g" <<<"$$$(name)")']")) --
 # What snakemake itself would refuse at length; the rest is checked in the Snakefile, for clusters too.
 CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import yaml
 
-PROFILE, DEVICE, CARDS = (str(config.get(*key)) for key in (("profile", "quick"), ("device", "cpu"), ("gpus", 1)))
+PROFILE, DEVICE, CARDS, A_CARD = (
+    str(config.get(*key)) for key in (("profile", "quick"), ("device", "cpu"), ("gpus", 1), ("jobs_a_card", 1))
+)
 DATA_DIR = config.get("data_dir") or ""
 if isinstance(DATA_DIR, list):  # from make, since snakemake reads a bare 2024 as a number and "a #b" as "a"
     DATA_DIR = DATA_DIR[0]
@@ -42,6 +44,7 @@ for name, given, right, write in (
     ("number of epochs", EPOCHS, not EPOCHS or re.fullmatch(r"[1-9]\d*", " ".join(EPOCHS)), "a number, such as 1"),
     ("precision", PRECISION, PRECISION in ([], ["float32"], ["bf16"]), "float32 or bf16"),
     ("gpus", CARDS, re.fullmatch(r"\d+", CARDS), "a number, such as 1"),
+    ("jobs_a_card", A_CARD, re.fullmatch(r"[1-9]\d*", A_CARD), "a number of 1 or more, such as 2"),
     ("data folder", DATA_DIR, not DATA_DIR or os.path.isdir(DATA_DIR), "a folder that is there, from / or from here"),
 ):
     if not right:
@@ -64,7 +67,7 @@ AFTER = {
 }
 AWAITED = {name for entry in NOTEBOOKS.values() for name in entry.get("after", ())}  # start first, what follows them next
 GPUS = int(DEVICE.startswith("cuda"))
-CARDS = int(CARDS)
+CARDS, A_CARD = int(CARDS), int(A_CARD)
 
 MODULES = sorted(str(path) for path in Path("src").rglob("*.py"))
 SITE_ONLY = [path for path in MODULES if "/site/" in path or path.endswith("/__main__.py")]
@@ -115,14 +118,14 @@ for line in open(0, errors="replace"):
     if line.strip() and "TCP without encryption" not in line:
         print("[" + sys.argv[1] + "]", line.rstrip(), flush=True)'"""
 
-# Snakemake counts accelerators but hands none out: each run takes the first that no other run holds.
-# Schedulers of clusters set the variable themselves.
+# Snakemake counts places on accelerators but hands none out: each run takes the first that no other run holds, and
+# places of a number are spread over the cards. Schedulers of clusters set the variable themselves.
 CARD = ""
-if DEVICE == "cuda" and CARDS > 1:
+if DEVICE == "cuda" and CARDS * A_CARD > 1:
     CARD = (
         'if [ -z "${CUDA_VISIBLE_DEVICES:-}" ]; then '
-        f"for card in $(seq 0 {CARDS - 1}); do exec 9>build/.card$card; if flock -n 9; then break; fi; done; "
-        "export CUDA_VISIBLE_DEVICES=$card; fi; "
+        f"for place in $(seq 0 {CARDS * A_CARD - 1}); do exec 9>build/.card$place; if flock -n 9; then break; fi; done; "
+        f"export CUDA_VISIBLE_DEVICES=$((place % {CARDS})); fi; "
     )
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from visbook.site.claims import asserted, is_value
 from visprompt import manifests, papers, paths
 from visprompt.errors import BadInput
 
@@ -270,3 +271,11 @@ def test_missing_and_empty_files(copy):
     replace(table, "scale_needed", "scale")
     with pytest.raises(BadInput, match="columns must be"):
         papers.artifacts()
+
+
+def test_every_claim_begins_with_a_sentence():
+    """The paper's own, or, of a printed value, ours; no two are alike."""
+    values = [claim for claim in papers.claims() if is_value(claim) or not claim.printed]
+    assert {claim.id for claim in papers.claims() if claim.says} == {claim.id for claim in values}
+    assert len({asserted(claim) for claim in values}) == len(values) > 100
+    assert all(len(claim.says.split()) <= 20 and claim.says[-1] != "." for claim in values)

@@ -386,6 +386,7 @@ def test_a_notebook_gets_the_data_folder(root):
     ("words", "message"),
     [
         (["book", "GPUS=x"], "GPUS is 'x'; write a number"),
+        (["book", "JOBS_A_CARD=0"], "JOBS_A_CARD is '0'; write a number"),
         (["book", "CORES=x"], "CORES is 'x'; write a number"),
         (["book", "CORES=0"], "CORES is '0'; write a number"),
         (
@@ -423,6 +424,7 @@ def test_a_mistake_at_make_is_one_line(root, words, message):
         ({"device": "gpu"}, "the device is 'gpu'; write cpu, cuda or mps"),
         ({"device": "cuda:x"}, "the device is 'cuda:x'; write cpu, cuda or mps"),
         ({"gpus": "x"}, "the gpus is 'x'; write a number"),
+        ({"jobs_a_card": "0"}, "the jobs_a_card is '0'; write a number of 1 or more"),
         ({"data_dir": ["2024"]}, "the data folder is '2024'; write"),
         ({"data_dir": "Makefile"}, "the data folder is 'Makefile'; write"),
     ],
@@ -438,6 +440,30 @@ def test_a_mistake_in_the_configuration_is_one_line(root, monkeypatch, config, m
     with pytest.raises(SystemExit) as told:
         exec(text, {"config": config, **known})
     assert message in told.value.code and "\n" not in told.value.code
+
+
+def test_jobs_share_cards_evenly(root):
+    """Four places on two cards, each held until its job ends; a free one is taken again."""
+    text = (root / "Snakefile").read_text(encoding="utf-8")
+    text = text[text.index('CARD = ""') : text.index("def parameters")].rsplit("\n\n\n", 1)[0]
+    known = {"DEVICE": "cuda", "CARDS": 2, "A_CARD": 2}
+    exec(text, known)
+    (root / "build").mkdir(exist_ok=True)
+    env = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    job = f"{known['CARD']}echo $CUDA_VISIBLE_DEVICES; read line"
+    start = lambda: subprocess.Popen(
+        ["bash", "-c", job], cwd=root, env=env, stdin=-1, stdout=-1, text=True
+    )
+    jobs, cards = [], []
+    for _ in range(4):
+        jobs.append(start())
+        cards.append(jobs[-1].stdout.readline().strip())
+    assert cards == ["0", "1", "0", "1"]
+    jobs[1].communicate("done\n")
+    jobs.append(start())
+    assert jobs[-1].stdout.readline().strip() == "1"
+    for one in jobs[:1] + jobs[2:]:
+        one.communicate("done\n")
 
 
 def test_arguments_reach_papermill(root):

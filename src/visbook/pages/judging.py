@@ -225,6 +225,8 @@ def printed(claim: papers.Claim) -> str:
     """What the paper says, as a sentence; a cell without words is told to be printed."""
     text = claim.printed or claim.metric
     words = set(re.findall(r"[A-Za-z]{3,}", MATHEMATICS.sub("", text))) - {"against", "and"}
+    if claim.says:
+        return sentence(f"{claim.says} (printed: {text})" if claim.printed else claim.says)
     return sentence(text if words or "$" in text else f"the paper prints {text}")
 
 

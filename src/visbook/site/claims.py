@@ -37,8 +37,14 @@ def is_value(claim: papers.Claim) -> bool:
 
 
 def statement(claim: papers.Claim) -> str:
-    """What is claimed, as HTML: the paper's sentence, or what its value is a value of."""
-    return rich(sentence(claim.metric if is_value(claim) or not claim.printed else claim.printed))
+    """What is claimed, as HTML: the paper's sentence, or what its value asserts."""
+    return rich(sentence(asserted(claim)))
+
+
+def asserted(claim: papers.Claim) -> str:
+    """What is claimed, without a full stop."""
+    value = is_value(claim) or not claim.printed
+    return (claim.says or claim.metric) if value else claim.printed
 
 
 def printed(claim: papers.Claim) -> str:

@@ -18,7 +18,7 @@ from visprompt.words import summary
 from ..chapters.methods import by_idea
 from ..pages.judging import MATHEMATICS
 from . import api_pages, prose
-from .claims import IN_A_BAR, is_value, list_address
+from .claims import IN_A_BAR, asserted, list_address
 from .tables import printed_name
 
 COMMAND = re.compile(r"(?m)^\$ ([^#\n\\]+?) *(?:# *(.*))?$")
@@ -46,7 +46,7 @@ def claims(results: dict, root: Path) -> Iterator[tuple]:
     for claim in papers.claims():
         said = MATHEMATICS.sub(
             lambda match: match[1],
-            claim.metric if is_value(claim) else claim.printed or claim.metric,
+            asserted(claim),
         )
         yield (
             "claim",
