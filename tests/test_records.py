@@ -966,10 +966,18 @@ def test_a_csv_has_every_setting_and_the_screen_few(listed, capsys):
 
 
 @pytest.mark.refused
+def test_keep_of_a_kind_that_is_none_is_one_line(listed, capsys):
+    assert main(["keep", "--kind", "/etc/passwd", "--method", "lora"]) == 2
+    told = capsys.readouterr().err
+    assert "unknown kind '/etc/passwd'" in told and told.count("\n") == 1
+
+
+@pytest.mark.refused
 @pytest.mark.parametrize(
     ("words", "there"),
     [
         (["--kind", "tunes"], "Did you mean 'tune'? Allowed: cost, tune."),
+        (["--kind", "/etc/passwd"], "unknown kind '/etc/passwd'"),
         (["--method", "lorra"], "Allowed: linear-probe, lora."),
         (["--task", "nosuch"], "Allowed: letters, position."),
         (["--backbone", "x"], "no record here has a backbone"),

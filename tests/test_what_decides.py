@@ -219,8 +219,8 @@ HARMLESS = {
     ),
     "renamed inner function": (
         "def value():\n    def f():\n        return 1\n    return f()\n",
-        "f",
-        "f",
+        "f():\n        return 1\n    return f()",
+        "g():\n        return 1\n    return g()",
     ),
     "renamed error": (
         "def value():\n    try:\n        return 1\n    except OSError as e:\n        return e\n",

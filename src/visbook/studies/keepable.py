@@ -95,6 +95,8 @@ def keep(
 
 def check_there(name: str, value: str, kind: str | None) -> None:
     """That a record of this machine has a setting."""
+    if kind is not None:
+        choose("kind", kind, store.kinds())
     here = [
         entry["settings"].get(name) for entry in index.entries(kind) if entry["store"] == "here"
     ]

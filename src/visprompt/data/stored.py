@@ -1,7 +1,7 @@
 """Memory-mapped images, perhaps larger than memory, as tensors for `training.loop`.
 
-Nothing here decides a value: the bytes are those of decoding in memory, and records do not name
-this module.
+The bytes are those of decoding in memory. What is fetched and computed here enters a run, so
+records name this module as any other.
 """
 
 import mmap

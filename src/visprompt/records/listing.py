@@ -56,11 +56,7 @@ def table(
     for name in wanted:
         choose("filter of records", name, (*COLUMNS, *MORE))
     if kind is not None:
-        choose(
-            "kind",
-            kind,
-            {path.relative_to(s).parts[0] for s in store.stores() for path in store.files(s)},
-        )
+        choose("kind", kind, store.kinds())
     entries = list(index.entries(kind))
     rows = [row_of(entry) for entry in entries]
     kept = [True] * len(rows)

@@ -196,6 +196,11 @@ def read_record(path: Path) -> Record:
         ) from None
 
 
+def kinds() -> set[str]:
+    """The kinds of which there is a record, here or kept."""
+    return {path.relative_to(folder).parts[0] for folder in stores() for path in files(folder)}
+
+
 def files(store: Path, kind: str = "*") -> Iterator[Path]:
     """The record files of a store, sorted by name."""
     for folder in sorted(store.glob(kind)) if store.is_dir() else ():
