@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -13,6 +14,7 @@ from IPython.display import HTML, display
 from visprompt import records
 from visprompt.methods import METHODS
 from visprompt.records import store
+from visprompt.training.recipe import Recipe
 from visprompt.words import REAL as PROFILE
 
 from ..pages.plots import NAMES
@@ -87,7 +89,8 @@ def alike(kept: list[records.Record]) -> list[list[records.Record]]:
         searched = {rate_name(record.settings["method"]): None}
         same = {
             **record.settings,
-            "recipe": {**record.settings["recipe"], **searched},
+            # a field that is newer than a record has its default there
+            "recipe": {**asdict(Recipe()), **record.settings["recipe"], **searched},
             "seed": None,
         }
         found.setdefault(
