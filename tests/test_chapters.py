@@ -3,6 +3,7 @@ find their place."""
 
 import base64
 import html
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import nbformat
@@ -32,6 +33,7 @@ from visbook.studies import comparable, grids, plan, statistics
 from visbook.studies.case import Run
 from visprompt import records
 from visprompt.errors import BadInput
+from visprompt.training.recipe import Recipe
 
 
 @pytest.mark.refused
@@ -844,3 +846,19 @@ def test_parameters_stand_in_a_box_at_the_end_with_the_commands():
     assert (
         "papers' scale" not in bare.cells[1].source and "records behind" not in bare.cells[1].source
     )
+
+
+def test_runs_are_alike_where_an_older_record_lacks_a_field_of_the_recipe():
+    newer = asdict(Recipe(learning_rate=0.1))
+    older = {name: value for name, value in newer.items() if name != "clip"}
+    recipes = (newer, older, older | {"learning_rate": 0.5}, newer | {"clip": 10.0})
+    kept = [
+        SimpleNamespace(
+            settings={"task": "dtd10", "method": "lora", "seed": seed, "recipe": recipe},
+            data="0" * 12,
+            weights="1" * 12,
+        )
+        for seed, recipe in enumerate(recipes)
+    ]
+    groups = [[record.settings["seed"] for record in part] for part in real.alike(kept)]
+    assert groups == [[0, 1, 2], [3]]

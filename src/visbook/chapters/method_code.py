@@ -49,7 +49,7 @@ def example(slug: str, record: Record) -> str:
     """Lines that build a method on the shapes of a ViT-B/16, and what they print, as `record`
     says."""
     chosen = record.settings
-    printed = {name: record.values[name] for name in ("method", "head")}
+    printed = {name: record.values[name] for name in ("method", "head", "total")}
     return (
         f"import visprompt as vp\n\n"
         f'backbone = vp.load_backbone("{chosen["backbone"]}", device="meta")\n'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,7 +13,7 @@ from IPython.display import HTML, display
 from visprompt import records
 from visprompt.methods import METHODS
 from visprompt.records import store
-from visprompt.training.recipe import Recipe
+from visprompt.training.recipe import recorded_recipe
 from visprompt.words import REAL as PROFILE
 
 from ..pages.plots import NAMES
@@ -89,8 +88,7 @@ def alike(kept: list[records.Record]) -> list[list[records.Record]]:
         searched = {rate_name(record.settings["method"]): None}
         same = {
             **record.settings,
-            # a field that is newer than a record has its default there
-            "recipe": {**asdict(Recipe()), **record.settings["recipe"], **searched},
+            "recipe": recorded_recipe(record.settings) | searched,
             "seed": None,
         }
         found.setdefault(

@@ -7,8 +7,9 @@ from visprompt import paths
 from visprompt.manifests import load_yaml
 from visprompt.records import Record
 from visprompt.training.protocol import protocol
+from visprompt.training.recipe import recorded_recipe
 
-from ..pages.recipe_words import DEFAULTS, values, word
+from ..pages.recipe_words import values, word
 from ..studies.case import rate_name
 
 # what a reader asks of a recipe, and in which words; the other fields stand on the page on recipes
@@ -43,7 +44,7 @@ def rows(records: Sequence[Record], paper: str) -> list[tuple[str, str, str]]:
             (record, rate_name(record.settings["method"]) if own_rate else field)
             for record in records
         ]
-        every = {record.settings["recipe"].get(name, DEFAULTS[name]) for record, name in names}
+        every = {recorded_recipe(record.settings)[name] for record, name in names}
         found.append((asked, listed(every), said.get(field, "not stated")))
     norms = {tuple(record.settings["normalisation"]["mean"]) for record in records}
     trained = {record.about.get("trained_on", "train") for record in records}

@@ -43,8 +43,7 @@ def statement(claim: papers.Claim) -> str:
 
 def asserted(claim: papers.Claim) -> str:
     """What is claimed, without a full stop."""
-    value = is_value(claim) or not claim.printed
-    return (claim.says or claim.metric) if value else claim.printed
+    return claim.says or claim.printed or claim.metric
 
 
 def printed(claim: papers.Claim) -> str:

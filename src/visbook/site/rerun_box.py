@@ -68,7 +68,7 @@ def at_scale(name: str, found: dict) -> str:
     how = speed_of(None, usual_precision("paper")).how
     command = f'make sweep ARTIFACTS="{" ".join(mine)}" PROFILE=paper DEVICE=cuda DATA=FOLDER'
     return (
-        f"<p>At the papers' scale: <code>{html.escape(command)}</code>. That is at most "
+        f"<p>At the papers' scale: <code>{html.escape(command)}</code>. That is "
         f"{runs:,.0f} runs, those that tables share counted for each, {hours:,.1f} GPU hours "
         f"({how}), and {data:,.0f} GB or more to fetch. One printed number alone, on any GPU: "
         f'<a href="../downloads/{ONE_CELL}.py" download>{ONE_CELL}.py</a>.</p>'
@@ -79,9 +79,7 @@ def parameters(sources: dict[str, str]) -> str:
     """The page's parameters, and those that it was made with."""
     if not sources:
         return ""
-    told = "\n".join(
-        sources[tag] for tag in ("parameters", "injected-parameters") if tag in sources
-    )
+    told = "\n".join(sources[tag] for tag in TAGS if tag in sources)
     return (
         "<p>Its parameters, of which each can be given as in <code>ARGS=\"-p seeds '[0]'\"</code>; "
         f"last, those that this page was made with:</p><pre>{html.escape(told)}</pre>"

@@ -17,7 +17,7 @@ from visprompt.methods import settings_of as method_settings
 from visprompt.paths import MANIFESTS
 from visprompt.records import is_current, stores
 from visprompt.records import store as records
-from visprompt.training.recipe import Recipe
+from visprompt.training.recipe import recorded_recipe
 
 from .case import rate_name
 from .forecast import Fetch, checkpoint_files, data_files, speed_of, usual_precision
@@ -233,14 +233,13 @@ def fits(run: Planned, settings: dict, weights: str) -> bool:
     one = run.run
     lab = lab_of(run.recipe)
     case = lab.resolve(one)
-    recipe, said = asdict(case.recipe), dict(settings["recipe"])
+    recipe, said = asdict(case.recipe), recorded_recipe(settings)
     if run.like is not None:
         searched = {
             rate_name(one.method),
             *(name for tried in lab.trials(run.like) for name in tried.changes),
         }
         said |= {name: recipe[name] for name in searched}
-    said = asdict(Recipe()) | said  # a field that is newer than the record
     chosen = json.loads(json.dumps(asdict(method_settings(one.method, **case.settings))))
     same = settings["method_settings"] == chosen and settings.get("prepared_on") == one.prepared_on
     sized = one.train_size is None or settings["train_size"] == one.train_size

@@ -10,7 +10,7 @@ from visprompt.errors import BadInput
 from visprompt.models import embedded
 from visprompt.records import Record
 from visprompt.training.protocol import protocol
-from visprompt.training.recipe import heeded, load_recipe, settled
+from visprompt.training.recipe import heeded, load_recipe, recorded_recipe, settled
 
 from .case import rate_name
 from .grids import family_of
@@ -121,10 +121,9 @@ def recipe_strays(record: Record, paper: str) -> str:
         rate_name(settings["method"]),
         *(key for grid in own.searches.values() for key in grid),
     } - {*stated}
-    for key in [
-        key for key in wanted if key not in free and wanted[key] != settings["recipe"].get(key)
-    ]:
-        return f"{key} is {settings['recipe'].get(key)}, in the paper's recipe {wanted[key]}"
+    said = recorded_recipe(settings)
+    for key in [key for key in wanted if key not in free and wanted[key] != said[key]]:
+        return f"{key} is {said[key]}, in the paper's recipe {wanted[key]}"
     resize = own.resize(group)
     return (
         ""

@@ -2,7 +2,7 @@
 
 import math
 import typing
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Literal
 
 from .. import paths
@@ -130,6 +130,11 @@ def load_recipe(name: str, slug: str, is_vit: bool, **changes) -> Recipe:
     ]
     choose(f"method of recipe {name}", slug, METHODS if "other" in methods else methods)
     return Recipe(**{**recipe["common"], **methods.get(slug, methods.get("other")), **changes})
+
+
+def recorded_recipe(settings: dict) -> dict:
+    """The recipe in a record's settings; a field newer than the record has its default."""
+    return asdict(Recipe()) | settings["recipe"]
 
 
 def settled(recipe: Recipe, slug: str, family: str) -> Recipe:
