@@ -58,7 +58,7 @@ page.picture("vit", "A vision transformer, and one of its blocks opened.")
 # block or a layer in it, for additional keys and values, and after the last block. Each method's page shows the lines
 # that are the method; what they build on stands here once. Open a box to read it.
 
-# %% name="loop" tags=["hide-input"]
+# %% name="loop" tags=["remove-input"]
 method_code.show_loop()
 
 # %% [markdown]

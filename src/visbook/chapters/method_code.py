@@ -39,9 +39,9 @@ def with_comments(lines: list[str], node: ast.stmt) -> str:
     return "\n".join(lines[first : node.end_lineno])
 
 
-def fold(title: str, code: str) -> str:
-    """A box that opens to highlighted code; `title` may hold HTML."""
-    body = highlight(code, PythonLexer(), HtmlFormatter())
+def fold(title: str, *codes: str) -> str:
+    """A box that opens to pieces of highlighted code; `title` may hold HTML."""
+    body = "".join(highlight(code, PythonLexer(), HtmlFormatter()) for code in codes)
     return f'<div class="vp-code"><details><summary>{title}</summary>{body}</details></div>'
 
 
@@ -65,7 +65,7 @@ def show_method(slug: str, record: Record) -> None:
     place = inspect.getfile(module).removeprefix(f"{PACKAGE.parent}/")
     lines = len(code.splitlines())
     title = f"The code of the method: {lines} lines of <code>{html.escape(place)}</code>"
-    display(HTML(fold(title, f"{code}\n\n\n{example(slug, record)}")))
+    display(HTML(fold(title, code, example(slug, record))))
 
 
 def show_loop() -> None:

@@ -64,7 +64,8 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     told = (
         f"Of {len(every)} sentences, captions and equations {held} could be held against another "
         f"place of the paper or against the architecture; {len(found)} of these differ from it, "
-        f"those first that no finding above judges. "
+        f"those first that no finding above judges. A number stands for another sentence, whose "
+        f"section and, where it was held, content the file has. "
         f'<a href="downloads/sentences-{paper}.csv" download>All rows as a file</a>.'
     )
     findings = {finding["id"] for finding in results["findings"]}
