@@ -115,6 +115,7 @@ def pytest_sessionfinish(session):
         and session.config.args == ["tests"]
         and not hasattr(session.config, "workerinput")
     ):
+        (ROOT / "build").mkdir(exist_ok=True)
         with (ROOT / "build" / "seconds.csv").open("w", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["test", "seconds"])
