@@ -55,8 +55,8 @@ page.picture("vit", "A vision transformer, and one of its blocks opened.")
 # ## One loop, and what a method changes in it
 #
 # A frozen network is one loop over its blocks. A method is a class whose hooks the loop calls: before a block, around a
-# block or a layer in it, for additional keys and values, and after the last block. Each method's page shows the lines
-# that are the method; what they build on stands here once. Open a box to read it.
+# block or a layer in it, for additional keys and values, and after the last block; others only watch what passes. Each
+# method's page shows the lines that are the method; what they build on is here once. Open a box to read it.
 
 # %% name="loop" tags=["remove-input"]
 method_code.show_loop()

@@ -840,7 +840,7 @@ def test_parameters_stand_in_a_box_at_the_end_with_the_commands():
     assert box.cell_type == "markdown" and title.source == "# A page"
     for words in ("NAME=ap", "42 seconds", "2 records", "3.0 hours", 'ARTIFACTS="ap.table-1"'):
         assert words in html.unescape(box.source)
-    assert box.source.index("profile =") < box.source.index("seeds = [0]")
+    assert box.source.index("profile =") < box.source.index("made with <code>seeds = [0]")
     bare = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A page")])
     rerun_box.with_box(bare, "ap", {"artifacts": {}}, [])
     assert (

@@ -141,4 +141,8 @@ def test_the_page_counts_what_the_table_has():
         count = Counter(row.outcome for row in rows)
         differing = sum(count[word] for word in DIFFERING)
         assert f"{sum(count[word] for word in HELD)} could be held" in shown
-        assert f"The {differing} that differ" in shown and shown.count("<tr>") == differing + 1
+        assert (
+            f"These {differing} sentences" in shown
+            and f"{count['differs']} differ from it" in shown
+            and shown.count("<tr>") == differing + 1
+        )

@@ -19,15 +19,16 @@ from visprompt.paths import MANIFESTS
 KINDS = ("sentence", "caption", "equation")
 HELD = {
     "holds": "It agrees with what it was held against.",
-    "differs": "It contradicts what it was held against.",
+    "differs": "As it is written it contradicts what it was held against; where something else "
+    "was likely meant, its row says what.",
     "mended": "It differs, and a later line or a footnote of the paper mends it.",
     "lost": "It differs for a sign or a word that the text at hand lost.",
 }
 DIFFERING = ("differs", "mended", "lost")
 REASONS = {
     "background": "It speaks of other work, or says why the question matters.",
-    "definition": "It defines a word, a symbol or a step that nothing else in the paper repeats.",
-    "setting": "It states a choice of an experiment that is printed nowhere else.",
+    "term": "It defines a word, a symbol or a step that nothing else in the paper repeats.",
+    "choice": "It states a choice of an experiment that is printed nowhere else.",
     "result": "It states a result, a cause or a view that only an experiment could show.",
     "unreadable": "The text at hand has lost too much of it.",
 }

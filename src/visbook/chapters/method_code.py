@@ -73,7 +73,7 @@ def show_loop() -> None:
     for title, things in {
         "The loop over the blocks": [Backbone.run],
         "A block of a ViT": [vit_block],
-        "What a method may change: each hook as it is where a method leaves it": [
+        "What a method may change: the hooks, with their defaults": [
             Hooks,
             base.Method,
         ],

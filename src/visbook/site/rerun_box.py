@@ -69,7 +69,7 @@ def at_scale(name: str, found: dict) -> str:
     command = f'make sweep ARTIFACTS="{" ".join(mine)}" PROFILE=paper DEVICE=cuda DATA=FOLDER'
     return (
         f"<p>At the papers' scale: <code>{html.escape(command)}</code>. That is "
-        f"{runs:,.0f} runs, those that tables share counted for each, {hours:,.1f} GPU hours "
+        f"{runs:,.0f} runs (one that several tables share counts for each), {hours:,.1f} GPU hours "
         f"({how}), and {data:,.0f} GB or more to fetch. One printed number alone, on any GPU: "
         f'<a href="../downloads/{ONE_CELL}.py" download>{ONE_CELL}.py</a>.</p>'
     )
@@ -79,8 +79,11 @@ def parameters(sources: dict[str, str]) -> str:
     """The page's parameters, and those that it was made with."""
     if not sources:
         return ""
-    told = "\n".join(sources[tag] for tag in TAGS if tag in sources)
+    usual, made = (sources.get(tag, "") for tag in TAGS)
+    given = ", ".join(line for line in made.splitlines() if not line.startswith("#"))
     return (
-        "<p>Its parameters, of which each can be given as in <code>ARGS=\"-p seeds '[0]'\"</code>; "
-        f"last, those that this page was made with:</p><pre>{html.escape(told)}</pre>"
+        "<p>Its parameters, each of which can be given, as in "
+        "<code>ARGS=\"-p seeds '[0]'\"</code>; "
+        f"None leaves a choice to the page.</p><pre>{html.escape(usual)}</pre>"
+        f"<p>This page was made with <code>{html.escape(given)}</code>.</p>"
     )

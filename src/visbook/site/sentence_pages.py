@@ -39,11 +39,13 @@ def second(results: dict, root: Path) -> str:
     pairs = [(row.outcome, outcome) for row, outcome in second_reading()]
     same = sum(one == other for one, other in pairs)
     opposite = sum("holds" in pair and {*pair} & {*DIFFERING} != set() for pair in pairs)
+    accused = [other in DIFFERING for one, other in pairs if one in DIFFERING]
     return (
         f"{len(pairs)} sentences, drawn at random from all five texts, were read a second time "
         f"without the table: {same} had the same outcome, {opposite} the opposite (one reading "
         f"says that it holds, the other that it differs), and the others are sentences that one "
-        f"reading held against something and the other did not."
+        f"reading held against something and the other did not. Of the {len(accused)} that the "
+        f"table says differ, {sum(accused)} did in the second reading too."
     )
 
 
@@ -61,11 +63,14 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     found = [row for row in every if row.outcome in DIFFERING]
     found.sort(key=lambda row: (DIFFERING.index(row.outcome), bool(row.finding), row.number))
     held = sum(row.outcome in HELD for row in every)
+    count = Counter(row.outcome for row in found)
     told = (
         f"Of {len(every)} sentences, captions and equations {held} could be held against another "
-        f"place of the paper or against the architecture; {len(found)} of these differ from it, "
-        f"those first that no finding above judges. A number stands for another sentence, whose "
-        f"section and, where it was held, content the file has. "
+        f"place of the paper or against the architecture. {count['differs']} differ from it as "
+        f"they are written, and some of these repeat one statement; {count['mended']} more the "
+        f"paper mends itself, and {count['lost']} differ since the text at hand lost a sign or a "
+        f"word. Those that no finding above covers come first. A number stands for another "
+        f"sentence; the file has its section and, where it was held, what it says. "
         f'<a href="downloads/sentences-{paper}.csv" download>All rows as a file</a>.'
     )
     findings = {finding["id"] for finding in results["findings"]}
@@ -81,7 +86,7 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     ]
     head = ["No., section", "What it says, in our words, and what differs", "Held against"]
     shown = table(
-        [*head, "Outcome", "Judged by"],
+        [*head, "Outcome", "Finding"],
         rows,
         filterable=True,
         choices=("Outcome",),
@@ -89,17 +94,17 @@ def sentences(results: dict, root: Path, paper: str) -> str:
         widths=(17, 40, 17, 10, 16),
     )
     return (
-        f"{told}\n\n<details><summary>The {len(found)} that differ</summary>\n{shown}\n</details>"
+        f"{told}\n\n<details><summary>These {len(found)} sentences</summary>\n{shown}\n</details>"
     )
 
 
 def judged(id: str, findings: set[str], results: dict) -> str:
-    """A link to the finding or claim of this id; "" where there is none."""
+    """A link to the finding or claim of this id."""
     if id in findings:
         return f'<a href="#{anchor(id)}">{code(id)}</a>'
     if id in results["claims"]:
         return f'<a href="claims.html#{id}">{code(id)}</a>'
-    return code(id) if id else ""
+    return code(id) if id else "none yet"
 
 
 def downloads(folder: Path) -> None:
