@@ -121,12 +121,16 @@ def read_sentences(paper: str) -> list[Sentence]:
     return rows
 
 
-def second_reading() -> list[tuple[Sentence, str]]:
+def second_reading(drawn: str) -> list[tuple[Sentence, str]]:
     """The sentences that were drawn at random and read a second time without the table, each with
-    the outcome of that reading."""
+    the outcome of that reading.
+
+    Args:
+        drawn: "any", of all sentences; or "differs" or "holds", of those with this outcome.
+    """
     tables = {}
     with (MANIFESTS / "papers" / "second_reading.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+        rows = [row for row in csv.DictReader(file) if row["drawn"] == drawn]
     for row in rows:
         tables.setdefault(row["paper"], read_sentences(row["paper"]))
     return [(tables[row["paper"]][int(row["number"]) - 1], row["outcome"]) for row in rows]
