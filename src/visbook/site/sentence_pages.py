@@ -46,12 +46,13 @@ def second(results: dict, root: Path) -> str:
         for one in ("differs", "holds")
     )
     return (
-        f"How far can this be trusted? {len(pairs)} sentences, drawn at random from all five texts, "
-        f"were read a second time without the table: {same} had the same outcome. Of "
-        f"{differing.total()} drawn from those that differ, {differing['differs']} differed in the "
-        f"second reading too and {differing['holds']} held; of {held.total()} drawn from those that "
-        f"hold, {held['holds']} held and {held['differs']} differed. So take a sentence that differs "
-        f"and that no finding covers as a question to the paper, not as a verdict."
+        f"How far can this be trusted? {len(pairs)} sentences, drawn at random from all five "
+        f"texts, were read a second time without the table: {same} had the same outcome. Of "
+        f"{differing.total()} drawn from those that differ, {differing['differs']} differed in "
+        f"the second reading too and {differing['holds']} held; of {held.total()} drawn from "
+        f"those that hold, {held['holds']} held and {held['differs']} differed. So take a "
+        f"sentence that differs and that no finding covers as a question to the paper, not as a "
+        f"verdict."
     )
 
 
@@ -75,7 +76,9 @@ def sentences(results: dict, root: Path, paper: str) -> str:
         f"place of the paper or against the architecture. {count['differs']} differ from it as "
         f"they are written, and some of these repeat one statement; {count['mended']} more the "
         f"paper mends itself, and {count['lost']} differ since the text at hand lost a sign or a "
-        f"word. Those that no finding above covers come first. A number stands for another "
+        f"word. Those that no finding above covers come first: they are questions to the paper "
+        f'(<a href="numbers.html#sentence-by-sentence">how far they can be trusted</a>). '
+        f"A number stands for another "
         f"sentence; the file has its section and, where it was held, what it says. "
         f'<a href="downloads/sentences-{paper}.csv" download>All rows as a file</a>.'
     )
