@@ -1,7 +1,9 @@
 """Each method's page shows its code, and lines that do what they say."""
 
 import ast
+import html
 import inspect
+import re
 
 import pytest
 
@@ -26,6 +28,13 @@ def test_what_is_shown_is_the_method_without_imports_and_settings(slug):
     names = {getattr(node, "name", "") for node in ast.parse(shown).body}
     assert "Method" in names and "Settings" not in names and "import " not in shown
     assert all(line in whole for line in shown.splitlines())
+
+
+def test_a_box_has_the_code_letter_by_letter():
+    code = 'X = "a < b"  # why\n\n\ndef f(x: int) -> str:\n    return f"{x} & {X!r}"\n'
+    box = method_code.fold("title", code)
+    shown = html.unescape(re.sub("<[^>]+>", "", box.split("</summary>")[1]))
+    assert shown.rstrip() == code.rstrip() and '<span class="n"' not in box and '"k"' in box
 
 
 def test_a_comment_stays_with_its_statement():

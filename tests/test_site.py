@@ -5,6 +5,7 @@ A small site is built here with the same program, pages and settings as the real
 notebook that runs in seconds; the real site is examined too when `make book` has built one.
 """
 
+import csv
 import json
 import re
 import shutil
@@ -18,6 +19,7 @@ import pytest
 import yaml
 from sites import ROOT, call, document, pages
 
+from visbook.auditing.sentences import read_sentences
 from visbook.site import build, chapters, front, manifest_pages, record_pages
 from visbook.site import claims as site_claims
 from visbook.site.lighten import lighten
@@ -146,9 +148,13 @@ def test_everything_can_be_downloaded(site):
     )
     assert printed[:2] == ["ResNet-101", "AP"] and "69.42" in printed
     with zipfile.ZipFile(folder / "everything.zip") as whole:
-        for name in whole.namelist():
+        names = {*whole.namelist()} - {"sentences.csv"}
+        for name in names:
             assert whole.read(name) == (folder / name).read_bytes()
-        assert set(whole.namelist()) == {path.name for path in folder.glob("*.csv")}
+        assert names == {path.name for path in folder.glob("*.csv")}
+        rows = list(csv.DictReader(whole.read("sentences.csv").decode().splitlines()))
+    assert {row["paper"] for row in rows} == {*papers.papers()}
+    assert len(rows) == sum(len(read_sentences(paper)) for paper in papers.papers())
     for path in folder.glob("*.ipynb"):
         nbformat.validate(nbformat.read(path, as_version=4))
 

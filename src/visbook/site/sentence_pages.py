@@ -2,9 +2,12 @@
 differ."""
 
 import html
-import shutil
+import zipfile
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
+
+import pandas as pd
 
 from visprompt import papers
 from visprompt.paths import MANIFESTS
@@ -80,7 +83,7 @@ def sentences(results: dict, root: Path, paper: str) -> str:
         f'(<a href="numbers.html#sentence-by-sentence">how far they can be trusted</a>). '
         f"A number stands for another "
         f"sentence; the file has its section and, where it was held, what it says. "
-        f'<a href="downloads/sentences-{paper}.csv" download>All rows as a file</a>.'
+        f'All rows are in <a href="downloads/everything.zip" download>everything.zip</a>.'
     )
     findings = {finding["id"] for finding in results["findings"]}
     rows = [
@@ -117,11 +120,10 @@ def judged(id: str, findings: set[str], results: dict) -> str:
 
 
 def downloads(folder: Path) -> None:
-    """Each paper's table of sentences as a file."""
-    for slug in papers.papers():
-        if read(slug):
-            path = MANIFESTS / "papers" / slug / "sentences.csv"
-            shutil.copy(path, folder / f"sentences-{slug}.csv")
+    """Add the sentences of all papers to everything.zip, as sentences.csv."""
+    rows = [{"paper": slug, **asdict(row)} for slug in papers.papers() for row in read(slug)]
+    with zipfile.ZipFile(folder / "everything.zip", "a", zipfile.ZIP_DEFLATED) as whole:
+        whole.writestr("sentences.csv", pd.DataFrame(rows).to_csv(index=False))
 
 
 MAKERS = {
