@@ -311,11 +311,11 @@ def test_a_name_that_means_another_function_outdates(made, tree):
     (tree / "data" / "elsewhere.py").write_text(
         "def normalise(images, mean, std):\n    return images.float()\n"
     )
-    path = tree / "training" / "loop.py"
+    path = tree / "training" / "activations.py"
     path.write_text(
         path.read_text().replace(
-            "from ..data.tasks import Task, normalise",
-            "from ..data.elsewhere import normalise\nfrom ..data.tasks import Task",
+            "from ..data.tasks import SPLITS, Task, normalise",
+            "from ..data.elsewhere import normalise\nfrom ..data.tasks import SPLITS, Task",
         )
     )
     source.forget()

@@ -367,6 +367,7 @@ def test_a_data_folder_arrives_as_it_was_given(root, folder):
         "profile": "paper",
         "device": "cpu",
         "gpus": 1,
+        "jobs_a_card": 1,
         "data_dir": [folder],
     }
     assert words[words.index("--cores") + 1] == "3"
