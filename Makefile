@@ -49,6 +49,8 @@ SNAKEMAKE = mkdir -p build; $(WAIT) $(TURN) $(BIN)/snakemake --nolock \
 CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	{ echo "CORES is '$$CORES'; write a number, such as CORES=2"; exit 2; }; \
 	[[ "$$GPUS" =~ ^[0-9]+$$ ]] || { echo "GPUS is '$$GPUS'; write a number, such as GPUS=1"; exit 2; }; \
+	[[ "$$JOBS_A_CARD" =~ ^[1-9][0-9]*$$ ]] || \
+	{ echo "JOBS_A_CARD is '$$JOBS_A_CARD'; write a number, such as JOBS_A_CARD=2"; exit 2; }; \
 	bash -nc "true $$ARGS" 2>/dev/null || \
 	{ echo "ARGS cannot be read, perhaps for an odd quote; write as in ARGS=\"-p seeds '[0]'\""; exit 2; }; \
 	{ mkdir -p build && [ -w . ] && head -c 1000000 /dev/zero > build/.room; } 2>/dev/null || \
