@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 
 import visprompt as vp
+from visbook.pages.page import with_age
 from visbook.site import record_pages
 from visbook.studies import case, from_record, keepable, matching, renewing
 from visbook.studies import lab as labs
@@ -664,6 +665,43 @@ def test_nothing_is_removed_before_its_successor_is_written(kept_old, stores, mo
     with pytest.raises(CannotWrite):
         renewing.renew("tune")
     assert accuracies(stores[1]) == before
+
+
+def test_the_command_runs_a_sample_again_and_carries_the_others(kept_old, stores, capsys):
+    before = accuracies(stores[1])
+    assert main(["carry", "1", "--seed", "3", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    sample = len(list(store.files(stores[0], "tune")))
+    assert 2 <= sample < 4, "both methods and both starts, and not all"
+    assert f"a sample of {sample} is run, seed 3; nothing is carried yet" in said
+    assert not any(records.is_current(r) for r in kept_tunes(stores))
+    assert main(["carry", "1", "--seed", "3"]) == 0
+    assert (
+        f"tune: {sample} run again (seed 3), equal, {4 - sample} carried" in capsys.readouterr().out
+    )
+    assert accuracies(stores[1]) == before and all(map(records.is_current, kept_tunes(stores)))
+    marks = [record.carried for record in kept_tunes(stores) if record.carried]
+    assert [mark["sample"] for mark in marks] == [sample] * (4 - sample)
+    how = with_age("Trained here.", kept_tunes(stores))
+    assert (
+        f"{4 - sample} of 4 records were carried to newer code (sample run again: {sample}" in how
+    )
+
+
+def test_the_command_carries_nothing_when_one_of_the_sample_came_out_otherwise(
+    kept_old, stores, capsys
+):
+    for path in list(store.files(stores[1], "tune")):
+        record = store.read_record(path)
+        other = replace(record, values=with_accuracy(record, 99.0))
+        path.write_text(store.as_text(store.with_id(other)))
+    assert main(["carry", "1"]) == 2
+    assert "came out otherwise; renew their kinds" in capsys.readouterr().err
+    assert not any(records.is_current(r) for r in kept_tunes(stores))
+
+
+def kept_tunes(stores):
+    return [store.read_record(path) for path in store.files(stores[1], "tune")]
 
 
 def test_two_parts_side_by_side_leave_none_and_one_part_twice_does_no_harm(kept_old, stores):

@@ -50,6 +50,12 @@ def test_ade20k_is_read_as_it_is_published(ade):
     assert task.fingerprint == load_segmentation("ade20k", ade).fingerprint
     picture(ade / "ade20k/ADEChallengeData2016/images/validation/ADE_validation_0.jpg", seed=9)
     assert task.fingerprint != load_segmentation("ade20k", ade).fingerprint
+    told = load_segmentation("ade20k", ade).fingerprint
+    file = ade / "ade20k/ADEChallengeData2016/annotations/validation/ADE_validation_0.png"
+    data = bytearray(file.read_bytes())
+    data[-20] ^= 1  # a replaced mask of the same size
+    file.write_bytes(data)
+    assert told != load_segmentation("ade20k", ade).fingerprint
 
 
 def test_every_so_many_training_pictures_are_for_validation(ade):

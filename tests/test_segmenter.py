@@ -231,6 +231,13 @@ def test_a_run_is_recorded_and_found_again(backbone, task, tmp_path, monkeypatch
         BadInput, match="scenes_shape has 5 classes; build the segmenter with classes=5"
     ):
         mask_loop.segment(build_segmenter("linear-probe", backbone, 4, decoder), task, recipe)
+    model.heads[-1].register_forward_hook(lambda module, given, out: 3 * out)
+    other = mask_loop.segment(model, task, recipe, 0)
+    assert other.key != done.key and other.values["loss"] != values["loss"]
+    model = build_segmenter("linear-probe", backbone, 5, decoder)
+    assert mask_loop.segment(model, task, recipe, 0, run=False).id == done.id
+    model.training_loss = lambda *given: 2 * type(model).training_loss(model, *given)
+    assert mask_loop.segment(model, task, recipe, 0, run=False) is None
 
 
 def test_masks_go_through_the_lab_of_all_runs(stores, monkeypatch):

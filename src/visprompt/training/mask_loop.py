@@ -19,7 +19,7 @@ from ..models.blocks import NO_HOOKS
 from ..records import Record, recorded
 from .overlap import IGNORED, by_constant, check_labels, confusion, mean_overlap
 from .segmentation_recipe import AUGMENTATIONS, SegmentationRecipe
-from .segmenter import Segmenter, count_trained
+from .segmenter import Segmenter, changes, count_trained
 from .steps import autocast
 from .windows import likely
 
@@ -89,7 +89,7 @@ def settings_of(
         "recipe": recipe,
         "seed": seed,
     }
-    settings |= {"changed": model.tuned.changes} if model.tuned.changes else {}
+    settings |= {"changed": other} if (other := changes(model)) else {}
     return (
         {**settings, "architecture": backbone.architecture} if backbone.architecture else settings
     )

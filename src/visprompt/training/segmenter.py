@@ -10,6 +10,7 @@ from ..methods.base import device_of
 from ..methods.dense import dense_loss, patch_labels
 from ..models.backbones import Backbone
 from ..models.intermediates import Leaving, as_map, grid
+from ..models.structure import changed, structure
 from ..records import watching
 from ..records.watch import Seen
 from .decoders import Decoder, build_decoder, reset_decoder
@@ -27,6 +28,7 @@ class Segmenter(nn.Module):
     """
 
     made_by: Seen
+    built: dict[str, str]  # `shape` as it was built
 
     def __init__(
         self, backbone: Backbone, slug: str, classes: int, decoder: Decoder = Decoder(), **settings
@@ -131,8 +133,18 @@ def build_segmenter(
     with watching() as seen:
         model = Segmenter(backbone, slug, classes, decoder, **settings)
     seen.add(model.tuned.made_by)
-    model.made_by = seen
+    model.made_by, model.built = seen, shape(model)
     return model
+
+
+def shape(model: Segmenter) -> dict[str, str]:
+    """Classes, hooks and replaced methods of a segmenter and its heads, without the method."""
+    return structure(model, {"tuned", "built", "made_by"}, attributes=False)
+
+
+def changes(model: Segmenter) -> str:
+    """Twelve hex digits if method, decoder or loss differ from those that were built, else ""."""
+    return model.tuned.changes + changed(model.built, shape(model))
 
 
 def count_trained(model: Segmenter) -> dict[str, int]:
