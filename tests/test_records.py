@@ -826,6 +826,14 @@ def test_keep_takes_the_projects_own_tasks_alone(stores, committed):
             "gtsrb has 800/200/1720 images, its manifest says 39209/-/12630 (--any-data keeps it)",
         ),
         ("gtsrb", [39209, 0, 12630], ""),
+        ("sun397_full", [15888, 0, 19850], ""),  # as a paper prints it
+        ("sun397_full", [15880, 3970, 19850], ""),  # as the released lists have it
+        (
+            "sun397_full",
+            [15870, 3970, 19850],
+            "sun397_full has 15870/3970/19850 images, its manifest says 15888/-/19850 or "
+            "15880/3970/19850 (--any-data keeps it)",
+        ),
         ("gtsrb", [35289, 3920, 12630], ""),  # val was held out of train
         (
             "position",

@@ -68,17 +68,14 @@ def data_strays(record: Record, paper: str) -> str:
     about = catalogue.entry_of(task)
     if not about:
         return f"{task} is no data set of the paper"
-    printed = [about.get("splits", {}).get(part) for part in ("train", "val", "test")]
+    known = catalogue.counts_of(about)
+    printed = known[0] if known else [None] * 3
     given = list(split.get("counts", ()))
     joins = protocol(conditions(paper, "paper")[0]).joins(about["group"])
     # val was held out of train here
     if given and joins and catalogue.used_whole(task) and sum(given[:2]) == printed[0]:
         given = [sum(given[:2]), 0, given[2]]
-    if (
-        not given
-        or not any(printed)
-        or any(wanted is not None and wanted != count for wanted, count in zip(printed, given))
-    ):
+    if not any(catalogue.agree(given, counts) for counts in known):
         told = [
             ", ".join("-" if count is None else f"{count:,}" for count in counts) or "-"
             for counts in (given, printed)

@@ -7,8 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 from visprompt import paths
+from visprompt.data import catalogue
 from visprompt.data.catalogue import datasets
-from visprompt.data.tasks import SPLITS
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
 from visprompt.records import Record, index, keeping, store
@@ -137,15 +137,11 @@ class Manifests:
 
     @cached_property
     def printed(self) -> dict[str, list]:
-        """Task of a data set -> its images of train, val and test; None where the manifest does not
-        say."""
+        """Task of a data set -> `catalogue.counts_of` its manifest's entry."""
         tasks = {
             task: about for found in datasets().values() for task, about in found.tasks.items()
         }
-        return {
-            task: [about.get("splits", {}).get(part) for part in SPLITS]
-            for task, about in tasks.items()
-        }
+        return {task: catalogue.counts_of(about) for task, about in tasks.items()}
 
     @cached_property
     def real(self) -> set[str]:
@@ -195,11 +191,11 @@ class Manifests:
                 [f"up to {most} to train on"],
             )
         else:
-            allowed = [self.printed[task]] if allowed is None else allowed
+            allowed = self.printed[task] if allowed is None else allowed
             # val was held out of train here
             whole = [sum(given[:2]), None, *given[2:]] if plan.used_whole(task) else given
             right = not allowed or any(
-                agree(counts, known) for counts in (given, whole) for known in allowed
+                catalogue.agree(counts, known) for counts in (given, whole) for known in allowed
             )
             told = [
                 "/".join("-" if count is None else str(count) for count in counts)
@@ -211,10 +207,3 @@ class Manifests:
             if right
             else f"{task} has {mine} images, {where} {' or '.join(told)} (--any-data keeps it)"
         )
-
-
-def agree(given: list, known: list) -> bool:
-    """Whether numbers of images are the known ones, as far as both are said."""
-    return bool(given) and all(
-        wanted in (None, count) or count is None for count, wanted in zip(given, known)
-    )

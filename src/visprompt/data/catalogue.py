@@ -4,7 +4,7 @@ Each is a file of `data_manifests/datasets/`; addresses and checksums are torchv
 has the data set. `croissant` exports MLCommons' Croissant 1.0.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -61,6 +61,26 @@ class TaskEntry(TypedDict):
     source: NotRequired[Text]
     label: NotRequired[Text]
     lists: NotRequired[Annotated[str, DIGITS]]  # as `layouts.digest_of_lists` gives them
+    # counts of released lists where they differ from the paper's; either may be used
+    released: NotRequired[Annotated[dict[str, int], SPLITS]]
+
+
+def counts_of(about: Mapping) -> list[list[int | None]]:
+    """Images of train, val and test that an entry names, the paper's before the released lists';
+    None where one is not said."""
+    return [
+        [about[key].get(part) for part in ("train", "val", "test")]
+        for key in ("splits", "released")
+        if about.get(key)
+    ]
+
+
+def agree(given: Sequence[int], known: Sequence[int | None]) -> bool:
+    """Whether numbers of images are the known ones, as far as both are said."""
+    return bool(given) and all(
+        wanted in (None, count) or count is None
+        for count, wanted in zip(given, known, strict=False)
+    )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..errors import BadInput
 from ..words import summary
@@ -73,11 +73,9 @@ def info_of(args) -> None:
         for address in file.addresses:
             print(f"      {address}")
     for task, about in dataset.tasks.items():
-        splits = (
-            ", ".join(f"{part} {count:,}" for part, count in about.get("splits", {}).items())
-            or "no counts printed"
+        print(
+            f"task: {task} ({about['benchmark']}): {about['classes']:,} classes; {said_of(about)}"
         )
-        print(f"task: {task} ({about['benchmark']}): {about['classes']:,} classes; {splits}")
     for number, step in enumerate(dataset.steps, 1):
         print(f"step {number}: {step}")
     print(f"unverified: {', '.join(dataset.unverified) or '-'}")
@@ -173,10 +171,19 @@ def counted(name: str, data_dir: str | None) -> int:
         splits = ", ".join(
             f"{split} {len(part):,}" for split, part in zip(("train", "val", "test"), parts)
         )
-        wanted = ", ".join(f"{split} {count:,}" for split, count in about.get("splits", {}).items())
-        print(f"{task}: {len(classes)} classes, {splits}; in the papers {wanted or 'not said'}")
+        print(f"{task}: {len(classes)} classes, {splits}; in the papers {said_of(about)}")
         there += 1
     return there
+
+
+def said_of(about: Mapping) -> str:
+    """The numbers of images of a task: the paper's, and those of released lists that differ."""
+    counts = {
+        key: ", ".join(f"{part} {count:,}" for part, count in about[key].items())
+        for key in ("splits", "released")
+        if key in about
+    }
+    return " or, in released lists, ".join(counts.values()) or "no counts printed"
 
 
 def where(args) -> None:
