@@ -156,7 +156,8 @@ def test_everything_can_be_downloaded(site):
     assert {row["paper"] for row in rows} == {*papers.papers()}
     assert len(rows) == sum(len(read_sentences(paper)) for paper in papers.papers())
     for path in folder.glob("*.ipynb"):
-        nbformat.validate(nbformat.read(path, as_version=4))
+        nbformat.validate(notebook := nbformat.read(path, as_version=4))
+        assert not any(cell.get("outputs") for cell in notebook.cells)  # its page shows them
 
 
 def test_source_link_unfolds_its_cell(small, browser):

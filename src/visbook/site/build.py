@@ -119,7 +119,7 @@ def make(part: str, results: dict, root: Path) -> str:
 
 
 def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[float]) -> None:
-    """Put one executed notebook on the site: as a page, and as downloads of source and result.
+    """Put one executed notebook on the site: as a page, and as downloads of its source and of a notebook to run.
 
     Args:
         took: the seconds of each record that it shows.
@@ -128,10 +128,8 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[flo
     executed = root / "build" / "executed" / profile / f"{name}.ipynb"
     notebook, results = read_notebook(executed, profile)
     downloads = pages / "extra" / "downloads"
-    whole = json.loads(pictures.smaller(executed.read_text(encoding="utf-8")))
-    (downloads / f"{name}.ipynb").write_text(
-        json.dumps(whole, ensure_ascii=False, separators=(",", ":")), encoding="utf-8"
-    )
+    to_run = json.dumps(unrun(notebook), ensure_ascii=False, separators=(",", ":"))
+    (downloads / f"{name}.ipynb").write_text(to_run, encoding="utf-8")
     shutil.copy(root / "notebooks" / f"{name}.py", downloads / f"{name}.py")
     for cell in notebook.cells:
         # the results are for this program; a page has no way to show them
@@ -154,11 +152,22 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[flo
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit '
         f"{tables.code(str(results['commit']))}. "
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
-        f'<a href="../downloads/{name}.ipynb" download>executed notebook ({name}.ipynb)</a>.</p>'
+        f'<a href="../downloads/{name}.ipynb" download>notebook to run ({name}.ipynb)</a>.</p>'
     )
     title.source = warned(title.source, results["profile"])
     notebook.cells.append(nbformat.v4.new_markdown_cell(line))
     nbformat.write(notebook, pages / "notebooks" / f"{name}.ipynb")
+
+
+def unrun(notebook: nbformat.NotebookNode) -> dict:
+    """A notebook as before it ran: the page shows what came out."""
+    whole = json.loads(nbformat.writes(notebook))
+    for cell in whole["cells"]:
+        if cell["cell_type"] == "code":
+            cell |= {"outputs": [], "execution_count": None}
+            cell["metadata"].pop("papermill", None)
+    whole["metadata"].pop("papermill", None)
+    return whole
 
 
 def warned(text: str, profile: str) -> str:
