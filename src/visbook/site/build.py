@@ -38,10 +38,12 @@ from . import (
     record_pages,
     rerun_box,
     rule_pages,
+    said_once,
     sentence_pages,
     tables,
     which_method,
 )
+from .friendly import friendly
 from .lighten import lighten
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
@@ -138,16 +140,18 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[flo
     title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if title is None:
         raise BadInput(f"notebooks/{name}.py has no text; begin it with a markdown cell '# Title'.")
+    left = chapters.take_not_run(notebook, found)
     chapters.arrange(notebook, name, found, root)
-    rerun_box.with_box(notebook, name, found, took)
+    rerun_box.with_box(notebook, name, found, took, left)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = spelled(cell.source)
         for output in cell.get("outputs", []):
             if "text/html" in output.get("data", {}):
                 shown = pictures.smaller("".join(output["data"]["text/html"]))
+                shown = friendly(said_once.caption(spelled(shown)))
                 # the head of an index
-                output["data"]["text/html"] = spelled(shown).replace("<th></th>", "<td></td>")
+                output["data"]["text/html"] = shown.replace("<th></th>", "<td></td>")
     line = (
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit '
         f"{tables.code(str(results['commit']))}. "

@@ -1,0 +1,105 @@
+"""How a page begins and ends: a picture with the question and the idea, and what to take away. By
+hand, in book/stories.yaml."""
+
+import functools
+import html
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from visprompt import manifests
+from visprompt.errors import BadInput, choose
+
+from . import front, overview, pictograms, scatter
+
+WORDS = 400  # by hand of a page, at most
+STORY = {  # of a paper's first page
+    "paper": "The paper found",
+    "ours": "We found",
+    "why": "Why they differ",
+}
+
+
+@dataclass(frozen=True)
+class Story:
+    """One entry of book/stories.yaml; a sentence is {says, rests: {claim: verdict}} or a text."""
+
+    takes: list  # sentences: what to take away
+    asks: str = ""
+    idea: str = ""
+    picture: str = ""  # a drawing of `pictograms`, or an axis of `scatter`
+    paper: list = field(default_factory=list)
+    ours: list = field(default_factory=list)
+    why: list = field(default_factory=list)
+
+
+@functools.cache
+def told(root: Path) -> dict[str, Story]:
+    """Notebook -> what book/stories.yaml says of it; {} where there is no such file.
+
+    Raises:
+        BadInput: an unknown field, a page without `takes`, or too many words.
+    """
+    path = root / "book" / "stories.yaml"
+    if not path.exists():
+        return {}
+    given, names = manifests.load_yaml(path), [one.name for one in fields(Story)]
+    for name, entry in given.items():
+        for key in entry:
+            choose(f"field of {name} in {path.name}:", key, names)
+        if not entry.get("takes"):
+            raise BadInput(f"{path}: {name} does not say what to take away; write `takes`.")
+        if (words := len(" ".join(texts(entry)).split())) > WORDS:
+            raise BadInput(f"{path}: {name} has {words} words; say it in {WORDS}.")
+    return {name: Story(**entry) for name, entry in given.items()}
+
+
+def texts(entry: dict) -> list[str]:
+    """All that is written by hand of a page."""
+    parts = [part for key in ("takes", *STORY) for part in entry.get(key, ())]
+    parts = [part["says"] if isinstance(part, dict) else part for part in parts]
+    return [entry.get("asks", ""), entry.get("idea", ""), *parts]
+
+
+def said(sentences: list, results: dict) -> str:
+    """Sentences as HTML, with their numbers filled in; see `front.say`.
+
+    Raises:
+        BadInput: a sentence shows a claim that it does not name under `rests`.
+    """
+    whole = [one if isinstance(one, dict) else {"says": one, "rests": {}} for one in sentences]
+    for one in whole:
+        if loose := {id for id, _ in front.FOUND.findall(one["says"])} - one["rests"].keys():
+            raise BadInput(
+                f"book/stories.yaml shows {', '.join(sorted(loose))}; write under `rests` what "
+                f"it must come to."
+            )
+    return front.say(whole, results, "../")
+
+
+def opening(story: Story, results: dict) -> str:
+    """The picture, the question and the idea; of a paper's first page also what it found, what we
+    found, and why the two differ."""
+    asked = f"<p><b>{html.escape(story.asks)}</b> {html.escape(story.idea)}</p>"
+    parts = [
+        f"<dt>{name}</dt><dd>{said(getattr(story, key), results)}</dd>"
+        for key, name in STORY.items()
+        if getattr(story, key)
+    ]
+    more = f"<dl>{''.join(parts)}</dl>" if parts else ""
+    return f'<div class="vp-story">{drawn(story.picture)}{asked if story.asks else ""}{more}</div>'
+
+
+def drawn(picture: str) -> str:
+    """A drawing, or all methods on photographs against what they cost; "" where there is none."""
+    if picture in scatter.AXES:
+        if not (found := overview.overview()):
+            return ""
+        shown = scatter.picture(found, scatter.AXES[picture])
+        caption = "Every method on photographs (ViT-Tiny). Small marks: seeds. Cross: a run fell."
+        return f"<figure>{shown}<figcaption>{caption}</figcaption></figure>"
+    return pictograms.draw(picture) if picture else ""
+
+
+def ending(story: Story, results: dict) -> str:
+    """The last section of a page."""
+    return f"## What to take away\n\n<p>{said(story.takes, results)}</p>"
