@@ -13,22 +13,19 @@
 # %% [markdown]
 # # SPT: prompts that start as the task's own tokens
 #
-# *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt` keeps VPT {cite}`jia2022visual` as it is and changes
-# one thing: where the prompts start. VPT draws them from a uniform distribution. **Self-prompt tuning** (SPT) runs
-# training images of the task through the frozen network and lets the prompts of block $i$ start as patch tokens that
-# enter block $i$:
+# *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt` keeps VPT {cite}`jia2022visual` as it is and changes where
+# the prompts start. VPT draws them from a uniform distribution. **Self-prompt tuning** (SPT) runs training images of the task through the frozen network. The prompts
+# of block $i$ start as patch tokens that enter block $i$:
 #
 # $$ P_{i-1} \leftarrow C_{i-1} \subset \{ e^{j}_{i-1} \}, \qquad i = 1, \dots, L. $$
 #
 # The prototypes $C$ are cluster centres, pooled tokens or, what the paper uses after its ablation, tokens drawn at
-# random. Its claim is that this matters most after self-supervised pre-training, where VPT is weak.
+# random.
 #
-# **What this page can settle.** In the quick profile accuracy is measured on small backbones and small tasks that
-# this project made (see [](../data.md) and [](../backbones.md)): a `trend`, a direction, never a reproduction. What
-# follows from the printed cells alone is `derived`. What needs the paper's own weights and data is marked `not run`,
-# with its command. Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb), how long the starts take
-# is on [](cost_papers.ipynb); the drawings, {ref}`Figure 1 <spt.figure-1>` and {ref}`Figure S2 <spt.figure-s2>`, are
-# on [](methods_spt.ipynb).
+# Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb), how long the starts take is on
+# [](cost_papers.ipynb), and the drawings, {ref}`Figure 1 <spt.figure-1>` and {ref}`Figure S2 <spt.figure-s2>`, on
+# [](methods_spt.ipynb). What follows from the printed cells is `derived`; accuracies come from small networks
+# (`trend`). [The glossary](../glossary.md) says what these words allow.
 #
 # As in the paper, backbones of masked autoencoding (MAE) give the head the mean of the patches, since their class
 # token was never trained; the others give it the class token.

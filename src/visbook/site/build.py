@@ -27,6 +27,8 @@ from . import (
     claims,
     command_builder,
     compare,
+    edition,
+    excerpts,
     front,
     links,
     manifest_pages,
@@ -60,6 +62,7 @@ MADE_BY = (
     recipe_pages,
     claims,
     front,
+    edition,
     command_builder,
     compare,
     rule_pages,
@@ -67,6 +70,7 @@ MADE_BY = (
     which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
+FOR_READERS = {*claims.MAKERS, *front.MAKERS, *tables.MAKERS}  # where ids have names for readers
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
@@ -117,11 +121,13 @@ def spelled(text: str) -> str:
 def make(part: str, results: dict, root: Path) -> str:
     """The generated part of a page that `<!-- made: name words -->` asks for."""
     name, *words = part.split()
-    return MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
+    made = MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
+    return friendly(said_once.caption(made)) if name in FOR_READERS else made
 
 
 def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[float]) -> None:
-    """Put one executed notebook on the site: as a page, and as downloads of its source and of a notebook to run.
+    """Put one executed notebook on the site: as a page, and as downloads of its source and
+    of a notebook to run.
 
     Args:
         took: the seconds of each record that it shows.
@@ -156,7 +162,8 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[flo
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit '
         f"{tables.code(str(results['commit']))}. "
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
-        f'<a href="../downloads/{name}.ipynb" download>notebook to run ({name}.ipynb)</a>.</p>'
+        f'<a href="../downloads/{name}.ipynb" download>notebook to run ({name}.ipynb)</a>.'
+        f"{edition.links(name, root)}</p>"
     )
     title.source = warned(title.source, results["profile"])
     notebook.cells.append(nbformat.v4.new_markdown_cell(line))
@@ -201,12 +208,13 @@ def build(profile: str, root: Path | None = None) -> Path:
         pages = assemble(profile, root)
         check_room(pages)
         command = [sys.executable, "-c", START, "build", str(pages), "--path-output", str(out)]
-        command += ["--config", str(root / "_config.yml"), "--toc", str(root / "_toc.yml")]
+        command += ["--config", str(edition.settings(root, out)), "--toc", str(root / "_toc.yml")]
         done = subprocess.run([*command, "-W", "-n", "--keep-going"])
         if done.returncode:
             raise BadInput(
                 "the website was not built: mend the warnings above, which count as errors."
             )
+        excerpts.write(out / "_build" / "html")
         links.check(out / "_build" / "html")
         lighten(out / "_build" / "html")
         replace(site, out / "_build" / "html")

@@ -230,19 +230,4 @@ def minutes(results: dict, root: Path) -> str:
     return f"{whole} minute{'s' if whole > 1 else ''}"
 
 
-def citation(results: dict, root: Path) -> str:
-    """CITATION.cff as BibTeX."""
-    path = root / "CITATION.cff"
-    if not path.exists():
-        return "See CITATION.cff."
-    given = manifests.load_yaml(path)
-    names = " and ".join(f"{{{author['name']}}}" for author in given["authors"])
-    return (
-        "```bibtex\n@software{visprompt,\n"
-        f"  title = {{{given['title']}}},\n  author = {{{names}}},\n  version = "
-        f"{{{given['version']}}},\n"
-        f"  note = {{{given['license']} licence}}\n}}\n```"
-    )
-
-
-MAKERS = {"cards": cards, "version": version, "minutes": minutes, "citation": citation}
+MAKERS = {"cards": cards, "version": version, "minutes": minutes}
