@@ -32,6 +32,12 @@ def test_a_number_rests_on_a_verdict_and_a_changed_one_asks_for_new_words():
     assert "waits for new words" in stories.said([sentence], results)
 
 
+def test_a_term_is_explained_where_it_is_used_first():
+    shown = stories.explained("<p>After MAE. <a href='x'>FGVC</a>, FGVC. MAE.</p>")
+    assert shown.count("glossary.html#term-MAE") == shown.count("term-FGVC") == 1
+    assert shown.endswith("MAE.</p>")
+
+
 def test_names_for_readers_stand_outside_of_code_and_addresses():
     shown = '<a href="vit_micro_patch4_24">vit_micro_patch4_24.mae_leaves; cifar100</a>'
     assert friendly(shown) == (

@@ -133,26 +133,16 @@ def runs_last(notebook: nbformat.NotebookNode) -> None:
 
 
 def in_short(name: str, results: dict, root: Path) -> str:
-    """The first screen of a page: whose paper, what it says and whether that holds, and its core
-    claims as a table."""
+    """Below a page's story: whose paper, what was easy and hard, and its core claims as a table."""
     slug = paper_of(name, results)
     told = front.told(root)
     if slug not in told:
         return ""
     paper = told[slug]
     parts = [f'<p class="vp-how vp-about">{front.about(paper)}</p>']
-    ends = f"<b>Easy:</b> {html.escape(paper.easy)} <b>Hard:</b> {html.escape(paper.hard)}"
-    if name == paper.chapters[0] and name in stories.told(root):
-        parts.append(f"<p>{ends}</p>")
-    elif name == paper.chapters[0]:
-        texts = [
-            html.escape(paper.proposes),
-            f"<b>Holds:</b> {front.say(paper.holds, results, '../')}",
-            f"<b>Does not:</b> {front.say(paper.fails, results, '../')}",
-            f"<b>Only seen at small scale:</b> {front.say(paper.small, results, '../')}",
-            ends,
-        ]
-        parts.append(f"<p>{' '.join(texts)}</p>")
+    if name == paper.chapters[0]:
+        easy, hard = html.escape(paper.easy), html.escape(paper.hard)
+        parts.append(f"<p><b>Easy:</b> {easy} <b>Hard:</b> {hard}</p>")
     elif whole := results["titles"].get(paper.chapters[0]):
         parts.append(
             f'<p>A part of <a href="{paper.chapters[0]}.html">{html.escape(whole)}</a>.</p>'

@@ -3,6 +3,7 @@ hand, in book/stories.yaml."""
 
 import functools
 import html
+import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -17,6 +18,17 @@ STORY = {  # of a paper's first page
     "ours": "We found",
     "why": "Why they differ",
 }
+# Words of book/glossary.md that are explained where a page uses them first.
+TERMS = (
+    "linear probe",
+    "class token",
+    "photographs",
+    "drawings",
+    "VTAB-1k",
+    "FGVC",
+    "MAE",
+    "MoCo-v3",
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,23 @@ def opening(story: Story, results: dict) -> str:
         if getattr(story, key)
     ]
     more = f"<dl>{''.join(parts)}</dl>" if parts else ""
-    return f'<div class="vp-story">{drawn(story.picture)}{asked if story.asks else ""}{more}</div>'
+    first = [drawn(story.picture), asked if story.asks else ""]
+    if story.picture in scatter.AXES:  # as wide as the page, where a drawing stands beside the text
+        first.reverse()
+    return f'<div class="vp-story">{explained("".join(first) + more)}</div>'
+
+
+def explained(shown: str) -> str:
+    """HTML in which the first use of each of TERMS leads to the glossary."""
+    for term in TERMS:
+        used = re.compile(rf"(<(a|svg|dt)\b.*?</\2>|<[^>]*>)|\b({term})\b", re.S)
+        for match in used.finditer(shown):
+            if match[3]:
+                address = f"../glossary.html#term-{term.replace(' ', '-')}"
+                link = f'<a class="vp-term" href="{address}">{term}</a>'
+                shown = shown[: match.start()] + link + shown[match.end() :]
+                break
+    return shown
 
 
 def drawn(picture: str) -> str:
