@@ -167,21 +167,13 @@ page.printed("spt.table-2", "Table 2 as printed")
 chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.")
 
 # %% [markdown]
-# **Why the lead may be missing here.** At this scale SPT's lead over VPT need not appear, and these things could be
-# behind it; none of them is tested on its own.
+# **Why the lead may be missing here.** Beside the reasons at the head of this page, two more are possible.
 #
-# * *Each has a rate of its own.* LayerNorm takes the norm of a prompt out, so a step of a given size turns a short
-#   prompt far and a token little: the norm of a start acts as a learning rate. Without a search for each method, a
-#   comparison of starts compares rates as well. Here both are searched alike, for every task and pre-training, and the
-#   head sees standardised features at a rate of its own.
-# * *The start is forgotten.* If the rate that validation picks is large compared with the tokens (see the table of
-#   rates), the prompts soon stand elsewhere. {ref}`Table 4 <spt.table-4>` shows the start by itself: there the
-#   prompts stay as they began.
-# * *The tokens hold little.* An image of the quick profile has 36 patches, and a drawn picture is mostly ground. Tokens
-#   drawn at random are then near copies of each other, and as keys and values they give attention nothing new.
-# * *There may be less to gain.* Twelve blocks of a network that saw a million photographs may differ more from each
-#   other than the quick profile's eight, trained on drawings.
-# * *The epoch.* The last one is reported here; the paper does not say which one it reports.
+# * *There may be less to gain.* The twelve blocks of a network that saw a million photographs may differ more from each
+#   other than the eight of ours, trained on drawings.
+# * *The epoch.* We report the last one; the paper does not say which one it reports.
+#
+# {ref}`Table 4 <spt.table-4>` shows the start by itself: there the prompts stay as they began.
 
 # %% [markdown]
 # (spt.table-3)=
