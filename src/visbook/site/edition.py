@@ -68,9 +68,10 @@ def settings(root: Path, folder: Path) -> Path:
     """_config.yml with the line at the end of every page and with the order of what a search finds,
     as a file in a folder."""
     whole = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    whole.setdefault("html", {})["extra_footer"] = footer(root)
-    scorer = str(root / "book" / "_static" / "scorer.js")  # Sphinx asks for a path of the system
-    whole["sphinx"]["config"]["html_search_scorer"] = scorer
+    config = whole["sphinx"]["config"]
+    config["html_theme_options"]["extra_footer"] = footer(root)
+    # Sphinx asks for a path of the system
+    config["html_search_scorer"] = str(root / "book" / "_static" / "scorer.js")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "_config.yml").write_text(yaml.safe_dump(whole), encoding="utf-8")
     return folder / "_config.yml"

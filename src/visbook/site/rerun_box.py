@@ -91,7 +91,8 @@ def not_run(left: Sequence[tuple[str, str]]) -> str:
     if not left:
         return ""
     boxes = "".join(
-        f'<p><a href="#{id}">{html.escape(printed_name(papers.artifact(id)))}</a></p>{box}'
+        f'<p><a href="#{id}">{html.escape(printed_name(papers.artifact(id)))}</a></p>'
+        f"{box.replace(' This would run it:', '')}"
         for id, box in left
     )
     return f'<p id="not-run"><b>What was not run here</b></p>{boxes}'

@@ -11,6 +11,7 @@ from visprompt import manifests
 from visprompt.errors import BadInput, choose
 
 from . import front, overview, pictograms, scatter
+from .tables import badge
 
 WORDS = 400  # by hand of a page, at most
 STORY = {  # of a paper's first page
@@ -123,8 +124,10 @@ def drawn(picture: str) -> str:
         if not (found := overview.overview()):
             return ""
         shown = scatter.picture(found, scatter.AXES[picture])
-        caption = "Every method on photographs (ViT-Tiny). Small marks: seeds. Cross: a run fell."
-        return f"<figure>{shown}<figcaption>{caption}</figcaption></figure>"
+        caption = (
+            "Every method on photographs (ViT-Tiny). Small marks: seeds. Cross: a run collapsed."
+        )
+        return f"<figure>{shown}<figcaption>{caption} {badge('trend')}</figcaption></figure>"
     return pictograms.draw(picture) if picture else ""
 
 
