@@ -13,22 +13,16 @@
 # %% [markdown]
 # # AP: activation prompts
 #
-# *Visual Prompting Reimagined: the Power of Activation Prompts* {cite}`ap` asks when a visual prompt helps, and
-# where in the network it should go. Its answer is the **activation prompt** (AP): one learned tensor
-# $\delta^{(l)}$, added to what enters block $l$ of a frozen network,
+# *Visual Prompting Reimagined: the Power of Activation Prompts* {cite}`ap` adds one learned tensor $\delta^{(l)}$ to what
+# enters block $l$ of a frozen network:
 #
-# $$ g(z^{(l)}, \delta^{(l)}) = z^{(l)} + \delta^{(l)}, $$
+# $$ g(z^{(l)}, \delta^{(l)}) = z^{(l)} + \delta^{(l)}. $$
 #
-# trained together with a linear head. With $l = 0$ it is the ordinary visual prompt (VP), added to the pixels
-# {cite}`bahng2022`. The paper's claim is that ResNets want it deep and ViTs want it shallow.
+# With $l = 0$ it is the ordinary visual prompt (VP) on the pixels {cite}`bahng2022`.
 #
 # This page is about how well AP does. The others: [](ap_layers.ipynb); [](ap_others.ipynb); [](ap_cost.ipynb);
-# [](ap_peft.ipynb); [](ap_theory.ipynb).
-#
-# **What these pages can settle.** Parameters, operations and memory are counted on the papers' architectures
-# and hold exactly (`derived`). In the quick profile accuracy is measured on small backbones and small tasks that
-# this project made (see [](../data.md) and [](../backbones.md)): those results are a `trend`, a direction and never
-# a reproduction. Whatever needs the paper's own weights and data says `not run`, with the command that runs it.
+# [](ap_peft.ipynb); [](ap_theory.ipynb). Counts are made on the papers' architectures and hold exactly (`derived`);
+# accuracies come from small networks (`trend`). [The glossary](../glossary.md) says what these words allow.
 #
 # The methods compared here: **linear probe** (the head alone), **full fine-tuning**, **NORM-TUNE** (scale and
 # shift of every normalisation layer, {cite}`basu2023`), **VP** and **AP**. In all of them the head is trained too.

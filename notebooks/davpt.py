@@ -25,11 +25,9 @@
 # **DA-VPT+** trains the biases of keys and values and the class token as well. [](methods_davpt.ipynb) has the
 # equations, Figures 1 and 2 and Theorem 1. Components, guided blocks, attention and weights are on [](davpt_parts.ipynb).
 #
-# **What this page can settle.** Parameters and sums hold exactly (`derived`). In the quick profile accuracies come from
-# small backbones and small tasks (see [](../data.md) and [](../backbones.md)): they are a `trend`, a direction and
-# never a reproduction. What needs the paper's own weights and data is marked `not run`, with its
-# command. The text at hand has lost **all cells of
-# all tables**; what the running text says of them is all there is to compare with.
+# Parameters and sums hold exactly (`derived`). Accuracies come from small networks (`trend`); [the glossary](../glossary.md) says what
+# these words allow. In the version that we audited **all cells of all tables** are missing, so we can compare with the
+# numbers in its text alone.
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -17,8 +17,7 @@
 # two losses and its biases, the guided blocks, the weights and numbers of prompts, and where class token and prompts
 # look. The method, its main tables and how the runs were made are on [](davpt.ipynb).
 #
-# **What this page can settle.** Costs at the paper's size are counted and measured. Accuracies here are
-# a `trend` on small networks ([](../read-and-rerun.md)); what was not run names its command.
+# Costs at the paper's size are counted and measured. Accuracies come from small networks (`trend`); [the glossary](../glossary.md) says what that allows.
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -28,10 +28,8 @@
 # starts as CDC; salience is the mean over heads. The three drawings of the paper are on
 # [](methods_ivpt.ipynb), its Table 8 and all its counts of parameters on [](cost_papers.ipynb).
 #
-# **What this page can settle.** The paper's own arithmetic, exactly (`derived`). Its accuracies only as a `trend`: the
-# quick profile's small backbones and tasks, which this project made (see [](../data.md) and [](../backbones.md)), show
-# a direction, never a reproduction. What needs the paper's own weights and data says `not run`, with the command that
-# runs it.
+# The paper's own arithmetic is checked exactly (`derived`). Accuracies come from small networks (`trend`);
+# [the glossary](../glossary.md) says what these words allow.
 #
 # Parts, structures, tokens, noise and attention are on [](ivpt_parts.ipynb), the appendix's tables on
 # [](ivpt_appendix.ipynb).

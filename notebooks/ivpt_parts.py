@@ -17,8 +17,7 @@
 # blocks, where reinforcement is added and how much, noise, and where the class token looks. The method, its main
 # tables and how the runs were made are on [](ivpt.ipynb).
 #
-# **What this page can settle.** Accuracies here are a `trend` on small networks ([](../read-and-rerun.md)); what
-# follows from printed cells is `derived`, and what was not run names its command.
+# What follows from printed cells is `derived`. Accuracies come from small networks (`trend`); [the glossary](../glossary.md) says what that allows.
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -13,18 +13,15 @@
 # %% [markdown]
 # # The methods, one picture each
 #
-# Every method of this book adapts a frozen network to a task by training a few numbers and a linear head. The pages
-# that follow, one a family, show for each what is added and where, the equation it implements with its number in the
-# paper, what the papers leave open, and what it costs: [](methods_baselines.ipynb), [](methods_adapters.ipynb),
-# [](methods_added.ipynb), [](methods_prompts.ipynb), [](methods_ivpt.ipynb), [](methods_spt.ipynb) and
-# [](methods_davpt.ipynb). This page says how to read them and puts all methods side by side. The pictures are drawn by
-# the book's code in one style; some are the counterparts of drawings in the papers {cite}`ivpt,davpt,spt`, and stand
-# under their printed names.
+# Every method of this book adapts a frozen network to a task by training a few numbers and a linear head. A page for each
+# family shows what is added and where, its equation, its code and its cost: [](methods_baselines.ipynb),
+# [](methods_adapters.ipynb), [](methods_added.ipynb), [](methods_prompts.ipynb), [](methods_ivpt.ipynb),
+# [](methods_spt.ipynb) and [](methods_davpt.ipynb). This page says how to read them and puts all methods side by side.
+# The book's code draws the pictures; those that stand for a drawing of a paper {cite}`ivpt,davpt,spt` have its name.
 #
 # All methods run on one loop over the blocks, and a test holds each against its plain definition, value and gradient.
-# All but the learning rates at the end follows from the code and the architecture, so its evidence is `derived`.
-# Where released code does something else than its paper, and which option does the same here, is on
-# [](../released-code.md).
+# All but the learning rates at the end follows from code and architecture (`derived`). [](../released-code.md) says where
+# released code differs from its paper.
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -13,22 +13,19 @@
 # %% [markdown]
 # # SPT: prompts that start as the task's own tokens
 #
-# *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt` keeps VPT {cite}`jia2022visual` as it is and changes
-# one thing: where the prompts start. VPT draws them from a uniform distribution. **Self-prompt tuning** (SPT) runs
-# training images of the task through the frozen network and lets the prompts of block $i$ start as patch tokens that
-# enter block $i$:
+# *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt` keeps VPT {cite}`jia2022visual` as it is and changes where
+# the prompts start. VPT draws them from a uniform distribution. **Self-prompt tuning** (SPT) runs training images of the task through the frozen network. The prompts
+# of block $i$ start as patch tokens that enter block $i$:
 #
 # $$ P_{i-1} \leftarrow C_{i-1} \subset \{ e^{j}_{i-1} \}, \qquad i = 1, \dots, L. $$
 #
 # The prototypes $C$ are cluster centres, pooled tokens or, what the paper uses after its ablation, tokens drawn at
-# random. Its claim is that this matters most after self-supervised pre-training, where VPT is weak.
+# random.
 #
-# **What this page can settle.** In the quick profile accuracy is measured on small backbones and small tasks that
-# this project made (see [](../data.md) and [](../backbones.md)): a `trend`, a direction, never a reproduction. What
-# follows from the printed cells alone is `derived`. What needs the paper's own weights and data is marked `not run`,
-# with its command. Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb), how long the starts take
-# is on [](cost_papers.ipynb); the drawings, {ref}`Figure 1 <spt.figure-1>` and {ref}`Figure S2 <spt.figure-s2>`, are
-# on [](methods_spt.ipynb).
+# Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb), how long the starts take is on
+# [](cost_papers.ipynb), and the drawings, {ref}`Figure 1 <spt.figure-1>` and {ref}`Figure S2 <spt.figure-s2>`, on
+# [](methods_spt.ipynb). What follows from the printed cells is `derived`; accuracies come from small networks
+# (`trend`). [The glossary](../glossary.md) says what these words allow.
 #
 # As in the paper, backbones of masked autoencoding (MAE) give the head the mean of the patches, since their class
 # token was never trained; the others give it the class token.
@@ -170,21 +167,13 @@ page.printed("spt.table-2", "Table 2 as printed")
 chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.")
 
 # %% [markdown]
-# **Why the lead may be missing here.** At this scale SPT's lead over VPT need not appear, and these things could be
-# behind it; none of them is tested on its own.
+# **Why the lead may be missing here.** Beside the reasons at the head of this page, two more are possible.
 #
-# * *Each has a rate of its own.* LayerNorm takes the norm of a prompt out, so a step of a given size turns a short
-#   prompt far and a token little: the norm of a start acts as a learning rate. Without a search for each method, a
-#   comparison of starts compares rates as well. Here both are searched alike, for every task and pre-training, and the
-#   head sees standardised features at a rate of its own.
-# * *The start is forgotten.* If the rate that validation picks is large compared with the tokens (see the table of
-#   rates), the prompts soon stand elsewhere. {ref}`Table 4 <spt.table-4>` shows the start by itself: there the
-#   prompts stay as they began.
-# * *The tokens hold little.* An image of the quick profile has 36 patches, and a drawn picture is mostly ground. Tokens
-#   drawn at random are then near copies of each other, and as keys and values they give attention nothing new.
-# * *There may be less to gain.* Twelve blocks of a network that saw a million photographs may differ more from each
-#   other than the quick profile's eight, trained on drawings.
-# * *The epoch.* The last one is reported here; the paper does not say which one it reports.
+# * *There may be less to gain.* The twelve blocks of a network that saw a million photographs may differ more from each
+#   other than the eight of ours, trained on drawings.
+# * *The epoch.* We report the last one; the paper does not say which one it reports.
+#
+# {ref}`Table 4 <spt.table-4>` shows the start by itself: there the prompts stay as they began.
 
 # %% [markdown]
 # (spt.table-3)=

@@ -17,8 +17,7 @@
 # the task's own tokens, the level they come from, and what becomes of their lead with more prompts, larger networks
 # and more images. The method, its main tables and how the runs were made are on [](spt.ipynb).
 #
-# **What this page can settle.** Accuracies here are a `trend` on small networks ([](../read-and-rerun.md)); what
-# was not run names its command.
+# Accuracies come from small networks (`trend`); [the glossary](../glossary.md) says what that allows.
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -43,7 +43,7 @@ def small_root(folder: Path) -> Path:
     folder.mkdir()
     for name in ("book", "data_manifests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("weights"))
-    for name in ("_config.yml", "CONTRIBUTING.md"):
+    for name in ("_config.yml", "CONTRIBUTING.md", "CITATION.cff"):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, folder / name)
     (folder / "src").symlink_to(ROOT / "src")
@@ -57,12 +57,17 @@ def small_root(folder: Path) -> Path:
         page.write_text(LEADS.sub(words_alone, page.read_text()))
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
     there = {"notebooks/ap_theory", *(path.stem for path in (ROOT / "book").glob("*.md"))}
+
+    def kept(entries: list[dict]) -> list[dict]:
+        """The entries of pages that are there, each with its sections that are."""
+        found = [entry for entry in entries if entry.get("file") in there | {None}]
+        for entry in found:
+            if sections := kept(entry.pop("sections", [])):
+                entry["sections"] = sections
+        return found
+
     for part in contents["parts"]:
-        kept = [chapter for chapter in part["chapters"] if chapter.get("file") in there | {None}]
-        for chapter in kept:
-            if chapter.get("file") != "api":
-                chapter.pop("sections", None)
-        part["chapters"] = kept
+        part["chapters"] = kept(part["chapters"])
     contents["parts"] = [part for part in contents["parts"] if part["chapters"]]
     (folder / "_toc.yml").write_text(yaml.safe_dump(contents))
     return folder

@@ -48,7 +48,7 @@ LINES = {
     "studies": 6900,  # the command of these parts, and one cell at its own scale
     "pages": 2600,
     "chapters": 10790,
-    "site": 4300,  # pages of sentences, and the box on rerunning
+    "site": 4800,  # how pages begin and end, names for readers, version and citation
 }
 LIBRARY = 18_000  # lines of all of `visprompt`
 

@@ -77,7 +77,7 @@ def test_search_finds_a_word_without_a_server(site, browser):
     tab = browser.new_page()
     tab.goto((site / "search.html").as_uri() + "?q=inconclusive")
     tab.wait_for_selector("#search-results li a", timeout=20_000)
-    assert "read-and-rerun.html" in " ".join(
+    assert "glossary.html" in " ".join(
         link.get_attribute("href") for link in tab.locator("#search-results li a").all()
     )
     tab.close()
@@ -156,7 +156,8 @@ def test_everything_can_be_downloaded(site):
     assert {row["paper"] for row in rows} == {*papers.papers()}
     assert len(rows) == sum(len(read_sentences(paper)) for paper in papers.papers())
     for path in folder.glob("*.ipynb"):
-        nbformat.validate(nbformat.read(path, as_version=4))
+        nbformat.validate(notebook := nbformat.read(path, as_version=4))
+        assert not any(cell.get("outputs") for cell in notebook.cells)  # its page shows them
 
 
 def test_source_link_unfolds_its_cell(small, browser):
@@ -477,9 +478,8 @@ def test_sentences_that_wait_for_new_words_stop_no_site(slug, monkeypatch):
         claim.id: {"verdict": words.get(claim.id), "estimate": 1.0, "notebook": None}
         for claim in papers.claims(slug)
     }
-    monkeypatch.setattr(chapters, "paper_of", lambda name, results: slug)
-    monkeypatch.setattr(chapters, "first_table", lambda asked, results: "")
-    short = chapters.in_short(paper.chapters[0], {"claims": judged, "titles": {}}, ROOT)
+    monkeypatch.setattr(front.overview, "beside_base", lambda slug: "")
+    short = front.sayings(slug, paper, {"claims": judged, "titles": {}})
     assert short.count("waits for new words") == len(paper.small)
 
 

@@ -86,6 +86,30 @@
     });
   };
 
+  // Below each page that the search finds: the words around the first place with an asked one.
+  const excerpts = (results, asked) => {
+    const script = document.createElement("script"), words = plain(asked).split(" ").filter(Boolean);
+    script.src = `${root}_static/excerpts.js`;
+    const add = (item) => {
+      const link = item.querySelector("a");
+      const name = link?.getAttribute("href").replace(/[?#].*/, "").replace(/\.html$/, "").replace(/^(\.\/)+/, "");
+      const text = window.vpTexts[name];
+      if (!text || item.querySelector(".vp-how")) return;
+      const low = text.toLowerCase(), places = words.map((word) => low.indexOf(word)).filter((place) => place >= 0);
+      const from = places.length ? Math.max(0, low.lastIndexOf(" ", Math.min(...places) - 60)) : 0;
+      const line = document.createElement("p");
+      line.className = "vp-how";
+      line.textContent = `${from ? "… " : ""}${text.slice(from, from + 180).replace(/\S*$/, "").trim()} …`;
+      item.append(line);
+    };
+    script.onload = () => {
+      const all = () => results.querySelectorAll("ul.search > li").forEach(add);
+      new MutationObserver(all).observe(results, {childList: true, subtree: true});
+      all();
+    };
+    document.head.append(script);
+  };
+
   document.addEventListener("DOMContentLoaded", async () => {
     const side = document.querySelector("#pst-primary-sidebar .sidebar-primary-items__start");
     if (side) {
@@ -106,6 +130,7 @@
         return item;
       }));
       if (found.length) results.before(list);
+      excerpts(results, asked);
     }
   });
 })();

@@ -27,6 +27,8 @@ from . import (
     claims,
     command_builder,
     compare,
+    edition,
+    excerpts,
     front,
     links,
     manifest_pages,
@@ -38,10 +40,12 @@ from . import (
     record_pages,
     rerun_box,
     rule_pages,
+    said_once,
     sentence_pages,
     tables,
     which_method,
 )
+from .friendly import friendly
 from .lighten import lighten
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 
@@ -58,6 +62,7 @@ MADE_BY = (
     recipe_pages,
     claims,
     front,
+    edition,
     command_builder,
     compare,
     rule_pages,
@@ -65,6 +70,7 @@ MADE_BY = (
     which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
+FOR_READERS = {*claims.MAKERS, *front.MAKERS, *tables.MAKERS}  # where ids have names for readers
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
@@ -115,11 +121,13 @@ def spelled(text: str) -> str:
 def make(part: str, results: dict, root: Path) -> str:
     """The generated part of a page that `<!-- made: name words -->` asks for."""
     name, *words = part.split()
-    return MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
+    made = MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
+    return friendly(said_once.caption(made)) if name in FOR_READERS else made
 
 
 def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[float]) -> None:
-    """Put one executed notebook on the site: as a page, and as downloads of source and result.
+    """Put one executed notebook on the site: as a page, and as downloads of its source and
+    of a notebook to run.
 
     Args:
         took: the seconds of each record that it shows.
@@ -128,10 +136,8 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[flo
     executed = root / "build" / "executed" / profile / f"{name}.ipynb"
     notebook, results = read_notebook(executed, profile)
     downloads = pages / "extra" / "downloads"
-    whole = json.loads(pictures.smaller(executed.read_text(encoding="utf-8")))
-    (downloads / f"{name}.ipynb").write_text(
-        json.dumps(whole, ensure_ascii=False, separators=(",", ":")), encoding="utf-8"
-    )
+    to_run = json.dumps(unrun(notebook), ensure_ascii=False, separators=(",", ":"))
+    (downloads / f"{name}.ipynb").write_text(to_run, encoding="utf-8")
     shutil.copy(root / "notebooks" / f"{name}.py", downloads / f"{name}.py")
     for cell in notebook.cells:
         # the results are for this program; a page has no way to show them
@@ -140,25 +146,39 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[flo
     title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
     if title is None:
         raise BadInput(f"notebooks/{name}.py has no text; begin it with a markdown cell '# Title'.")
+    left = chapters.take_not_run(notebook, found)
     chapters.arrange(notebook, name, found, root)
-    rerun_box.with_box(notebook, name, found, took)
+    rerun_box.with_box(notebook, name, found, took, left)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = spelled(cell.source)
         for output in cell.get("outputs", []):
             if "text/html" in output.get("data", {}):
                 shown = pictures.smaller("".join(output["data"]["text/html"]))
+                shown = friendly(said_once.caption(spelled(shown)))
                 # the head of an index
-                output["data"]["text/html"] = spelled(shown).replace("<th></th>", "<td></td>")
+                output["data"]["text/html"] = shown.replace("<th></th>", "<td></td>")
     line = (
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit '
         f"{tables.code(str(results['commit']))}. "
         f'Download: <a href="../downloads/{name}.py" download>source ({name}.py)</a>, '
-        f'<a href="../downloads/{name}.ipynb" download>executed notebook ({name}.ipynb)</a>.</p>'
+        f'<a href="../downloads/{name}.ipynb" download>notebook to run ({name}.ipynb)</a>.'
+        f"{edition.links(name, root)}</p>"
     )
     title.source = warned(title.source, results["profile"])
     notebook.cells.append(nbformat.v4.new_markdown_cell(line))
     nbformat.write(notebook, pages / "notebooks" / f"{name}.ipynb")
+
+
+def unrun(notebook: nbformat.NotebookNode) -> dict:
+    """A notebook as before it ran: the page shows what came out."""
+    whole = json.loads(nbformat.writes(notebook))
+    for cell in whole["cells"]:
+        if cell["cell_type"] == "code":
+            cell |= {"outputs": [], "execution_count": None}
+            cell["metadata"].pop("papermill", None)
+    whole["metadata"].pop("papermill", None)
+    return whole
 
 
 def warned(text: str, profile: str) -> str:
@@ -188,12 +208,13 @@ def build(profile: str, root: Path | None = None) -> Path:
         pages = assemble(profile, root)
         check_room(pages)
         command = [sys.executable, "-c", START, "build", str(pages), "--path-output", str(out)]
-        command += ["--config", str(root / "_config.yml"), "--toc", str(root / "_toc.yml")]
+        command += ["--config", str(edition.settings(root, out)), "--toc", str(root / "_toc.yml")]
         done = subprocess.run([*command, "-W", "-n", "--keep-going"])
         if done.returncode:
             raise BadInput(
                 "the website was not built: mend the warnings above, which count as errors."
             )
+        excerpts.write(out / "_build" / "html")
         links.check(out / "_build" / "html")
         lighten(out / "_build" / "html")
         replace(site, out / "_build" / "html")

@@ -11,7 +11,8 @@ from visprompt import papers
 from visprompt.words import WEIGHTS
 
 from ..pages.judging import found_text
-from . import claims, front, number_pages
+from . import claims, front, number_pages, stories
+from .friendly import friendly
 from .tables import badge, printed_name, table
 
 LABEL = re.compile(r"(?m)^\(([a-z]+\.[a-z0-9-]+)\)=$")
@@ -20,6 +21,7 @@ CLAIM = re.compile(r'claims\.html#([a-z0-9.-]+)"')
 PRINTED = re.compile(r"Table ([A-Z]?\d+)(?: \([a-z]\))? as printed")
 HEAD = re.compile(r"(?m)^##? ")
 RUNS = ("## How the runs were made", "## The runs")
+NOT_RUN = '<div class="vp-notrun">'
 ROWS = 8  # of its table
 
 
@@ -30,8 +32,12 @@ def arrange(notebook: nbformat.NotebookNode, name: str, results: dict, root: Pat
     open_printed(notebook, results)
     runs_last(notebook)
     title = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
-    short = in_short(name, results, root)
-    title.source = TITLE.sub(lambda match: f"{match[0]}\n\n{short}", title.source, count=1)
+    first = in_short(name, results, root)
+    if story := stories.told(root).get(name):
+        first = f"{stories.opening(story, results)}\n\n{first}"
+        notebook.cells.append(nbformat.v4.new_markdown_cell(stories.ending(story, results)))
+    first = friendly(first)
+    title.source = TITLE.sub(lambda match: f"{match[0]}\n\n{first}", title.source, count=1)
 
 
 def shown_html(output) -> str:
@@ -87,6 +93,34 @@ def open_printed(notebook: nbformat.NotebookNode, results: dict) -> None:
             )
 
 
+def take_not_run(notebook: nbformat.NotebookNode, results: dict) -> list[tuple[str, str]]:
+    """Take the boxes of what was not run off their sections, for one place at the end of the page.
+
+    Where a section shows nothing else, its reason stays as a line.
+
+    Returns:
+        (artifact, box as HTML) of each.
+    """
+    taken, here = [], ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            here = [here, *LABEL.findall(cell.source)][-1]
+            continue
+        kept = []
+        for output in cell.outputs:
+            shown = shown_html(output)
+            if not here or not shown.startswith(NOT_RUN):
+                kept.append(output)
+                continue
+            taken.append((here, shown))
+            if not results["artifacts"][here]["shows"]:
+                why = shown.split(" This would run it:")[0]
+                line = f'{why} <a href="#not-run">How to run it.</a></div>'
+                kept.append(nbformat.v4.new_output("display_data", data={"text/html": line}))
+        cell.outputs = kept
+    return taken
+
+
 def runs_last(notebook: nbformat.NotebookNode) -> None:
     """Put the section on how the runs were made, with recipe and rates, behind what the page is
     about."""
@@ -99,8 +133,7 @@ def runs_last(notebook: nbformat.NotebookNode) -> None:
 
 
 def in_short(name: str, results: dict, root: Path) -> str:
-    """The first screen of a page: whose paper, what it says and whether that holds, and its core
-    claims as a table."""
+    """Below a page's story: whose paper, what was easy and hard, and its core claims as a table."""
     slug = paper_of(name, results)
     told = front.told(root)
     if slug not in told:
@@ -108,14 +141,8 @@ def in_short(name: str, results: dict, root: Path) -> str:
     paper = told[slug]
     parts = [f'<p class="vp-how vp-about">{front.about(paper)}</p>']
     if name == paper.chapters[0]:
-        texts = [
-            html.escape(paper.proposes),
-            f"<b>Holds:</b> {front.say(paper.holds, results, '../')}",
-            f"<b>Does not:</b> {front.say(paper.fails, results, '../')}",
-            f"<b>Only seen at small scale:</b> {front.say(paper.small, results, '../')}",
-            f"<b>Easy:</b> {html.escape(paper.easy)} <b>Hard:</b> {html.escape(paper.hard)}",
-        ]
-        parts.append(f"<p>{' '.join(texts)}</p>")
+        easy, hard = html.escape(paper.easy), html.escape(paper.hard)
+        parts.append(f"<p><b>Easy:</b> {easy} <b>Hard:</b> {hard}</p>")
     elif whole := results["titles"].get(paper.chapters[0]):
         parts.append(
             f'<p>A part of <a href="{paper.chapters[0]}.html">{html.escape(whole)}</a>.</p>'

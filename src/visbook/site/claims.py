@@ -11,6 +11,7 @@ from visprompt import papers
 from visprompt.words import ALIKE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 
 from ..pages.judging import condition, found_text, rich, sentence
+from . import said_once
 from .tables import badge, code, css, link, printed_name, table
 
 # What stands side by side in a bar: first what can judge a paper, worst in the middle, then what a
@@ -64,12 +65,13 @@ def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
             if found["records"]
             else ""
         )
-    asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {rich(claim.why)}"
-    on = f" Seen {html.escape(found['images'])}." if found["images"] else ""
+    why = rich(said_once.reason(claim.why))
+    asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {why}".strip()
+    on, note = html.escape(said_once.seen(found["images"])), rich(said_once.note(found["note"]))
     lines = [
         f"Printed in {html.escape(claim.where)}; {where}.",
         f"Asked: {asked}",
-        f"Found: {found_text(claim, found) or 'no estimate'}.{on} {rich(found['note'])}".strip(),
+        f"Found: {found_text(claim, found) or 'no estimate'}. {on} {note}".strip(),
         f'<a class="vp-address" '
         f'href="{above}claims.html#{html.escape(claim.id)}">{code(claim.id)}</a> {source}',
     ]

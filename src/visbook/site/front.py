@@ -11,11 +11,11 @@ from pathlib import Path
 from visprompt import manifests, papers
 from visprompt.errors import BadInput, choose
 
-from ..pages.judging import number
+from ..pages.judging import number, rich
 from . import claims, overview, pictograms
 
 WORDS = 110  # by hand of a paper, at most: a chapter's first screen holds no more
-FOUND = re.compile(r"\{([a-z0-9.-]+)(:%)?\}")
+FOUND = re.compile(r"\{([a-z0-9.-]+)(:printed|:-?%?)?\}")
 
 
 @dataclass(frozen=True)
@@ -109,25 +109,29 @@ def verdict(id: str, results: dict) -> str | None:
 
 
 def fill(text: str, results: dict, above: str) -> str:
-    """A text as HTML with {claim id} as what was found, a link to the claim.
+    """A text as HTML with {claim id} as what was found, a link to the claim; {claim id:%} in per
+    cent, {claim id:-} with the other sign, {claim id:printed} as the paper prints it.
 
     Raises:
         BadInput: no such claim, or it has no estimate.
     """
 
     def found(match: re.Match) -> str:
-        id = match[1]
+        id, how = match[1], match[2] or ""
+        if how == ":printed":
+            return rich(papers.claim(id).printed)
         value = results["claims"].get(id, {}).get("estimate")
         if value is None:
             raise BadInput(
                 f"book/summaries.yaml: {match[0]} has no estimate; name a claim that was "
                 f"judged, or drop it."
             )
+        value = -value if "-" in how else value
         shown = (
             number(value * 100, 0.1)
-            if match[2]
+            if "%" in how
             else number(value, 0 if abs(value) < 1 else 10.0 ** -max(0, 2 - digits(value)))
-        )
+        ).replace("-", "−")
         return f'<a class="vp-found" href="{above}claims.html#{id}">{shown}</a>'
 
     return FOUND.sub(found, html.escape(text, quote=False))
@@ -226,19 +230,4 @@ def minutes(results: dict, root: Path) -> str:
     return f"{whole} minute{'s' if whole > 1 else ''}"
 
 
-def citation(results: dict, root: Path) -> str:
-    """CITATION.cff as BibTeX."""
-    path = root / "CITATION.cff"
-    if not path.exists():
-        return "See CITATION.cff."
-    given = manifests.load_yaml(path)
-    names = " and ".join(f"{{{author['name']}}}" for author in given["authors"])
-    return (
-        "```bibtex\n@software{visprompt,\n"
-        f"  title = {{{given['title']}}},\n  author = {{{names}}},\n  version = "
-        f"{{{given['version']}}},\n"
-        f"  note = {{{given['license']} licence}}\n}}\n```"
-    )
-
-
-MAKERS = {"cards": cards, "version": version, "minutes": minutes, "citation": citation}
+MAKERS = {"cards": cards, "version": version, "minutes": minutes}

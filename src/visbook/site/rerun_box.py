@@ -3,22 +3,32 @@ shown and for the papers' scale."""
 
 import csv
 import html
+from collections.abc import Sequence
 
 import nbformat
 
+from visprompt import papers
 from visprompt.paths import MANIFESTS
 
 from ..studies.forecast import speed_of, usual_precision
+from .tables import printed_name
 
 ONE_CELL = "one_cell"  # the notebook of one printed number, which is not a page
 TAGS = ("parameters", "injected-parameters")  # of papermill
 
 
-def with_box(notebook: nbformat.NotebookNode, name: str, found: dict, took: list[float]) -> None:
+def with_box(
+    notebook: nbformat.NotebookNode,
+    name: str,
+    found: dict,
+    took: list[float],
+    left: Sequence[tuple[str, str]] = (),
+) -> None:
     """Move the cells of parameters into a box at the end of the page.
 
     Args:
         found: the site's results.
+        left: what was not run: (artifact, box as HTML).
         took: the seconds of each record that the page shows.
     """
     tagged = {
@@ -28,6 +38,7 @@ def with_box(notebook: nbformat.NotebookNode, name: str, found: dict, took: list
     parts = [
         shown(name, notebook.metadata.get("papermill", {}), took),
         at_scale(name, found),
+        not_run(left),
         parameters({tag: cell.source for tag, cell in tagged.items()}),
     ]
     box = f'<div class="vp-rerun"><details><summary>Rerun this page</summary>{"".join(parts)}'
@@ -73,6 +84,18 @@ def at_scale(name: str, found: dict) -> str:
         f"({how}), and {data:,.0f} GB or more to fetch. One printed number alone, on any GPU: "
         f'<a href="../downloads/{ONE_CELL}.py" download>{ONE_CELL}.py</a>.</p>'
     )
+
+
+def not_run(left: Sequence[tuple[str, str]]) -> str:
+    """What the page did not run, with the command of each; "" where there is nothing."""
+    if not left:
+        return ""
+    boxes = "".join(
+        f'<p><a href="#{id}">{html.escape(printed_name(papers.artifact(id)))}</a></p>'
+        f"{box.replace(' This would run it:', '')}"
+        for id, box in left
+    )
+    return f'<p id="not-run"><b>What was not run here</b></p>{boxes}'
 
 
 def parameters(sources: dict[str, str]) -> str:

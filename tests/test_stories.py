@@ -1,0 +1,81 @@
+"""How pages begin and end, names for readers, and what is said once."""
+
+import nbformat
+import pytest
+from sites import ROOT
+
+from visbook.site import chapters, edition, said_once, stories
+from visbook.site.friendly import friendly
+from visbook.site.results import notebooks
+from visprompt.errors import BadInput
+
+
+def test_every_page_says_what_to_take_away_and_a_paper_s_first_page_tells_its_story():
+    told = stories.told(ROOT)
+    assert {*told} == {*notebooks(ROOT)}
+    whole = {name for name, story in told.items() if story.paper}
+    assert whole == {"ap", "davpt", "shallow_vit", "ivpt", "spt"}
+    for name in whole:
+        story = told[name]
+        assert story.asks.endswith("?") and story.idea and story.picture and story.ours
+        assert story.why
+
+
+def test_a_number_rests_on_a_verdict_and_a_changed_one_asks_for_new_words():
+    claim = "spt.figure-3.fewer-prompts"
+    results = {"claims": {claim: {"verdict": "disagrees", "estimate": 4.0}}}
+    with pytest.raises(BadInput, match=claim):
+        stories.said([f"They are {{{claim}}} times fewer."], results)
+    sentence = {"says": f"They are {{{claim}:-}} times fewer.", "rests": {claim: "disagrees"}}
+    assert ">−4</a> times fewer." in stories.said([sentence], results)
+    results["claims"][claim]["verdict"] = "agrees"
+    assert "waits for new words" in stories.said([sentence], results)
+
+
+def test_a_term_is_explained_where_it_is_used_first():
+    shown = stories.explained("<p>After MAE. <a href='x'>FGVC</a>, FGVC. MAE.</p>")
+    assert shown.count("glossary.html#term-MAE") == shown.count("term-FGVC") == 1
+    assert shown.endswith("MAE.</p>")
+
+
+def test_names_for_readers_stand_outside_of_code_and_addresses():
+    shown = '<a href="vit_micro_patch4_24">vit_micro_patch4_24.mae_leaves; cifar100</a>'
+    assert friendly(shown) == (
+        '<a href="vit_micro_patch4_24">ViT-Micro (MAE, leaves); CIFAR-100</a>'
+    )
+    for kept in ("<code>vit_micro_patch4_24</code>", "vit_micro_patch4_24=FILE", "x/cifar100"):
+        assert friendly(kept) == kept
+    assert friendly("vit_tiny_patch16_224.augreg_in21k_ft_in1k.") == "ViT-Tiny."
+
+
+def test_what_the_glossary_says_is_not_said_below_every_claim():
+    why = "Only the sign is judged: the sizes belong to the printed backbone and data. No number."
+    assert said_once.reason(why) == "No number."
+    images = "on drawn images (letters, position) by small networks of this project"
+    assert said_once.seen(images) == "Drawings: letters, position."
+    carried = " 2 of 3 records were carried to newer code (sample run again: 1 at commit abc)."
+    assert said_once.caption(f"Means.{carried}") == "Means."
+
+
+def test_what_was_not_run_stands_in_one_place_but_a_section_without_more_says_why():
+    box = '<div class="vp-notrun">not run Why. This would run it:<pre>make</pre></div>'
+    cells = []
+    for id in ("spt.table-2", "spt.table-3"):
+        output = nbformat.v4.new_output("display_data", data={"text/html": box})
+        cells.append(nbformat.v4.new_markdown_cell(f"({id})=\n## A table"))
+        cells.append(nbformat.v4.new_code_cell("", outputs=[output]))
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    shows = {"spt.table-2": {"shows": ["one"]}, "spt.table-3": {"shows": []}}
+    taken = chapters.take_not_run(notebook, {"artifacts": shows})
+    assert taken == [("spt.table-2", box), ("spt.table-3", box)]
+    assert [len(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"] == [0, 1]
+
+
+@pytest.mark.parametrize("url, count", [("", 0), ("https://github.com/some/book/", 3)])
+def test_one_setting_makes_all_links_to_the_repository(tmp_path, url, count):
+    (tmp_path / "_config.yml").write_text(f"repository: {{url: '{url}'}}\n")
+    (tmp_path / "CITATION.cff").write_text((ROOT / "CITATION.cff").read_text())
+    assert edition.links("spt", tmp_path).count("<a ") == count
+    assert edition.footer(tmp_path).count("<a ") == (2 if url else 0)
+    assert ("url = " in edition.citation({}, tmp_path)) == bool(url)
+    assert "year = {20" in edition.citation({}, tmp_path)
