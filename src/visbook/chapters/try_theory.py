@@ -10,7 +10,7 @@ from ..theory import ap_toy, shallow_vit
 from . import ap_theory_runs, shallow_runs
 from .try_it import shown
 
-MOST = 5_000  # steps
+MOST = 2_000  # steps
 
 
 def try_toy(
@@ -54,7 +54,8 @@ def try_vit(
     check_fields(changes, shallow_vit.Settings)
     record = runs[choose("record of this page", like, runs.made)]
     usual = record.settings["cells"][cell]
-    job = shallow_runs.scan([{**usual, "max_steps": 1_000, **changes, "neurons": neurons}])
+    most = min(usual["max_steps"], MOST)
+    job = shallow_runs.scan([{**usual, "max_steps": most, **changes, "neurons": neurons}])
     mine: Record = job(replace(runs.page.settings, seeds=list(range(trials))))
     rows = [
         vit_row("this run", said({**changes, "neurons": neurons}), mine.values["cells"][0]),
