@@ -58,7 +58,7 @@ CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	  echo "This folder cannot be written: free space on its disk, or work in a copy of it that is yours."; exit 2; }; \
 	rm -f build/.room
 
-.PHONY: help book sweep rehearsal test test-quick test-cluster notebook bench card wheels lock pretrain clean
+.PHONY: help book sweep rehearsal test test-quick test-cluster notebook lab bench card wheels lock pretrain clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -104,6 +104,15 @@ notebook: $(READY)  ## run one notebook into build/notebook, as in NAME=ap ARGS=
 	@mkdir -p build/notebook
 	$(BIN)/papermill --cwd . "build/ipynb/$$NAME.ipynb" "build/notebook/$$NAME.ipynb" \
 	  -p profile "$$PROFILE" -p device "$$DEVICE" $(ARGS)
+
+# JupyterLab is no part of the lock: it is installed when it is first asked for, and changes no locked version.
+LAB := jupyterlab==4.4.5
+lab: $(READY)  ## open the pages in JupyterLab; saving one writes its .py, by Jupytext (ARGS=--no-browser)
+	@mkdir -p build/lab && grep -oE '^[^ ]+==[^ ]+' requirements.lock > build/lab/locked.txt
+	@$(BIN)/python -c "import jupyterlab" 2>/dev/null || \
+	  $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint build/lab/locked.txt "$(LAB)"
+	@$(BIN)/jupytext-config --settings-file build/lab/labconfig/default_setting_overrides.json set-default-viewer python
+	JUPYTER_CONFIG_PATH="$$PWD/build/lab" $(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks $(ARGS)
 
 bench: $(READY)  ## time the methods on this machine
 	@$(CHECK)

@@ -216,5 +216,16 @@ page.judge(
 )
 page.printed("ap.table-a1", "Table A1 as printed")
 
+# %% [markdown]
+# ## Try it
+#
+# Move the prompt with `block`, from 0 to 7, or take another task, such as `count`. {ref}`What this call does
+# <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("ap", block=2)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

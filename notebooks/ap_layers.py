@@ -257,5 +257,16 @@ page.not_run(
     why="ViT-Large/16 on 19 data sets needs the published weights and the data.",
 )
 
+# %% [markdown]
+# ## Try it
+#
+# Which block suits `count`, and which `position`? Change `block`, from 0 to 7; `block=(0, 1, 2)` takes three.
+# {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("ap", task="count", block=5)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

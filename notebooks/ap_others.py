@@ -146,5 +146,16 @@ chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weig
 # %% name="real" tags=["hide-input"]
 two_legs.show(chapter, "ap")
 
+# %% [markdown]
+# ## Try it
+#
+# Change `block`, or the network: `"vit_micro_patch4_24.clip"` is the one trained with captions. {ref}`What this
+# call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("ap", network="swin_micro_patch3_24", block=2)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

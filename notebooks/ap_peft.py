@@ -222,5 +222,16 @@ ap_peft.judge_time(
 )
 chapter.end("ap.table-a8", WHY)
 
+# %% [markdown]
+# ## Try it
+#
+# Change `rank`, or the method: `"bias"`, `"ssf"` and `"adapter"` are others that train little. {ref}`What this
+# call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("lora", rank=1)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -85,6 +85,98 @@ toy = ToyRuns.opened("ap_theory", globals())
 p, page = toy.p, toy.page
 
 # %% [markdown]
+# ## The model in plain torch
+#
+# All of it stands in the next three cells: change a number and run them again. First the data, four pairs of patterns
+# in turn, the discriminative token at a random place.
+
+# %% name="plain-data"
+import torch
+
+P, d, gamma, sigma = 8, 8, -0.5, 0.1 / 8  # tokens, their width, v3 . v4, noise
+v = torch.zeros(4, d)  # the patterns v1 to v4
+v[0, 0] = v[1, 1] = v[2, 2] = 1
+v[3, 2], v[3, 3] = gamma, (1 - gamma**2) ** 0.5
+
+
+def draw(count, generator):
+    """Samples (count, P, d), and their labels."""
+    own, background = torch.arange(count) % 4 // 2, 2 + torch.arange(count) % 2
+    x = v[background][:, None] + sigma * torch.randn(count, P, d, generator=generator)
+    place = torch.randint(P, (count,), generator=generator)
+    x[torch.arange(count), place] += v[own] - v[background]
+    return x, 1.0 - 2 * own
+
+
+# %% [markdown]
+# The model has two layers of attention (Eq. A13). The prompt is added to what enters one of them, and nothing else is
+# trained. The loss is the hinge loss at margin $1/P$.
+
+# %% name="plain-model"
+beta, signs = 1.0, torch.tensor([1.0, -1.0, 1.0, -1.0])
+
+
+def attend(u, values):
+    return torch.softmax(beta**2 * u @ u.mT, -1) @ values
+
+
+def output(x, prompt, layer):
+    u = x + prompt if layer == 1 else x
+    z = torch.relu(attend(u, u @ v.T))
+    z = z + prompt if layer == 2 else z
+    return (torch.relu(attend(z, z)) @ signs).sum(-1) / (4 * P)
+
+
+def slope(x, y, prompt, layer):
+    """The gradient of the mean hinge loss."""
+    prompt = prompt.clone().requires_grad_()
+    loss = torch.relu(1 / P - y * output(x, prompt, layer)).mean()
+    return torch.autograd.grad(loss, prompt)[0]
+
+
+# %% [markdown]
+# Training takes fresh samples at every step, until no held-out sample is wrong.
+
+# %% name="plain-training"
+B, eta = 8, 4.0  # batch, step size
+
+
+def train(layer, slope=slope, most=5_000):
+    """The number of steps; None beyond `most`."""
+    generator = torch.Generator().manual_seed(0)
+    held_x, held_y = draw(256, generator)
+    prompt = torch.zeros(P, d if layer == 1 else 4)
+    for step in range(1, most + 1):
+        prompt = prompt - eta * slope(*draw(B, generator), prompt, layer)
+        if (held_y * output(held_x, prompt, layer) > 0).all():
+            return step
+
+
+steps = {layer: train(layer) for layer in (1, 2)}
+print(f"P = {P}: {steps[1]} steps at layer 1, {steps[2]} at layer 2")
+
+# %% [markdown]
+# The runs below use a faster form: a gradient by hand, and all trials in one batch of tensors. It gives the same
+# gradient, so training takes as many steps.
+
+# %% name="plain-check"
+from visbook.theory import ap_toy
+
+
+def fast(x, y, prompt, layer):
+    chosen = ap_toy.Settings(tokens=P, dim=d, layer=layer, gamma=gamma, beta=beta)
+    return ap_toy.gradient(chosen, x[None], y[None], prompt[None])[0]
+
+
+for layer in (1, 2):
+    x, y = draw(B, torch.Generator().manual_seed(1))
+    prompt = 0.1 * torch.randn(P, d if layer == 1 else 4)
+    gap = (fast(x, y, prompt, layer) - slope(x, y, prompt, layer)).abs().max()
+    assert gap < 1e-6
+    print(f"layer {layer}: largest difference of the gradients {gap:.0e}; ", end="")
+    print(f"steps {train(layer, fast)}, as above {steps[layer]}")
+
+# %% [markdown]
 # ## The runs
 #
 # A curve is one record. Of each of its settings all trials are trained together as one batch of tensors. A trial
@@ -93,6 +185,12 @@ p, page = toy.p, toy.page
 # with 8; *this run* repeats a small part of it. The *symmetric limit* is gradient descent on the exact
 # population loss, without noise, of the four pairs: the expectations that A40 and A82 take. By symmetry all
 # tokens then keep one and the same prompt.
+
+# %% name="settings"
+print("every trial:", STANDARD)
+print("P at layers 1 and 2:", *COUNTS.values())
+for reading, (changes, *counts) in READINGS.items():
+    print(f"{reading}: {changes}, P {counts}")
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 toy.make()
@@ -378,5 +476,16 @@ these P, {toy.predicted[2]:.2f}. Where a measured exponent leaves the predicted 
 # layers. There is
 #   no statement about a third layer, or about the CNNs for which the paper prefers deep layers.
 
-# %%
+# %% [markdown]
+# ## Try it
+#
+# Change `layer`, `tokens` ($P$), `noise` ($P \sigma$), `step` or `batch`; the cells of plain torch above take any
+# other change. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_theory import try_toy
+
+try_toy(toy, layer=2, tokens=8, noise=0.25)
+
+# %% tags=["remove-output", "remove-input"]
 page.close()

@@ -235,5 +235,15 @@ token by a constant factor (A90 to A95), which leaves its weight of order 1/P.
 # $\sqrt{2/(1+\gamma)}$ a token, so nearly opposite backgrounds make the first layer slow too. And nothing of
 # $\sigma$ beyond $1/P$, where it fails.
 
-# %%
+# %% [markdown]
+# ## Try it
+#
+# Change `layer`, `tokens` ($P$), `gamma`, `noise` ($P \sigma$) or `step`. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_theory import try_toy
+
+try_toy(toy, layer=1, tokens=16, gamma=-0.9)
+
+# %% tags=["remove-output", "remove-input"]
 page.close()

@@ -95,5 +95,5 @@ for claim, value in (
 # methods that can express the same function need not find it with the same step size. It does not say that AP covers
 # NORM-TUNE either: $\gamma_d$ away from $\sigma_d$ is out of AP's reach.
 
-# %%
+# %% tags=["remove-output", "remove-input"]
 page.close()

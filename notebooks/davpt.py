@@ -295,5 +295,15 @@ chapter.end("davpt.table-7", "The 19 tasks of VTAB-1k need their images and the 
 two_legs.show(chapter, "davpt")
 chapter.show_left_out()
 
+# %% [markdown]
+# ## Try it
+#
+# Change the number of prompts, or compare `"vpt-deep"` at the same number. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("da-vpt", prompt_tokens=10)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -382,5 +382,16 @@ if looks.attention:
         {f"{looks.task}, {name}": next(iter(r.values())) for name, r in looks.attention.items()},
     )
 
+# %% [markdown]
+# ## Try it
+#
+# `beta` weighs the loss between patches and prompts, `lambda_` the one between prompts and class token; both are
+# 0.1 unless given. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("da-vpt", beta=1.0)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -278,5 +278,15 @@ chapter.end("ivpt.table-9", why)
 two_legs.show(chapter, "ivpt")
 chapter.show_left_out()
 
+# %% [markdown]
+# ## Try it
+#
+# Change the number of prompts, or compare `"vpt-deep"` at the same number. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("ivpt", prompt_tokens=10)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

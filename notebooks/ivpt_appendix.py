@@ -187,5 +187,15 @@ page.show(
 page.printed("ivpt.table-18", "Table 18 as printed")
 chapter.show_left_out()
 
+# %% [markdown]
+# ## Try it
+#
+# `salient_tokens` is the paper's $k$: 10 unless given. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("ivpt", salient_tokens=5)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

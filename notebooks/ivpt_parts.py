@@ -247,5 +247,16 @@ if len(maps):
         chapter, {f"{row.task}, {row.variant}": row.record for _, row in first.iterrows()}
     )
 
+# %% [markdown]
+# ## Try it
+#
+# `ar="none"` leaves out attentive reinforcement, `da=False` dynamic aggregation, `cdc="none"` the connection.
+# {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("ivpt", ar="none")
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

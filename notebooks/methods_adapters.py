@@ -91,5 +91,15 @@ page.method("adaptformer", "AdaptFormer: a bottleneck beside the MLP.")
 # %% name="ssf" tags=["hide-input"]
 page.method("ssf", "SSF: scale and shift behind every layer.")
 
+# %% [markdown]
+# ## Try it
+#
+# The others of this page are `"lora"`, `"adapter"` and `"adaptformer"`. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("ssf")
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

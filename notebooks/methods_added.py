@@ -60,5 +60,15 @@ page.method("vp", "VP: a perturbation of the image, and its three templates.")
 # %% name="ap" tags=["hide-input"]
 page.method("ap", "AP: a tensor added to what enters one block, and the three kinds.")
 
+# %% [markdown]
+# ## Try it
+#
+# The other of this page is `"ap"`; `block` says where its prompt is added. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("vp")
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -124,5 +124,16 @@ display(
     )
 )
 
+# %% [markdown]
+# ## Try it
+#
+# The others of this page are `"linear-probe"`, `"full-finetune"` and `"norm-tune"`. {ref}`What this call does
+# <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("bias")
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

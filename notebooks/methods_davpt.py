@@ -172,5 +172,15 @@ for claim, values, note in (
         note=note,
     )
 
+# %% [markdown]
+# ## Try it
+#
+# The other of this page is `"da-vpt"`. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("da-vpt-plus", prompt_tokens=10)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

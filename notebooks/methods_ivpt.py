@@ -140,5 +140,15 @@ for claim, aggregated in {"cdc": False, "da": True}.items():
         f"ivpt.figure-2.{claim}-re-weights", gaps[0], evidence="derived", records=[sides], note=note
     )
 
+# %% [markdown]
+# ## Try it
+#
+# The other of this page is `"ivpt"`. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("cdc", prompt_tokens=10)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

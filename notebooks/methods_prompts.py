@@ -162,5 +162,16 @@ display(
     )
 )
 
+# %% [markdown]
+# ## Try it
+#
+# The others of this page are `"vpt-deep"`, `"gate-vpt"`, `"e2vpt"`, `"provp"` and `"express"`. {ref}`What this
+# call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("vpt-shallow", prompt_tokens=20)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

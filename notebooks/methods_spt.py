@@ -97,5 +97,15 @@ for what, name in {
 }.items():
     page.checked(what, held.values[name], at_most=1e-5)
 
+# %% [markdown]
+# ## Try it
+#
+# The other of this page is `"spt-deep"`. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("spt-shallow", prompt_tokens=20)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

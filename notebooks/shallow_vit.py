@@ -64,12 +64,120 @@ from visbook.studies.statistics import interval
 p, page, runs = opened("shallow_vit", TrialParameters, globals())
 
 # %% [markdown]
+# ## The model in plain torch
+#
+# All of it stands in the next four cells: change a number and run them again. First the data. A sample holds
+# noisy copies of $M$ orthonormal patterns; pattern 1 or 2 has the majority and decides the label.
+
+# %% name="plain-data"
+import torch
+
+L, M, d, m = 50, 5, 10, 100  # tokens, patterns, their width, neurons
+relevant, confusion, noise = 0.5, 0.05, 0.01  # alpha*, alpha#, c_0
+
+
+def draw(count, generator):
+    """Samples (count, L, d) with their tokens in random order, and their labels."""
+    label = torch.arange(count) % 2
+    n, c = round(relevant * L), round(confusion * L)
+    rest = 2 + torch.arange(L - n - c) % (M - 2)
+    parts = label[:, None].expand(-1, n), 1 - label[:, None].expand(-1, c), rest.expand(count, -1)
+    order = torch.rand(count, L, generator=generator).argsort(1)
+    kind = torch.cat(parts, 1).gather(1, order)
+    x = torch.eye(M, d)[kind] + noise * torch.randn(count, L, d, generator=generator)
+    return x, 1.0 - 2 * label
+
+
+# %% [markdown]
+# The weights at the start are near orthonormal ones, as Assumption 1 has them.
+
+
+# %% name="plain-start"
+def start(generator, sigma=0.1, delta=0.2, xi=0.01):
+    """W_Q, W_K and W_V near orthonormal ones, W_O near zero; and a, which is not trained."""
+    query, key, value = torch.randn(3, d, d, generator=generator)
+    led = lambda basis, error, size: basis + size * error / error.norm(dim=0)
+    basis = torch.linalg.qr(torch.randn(d, d, generator=generator))[0]
+    query, key = (led(torch.eye(d), error, delta) for error in (query, key))
+    hidden = xi * torch.randn(m, d, generator=generator)
+    a = (2.0 * torch.randint(2, (L, m), generator=generator) - 1) / m**0.5
+    return [query, key, led(basis, value, sigma), hidden], a
+
+
+# %% [markdown]
+# The model is one layer of attention and a perceptron (Eq. 1). Its four matrices are trained on the hinge loss.
+
+
+# %% name="plain-model"
+def output(x, weights, a):
+    """F of Eq. 1."""
+    query, key, value, hidden = weights
+    attention = torch.softmax((x @ query.T) @ (x @ key.T).mT, -1)
+    return (torch.relu(attention @ x @ value.T @ hidden.T) * a).sum((1, 2)) / L
+
+
+def slopes(x, y, weights, a):
+    """The gradients of the mean hinge loss."""
+    weights = [w.clone().requires_grad_() for w in weights]
+    loss = torch.relu(1 - y * output(x, weights, a)).mean()
+    return torch.autograd.grad(loss, weights)
+
+
+# %% name="plain-training"
+B, eta = 8, 0.5  # batch, step size
+
+
+def train(slopes=slopes, most=400):
+    """The number of steps until the held-out loss is below 0.001; None beyond `most`."""
+    generator = torch.Generator().manual_seed(0)
+    weights, a = start(generator)
+    held_x, held_y = draw(16, generator)
+    for step in range(1, most + 1):
+        found = slopes(*draw(B, generator), weights, a)
+        weights = [w - eta * slope for w, slope in zip(weights, found)]
+        if torch.relu(1 - held_y * output(held_x, weights, a)).mean() < 1e-3:
+            return step
+
+
+steps = train()
+print(f"alpha* = {relevant}: {steps} steps of {B} samples")
+
+# %% [markdown]
+# The runs below use a faster form: gradients by hand, and all trials in one batch of tensors. It gives the same
+# gradients, so training takes as many steps.
+
+# %% name="plain-check"
+from visbook.theory import shallow_vit
+
+
+def fast(x, y, weights, a):
+    chosen = shallow_vit.Settings(tokens=L, patterns=M, dim=d, neurons=m, output="own")
+    query, key, value, hidden = weights
+    w = {"query": query[None, None], "key": key[None, None], "value": value[None, None]}
+    w |= {"hidden": hidden[None], "output": a[None, ..., None]}
+    found = shallow_vit.gradients(chosen, w, x[None], y[None, :, None])[1]
+    return [found[name].view_as(one) for name, one in zip(shallow_vit.NAMES, weights)]
+
+
+weights, a = start(torch.Generator().manual_seed(1), xi=1)
+x, y = draw(B, torch.Generator().manual_seed(2))
+pairs = zip(fast(x, y, weights, a), slopes(x, y, weights, a), strict=True)
+gap = max((ours - plain).abs().max() for ours, plain in pairs)
+assert gap < 1e-6
+print(f"largest difference of the gradients {gap:.0e}; steps {train(fast)}, as above {steps}")
+
+# %% [markdown]
 # ## The runs
 #
 # Every curve is one record. Its trials are trained together as one batch of tensors; each has its own random
 # generator and leaves the batch when its test loss is below $10^{-3}$, the paper's threshold of success. The
 # test loss is looked at at steps 5 % apart. A trial that reaches the cap is censored: it counts as an infinite
 # number of steps in a median and is never left out.
+
+# %% name="settings"
+print("every trial, unless its curve says otherwise:", shallow_model.base)
+print("Figure 1a, alpha*:", shallow_model.SHARES, "and", shallow_model.INSIDE)
+print("Figure 1b:", shallow_model.FIGURE_1B, "sigma:", shallow_model.SIGMAS)
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 runs.compute(shallow_model.jobs())
@@ -193,5 +301,16 @@ runs.judge(
 # difference that goes to zero at $\alpha_* = 1/4$, and no law in $\alpha_*$ alone: the local powers differ along
 # the axis. As printed, $W_V$ is proportional to $\sigma^2$, so there a *larger* $\sigma$ speeds training up.
 
-# %%
+# %% [markdown]
+# ## Try it
+#
+# Change `sigma`, `relevant` ($\alpha_*$), `confusion` ($\alpha_\#$) or `neurons`; the cells of plain torch above
+# take any other change. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_theory import try_vit
+
+try_vit(runs, "1b", sigma=0.3)
+
+# %% tags=["remove-output", "remove-input"]
 page.close()

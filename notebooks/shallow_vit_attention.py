@@ -205,5 +205,16 @@ runs.judge(
     note="; ".join(f"{name}: {values.mean():.2f}" for name, values in zip(names, rises)),
 )
 
-# %%
+# %% [markdown]
+# ## Try it
+#
+# Change `heads`, `skip=True` or `members`; `attention="frozen"` trains without it. {ref}`What this call does
+# <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_theory import try_vit
+
+try_vit(runs, "extensions", heads=2)
+
+# %% tags=["remove-output", "remove-input"]
 page.close()

@@ -206,5 +206,15 @@ runs.judge(
     f"holds {100 * runs.traces('lemma', 'in_cone')[:, 0].mean():.1f} % of the neurons at the start.",
 )
 
-# %%
+# %% [markdown]
+# ## Try it
+#
+# Change `step`, `delta`, `sigma` or `neurons`. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_theory import try_vit
+
+try_vit(runs, "lemma", step=1.0)
+
+# %% tags=["remove-output", "remove-input"]
 page.close()

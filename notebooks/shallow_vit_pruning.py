@@ -139,5 +139,16 @@ if what == shallow_images.SMALL:
 # **What to take from it.** As long as some of the background is left, the model has to find out which tokens are the
 # digit's; a spurious background misleads it besides, and how far depends on the start.
 
-# %%
+# %% [markdown]
+# ## Try it
+#
+# `drop` is the share of tokens removed; `drop_what="any"` removes any of them. {ref}`What this call does
+# <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_theory import try_vit
+
+try_vit(runs, "prune 5", drop=0.4)
+
+# %% tags=["remove-output", "remove-input"]
 page.close()

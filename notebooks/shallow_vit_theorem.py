@@ -292,5 +292,16 @@ runs.judge(
     "steps, so the difference is at least this.",
 )
 
-# %%
+# %% [markdown]
+# ## Try it
+#
+# Change `noise` ($c_0$), `sigma`, `step`, `batch` or `neurons`. [](shallow_vit.ipynb) has the model in plain
+# torch. {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_theory import try_vit
+
+try_vit(runs, "noise", noise=0.05)
+
+# %% tags=["remove-output", "remove-input"]
 page.close()

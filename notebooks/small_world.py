@@ -127,5 +127,16 @@ caption = "Methods of the benchmark without the linear probe: mean test accuracy
 chapter.present(small_world.separation_table, tuned, caption, cell="separation")
 chapter.show_left_out()
 
+# %% [markdown]
+# ## Try it
+#
+# Change the task: `"letters"`, `"texture"` and `"digits"` are others. `images=None` takes all 800 images.
+# {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("linear-probe", task="count")
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -335,5 +335,16 @@ chapter.end("spt.table-s4", "Needs ViT-B/16 of ImageNet-21k, FGVC and VTAB-1k.")
 two_legs.show(chapter, "spt")
 chapter.show_left_out()
 
+# %% [markdown]
+# ## Try it
+#
+# Change the number of prompts, or compare `"vpt-deep"`, whose prompts start at random. {ref}`What this call does
+# <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("spt-deep", prompt_tokens=10)
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -234,5 +234,16 @@ why = "iNaturalist 2018: 437,000 images of 8,142 classes, ViT-B/16 of two pre-tr
 chapter.end("spt.figure-s3", why)
 chapter.show_left_out()
 
+# %% [markdown]
+# ## Try it
+#
+# `start` may also be `"random"`, `"mean"`, `"max"` or `"uniform"`; `frozen=True` trains the head alone.
+# {ref}`What this call does <try-it>`.
+
+# %% name="try-it"
+from visbook.chapters.try_it import try_it
+
+try_it("spt-deep", prompt_tokens=10, start="k-means")
+
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -15,7 +15,7 @@ import pytest
 
 from visbook.auditing import counts
 from visbook.auditing.counts import printed_counts
-from visbook.chapters import ap, ap_cost, ap_peft, cost_papers, ivpt, small_and_real
+from visbook.chapters import ap, ap_cost, ap_peft, cost_papers, ivpt, small_and_real, try_it
 from visbook.chapters.chapter import Chapter
 from visbook.pages.page import Page
 from visbook.studies import grids, plan
@@ -67,6 +67,7 @@ def quietly(monkeypatch) -> None:
     """Leave out what takes long on a page and shows no run of a study."""
     for module, name in ((small_and_real, "show"), (ivpt, "audit"), (ap, "judge_averages")):
         monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(try_it, "try_it", lambda *_, **__: None)
     monkeypatch.setattr(cost_papers, "ap_shares", lambda: ([], []))
     # of one table where a page asks for all; chapters keep the one that they have imported
     assert ap_cost.printed_counts is ap_peft.printed_counts is printed_counts
