@@ -13,7 +13,7 @@ from sites import REAL, ROOT, document, ids, pages
 import visprompt as vp
 from visbook.chapters import method_explorer
 from visbook.chapters.parameters import ChapterParameters
-from visbook.site import front
+from visbook.site import front, stories
 from visbook.site.results import read_notebook
 from visbook.studies import grids
 from visbook.studies.roles import cast_for
@@ -133,9 +133,9 @@ def test_a_table_can_be_taken_home(whole, tab):
 
 def test_a_chapter_begins_with_a_picture_its_question_and_its_idea(chapters, tab):
     late = []
-    for page in chapters:
+    told = stories.told(ROOT)
+    for page in [page for page in chapters if told[page.stem].asks]:
         story = document(page).select_one(".vp-story")
-        assert story, f"{page.stem} has no story; write one in book/stories.yaml"
         tab.goto(page.as_uri())
         asked = tab.locator(".vp-story > p").first.bounding_box()
         words = len(re.findall(r"\S*\w\S*", " ".join(p.get_text(" ") for p in story("dd"))))

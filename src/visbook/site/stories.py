@@ -91,7 +91,9 @@ def said(sentences: list, results: dict) -> str:
 
 def opening(story: Story, results: dict) -> str:
     """The picture, the question and the idea; of a paper's first page also what it found, what we
-    found, and why the two differ."""
+    found, and why the two differ; "" of a page that asks nothing."""
+    if not story.asks:
+        return ""  # of a page that begins with its own pictures
     asked = f"<p><b>{html.escape(story.asks)}</b> {html.escape(story.idea)}</p>"
     parts = [
         f"<dt>{name}</dt><dd>{said(getattr(story, key), results)}</dd>"
@@ -99,7 +101,7 @@ def opening(story: Story, results: dict) -> str:
         if getattr(story, key)
     ]
     more = f"<dl>{''.join(parts)}</dl>" if parts else ""
-    first = [drawn(story.picture), asked if story.asks else ""]
+    first = [drawn(story.picture), asked]
     if story.picture in scatter.AXES:  # as wide as the page, where a drawing stands beside the text
         first.reverse()
     return f'<div class="vp-story">{explained("".join(first) + more)}</div>'
