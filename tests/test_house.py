@@ -46,6 +46,7 @@ LINES = {
     "timing": 1400,  # what a card is asked first: fits beside the processor's, one run by its parts
     "auditing": 1910,
     "studies": 6900,  # the command of these parts, and one cell at its own scale
+    "sharing": 1300,
     "pages": 2600,
     "chapters": 10790,
     "site": 4300,  # pages of sentences, and the box on rerunning
