@@ -153,7 +153,7 @@ def other_rate(content, rng):
 
 
 def impossible_recipe(content, rng):
-    one(content, rng)["settings"]["recipe"][rng.choice(["epochs", "lr"])] = 3
+    one(content, rng)["settings"]["recipe"][rng.choice(["epochs", "lr"])] = 5
 
 
 def not_renamed(content, rng):

@@ -46,7 +46,8 @@ def away(tmp_path_factory):
         for method in ("linear-probe", "vpt-deep"):
             for seed in range(3):
                 do(method, seed)
-            do(method, 0, "bf16", threads=2)
+        for seed in range(2):
+            do("linear-probe", seed, "bf16", threads=2)
         found, refused = sending.chosen(lambda record: True)
         assert len(found) == 8 and not refused
         text = sending.packed(found, SENDER)

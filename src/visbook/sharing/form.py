@@ -179,7 +179,7 @@ def read(path: Path) -> Submission:
         if about.st_size > LARGEST:
             raise BadInput(f"{path} has {about.st_size:,} bytes; at most {LARGEST:,} are read.")
         text = path.read_bytes().decode("utf-8")
-        content = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
+        content = json.loads(text, object_pairs_hook=once, **NUMBERS)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
@@ -276,6 +276,13 @@ def texts(content: Any, where: str) -> None:
 PLACE = re.compile(r"[\w .:#~*]*|file:data_manifests/[\w/.#-]*")
 
 
+def small(word: str) -> int:
+    """A whole number of few digits."""
+    if len(word) > 15:
+        raise ValueError(f"{word[:15]}... is too large a number")
+    return int(word)
+
+
 def once(pairs: list[tuple[str, Any]]) -> dict:
     """An object whose names are all different."""
     found = dict(pairs)
@@ -287,3 +294,6 @@ def once(pairs: list[tuple[str, Any]]) -> dict:
 def no_number(word: str) -> None:
     """Refuse NaN and the infinities."""
     raise ValueError(f"{word} is no number")
+
+
+NUMBERS = {"parse_int": small, "parse_constant": no_number}

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import fields
 from datetime import date, timedelta
-from typing import Any
 
 from visprompt.data.catalogue import entry_of
 from visprompt.data.tasks import embedded_tasks
@@ -164,7 +163,7 @@ class Curves:
         for other in alike:
             if name_of(other) != name_of(record):
                 raise BadInput(f"its values are those of record {other.id}, {run_of(other)}.")
-            if comparable(other) == comparable(record):
+            if other.values["fit_seconds"] == record.values["fit_seconds"]:
                 raise BadInput(f"record {other.id} is here already.")
         equal = [other for other in alike if other.values["loss"] == record.values["loss"]]
         return equal[0] if equal else None
@@ -178,11 +177,6 @@ def name_of(record: Record) -> dict:
     return {name: s[name] for name in names} | {
         name: value for name, value in recipe.items() if name not in FREE
     }
-
-
-def comparable(record: Record) -> Any:
-    """What two runs on one machine do not have alike."""
-    return record.values["fit_seconds"], record.seconds
 
 
 def run_of(record: Record) -> str:
