@@ -5,6 +5,8 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
+from sites import ROOT
 
 from visbook.site import release
 from visprompt.errors import BadInput
@@ -63,3 +65,21 @@ def test_what_changed_names_verdicts_and_reasons(tmp_path):
     assert "`new`" in text and "`old`" in text and "`b`" not in text
     with pytest.raises(BadInput, match="no claims.csv"):
         release.what_changed(tmp_path / "none.csv", now)
+
+
+def test_forms_and_workflow_can_be_read():
+    forms = [*(ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")]
+    for path in forms:
+        form = yaml.safe_load(path.read_text())
+        if path.stem != "config":
+            assert form["name"] and form["description"]
+            kinds = {"input", "textarea", "dropdown", "checkboxes", "markdown"}
+            assert {part["type"] for part in form["body"]} <= kinds
+            ids = [part["id"] for part in form["body"] if part["type"] != "markdown"]
+            assert len(ids) == len({*ids}) > 0
+    assert len(forms) == 5
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text())
+    runs = [step.get("run", "") for job in flow["jobs"].values() for step in job["steps"]]
+    targets = {word for run in runs for word in run.split()[1:2]}
+    named = (ROOT / "Makefile").read_text()
+    assert targets == {"book", "test", "release"} and all(f"\n{t}: " in named for t in targets)
