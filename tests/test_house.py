@@ -45,11 +45,11 @@ LINES = {
     "pretraining": 840,
     "timing": 1400,  # what a card is asked first: fits beside the processor's, one run by its parts
     "auditing": 1910,
-    "studies": 7000,  # what fits into hours of a card; the command of these parts, and one cell at its own scale
+    "studies": 7000,  # what fits into hours of a card, and one cell at its own scale
     "sharing": 1300,
     "pages": 2600,
     "chapters": 10790,
-    "site": 4650,  # releases, the page of what is wanted; pages of sentences, and the box on rerunning
+    "site": 4650,  # releases, and the page of what is wanted
 }
 LIBRARY = 18_000  # lines of all of `visprompt`
 
