@@ -105,4 +105,6 @@ def told(found: list[dict], sender: Sender, text: str) -> str:
 
 def machine(hardware: dict) -> list[str]:
     """A machine in words."""
-    return [*filter(None, [hardware["gpu"], hardware["cpu"]]), f"{hardware['threads']} threads"]
+    threads = hardware["threads"]
+    told = f"{threads} thread" + "s" * (threads != 1)
+    return [*filter(None, [hardware["gpu"], hardware["cpu"]]), told]
