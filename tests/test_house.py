@@ -45,10 +45,11 @@ LINES = {
     "pretraining": 840,
     "timing": 1400,  # what a card is asked first: fits beside the processor's, one run by its parts
     "auditing": 1910,
-    "studies": 6900,  # the command of these parts, and one cell at its own scale
+    "studies": 7000,  # what fits into hours of a card, and one cell at its own scale
+    "sharing": 1300,
     "pages": 2600,
     "chapters": 10790,
-    "site": 4800,  # how pages begin and end, names for readers, version and citation
+    "site": 5100,  # how pages begin and end, names for readers, version and citation; releases; what is wanted
 }
 LIBRARY = 18_000  # lines of all of `visprompt`
 

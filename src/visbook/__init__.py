@@ -2,5 +2,5 @@
 website, by `visprompt`.
 
 The rooms, each of which imports only those before it and the library: `theory`, `pretraining`,
-`timing`, `auditing`, `studies`, `pages`, `chapters`, `site`.
+`timing`, `auditing`, `studies`, `sharing`, `pages`, `chapters`, `site`.
 """

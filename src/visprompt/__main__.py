@@ -19,8 +19,8 @@ from .training.fit_commands import add_commands as add_training
 from .words import summary
 
 OF_THE_BOOK = """
-artifacts audit batches bench carry claims keep merge plan
-published rates renew runs segment study verify
+accept artifacts audit batches bench carry claims keep merge plan
+published rates renew runs segment study submit verify
 """.split()
 
 

@@ -101,8 +101,11 @@ def study(args) -> None:
 def plan(args) -> None:
     """What artifacts take: runs, those recorded, bytes to fetch, GPU hours, and the command for
     each."""
-    from . import budget
+    from . import adopting, budget
 
+    if args.hours is not None:
+        print(adopting.text(adopting.fitting(args.hours, args.card), args.card))
+        return
     found = budget.plan(
         *args.artifacts,
         profile=args.profile,
@@ -298,6 +301,11 @@ COMMANDS = {  # function -> its options
             },
         ),
         PRECISION,
+        (
+            "--hours",
+            {"type": float, "help": "choose what fits into so many hours of --card instead"},
+        ),
+        ("--card", {"default": "h100", "help": "of data_manifests/devices.yaml (h100)"}),
         FORMAT,
     ],
     batches: [

@@ -1,0 +1,1 @@
+"""Records that others send, and how they are checked before the book shows them."""

@@ -1,0 +1,50 @@
+"""What the page *Help wanted* lists: the artifacts that wait for a card, and what others sent."""
+
+import html
+from pathlib import Path
+
+from visprompt import papers, records
+from visprompt.records import store
+
+from ..sharing import others
+from ..studies.adopting import waiting
+from .tables import code, link, printed_name, table
+
+
+def wanted(results: dict, root: Path) -> str:
+    """Every artifact that waits, by claims settled per hour."""
+    known, rows = papers.artifacts(), []
+    for one in waiting():
+        row = known.loc[one.artifact]
+        short = papers.papers()[row["paper"]]["short"]
+        name = link(one.artifact, f"{short}, {printed_name(row)}", results)
+        hours = f"{one.hours:,.2f}" if one.runs else "no training"
+        data = f"{one.gigabytes:,.1f} GB" if one.gigabytes else "-"
+        lines = "<br>".join(map(code, one.command.splitlines()))
+        rows.append([name, str(one.claims), hours, f"{one.runs:,}", data, lines])
+    head = ["Artifact", "Claims", "Hours", "Runs", "To fetch", "Command"]
+    return table(head, rows, filterable=True, widths=(18, 8, 9, 8, 11, 46))
+
+
+def sent(results: dict, root: Path) -> str:
+    """The accepted records of others beside ours, under their name and machine."""
+    found = others.accepted()
+    if not found:
+        return "Nobody has sent records yet, so every verdict of this book rests on one party: us."
+    rows = []
+    for row in others.beside(records.all_records("tune", store.stores()[1:]), found):
+        ours = "-" if row["ours"] is None else f"{row['ours']:.2f}"
+        if row["equal"]:
+            ours += " (equal to the last digit)"
+        words = ("sender", "machine", "method", "task", "backbone", "precision")
+        cells = [html.escape(row[name]) for name in words]
+        rows.append([*cells, str(row["seed"]), f"{row['theirs']:.2f}", ours])
+    head = ["Sender", "Machine", "Method", "Task", "Network", "Precision", "Seed", "Theirs", "Ours"]
+    checked = "\n".join(
+        f"- {html.escape(one.sender['name'])}, {one.date}: {html.escape('; '.join(one.checked))}"
+        for one in found
+    )
+    return f"{table(head, rows, filterable=True)}\n\nWhat was checked:\n\n{checked}"
+
+
+MAKERS = {"help-wanted": wanted, "records-of-others": sent}
