@@ -1,0 +1,110 @@
+"""Networks, data and loops of one's own."""
+
+import importlib
+import logging
+import pkgutil
+import socket
+import warnings
+
+import pytest
+import timm
+import torch
+from timm.models.resnet import ResNet
+from timm.models.swin_transformer import SwinTransformer
+from timm.models.vision_transformer import VisionTransformer
+
+import visprompt as vp
+from visprompt.models.backbones import FAMILIES
+
+VIT = {"img_size": 32, "embed_dim": 24, "depth": 2, "num_heads": 3}
+# of each class, small networks that differ in what enters or leaves their blocks
+SMALL = {
+    "vit_tiny_patch16_224": VIT,
+    "vit_base_patch16_siglip_224": VIT,  # an attention pool
+    "vit_small_patch16_18x2_224": VIT,  # blocks that are not opened
+    "vit_small_patch14_reg4_dinov2": {**VIT, "img_size": 28},
+    "vit_base_patch16_clip_224": VIT,
+    "deit3_small_patch16_224": VIT,
+    "deit_tiny_patch16_224": {**VIT, "global_pool": "avg"},
+    "deit_tiny_distilled_patch16_224": VIT,
+    "swin_tiny_patch4_window7_224": {"embed_dim": 12, "depths": (1, 1, 2, 1), "img_size": 64},
+    "resnet18d": {},
+    "seresnet18": {},
+    "ecaresnet26t": {},
+}
+
+
+def classes_below(kind: type) -> set[type]:
+    return {kind}.union(*map(classes_below, kind.__subclasses__()))
+
+
+def test_every_class_of_timms_that_is_accepted_is_held_against_it():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in pkgutil.iter_modules(timm.models.__path__):
+            importlib.import_module(f"timm.models.{module.name}")
+    found = {kind for family in FAMILIES.values() for kind in classes_below(family)}
+    tried = {type(timm.create_model(name, **more)) for name, more in SMALL.items()}
+    assert {kind for kind in found if kind.__module__.startswith("timm.")} == tried
+    assert {VisionTransformer, ResNet, SwinTransformer} < tried
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_features_are_those_of_timm(name):
+    torch.manual_seed(0)
+    own = timm.create_model(name, **SMALL[name]).eval()
+    backbone = vp.load_backbone(own, mean=(0.1, 0.2, 0.3))
+    images = torch.randn(2, 3, backbone.image_size, backbone.image_size)
+    with torch.no_grad():
+        wanted = own.forward_head(own.forward_features(images), pre_logits=True)
+        assert torch.allclose(backbone(images), wanted, atol=1e-5)
+        assert torch.allclose(vp.build_method("vp", backbone, 2).below(images), images)
+    assert backbone.name == name and backbone.mean == (0.1, 0.2, 0.3)
+    assert next(own.parameters()).requires_grad and not next(backbone.parameters()).requires_grad
+
+
+def test_a_network_of_ones_own_is_told_apart():
+    torch.manual_seed(0)
+    own = timm.create_model("vit_tiny_patch16_224", **VIT)
+    others = [
+        timm.create_model("vit_tiny_patch16_224", **VIT | more) for more in ({}, {"depth": 2})
+    ]
+    others.append(timm.create_model("vit_tiny_patch16_224", **VIT | {"num_heads": 4}))
+    others[1].load_state_dict(own.state_dict())
+    others[2].load_state_dict(own.state_dict())
+    first, *rest = (vp.load_backbone(each, name="mine") for each in (own, *others))
+    assert [each.fingerprint == first.fingerprint for each in rest] == [False, True, True]
+    assert [each.architecture == first.architecture for each in rest] == [True, True, False]
+    assert vp.load_backbone(own, image_size=48).image_size == 48
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("network", "given", "told"),
+    [
+        (torch.nn.Linear(2, 2), {}, "a Linear is no backbone.*Hugging Face's ViT, DINOv2 and CLIP"),
+        (VisionTransformer(**VIT), {}, "name of a network of your own must be str"),
+        (VisionTransformer(**VIT), {"name": "x", "weights": "pretrained"}, "leave weights out"),
+        (VisionTransformer(**VIT), {"name": "x", "mean": (1, 2)}, "backbone's mean must be tuple"),
+        ("resnet18", {"name": "x"}, "leave it out beside timm's name"),
+    ],
+)
+def test_what_is_no_network_of_ones_own_is_one_line(network, given, told):
+    with pytest.raises(vp.BadInput, match=told):
+        vp.load_backbone(network, **given)
+
+
+@pytest.mark.refused
+def test_without_a_network_the_hub_is_asked_once(monkeypatch, caplog):
+    asked = []
+
+    def unreachable(address, timeout):
+        asked.append(address)
+        raise OSError("no route")
+
+    monkeypatch.setattr(socket, "create_connection", unreachable)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
+    with pytest.raises(vp.BadInput, match="Connect to the network, or give a file"):
+        vp.load_backbone("vit_tiny_patch16_224.augreg_in21k", "pretrained")
+    assert len(asked) == 1 and not caplog.records
+    assert logging.getLogger("timm").level != logging.CRITICAL
