@@ -38,8 +38,8 @@ LINES = {
     "papers": 290,
     "data": 6410,
     "models": 1480,  # a fingerprint that is remembered, networks of one's own
-    "methods": 3130,
-    "training": 2730,  # a fit in smaller functions, activations by split
+    "methods": 3210,  # and a model as one graph for other programs
+    "training": 2930,  # activations by split; fit, evaluate and search for code of one's own
     "measure": 230,
     "theory": 2500,
     "pretraining": 840,

@@ -1,6 +1,7 @@
 """Networks, data and loops of one's own."""
 
 import importlib
+import json
 import logging
 import pkgutil
 import socket
@@ -9,6 +10,7 @@ import warnings
 import pytest
 import timm
 import torch
+from PIL import Image
 from timm.models.resnet import ResNet
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
@@ -108,3 +110,101 @@ def test_without_a_network_the_hub_is_asked_once(monkeypatch, caplog):
         vp.load_backbone("vit_tiny_patch16_224.augreg_in21k", "pretrained")
     assert len(asked) == 1 and not caplog.records
     assert logging.getLogger("timm").level != logging.CRITICAL
+
+
+@pytest.fixture
+def model(vit):
+    return vp.build_method("ap", vit, 3)
+
+
+QUICK = vp.Recipe(epochs=2, batch_size=8, learning_rate=0.01)
+
+
+def test_a_callback_sees_each_epoch_and_can_end_the_training(model, task):
+    plain, seen = vp.fit(model, task, QUICK), []
+    assert vp.fit(model, task, QUICK, callback=lambda *each: seen.append(each))["right"]
+    assert seen == [
+        (epoch, {"loss": loss, "val": val})
+        for epoch, (loss, val) in enumerate(zip(plain["loss"], plain["val_by_epoch"]), 1)
+    ]
+    short = vp.fit(model, task, QUICK, callback=lambda epoch, values: values["loss"] > 0)
+    assert short["loss"] == plain["loss"][:1] and short["val"] == plain["val_by_epoch"][0]
+    assert model.task["class_names"] == list(task.class_names)
+    assert "training_loss" not in vars(model)
+
+
+def test_a_loss_of_ones_own_stands_for_the_cross_entropy(model, task):
+    plain = vp.fit(model, task, QUICK)["loss"]
+    same = vp.fit(model, task, QUICK, loss=torch.nn.functional.cross_entropy)["loss"]
+    smooth = vp.fit(model, task, QUICK, loss=torch.nn.CrossEntropyLoss(label_smoothing=0.5))["loss"]
+    assert same == plain and smooth[0] > plain[0]
+
+
+def test_after_a_loop_of_ones_own_a_model_is_evaluated_and_names_classes(model, task):
+    found = vp.fit(model, task, QUICK)
+    assert {vp.evaluate(model, task, split) for split in ("val",)} == {found["val"]}
+    assert vp.evaluate(model, task) == found["test"]
+    model.task = None
+    vp.name_classes(model, task)
+    pixels = task.test[0][0].permute(1, 2, 0).numpy()
+    assert vp.predict(model, Image.fromarray(pixels))["class"][0] in task.class_names
+
+
+def test_validation_chooses_among_rates_and_settings(vit, task):
+    grid = {"learning_rate": [1e-9, 0.01, 1e30], "prompt_tokens": [1, 2]}
+    tries, best = vp.search("vpt-deep", vit, task, grid, QUICK)
+    assert len(tries) == 6 and tries.val.dropna().is_monotonic_decreasing
+    assert tries[tries.learning_rate == 1e30].val.isna().all()
+    assert best.method.settings.prompt_tokens == tries.prompt_tokens.iloc[0]
+    assert vp.evaluate(best, task, "val") == tries.val.iloc[0]
+    rates = vp.search("linear-probe", vit, task, recipe=QUICK)[0].head_rate
+    assert sorted(rates) == pytest.approx([0.004, 0.02, 0.1])
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda model, task: vp.fit(model, task, callback=3), "callback must be .*Callable"),
+        (lambda model, task: vp.evaluate(model, task, "tset"), "Did you mean 'test'"),
+        (lambda model, task: vp.search("ap", model.source, task, {"rate": [1]}), "in the grid"),
+        (
+            lambda model, task: vp.search(
+                "vpt-deep", model.source, task, {"learning_rate": [1e30]}
+            ),
+            "give lower learning rates",
+        ),
+        (lambda model, task: vp.export(model, "x.pt"), "ends in .pt2 or .onnx"),
+    ],
+)
+def test_mistakes_of_ones_own_code_are_one_line(model, task, call, told):
+    with pytest.raises(vp.BadInput, match=told):
+        call(model, task)
+
+
+@pytest.mark.parametrize("slug", ["vpt-deep", "lora", "full-finetune"])
+def test_an_exported_graph_takes_pixels_and_knows_its_classes(vit, task, tmp_path, slug):
+    model, found = vp.build_method(slug, vit, 3), {"visprompt.json": ""}
+    vp.fit(model, task, QUICK)
+    facts = vp.export(model, tmp_path / "x.pt2")
+    graph = torch.export.load(tmp_path / "x.pt2", extra_files=found).module()
+    assert json.loads(found["visprompt.json"]) == facts
+    assert json.loads(facts["class_names"]) == list(task.class_names)
+    for count in (1, 5):
+        images = task.test[0][:count]
+        wanted = model(vp.normalise(images, vit.mean, vit.std))
+        assert torch.allclose(graph(images.float()), wanted, atol=1e-4)
+
+
+def test_onnx_runtime_gives_the_same_logits(vit, task, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    model = vp.build_method("vpt-deep", vit, 3)
+    vp.fit(model, task, QUICK)
+    facts = vp.export(model, tmp_path / "x.onnx")
+    session = runtime.InferenceSession(tmp_path / "x.onnx")
+    assert session.get_modelmeta().custom_metadata_map == facts
+    images = task.test[0][:5]
+    (found,) = session.run(None, {session.get_inputs()[0].name: images.float().numpy()})
+    wanted = model(vp.normalise(images, vit.mean, vit.std))
+    assert torch.allclose(torch.tensor(found), wanted, atol=1e-4)
