@@ -71,7 +71,7 @@ def fit_folder(args: argparse.Namespace) -> None:
     from ..errors import BadInput
     from ..methods.saving import save_method
     from ..models.loading import load_backbone
-    from .own_code import rates, search
+    from .own_code import evaluate, search
     from .recipe import Recipe
 
     folder = Path(args.folder).expanduser().resolve()
@@ -90,15 +90,13 @@ def fit_folder(args: argparse.Namespace) -> None:
         f"{len(getattr(task, part)[1]):,} for {part}" for part in ("train", "val", "test")
     )
     print(f"{task.classes} classes; pictures: {counts}")
-    grid = rates(args.method, backbone, recipe) if args.search else {}
+    grid = None if args.search else {}  # of an empty one there is one combination
     tries, model = search(args.method, backbone, task, grid, recipe, args.seed, **settings)
     for row in tries.itertuples() if args.search else ():
         print(f"learning rate {row[1]:g}: {row.val:.1f} % of val")
     save_method(model, args.out)
-    print(
-        f"named right: {tries.val.iloc[0]:.1f} % of val, {tries.test.iloc[0]:.1f} % of "
-        f"test\nsaved: {args.out}"
-    )
+    val, test = (evaluate(model, task, split) for split in ("val", "test"))
+    print(f"named right: {val:.1f} % of val, {test:.1f} % of test\nsaved: {args.out}")
 
 
 def setting(text: str) -> tuple[str, object]:
@@ -125,13 +123,14 @@ def predict_pictures(args: argparse.Namespace) -> None:
     from pathlib import Path
 
     from ..methods.saving import load_method, read_method
-    from ..models.loading import load_backbone
+    from ..models.loading import load_backbone, resize_positions
     from .prediction import predict
 
     about, _ = read_method(Path(args.file))
-    size = (about["task"] or {}).get("image_size")
-    where = {"device": args.device, "image_size": size}
-    backbone = load_backbone(about["backbone"], args.weights, **where)
+    backbone = load_backbone(about["backbone"], args.weights, device=args.device)
+    size = (about["task"] or {}).get("image_size", backbone.image_size)
+    if backbone.is_vit and size != backbone.image_size:
+        resize_positions(backbone, size)
     named = predict(load_method(args.file, backbone).to(args.device), args.pictures, top=args.top)
     for row in named.itertuples():
         print(f"{row.picture}\t{row[2]}\t{row.probability:.3f}")
