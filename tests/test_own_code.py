@@ -1,6 +1,7 @@
 """Networks, data and loops of one's own."""
 
 import importlib
+import inspect
 import json
 import logging
 import pkgutil
@@ -16,6 +17,7 @@ from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 
 import visprompt as vp
+from visprompt.data import layouts
 from visprompt.models.backbones import FAMILIES
 
 VIT = {"img_size": 32, "embed_dim": 24, "depth": 2, "num_heads": 3}
@@ -208,3 +210,32 @@ def test_onnx_runtime_gives_the_same_logits(vit, task, tmp_path):
     (found,) = session.run(None, {session.get_inputs()[0].name: images.float().numpy()})
     wanted = model(vp.normalise(images, vit.mean, vit.std))
     assert torch.allclose(torch.tensor(found), wanted, atol=1e-4)
+
+
+@pytest.mark.refused
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("early_stopping", "Here vp.fit stops where its callback returns True"),
+        ("loss", "Here vp.fit takes a loss"),
+        ("seed", "Here vp.fit and vp.tune take a seed"),
+        ("epoch", "Did you mean 'epochs'"),
+        ("beam_width", r"'beam_width'\. Allowed"),
+    ],
+)
+def test_a_far_name_is_not_suggested_and_another_place_is_told(field, told):
+    with pytest.raises(vp.BadInput, match=told):
+        vp.Recipe(**{field: 1})
+
+
+def test_a_folder_is_found_as_the_official_archive_names_it(tmp_path):
+    (tmp_path / "CUB_200_2011").mkdir()
+    place = layouts.task_folder(tmp_path, "cub_200_2011", [])
+    assert place == layouts.Place(tmp_path / "CUB_200_2011", "cub_200_2011")
+    assert layouts.set_of("CUB_200_2011").layout == "birds"
+
+
+def test_help_names_every_argument():
+    told = {name: inspect.signature(getattr(vp, name)).parameters for name in ("fit", "tune")}
+    assert {"callback", "loss", "cache", "watch"} <= {*told["fit"]}
+    assert "see `backbones." not in vp.load_backbone.__doc__
