@@ -13,17 +13,11 @@ INSTALL_BOOK = (
 # What is not here on purpose, or has another place, by the word that other packages have for it.
 ELSEWHERE = {
     "early_stopping": "vp.fit stops where its callback returns True",
-    "patience": "vp.fit stops where its callback returns True",
     "loss": "vp.fit takes a loss",
-    "criterion": "vp.fit takes a loss",
     "label_smoothing": "give vp.fit loss=torch.nn.CrossEntropyLoss(label_smoothing=...)",
     "class_weights": "give vp.fit loss=torch.nn.CrossEntropyLoss(weight=...)",
     "seed": "vp.fit and vp.tune take a seed",
     "device": "vp.load_backbone takes a device",
-    "callbacks": "vp.fit takes a callback",
-    "mixup": "it is not offered",
-    "ema": "it is not offered",
-    "num_workers": "images are read in threads",
 }
 
 

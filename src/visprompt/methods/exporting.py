@@ -1,6 +1,7 @@
 """A tuned model for other programs: one graph, from pixels to logits."""
 
 import copy
+import importlib.util
 import json
 from pathlib import Path
 
@@ -47,9 +48,6 @@ def export(model: TunedModel, path: str | Path) -> dict[str, str]:
         The file's metadata, all texts: `class_names` (JSON; of a model that was fitted to a task),
         `image_size`, `resize`, `method`, `backbone`. In a .pt2 file it is the extra file
         "visprompt.json", in an .onnx file `metadata_props`.
-
-    Raises:
-        BadInput: no model, another ending of the file, or a package is missing.
     """
     require("the model", model, TunedModel)
     require("the path of an exported model", path, str | Path)
@@ -71,13 +69,9 @@ def export(model: TunedModel, path: str | Path) -> dict[str, str]:
         program = torch.export.export(plain, (images,), dynamic_shapes=shapes)
         torch.export.save(program, path, extra_files={"visprompt.json": json.dumps(facts)})
         return facts
-    try:
-        import onnxscript  # noqa: F401 (what torch.onnx needs)
-    except ImportError as error:
-        raise BadInput(
-            "an .onnx file needs two packages; install them (pip install onnx onnxscript), or "
-            "give a name that ends in .pt2."
-        ) from error
+    if importlib.util.find_spec("onnxscript") is None:
+        why = "an .onnx file needs two packages; install them (pip install onnx onnxscript), or"
+        raise BadInput(f"{why} give a name that ends in .pt2.")
     found = torch.onnx.export(plain, (images,), dynamo=True, dynamic_shapes=shapes)
     found.model.metadata_props.update(facts)
     found.save(path)

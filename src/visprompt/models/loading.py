@@ -60,9 +60,8 @@ def load_backbone(
             `resize_positions`.
 
     Raises:
-        BadInput: an unknown name or statistics, another family, a missing or damaged file, weights
-            of another architecture, an image size that the backbone cannot take, or a device that
-            this machine lacks.
+        BadInput: an unknown name, another family, a damaged file or one of another architecture, an
+            image size that the backbone cannot take, or a device that this machine lacks.
     """
     chosen = STATISTICS[choose("statistics", statistics, STATISTICS)]
     if isinstance(network, nn.Module):
@@ -92,11 +91,7 @@ def load_backbone(
 
 
 def of_network(network: nn.Module, weights: object, name: str | None) -> Backbone:
-    """A backbone of a copy of a timm network; its record states its structure by a digest.
-
-    Raises:
-        BadInput: a network of another kind, one without a name, or weights beside it.
-    """
+    """A backbone of a copy of a timm network; its record states its structure by a digest."""
     if not isinstance(network, tuple(FAMILIES.values())):
         raise BadInput(
             f"a {type(network).__name__} is no backbone the block loop knows; give {ACCEPTED}, as "
@@ -129,11 +124,7 @@ def hub_asked_once(needed: bool = True) -> Iterator[None]:
     """
     from huggingface_hub import constants
 
-    known, loggers = (
-        constants.HF_HUB_OFFLINE,
-        [*map(logging.getLogger, ("timm", "huggingface_hub"))],
-    )
-    levels = [logger.level for logger in loggers]
+    known, silenced = constants.HF_HUB_OFFLINE, logging.root.manager.disable
     address = urllib.parse.urlsplit(constants.ENDPOINT)
     if needed and not known and not urllib.request.getproxies():
         try:
@@ -141,13 +132,11 @@ def hub_asked_once(needed: bool = True) -> Iterator[None]:
         except OSError:
             constants.HF_HUB_OFFLINE = True
     try:
-        for logger in loggers if needed else ():
-            logger.setLevel(logging.CRITICAL)
+        logging.disable(logging.CRITICAL if needed else silenced)
         yield
     finally:
         constants.HF_HUB_OFFLINE = known
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(silenced)
 
 
 def pool_both_tokens(backbone: Backbone) -> None:

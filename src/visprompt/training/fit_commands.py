@@ -1,6 +1,7 @@
 """`visprompt fit FOLDER` and `visprompt predict FILE PICTURE…`."""
 
 import argparse
+import contextlib
 
 from ..words import summary
 
@@ -40,16 +41,10 @@ def add_commands(commands) -> None:
     rate = "the method's own unless given; with --search, where it begins"
     action.add_argument("--learning-rate", type=float, help=rate)
     action.add_argument("--image-size", type=int, help="pixels of a side (the backbone's own)")
-    action.add_argument(
-        "--set",
-        nargs="+",
-        default=[],
-        metavar="NAME=VALUE",
-        help="settings of the method, such as prompt_tokens=20",
-    )
-    action.add_argument(
-        "--search", action="store_true", help="try three learning rates; validation chooses"
-    )
+    told = "settings of the method, such as prompt_tokens=20"
+    action.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help=told)
+    told = "try three learning rates; validation chooses"
+    action.add_argument("--search", action="store_true", help=told)
     action.add_argument("--weights", **weights)
     action.add_argument("--device", **device)
     action = commands.add_parser("predict", help=summary(predict_pictures))
@@ -100,21 +95,15 @@ def fit_folder(args: argparse.Namespace) -> None:
 
 
 def setting(text: str) -> tuple[str, object]:
-    """Name and value of NAME=VALUE, the value read as YAML.
-
-    Raises:
-        BadInput: no equals sign, or no value that YAML reads.
-    """
+    """Name and value of NAME=VALUE, the value read as YAML."""
     import yaml
 
     from ..errors import BadInput
 
     name, _, value = text.partition("=")
-    try:
+    with contextlib.suppress(yaml.YAMLError):
         if name and value:
             return name, yaml.safe_load(value)
-    except yaml.YAMLError:
-        pass
     raise BadInput(f"--set takes NAME=VALUE, such as prompt_tokens=20, not {text!r}.")
 
 

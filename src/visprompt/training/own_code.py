@@ -54,11 +54,9 @@ def fit(
         prepared_on: the task whose images a method sees before the first step, if it is another.
 
     Returns:
-        `test` and `val` accuracy in percent after the last epoch; `right`, which test images were
-        classified correctly (see `records.test_images`); `val_by_epoch`; the training `loss` of
-        each epoch; the number of trained `parameters`; `cached_below` (the first trained block if
-        the activations below it were cached, else None); `fit_seconds`. Where a callback ended the
-        training, without `right`, `cached_below` and `fit_seconds`.
+        `test` and `val` accuracy in percent after the last epoch; `val_by_epoch`; the training
+        `loss` of each epoch; the number of trained `parameters`; and, unless a callback ended the
+        training, `right` (see `records.test_images`), `cached_below` and `fit_seconds`.
 
     Raises:
         BadInput: too few outputs for the classes, images of another size than the backbone's, or an
@@ -115,11 +113,7 @@ def name_classes(model: TunedModel, task: Task) -> None:
 
 
 def evaluate(model: TunedModel, task: Task, split: str = "test") -> float:
-    """Accuracy in percent of a model on a split of a task: "train", "val" or "test".
-
-    Raises:
-        BadInput: another split, or fewer outputs than classes.
-    """
+    """Accuracy in percent of a model on a split of a task: "train", "val" or "test"."""
     choose("split", split, SPLITS)
     check_classes(model, task)
     model.eval()
@@ -139,7 +133,7 @@ def search(
 
     Args:
         grid: field of `Recipe` or setting of the method -> values, such as {"learning_rate":
-            [0.001, 0.01], "prompt_tokens": [5, 10]}; None: 1, 0.2 and 5 times the method's own
+            [0.001, 0.01], "prompt_tokens": [5, 10]}; None: 0.2, 1 and 5 times the method's own
             learning rate.
         settings: the method's, the same in every try.
 
@@ -156,7 +150,7 @@ def search(
         model = build_method(slug, backbone, task.classes, **settings)
         own = settled(with_own_rate(recipe, model), slug, backbone.family)
         rate = "head_rate" if slug == "linear-probe" else "learning_rate"
-        grid = {rate: [getattr(own, rate) * factor for factor in sorted(FACTORS, key=abs_log)]}
+        grid = {rate: [getattr(own, rate) * factor for factor in FACTORS]}
     of_method = [field.name for field in fields(settings_of(slug, **settings))]
     for name in grid:
         choose(f"name in the grid, of Recipe or {slug}", name, [*of_recipe, *of_method])
@@ -176,8 +170,3 @@ def search(
     if model is None:
         raise BadInput("no try of this search converged; give lower learning rates.")
     return pd.DataFrame(rows).sort_values("val", ascending=False, kind="stable"), model
-
-
-def abs_log(factor: float) -> float:
-    """Distance of a factor from 1, on a scale of factors."""
-    return abs(math.log(factor))
