@@ -150,6 +150,7 @@ print(f"test accuracy {100 * right.float().mean():.1f} %")
 # - [](methods.ipynb): every method with its picture, its equation and its code.
 # - [](../which-method.md): which method for a budget.
 # - [](../your-images.md): your own folder of pictures.
+# - [](own_code.ipynb): your own network, data set and training loop.
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -27,7 +27,7 @@ MODULES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 # How many lines a room may have: what it had in November 2026, and a tenth. Who needs more raises
 # the number in the same commit and says there why.
 LINES = {
-    "errors": 50,
+    "errors": 60,  # and what has another place here
     "progress": 30,
     "checks": 160,
     "chance": 20,
@@ -37,9 +37,9 @@ LINES = {
     "records": 3240,
     "papers": 290,
     "data": 6410,
-    "models": 1370,  # and a fingerprint that is remembered
+    "models": 1480,  # a fingerprint that is remembered, networks of one's own
     "methods": 3130,
-    "training": 2730,  # a fit in smaller functions, activations by split
+    "training": 2930,  # activations by split; fit, evaluate and search for code of one's own
     "measure": 230,
     "theory": 2500,
     "pretraining": 840,

@@ -224,19 +224,25 @@ def cut_off():
         (Path("folder"), {}, "train is a PosixPath; give a data set.*load_task"),
         ({"a", "b"}, {}, "train is a set; give a data set"),
         (
-            Dataset(img=[ONE] * 9, label=[0] * 9),
+            Dataset(photo=[ONE] * 9, label=[0] * 9),
             {},
-            r"train has the columns img, label, no image; rename .*'img', 'image'",
+            r"train has the columns photo, label, no image; name yours: columns=",
         ),
         (
-            Dataset(image=[ONE] * 9, labels=[0] * 9),
-            {},
-            r"the columns image, labels, no label; rename .*'labels', 'label'",
+            Dataset(image=[ONE] * 9, kind=[0] * 9),
+            {"columns": ("image", "sort")},
+            r"the columns image, kind, no sort; name yours",
         ),
         (
-            Dataset(img=[ONE] * 9, fine_label=[0] * 9),
+            Dataset(photo=[ONE] * 9, kind=[0] * 9),
             {},
-            "the columns img, fine_label, no image and no label; rename",
+            "the columns photo, kind, no image and no label; name yours",
+        ),
+        (PAIR * 9, {"columns": "image"}, "columns must be tuple"),
+        (
+            [(ONE, [0, 1])] * 9,
+            {},
+            "train, entry 0 has several labels; a task has one class an image",
         ),
         (
             Dataset(image=[{"bytes": b"", "path": None}] * 9, label=[0] * 9),
@@ -250,7 +256,7 @@ def cut_off():
         ),
         (Dataset(image=[ONE] * 9, label=[None] * 9), {}, "train, entry 0 has the label None"),
         ([{"image": ONE}] * 9, {}, "train has the columns image, no label"),
-        ([{"img": ONE, "label": 0}] * 9, {}, "train has the columns img, label, no image"),
+        ([{"photo": ONE, "label": 0}] * 9, {}, "train has the columns photo, label, no image"),
         ([{}] * 9, {}, "train has the columns none, no image and no label"),
         ([3] * 9, {}, "train, entry 0 is an? int; give a picture and its label"),
         ([None] * 9, {}, "train, entry 0 is a NoneType; give a picture and its label"),
@@ -333,6 +339,22 @@ def test_columns_of_hugging_face_become_a_task():
     data.features = {"image": None, "label": type("ClassLabel", (), {"names": ["cat", "dog"]})()}
     task = vp.make_task("pets", data, data, image_size=8)
     assert task.class_names == ("cat", "dog") and task.test[1].tolist() == [0, 1] * 5
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "classes"),
+    [(None, [0, 1], ("cat", "dog")), (("img", "coarse_label"), [0, 0], ("pet",))],
+)
+def test_columns_are_found_or_asked_for_and_a_subset_keeps_its_classes(columns, labels, classes):
+    data = Dataset(img=[ONE] * 10, fine_label=[0, 1] * 5, coarse_label=[0] * 10)
+    kinds = {"img": (), "fine_label": ("cat", "dog"), "coarse_label": ("pet",)}
+    data.features = {
+        name: type("ClassLabel", (), {"names": list(names)})() for name, names in kinds.items()
+    }
+    part = torch.utils.data.Subset(data, range(6))
+    for train in (data, part):
+        task = vp.make_task("pets", train, part, image_size=8, columns=columns)
+        assert task.class_names == classes and task.test[1].tolist() == labels * 3
 
 
 @pytest.mark.refused

@@ -327,7 +327,7 @@ def test_what_cannot_be_fitted_is_one_line(door, wrong, told, vit, task, stores)
         ),
         (
             lambda model, task: vp.fit(model, task, watch=3),
-            "watch must be a function of the number of epochs, not 3",
+            r"watch must be .*Callable \| None, not 3",
         ),
         (lambda model, task: vp.fit(model, task, cache="no"), "cache must be bool, not 'no'"),
         (lambda model, task: vp.fit(model, task, cach=True), "Did you mean 'cache'"),

@@ -1,11 +1,13 @@
 """The page "Bring your own images": every command and line of it, on a tiny folder."""
 
+import json
 import re
 import shlex
 
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors import safe_open
 
 import visprompt as vp
 from visprompt.__main__ import main, parse
@@ -58,6 +60,16 @@ def test_commands_train_and_name_a_picture(pictures, capsys):
     assert float(first[2]) + float(second[2]) == pytest.approx(1, abs=0.002)
 
 
+def test_a_folder_is_fitted_with_other_rates_sizes_and_settings(pictures, capsys):
+    words = "fit pictures --epochs 2 --image-size 32 --set prompt_tokens=3 --search"
+    assert main(words.split()) == 0
+    assert capsys.readouterr().out.count("learning rate ") == 3
+    model = safe_open("method.safetensors", "pt")
+    assert json.loads(model.metadata()["visprompt"])["settings"]["prompt_tokens"] == 3
+    assert main(["predict", "method.safetensors", "new.jpg"]) == 0
+    assert main([*words.split()[:-1], "--learning-rate", "1e-9"]) == 0
+
+
 def test_lines_of_python_do_the_same(pictures, capsys):
     (code,) = [text for kind, text in BLOCKS if kind == "python"]
     space = {}
@@ -94,6 +106,10 @@ def test_what_is_decoded_once_is_said_with_its_limit():
         ("fit pictures --backbone vit_mikro_patch4_24", "unknown backbone"),
         ("fit pictures --epochs 0", "epochs must be above 0"),
         ("fit pictures --resize cropped", "Did you mean 'crop'"),
+        ("fit pictures --set prompt_tokens", "takes NAME=VALUE, such as prompt_tokens=20"),
+        ("fit pictures --set promt_tokens=2", "Did you mean 'prompt_tokens'"),
+        ("fit pictures --learning-rate 0", "learning_rate must be above 0"),
+        ("fit pictures --image-size 25", "patches of 4 pixels do not fill images of 25; give 24"),
         ("fit pictures/ant", "split train has no picture|no layout|is missing"),
         ("predict mine.safetensors new.jpg", "mine.safetensors does not exist"),
     ],

@@ -18,23 +18,28 @@ HOMES = {  # what `import visprompt as vp` offers, each loaded when it is first 
     "published": "papers",
     "count_flops": "measure.cost",
     "count_parameters": "methods.parameters",
-    "fit": "training.loop",
+    "evaluate": "training.own_code",
+    "export": "methods.exporting",
+    "fit": "training.own_code",
     "load_backbone": "models.loading",
     "load_method": "methods.saving",
     "merged": "methods.saving",
     "save_method": "methods.saving",
     "load_task": "data.tasks",
     "make_task": "data.datasets",
+    "name_classes": "training.own_code",
+    "normalise": "data.tasks",
     "predict": "training.prediction",
+    "search": "training.own_code",
     "standardise": "training.standardising",
     "tune": "training.loop",
 }
 # the same of visbook
 OF_THE_BOOK = {"audit": "auditing", "claims": "site.results", "runs": "studies.runs"}
-RENAMED = {"fit": "fit_model"}
 # what they are given is looked at first
-CHECKED = ("count_flops", "count_parameters", "fit", "standardise", "tune")
-OF_A_TASK = ("fit", "tune")  # whose images may have been changed in place
+CHECKED = ("count_flops", "count_parameters", "evaluate", "fit", "name_classes", "search")
+CHECKED += ("standardise", "tune")
+OF_A_TASK = ("evaluate", "fit", "search", "tune")  # whose images may have been changed in place
 __all__ = sorted(HOMES)
 
 
@@ -51,7 +56,7 @@ def __getattr__(name: str):
             f"vp.{name} is of the book's package. "
             f"{importlib.import_module('.errors', __name__).INSTALL_BOOK}"
         )
-    found = getattr(importlib.import_module(home(name)), RENAMED.get(name, name))
+    found = getattr(importlib.import_module(home(name)), name)
     if name in OF_A_TASK:
         found = importlib.import_module(".data.tasks", __name__).seen_anew(found)
     if name in CHECKED:

@@ -131,6 +131,9 @@ def checked(name: str, function: Callable) -> Callable:
 
     @functools.wraps(function)
     def called(*args, **given):
+        for argument in given:
+            if argument not in signature.parameters and "settings" not in signature.parameters:
+                choose(f"argument of {name}", argument, signature.parameters)
         try:
             bound = signature.bind(*args, **given).arguments
         except TypeError as error:

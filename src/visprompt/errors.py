@@ -10,6 +10,17 @@ INSTALL_BOOK = (
 )
 
 
+# What is not here on purpose, or has another place, by the word that other packages have for it.
+ELSEWHERE = {
+    "early_stopping": "vp.fit stops where its callback returns True",
+    "loss": "vp.fit takes a loss",
+    "label_smoothing": "give vp.fit loss=torch.nn.CrossEntropyLoss(label_smoothing=...)",
+    "class_weights": "give vp.fit loss=torch.nn.CrossEntropyLoss(weight=...)",
+    "seed": "vp.fit and vp.tune take a seed",
+    "device": "vp.load_backbone takes a device",
+}
+
+
 class BadInput(ValueError):
     """An input that cannot be used; the message says what to give instead."""
 
@@ -33,8 +44,9 @@ def choose(kind: str, given: str, allowed: Iterable[str]) -> str:
     allowed = list(allowed)
     if given in allowed:
         return given
-    near = difflib.get_close_matches(str(given), allowed, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(str(given), allowed, n=1, cutoff=0.6)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = f" Here {ELSEWHERE[given]}." if str(given) in ELSEWHERE else hint
     raise BadInput(f"unknown {kind} {brief(given)}.{hint} Allowed: {', '.join(sorted(allowed))}.")
 
 

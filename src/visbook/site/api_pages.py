@@ -53,11 +53,7 @@ def home(name: str) -> str:
     own."""
     module = visprompt.home(name)
     room = f"api/{module.split('.')[1]}.html"
-    return (
-        f"{room}#{module}.{visprompt.RENAMED.get(name, name)}"
-        if callable(getattr(visprompt, name))
-        else room
-    )
+    return f"{room}#{module}.{name}" if callable(getattr(visprompt, name)) else room
 
 
 def rooms_of(root: Path) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from ..checks import require
 from ..errors import BadInput, choose
 from .folders import check_name
 from .pictures import pixels, readable, shown
@@ -14,7 +15,8 @@ from .tasks import LARGEST, RESIZES, Split, Task, balanced_order
 
 # without validation images, every fifth of the training images, as balanced as the classes allow
 SHARE = 5
-COLUMNS = ("image", "label")  # of a data set with columns
+# of a data set with columns: how picture and label may be called
+COLUMNS = (("image", "img", "picture"), ("label", "labels", "fine_label", "target", "class"))
 GIVE = (
     "give a data set with a length and numbered entries, such as torchvision's "
     "ImageFolder or a split of Hugging Face's"
@@ -30,18 +32,21 @@ def make_task(
     class_names: Sequence[str] | None = None,
     image_size: int = 224,
     resize: str = "direct",
+    columns: Sequence[str] | None = None,
 ) -> Task:
     """A task from data sets such as torchvision's `ImageFolder` or a Hugging Face split.
 
     Args:
         train, test, val: each has a length, and item i is (picture, label) or {"image": …, "label":
-            …}: a PIL image or uint8 (H, W, 3), and a label from 0. Give them without transforms of
-            their own.
+            …}: a PIL image or uint8 (H, W, 3), and one label from 0. Give them without transforms
+            of their own. A `Subset` keeps the classes of its whole.
         val: None takes every fifth training image.
         class_names: one per class; by default `train.classes` or `train.features["label"].names`,
             else numbers.
         image_size: side of an image in pixels.
         resize: one of `tasks.RESIZES`, see `tasks.load_task`.
+        columns: names of the picture's and the label's column, such as ("img", "coarse_label"); by
+            default the first of `COLUMNS` that is there.
 
     Raises:
         BadInput: a split is missing, several in one, or empty; an item is not a picture with a
@@ -59,10 +64,14 @@ def make_task(
             f"{shown(repr(image_size))}."
         )
     parts = {"train": train, "test": test} | ({} if val is None else {"val": val})
+    if columns is not None:
+        require("make_task's columns", tuple(columns), tuple[str, str])
     for which, data in parts.items():
-        _check_data(which, data)
-    splits = {which: _split(which, data, image_size, resize) for which, data in parts.items()}
-    names = _class_names(class_names, train, splits)
+        _check_data(which, data, columns)
+    splits = {
+        which: _split(which, data, image_size, resize, columns) for which, data in parts.items()
+    }
+    names = _class_names(class_names, _whole(train), splits, columns)
     if val is None:
         images, labels = splits["train"]
         if len(labels) < SHARE:
@@ -77,10 +86,10 @@ def make_task(
     return Task(name, names, splits["train"], splits["val"], splits["test"], resize=resize)
 
 
-def _class_names(chosen, train, splits: dict[str, Split]) -> tuple[str, ...]:
+def _class_names(chosen, train, splits: dict[str, Split], columns) -> tuple[str, ...]:
     """A name for every label: those given, the data set's own, or numbers."""
     highest = max(int(labels.max()) for _, labels in splits.values())
-    own = getattr(train, "classes", None) or _feature_names(train)
+    own = getattr(train, "classes", None) or _feature_names(train, columns)
     names = chosen.tolist() if isinstance(chosen, np.ndarray) else own if chosen is None else chosen
     if names is None:
         count = sum(len(labels) for _, labels in splits.values())
@@ -105,13 +114,21 @@ def _class_names(chosen, train, splits: dict[str, Split]) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def _feature_names(data) -> list[str] | None:
+def _feature_names(data, columns: Sequence[str] | None) -> list[str] | None:
     """The class names of a Hugging Face data set."""
-    features = getattr(data, "features", None)
-    return getattr(features["label"], "names", None) if features and "label" in features else None
+    features = getattr(data, "features", None) or {}
+    label = _columns("train", list(features), columns)[1] if features else None
+    return getattr(features[label], "names", None) if label else None
 
 
-def _check_data(which: str, data) -> None:
+def _whole(data):
+    """The data set that a `Subset`, or a subset of one, is taken from."""
+    while not (hasattr(data, "classes") or hasattr(data, "features")) and hasattr(data, "dataset"):
+        data = data.dataset
+    return data
+
+
+def _check_data(which: str, data, columns: Sequence[str] | None) -> None:
     """Check that a split is one data set with a length and items by number.
 
     Raises:
@@ -135,28 +152,27 @@ def _check_data(which: str, data) -> None:
         raise BadInput(f"{what}; {GIVE}.")
     if not len(data):
         raise BadInput(f"the split {which} of this data set is empty.")
-    columns = getattr(data, "column_names", None)
-    if isinstance(columns, list):
-        _check_columns(which, columns)
+    there = getattr(data, "column_names", None)
+    if isinstance(there, list):
+        _columns(which, there, columns)
 
 
-def _check_columns(which: str, columns: list) -> None:
-    """Check that there is an image and a label among the columns.
+def _columns(which: str, there: list, asked: Sequence[str] | None) -> tuple[str, str]:
+    """The columns of picture and label: those asked for, else the first of `COLUMNS` there.
 
     Raises:
         BadInput: one is missing; the message names the columns there are.
     """
-    lacking = [name for name in COLUMNS if name not in columns]
+    wanted = COLUMNS if asked is None else [(name,) for name in asked]
+    found = [next((name for name in names if name in there), None) for names in wanted]
+    lacking = [names[0] for names, name in zip(wanted, found, strict=True) if name is None]
     if lacking:
-        other = next((name for name in columns if name not in COLUMNS), "...")
-        there, lack = (
-            ", ".join(map(str, columns)) or "none",
-            " and ".join(f"no {name}" for name in lacking),
-        )
+        every = ", ".join(map(str, there)) or "none"
         raise BadInput(
-            f"{which} has the columns {there}, {lack}; rename one: "
-            f"data.rename_column({other!r}, {lacking[0]!r})."
+            f"{which} has the columns {every}, {' and '.join(f'no {name}' for name in lacking)}; "
+            f"name yours: columns=('image', 'label')."
         )
+    return found[0], found[1]  # type: ignore[return-value]
 
 
 def _an(value) -> str:
@@ -165,24 +181,23 @@ def _an(value) -> str:
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
-def _split(which: str, data: Sequence, size: int, resize: str) -> Split:
+def _split(which: str, data: Sequence, size: int, resize: str, columns) -> Split:
     """Images (N, 3, S, S) uint8 and labels (N,) int64 of a split."""
     images, labels = np.empty((len(data), 3, size, size), np.uint8), []
     for number in range(len(data)):
         where = f"{which}, entry {number}"
         with readable(where):
             entry = data[number]
-            image, label = _pair(which, where, entry)
+            image, label = _pair(which, where, entry, columns)
             images[number] = pixels(image, size, resize, where)
         labels.append(label)
     return torch.from_numpy(images), torch.tensor(labels)
 
 
-def _pair(which: str, where: str, entry) -> tuple[Image.Image, int]:
+def _pair(which: str, where: str, entry, columns) -> tuple[Image.Image, int]:
     """Picture and label of an item."""
     if isinstance(entry, Mapping):
-        _check_columns(which, list(entry))
-        entry = [entry[name] for name in COLUMNS]
+        entry = [entry[name] for name in _columns(which, list(entry), columns)]
     if not isinstance(entry, (list, tuple)) or len(entry) < 2:
         raise BadInput(f"{where} is {_an(entry)}; give a picture and its label.")
     image, label = entry[:2]
@@ -201,6 +216,8 @@ def _pair(which: str, where: str, entry) -> tuple[Image.Image, int]:
         raise BadInput(
             f"{where} is {_an(image)}; give a PIL image, without a transform of the data set's."
         )
+    if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0):
+        raise BadInput(f"{where} has several labels; a task has one class an image, so give one.")
     if (
         isinstance(label, bool)
         or not isinstance(label, (int, np.integer))

@@ -110,6 +110,8 @@ def tune(
 ) -> Record | None:
     """Fit a model to a task, or return the record of the same run.
 
+    A record holds results and no model: `fit` gives a trained model, and trains the run again.
+
     Args:
         run: False only looks for a record.
         prepared_on: the task whose training images the method sees before the first step, if it is
