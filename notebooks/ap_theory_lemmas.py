@@ -20,7 +20,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"
-device = "cpu"
+device = "cpu"  # the toy model stays on the processor
 seeds = None  # list of trial seeds; give it or token_counts to judge a run of your own in place of the kept one
 token_counts = None  # list of P, two at least
 larger = False  # also run what is kept, about an hour on one core; else the kept run is shown where there is one

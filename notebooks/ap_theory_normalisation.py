@@ -18,19 +18,20 @@
 
 # %% tags=["parameters"]
 profile = "quick"
-device = "cpu"
+device = "cpu"  # exact checks in float64 stay on the processor
 
 # %% tags=["hide-input", "remove-output"]
 import pandas as pd
 
 from visbook.chapters import ap_theory_conditions as conditions
 from visbook.chapters import ap_theory_normalisation as chapter
+from visbook.chapters.ap_theory_runs import on_processor
 from visbook.pages import plots
 from visbook.pages.page import Page
 from visbook.pages.parameters import Parameters, read_parameters
 from visprompt.records import recorded
 
-p = read_parameters(Parameters, globals())
+p = on_processor(read_parameters(Parameters, globals()))
 page = Page("ap_theory_normalisation", p)
 plots.style()
 

@@ -116,8 +116,10 @@ print(vp.predict(vp.load_method(path, backbone), pictures).to_string(index=False
 
 # %%
 def normalised(images):
-    mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (backbone.mean, backbone.std))
-    return (images / 255 - mean) / std
+    mean, std = (
+        torch.tensor(v, device=device).view(-1, 1, 1) for v in (backbone.mean, backbone.std)
+    )
+    return (images.to(device) / 255 - mean) / std
 
 
 def own_loop(model, epochs=5):
@@ -129,7 +131,7 @@ def own_loop(model, epochs=5):
     for _ in range(epochs):
         for batch in torch.randperm(len(labels), generator=order).split(32):
             loss = model.training_loss(
-                model.features(model.below(normalised(images[batch]))), labels[batch]
+                model.features(model.below(normalised(images[batch]))), labels[batch].to(device)
             )
             optimizer.zero_grad()
             loss.backward()
@@ -141,7 +143,7 @@ model = vp.build_method("vpt-deep", backbone, task.classes, prompt_tokens=10)
 vp.standardise(model, images)
 own_loop(model)
 with torch.no_grad():
-    right = model(normalised(task.test[0])).argmax(1) == task.test[1]
+    right = model(normalised(task.test[0])).argmax(1).cpu() == task.test[1]
 print(f"test accuracy {100 * right.float().mean():.1f} %")
 
 # %% [markdown]

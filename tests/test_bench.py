@@ -12,7 +12,7 @@ from visbook.chapters import ap_peft
 from visbook.chapters.cost import CostPage
 from visbook.pages.parameters import Parameters
 from visbook.studies import bench, bench_table, from_record
-from visbook.timing import clock, method_cost, pairs, task_memory
+from visbook.timing import clock, host_costs, method_cost, pairs, task_memory
 from visbook.timing.clock import Side
 from visbook.timing.side_by_side import speeds_in_turns, variants_in_turns
 from visbook.timing.start_times import time_starts
@@ -351,3 +351,13 @@ def test_a_whole_run_on_a_card_is_told_by_part():
         for name, found in values["step"].items()
         if isinstance(found, dict)
     }
+
+
+@pytest.mark.parametrize("name", host_costs.LABELS)
+def test_what_the_host_does_beside_a_step_has_a_row(name, stores):
+    record = host_costs.host_cost(name, repeats=1)
+    row = bench_table.rows([record]).iloc[0]
+    assert float(row["ratio"]) > 0 and row["note"].endswith("ms")
+    assert record.id in {kept.id for kept in bench_table.kept_records()}
+    labels = [label for label, _ in bench.jobs([], "cpu", None, 1)]
+    assert host_costs.LABELS[name] in labels

@@ -43,7 +43,8 @@ LINES = {
     "measure": 230,
     "theory": 2500,
     "pretraining": 840,
-    "timing": 1400,  # what a card is asked first: fits beside the processor's, one run by its parts
+    # what a card is asked first: fits beside the processor, one run by its parts, what a host does
+    "timing": 1520,
     "auditing": 1910,
     "studies": 7000,  # what fits into hours of a card, and one cell at its own scale
     "sharing": 1300,

@@ -1,10 +1,12 @@
 """Joined and shortened sets of mapped images: batches are read, never the whole."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from conftest import tiny_task
+from sites import ROOT, call
 
 from visprompt.data import stored
 from visprompt.data.joining import first, joined
@@ -98,3 +100,11 @@ def test_a_method_that_looks_at_no_image_has_none_prepared(vit, monkeypatch):
         model = build_method(method, vit, task.classes)
         fit_model(model, task, Recipe(epochs=1, batch_size=8), 0, cache=False)
         assert (260 in sizes) is whole
+
+
+@pytest.mark.parametrize("slug", ["vpt-deep", "spt-deep"])
+def test_a_run_on_a_set_of_patch_camelyon_s_shape_stays_below_4_gib(slug, tmp_path):
+    """Images of 9 GB, normalised 36."""
+    ran = call(Path(__file__).with_name("large_task.py"), slug, tmp_path, root=ROOT)
+    assert ran.returncode == 0, ran.stderr
+    assert float(ran.stdout) < 4

@@ -86,6 +86,13 @@ class ToyParameters(Parameters):
             ap_toy.Settings(tokens=tokens)
 
 
+def on_processor(p: Parameters) -> Parameters:
+    """The parameters of a page on AP's theory; one line says that another device is not used."""
+    if p.device != "cpu":
+        print(f"device {p.device} is not used: AP's theory stays on the processor.")
+    return p
+
+
 def toys(layer: int, counts: Sequence[int], **changes) -> list[ap_toy.Settings]:
     """Settings of the toy model, one a number of tokens."""
     return [
@@ -162,7 +169,7 @@ class ToyRuns:
         """Those of a notebook, from the parameters among its variables (`globals()`). Runs nothing
         yet."""
         plots.style()
-        p = read_parameters(ToyParameters, namespace)
+        p = on_processor(read_parameters(ToyParameters, namespace))
         return cls(Page(name, p), p)
 
     def make(self) -> None:

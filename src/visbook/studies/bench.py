@@ -23,6 +23,7 @@ from visprompt.models.backbones import load_backbone
 from visprompt.progress import progress
 from visprompt.records import Record, is_current, recorded, remember, unwatched
 
+from ..timing import host_costs
 from ..timing.clock import Side, machine
 from ..timing.pairs import epochs_in_turns, methods_in_turns, pair_in_turns
 from ..timing.start_times import start_times
@@ -117,6 +118,9 @@ def jobs(
             )
             pool = {"pool": SPT_POOL, "images": SPT_IMAGES[kind], "repeats": few, "device": device}
             found.append(("SPT's starts", partial(start_times, model, **pool)))
+    for name, label in host_costs.LABELS.items():
+        more = {"device": device, "repeats": repeats, "calls": CALLS[kind]}
+        found.append((label, partial(host_costs.host_cost, name, **more)))
     if kind == "cpu":
         for name, (label, slug, settings, _) in epochs().items():
             more = {"repeats": repeats}

@@ -6,6 +6,7 @@ import pandas as pd
 
 from visprompt.records import Record, all_records, is_current
 
+from ..timing import host_costs
 from ..timing.clock import Side
 from ..timing.task_memory import MODEL, NAME, memory_rows
 from .bench import BASE, BATCHED, EMBEDDED, MODELS, THEORIES, epochs, forward_macs, pairs
@@ -15,6 +16,7 @@ def kept_records() -> list[Record]:
     """All bench records, of any machine: for a row the current ones first, then most rounds, then
     the newest."""
     order = [*pairs(BASE, "cuda"), "methods", "spt-starts", *epochs(), NAME, *THEORIES]
+    order += host_costs.LABELS
     models, found = [*MODELS["cpu"], MODELS["cuda"][-1], EMBEDDED, ""], {}
     for record in all_records("bench"):
         name, model = record.settings["name"], record.settings.get("backbone", "")
@@ -42,6 +44,7 @@ def rows(records: list[Record]) -> pd.DataFrame:
         "starts": start_rows,
         "theory": theory_rows,
         NAME: memory_rows,
+        host_costs.WHAT: host_costs.host_rows,
         "methods": method_rows,
     }
     found = []

@@ -1,0 +1,102 @@
+"""What the host does beside a card's work, today's way over the plain one, timed in turns."""
+
+import statistics
+from collections.abc import Callable
+
+import torch
+
+from visprompt.data.tasks import normalise
+from visprompt.models.backbones import Backbone, load_backbone, to_meta
+from visprompt.models.remembered import remembered_fingerprint
+from visprompt.records import Record, recorded, watching
+
+from .clock import Side, in_turns, machine, sample_batch, training_step
+
+WHAT, BACKBONE, BATCH = "host", "vit_micro_patch4_24", 32
+LABELS = {
+    "host-watch": "A step of VPT-Deep: watched for its record over not",
+    "host-statistics": "Normalising a batch: statistics kept on the device over copied for each",
+    "host-fingerprint": "Fingerprint of weights: remembered over hashed anew",
+    "host-shapes": "Shapes of the blocks' inputs: remembered over run on the meta device",
+}
+
+
+def watched(step: Callable) -> Callable:
+    """The same step while the code that runs is noted, as in every recorded run."""
+
+    def action():
+        with watching():
+            step()
+
+    return action
+
+
+def sides(name: str, backbone: Backbone) -> dict[str, Callable]:
+    """The two ways of a row."""
+    images, labels = sample_batch(backbone, BATCH)
+    side = Side("vpt-deep", {"prompt_tokens": 10})
+    if name == "host-watch":
+        step = training_step(side, side.build(backbone), images, labels)
+        return {"first": watched(step), "second": step}
+    if name == "host-statistics":
+        pixels = (images * 255).to(torch.uint8)
+        kept = [torch.tensor(v, device=images.device) for v in (backbone.mean, backbone.std)]
+        return {
+            "first": lambda: normalise(pixels, *kept),
+            "second": lambda: normalise(pixels, backbone.mean, backbone.std),
+        }
+    if name == "host-fingerprint":
+        return {
+            "first": lambda: remembered_fingerprint(backbone),
+            "second": lambda: backbone.fingerprint,
+        }
+    return {"first": backbone.shapes, "second": lambda: anew(backbone)}
+
+
+def anew(backbone: Backbone) -> list[tuple[int, ...]]:
+    """Shapes as they are found where none are remembered."""
+    meta = to_meta(backbone)
+    meta.found_shapes = None
+    return meta.shapes()
+
+
+def host_cost(
+    name: str, *, device: str = "cpu", repeats: int, calls: int = 1, run: bool = True
+) -> Record | None:
+    """Record of a row of LABELS on the embedded ViT; its values are those of `in_turns` for "first"
+    and "second"."""
+    chosen = {
+        "what": WHAT,
+        "name": name,
+        "machine": machine(device),
+        "device": device,
+        "backbone": BACKBONE,
+        "batch_size": BATCH,
+        "repeats": repeats,
+        "calls": calls,
+    }
+
+    def compute():
+        backbone = load_backbone(BACKBONE, device=device)
+        return in_turns(sides(name, backbone), repeats, device, calls)
+
+    return recorded("bench", chosen, compute, run=run)
+
+
+def host_rows(record: Record) -> list[dict]:
+    """The row of `make bench`."""
+    values = record.values
+    both = list(zip(values["first"]["seconds"], values["second"]["seconds"], strict=True))
+    ratios = [first / second for first, second in both]
+    middle = [1e3 * statistics.median(part) for part in zip(*both)]
+    return [
+        {
+            "pair": LABELS[record.settings["name"]],
+            "model": BACKBONE,
+            "precision": "float32",
+            "batch": str(BATCH),
+            "ratio": f"{statistics.median(ratios):.2g}",
+            "range": f"{min(ratios):.2g} to {max(ratios):.2g}",
+            "note": f"{middle[0]:.2g} / {middle[1]:.2g} ms",
+        }
+    ]
