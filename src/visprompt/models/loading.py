@@ -14,6 +14,7 @@ STATISTICS = {
     "checkpoint": None,
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "none": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
 }
 
 
@@ -33,8 +34,8 @@ def load_backbone(
 
     Args:
         name, weights, device: see `backbones.load_backbone`.
-        statistics: the normalisation: "checkpoint", "imagenet" or "half"; an embedded network keeps
-            its own.
+        statistics: the normalisation: "checkpoint", "imagenet", "half", or "none", pixels from 0 to
+            1; an embedded network keeps its own.
         image_size: side of an image in pixels, if it is not the checkpoint's own; see
             `resize_positions`.
 
