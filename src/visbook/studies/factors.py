@@ -20,7 +20,6 @@ from .lab import Lab, LabSettings
 from .sweeps import row_of
 
 BASE = "baseline"  # the study real's own runs
-OF_IMAGES = ("statistics", "resize", "trained_on")
 
 
 @dataclass(frozen=True)
