@@ -45,7 +45,7 @@ LINES = {
     "pretraining": 840,
     "timing": 1400,  # what a card is asked first: fits beside the processor's, one run by its parts
     "auditing": 1910,
-    "studies": 6900,  # the command of these parts, and one cell at its own scale
+    "studies": 7150,  # one cell at its own scale; one changed factor, its runs and its manifest
     "pages": 2600,
     "chapters": 10790,
     "site": 4300,  # pages of sentences, and the box on rerunning

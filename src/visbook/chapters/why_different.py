@@ -26,6 +26,7 @@ from . import real
 WIDEST = 12.0  # points that the figure has room for; beyond it a number stands at the edge
 LOOKS = {"VPT-Deep": ("#0072b2", "o"), "AdaptFormer": ("#d55e00", "D")}
 NOT_MEASURED = "not measured"
+SEEDS = 3  # that the baseline has
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,7 @@ def of_seed(best: Mapping[str, list[Record]]) -> Moved:
         for task, part in best.items()
     }
     means = [np.mean(one) for one in apart.values() if one]
+    plots.style()
     used = [record for part in best.values() for record in part]
     seeds = min(len(part) for part in best.values())
     return Moved(float(np.mean(means)), np.nan, len(means), seeds, tuple(used))
@@ -236,36 +238,59 @@ def said(done: str) -> str:
     )
 
 
+def others(row: Row, first: Mapping[tuple, Row]) -> str:
+    """What papers and released code do, as HTML; said once, in the first row that it holds for."""
+    earlier = first[(*row.entry["done"],)]
+    if earlier is not row:
+        return f"as above, <i>{html.escape(earlier.entry['changed'])}</i>"
+    return "<br>".join(map(said, row.entry["done"]))
+
+
 def cell(row: Row, method: str) -> str:
     """What stands in the table for a factor and a method."""
     if found := row.moved.get(method):
         return found.told.replace("+", "±") if row.name == "seed" else found.told
-    if "why" in row.entry:
-        return NOT_MEASURED
-    return "–" if row.moved else "not run yet"
+    return NOT_MEASURED if "why" in row.entry else "not run yet"
 
 
 def counted(row: Row) -> str:
-    """Over how much a row is, or why it is not measured, or the command that would."""
+    """Over how much a row is, the command for what of it is not run, or why it is not measured."""
     if "why" in row.entry:
         return f"told from sources: {html.escape(row.entry['why'])}"
-    if not row.moved:
-        return f"<code>visprompt factors {row.name}</code>"
-    one = next(iter(row.moved.values()))
-    words = ((one.tasks, "task"), (one.seeds, "seed"))
-    return ", ".join(f"{count} {word}{'s' * (count > 1)}" for count, word in words)
+    each = [*row.moved.values()]
+    words = [
+        " and ".join(dict.fromkeys(str(getattr(one, of)) for one in each)) + f" {of}"
+        for of in ("tasks", "seeds")
+    ]
+    words = [word.removesuffix("s") if word.startswith("1 ") else word for word in words]
+    command = [f"<code>visprompt factors {row.name}</code>"] if unfinished(row) else []
+    return "; ".join([*([", ".join(words)] if row.moved else []), *command])
+
+
+def unfinished(row: Row) -> bool:
+    """Whether runs of a factor are not kept."""
+    if "option" not in row.entry:
+        return False
+    asked = factors.manifest()
+    tasks = len(row.entry["option"].get("tasks", asked["tasks"]))
+    return any(
+        (one := row.moved.get(method)) is None or (one.tasks, one.seeds) != (tasks, SEEDS)
+        for method in asked["methods"]
+    )
 
 
 def table(found: Sequence[Row]) -> pd.DataFrame:
     """A row of each factor, as HTML."""
-    methods = factors.manifest()["methods"]
+    methods, first = factors.manifest()["methods"], {}
+    for row in found:
+        first.setdefault((*row.entry["done"],), row)
     return pd.DataFrame(
         [
             {
                 "what is changed": html.escape(row.entry["changed"]),
                 **{f"{method}, points": cell(row, method) for method in methods},
                 "over": counted(row),
-                "what papers and released code do": "<br>".join(map(said, row.entry["done"])),
+                "what papers and released code do": others(row, first),
             }
             for row in found
         ]
@@ -322,17 +347,18 @@ def show(page: Page) -> None:
     found = rows()
     if not any(row.moved for row in found):
         return
+    plots.style()
     used = [record for row in found for one in row.moved.values() for record in one.records]
     how = (
-        f"{real.REAL}, 112 pixels, 10 epochs; pairs of runs with the same seed. Intervals of 95 % "
-        f"are for other seeds on these tasks and test images."
+        "A published ViT-Tiny, 112 pixels, 10 epochs; pairs of runs with the same seed. Intervals "
+        "of 95 % are for other seeds on these tasks and test images."
     )
     same = {"evidence": "trend", "records": used, "how": how}
     told = finding(found)
-    left = sum(not row.moved and "option" in row.entry for row in found)
+    left = sum(map(unfinished, found))
     alt = f"{told} Points moved, a row of each of {len(found)} factors, the largest first."
     page.present(figure(found), caption=told, alt=alt, cell="moved", **same)
     caption = "Points of test accuracy that one changed factor moves, the largest first."
     if left:
-        caption += f" {left} factors are not run yet."
+        caption += f" Of {left} factors not all runs are done yet."
     page.present(table(found), caption=caption, cell="moved", escape=False, **same)
