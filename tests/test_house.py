@@ -46,7 +46,7 @@ LINES = {
     # what a card is asked first: fits beside the processor, one run by its parts, what a host does
     "timing": 1520,
     "auditing": 1910,
-    "studies": 7000,  # what fits into hours of a card, and one cell at its own scale
+    "studies": 7250,  # changed factors; what fits into hours of a card, and one cell at its own scale
     "sharing": 1300,
     "pages": 2600,
     "chapters": 10790,

@@ -19,7 +19,7 @@ from .training.fit_commands import add_commands as add_training
 from .words import summary
 
 OF_THE_BOOK = """
-accept artifacts audit batches bench carry claims keep merge plan
+accept artifacts audit batches bench carry claims factors keep merge plan
 published rates renew runs segment study submit verify
 """.split()
 

@@ -19,6 +19,7 @@ from visprompt.words import REAL as PROFILE
 from ..pages.plots import NAMES
 from ..studies import comparable, grids
 from ..studies.case import rate_name
+from ..studies.factors import is_of_factor
 from ..studies.statistics import spread
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def row(best: list[records.Record], tried: list[float]) -> dict:
 
 def kept_rows(kind: str, *, tasks: Iterable[str] = (), **settings) -> list[records.Record]:
     """The records of a kind with these settings that the project keeps, also of data that is not on
-    this machine.
+    this machine; none of `studies.factors`.
 
     Args:
         tasks: in whose folders alone to look.
@@ -166,6 +167,7 @@ def kept_rows(kind: str, *, tasks: Iterable[str] = (), **settings) -> list[recor
         record
         for record in kept
         if all(record.settings.get(key) == value for key, value in settings.items())
+        and not is_of_factor(record.about)
     ]
 
 

@@ -30,6 +30,7 @@ from . import guidance, insights
 MEASURED: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "attention": (insights.attention_maps, ("images", "pool")),
     "clustering": (insights.clustering_times, ()),
+    "epochs": (insights.test_by_epoch, ()),
     "guidance": (guidance.class_guidance, ("pool",)),
     "noise": (insights.under_noise, ("levels",)),
     "prompts": (insights.prompts_and_patches, ("images",)),

@@ -127,6 +127,29 @@ def prompts_and_patches(run: Run, lab: Lab, images: int = 64, compute: bool = Tr
     return measured("prompts", run, lab, {"images": images}, measure, compute)
 
 
+def test_by_epoch(run: Run, lab: Lab, compute: bool = True):
+    """Test accuracy behind each epoch, to see what choosing the epoch by it would add.
+
+    Returns:
+        A record of kind "epochs" whose values hold "test_by_epoch" and "val_by_epoch", percent;
+        "test", behind the last epoch; "parameters" and "fit_seconds", as `fit` returns them.
+    """
+
+    def measure(ready):
+        model, (images, labels), found = ready["model"], ready["task"].test, []
+
+        def watch(epoch):
+            if epoch:
+                model.eval()
+                found.append(accuracy(model, images, labels))
+
+        values = fit(**ready, watch=watch)
+        kept = ("val", "val_by_epoch", "parameters", "fit_seconds", "test")
+        return {"test_by_epoch": found, **{name: values[name] for name in kept}}
+
+    return measured("epochs", run, lab, {}, measure, compute)
+
+
 def attention_maps(
     run: Run, lab: Lab, images: Sequence[int] = (0, 1, 2, 3), pool: int = 200, compute: bool = True
 ):

@@ -37,6 +37,7 @@ KINDS = {  # of records that some part of the book asks for
         "data",
         "dissection",
         "drawings",
+        "epochs",
         "guidance",
         "noise",
         "prompts",

@@ -17,6 +17,7 @@ from visprompt.records.index import flat
 from . import plan
 from .case import Run, rate_name
 from .evidence import FREE
+from .factors import is_of_factor
 from .grids import studies
 from .roles import under
 
@@ -67,7 +68,9 @@ def conditions_of(entry: Mapping) -> tuple[str, str]:
 
 
 def alike(entry: Mapping, cells: Cells) -> list[tuple[Run, dict]]:
-    """The runs of a record's backbone, task and method."""
+    """The runs of a record's backbone, task and method; none for one of `factors`."""
+    if is_of_factor(entry["about"]):
+        return []
     return cells.get(
         tuple(entry["settings"].get(name) for name in ("backbone", "task", "method")), []
     )

@@ -98,6 +98,21 @@ def study(args) -> None:
         )
 
 
+def factors(args) -> None:
+    """Do the missing runs of data_manifests/factors.yaml, one factor changed at a time, and print
+    their means."""
+    from visprompt.words import REAL
+
+    from .factors import frame
+    from .lab import Lab, LabSettings
+
+    weights = args.weights[0] if len(args.weights) == 1 else args.weights
+    lab = Lab(LabSettings(REAL, weights, args.data_dir, args.device, profile=REAL))
+    found = frame(lab, args.seeds, args.names)
+    means = found.groupby(["variant", "method", "task"], sort=False).test.agg(["mean", "count"])
+    print(means.round(2).to_string())
+
+
 def plan(args) -> None:
     """What artifacts take: runs, those recorded, bytes to fetch, GPU hours, and the command for
     each."""
@@ -282,6 +297,16 @@ COMMANDS = {  # function -> its options
                 "default": ["pretrained"],
                 "help": "a weights file for it, or NAME=FILE for several",
             },
+        ),
+        FOLDER,
+        DEVICE,
+    ],
+    factors: [
+        ("names", {"nargs": "*", "help": "factors, or baseline; all unless given"}),
+        ("--seeds", {"nargs": "+", "type": int, "default": [0], "help": "0 unless given"}),
+        (
+            "--weights",
+            {"nargs": "+", "default": ["pretrained"], "help": "a weights file, or NAME=FILE"},
         ),
         FOLDER,
         DEVICE,

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from visprompt.data import catalogue
+from visprompt.data.joining import JOINED
+from visprompt.data.resizing import RULES
 from visprompt.manifests import load_yaml, read_table
 from visprompt.manifests.schema import (
     COUNT,
@@ -20,10 +22,14 @@ from visprompt.manifests.schema import (
 from visprompt.manifests.wording import Fault
 from visprompt.methods import METHODS
 from visprompt.methods.method_fields import method, method_settings
+from visprompt.models.loading import STATISTICS
+from visprompt.training.recipe_files import field_schemas
 from visprompt.words import PLANS, REAL
 
 from .plan import WAYS
 
+# what kept runs say of a factor: another seed, another choice among a search's learning rates
+KEPT = ("seed", "higher", "lower", "unsearched", "test")
 WORDS = ("deep", "shallow", "place")  # in the place of a number that the profile has
 
 
@@ -147,6 +153,47 @@ def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
         yield from (
             f for path, part in named if times[part] > 1 for f in known(path, "part", part, played)
         )
+
+
+def factors_schema() -> dict:
+    """`factors.yaml`; what an option changes is in `factors_faults`."""
+    names = listed(TEXT, uniqueItems=True)
+    option = mapping(
+        {},
+        {
+            "recipe": mapping({}, field_schemas()),
+            "statistics": one_of(STATISTICS),
+            "resize": one_of(RULES),
+            "trained_on": one_of([JOINED]),
+            "settings": named({"type": "object"}),
+            "measure": one_of(["epochs"]),
+            "tasks": names,
+        },
+        minProperties=1,
+    )
+    done = TEXT | {"pattern": r"^[^|]+ \| [^|]+ \| \S+$", "description": "who | does what | where"}
+    more = {"option": option, "kept": one_of(KEPT), "why": TEXT}
+    factor = mapping({"changed": TEXT, "done": listed(done)}, more)
+    return mapping({"tasks": names, "methods": names, "factors": named(factor)})
+
+
+def factors_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Tasks and methods are the study real's, and a factor is measured in one way or in none."""
+    every = load_yaml(file.parent / "studies.yaml")
+    tasks, variants = every["profiles"][REAL]["tasks"]["real"], every["studies"]["real"]["variants"]
+    for task in content["tasks"]:
+        yield from known(("tasks",), "task of the study real", task, tasks)
+    for variant in content["methods"]:
+        yield from known(("methods",), "variant of the study real", variant, variants)
+    for name, factor in content["factors"].items():
+        path = ("factors", name)
+        if len({"option", "kept", "why"} & {*factor}) != 1:
+            yield Fault(path, "write one of `option`, `kept` and `why`.")
+        option = factor.get("option", {})
+        for task in option.get("tasks", ()):
+            yield from known((*path, "option", "tasks"), "task", task, content["tasks"])
+        for slug, settings in option.get("settings", {}).items():
+            yield from method_settings((*path, "option", "settings"), slug, settings, WORDS, ())
 
 
 def devices_schema() -> dict:

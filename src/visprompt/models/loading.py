@@ -24,6 +24,7 @@ STATISTICS = {
     "checkpoint": None,
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "none": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
 }
 
 
@@ -54,8 +55,8 @@ def load_backbone(
         mean, std: the normalisation of pixels in [0, 1], one number a channel, if it is not the
             checkpoint's.
         device: "meta" gives shapes without weights, for counting.
-        statistics: the normalisation by name: "checkpoint", "imagenet" or "half"; an embedded
-            network keeps its own.
+        statistics: the normalisation by name: "checkpoint", "imagenet", "half" or "none", pixels
+            from 0 to 1; an embedded network keeps its own.
         image_size: side of an image in pixels, if it is not the checkpoint's own; see
             `resize_positions`.
 

@@ -1,0 +1,96 @@
+"""What one changed factor moves: the list of runs, and what the page says of them."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from visbook.chapters import real, why_different
+from visbook.studies import factors, insights
+from visbook.studies.case import Run
+from visbook.studies.lab import Lab, LabSettings
+from visprompt.records import read_record, store
+from visprompt.training.protocol import protocol
+
+MICRO = "vit_micro_patch4_24"
+FEW = Run(MICRO, "digits", "vpt-deep", settings={"prompt_tokens": 3}, train_size=40)
+
+
+@pytest.fixture
+def lab(stores):
+    return Lab(LabSettings(changes={"epochs": 2}))
+
+
+def test_every_option_changes_the_run_or_its_images_and_nothing_else():
+    run, usual = Run(MICRO, "dtd10", "vpt-deep", settings={"prompt_tokens": 10}), protocol("real")
+    for name, option in factors.options().items():
+        changed, images = option.on(run), option.protocol(usual, ["dtd10"])
+        assert (changed, images) != (run, usual) or option.measure, name
+        assert replace(changed, settings=run.settings, changes={}) == run
+        assert (images.pixels, images.searches) == (usual.pixels, usual.searches)
+
+
+def test_all_factors_are_run_with_a_seed_before_the_next_seed(lab, monkeypatch):
+    monkeypatch.setattr(factors, "baseline", lambda lab: [replace(FEW, task="dtd10"), FEW])
+    order = [(run.seed, name) for name, run, _ in factors.jobs(lab, [0, 1])]
+    once = [*dict.fromkeys(order)]
+    assert [seed for seed, _ in once] == sorted(seed for seed, _ in once)
+    assert [name for seed, name in once if seed] == [factors.BASE, *factors.options()]
+    assert order.count((0, "last-batch")) == 1  # of one task alone
+
+
+def test_a_run_with_a_factor_says_so_and_is_no_run_of_the_study(lab, stores):
+    of_factor = factors.FactorLab(lab.bench, "dropout", factors.Option(), ["digits"])
+    assert of_factor.do(FEW).about["factor"] == "dropout"
+    stores[1].mkdir(parents=True)
+    (stores[0] / "tune").rename(stores[1] / "tune")
+    (path,) = store.files(stores[1], "tune")
+    assert read_record(path).settings["method"] == "vpt-deep"
+    assert real.kept_rows("tune", backbone=MICRO) == []
+
+
+def test_following_a_run_on_the_test_images_changes_nothing(lab):
+    values = insights.test_by_epoch(FEW, lab).values
+    run = lab.do(FEW).values
+    assert values["test_by_epoch"][-1] == values["test"] == run["test"]
+    assert values["val_by_epoch"] == run["val_by_epoch"] and len(values["test_by_epoch"]) == 2
+
+
+def record(seed: int, test: float, **values):
+    recipe = {"learning_rate": 0.01}
+    settings = {"method": "vpt-deep", "seed": seed, "task": "a", "recipe": recipe}
+    return SimpleNamespace(settings=settings, values={"test": test, **values})
+
+
+def test_differences_are_paired_by_seed():
+    best = {task: [record(0, 50.0), record(1, 60.0)] for task in "ab"}
+    found = {("x", "VPT-Deep", task): [record(1, 58.0), record(0, 49.0)] for task in "ab"}
+    one = why_different.of_factor("x", "VPT-Deep", best, found, (1.0, 2))
+    assert (one.mean, one.tasks, one.seeds) == (-1.5, 2, 2)
+    # each difference is 0.5 from the mean: variance 0.5 on 2 degrees, two tasks of two seeds
+    assert one.half == pytest.approx(4.3027 * np.sqrt(0.5 * (1 / 2 + 1 / 2)) / 2, rel=1e-4)
+    assert why_different.of_factor("y", "VPT-Deep", best, found, (1.0, 2)) is None
+
+
+def test_of_one_seed_the_spread_of_the_baseline_stands_in():
+    one = why_different.moved({"a": {0: 3.0}}, (2.0, 4))
+    assert one.half == pytest.approx(2.7764 * np.sqrt(2 * 2.0**2), rel=1e-4)
+    assert one.told == "+3.0 [−4.9, +10.9]"
+
+
+def test_the_best_epoch_on_the_test_images_is_above_the_last():
+    followed = record(0, 50.0, test_by_epoch=[40.0, 53.0, 50.0])
+    assert why_different.points(followed, record(0, 50.0)) == 3.0
+
+
+def test_rows_are_sorted_by_size_and_what_is_told_comes_last():
+    rows = why_different.rows()
+    sizes = [row.size for row in rows]
+    assert sizes == sorted(sizes, reverse=True) and "why" in rows[-1].entry
+    table = why_different.table(rows)
+    assert len(table) == len(factors.manifest()["factors"])
+    told = table[table["over"].str.startswith("told from sources")]
+    assert (told["VPT-Deep, points"] == why_different.NOT_MEASURED).all() and len(told) >= 2
+    assert table.iloc[:, -1].str.contains("<a href=|^as above").all()
+    assert "<" not in why_different.finding(rows)
