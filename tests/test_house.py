@@ -46,11 +46,12 @@ LINES = {
     # what a card is asked first: fits beside the processor, one run by its parts, what a host does
     "timing": 1520,
     "auditing": 1910,
-    "studies": 7250,  # changed factors; what fits into hours of a card, and one cell at its own scale
+    "studies": 7250,  # changed factors, what fits into hours of a card, one cell at its own scale
     "sharing": 1300,
     "pages": 2600,
     "chapters": 10790,
-    "site": 5100,  # how pages begin and end, names for readers, version and citation; releases; what is wanted
+    # how pages begin and end, names for readers, version and citation, releases, what is wanted
+    "site": 5100,
 }
 LIBRARY = 18_000  # lines of all of `visprompt`
 

@@ -25,9 +25,8 @@ def add_commands(
     info.add_argument("name")
     info.add_argument("--croissant", action="store_true", help="as JSON-LD after Croissant 1.0")
     get = add("fetch", fetch_named)
-    get.add_argument(
-        "names", nargs="+", metavar="name", help="a data set, or an artifact for all that it needs"
-    )
+    told = "a data set, or an artifact for all that it needs"
+    get.add_argument("names", nargs="+", metavar="name", help=told)
     get.set_defaults(of_artifacts=of_artifacts)
     get.add_argument("--dry-run", action="store_true", help="only how much it is")
     get.add_argument("--weights", action="store_true", help="an artifact's checkpoints too")
@@ -43,12 +42,9 @@ def list_all(args) -> None:
     from .catalogue import datasets
 
     for name, dataset in datasets().items():
-        size = (
-            f"{sum(file.size or 0 for file in dataset.files):,}"
-            if any(file.size for file in dataset.files)
-            else "-"
-        )
-        print("\t".join((name, dataset.access, ",".join(dataset.tasks), dataset.licence, size)))
+        size = sum(file.size or 0 for file in dataset.files)
+        cells = name, dataset.access, ",".join(dataset.tasks), dataset.licence
+        print(*cells, f"{size:,}" if size else "-", sep="\t")
 
 
 def info_of(args) -> None:
@@ -67,15 +63,13 @@ def info_of(args) -> None:
     print(f"other names: {', '.join(dataset.aliases) or '-'}")
     for file in dataset.files:
         size = f"{file.size:,} bytes" if file.size else "size not published"
-        print(
-            f"file: {file.name}, {size}, {file.checksum or 'no checksum published'} ({file.source})"
-        )
+        checksum = file.checksum or "no checksum published"
+        print(f"file: {file.name}, {size}, {checksum} ({file.source})")
         for address in file.addresses:
             print(f"      {address}")
     for task, about in dataset.tasks.items():
-        print(
-            f"task: {task} ({about['benchmark']}): {about['classes']:,} classes; {said_of(about)}"
-        )
+        kind, classes = about["benchmark"], about["classes"]
+        print(f"task: {task} ({kind}): {classes:,} classes; {said_of(about)}")
     for number, step in enumerate(dataset.steps, 1):
         print(f"step {number}: {step}")
     print(f"unverified: {', '.join(dataset.unverified) or '-'}")
@@ -94,15 +88,12 @@ def fetch_named(args) -> None:
     tell(findings)
     rest, unknown = total(findings)
     if args.dry_run:
-        print(
-            f"to fetch: {rest:,} bytes"
-            + (f" and {unknown} files of unknown size" if unknown else "")
-        )
+        more = f" and {unknown} files of unknown size" if unknown else ""
+        print(f"to fetch: {rest:,} bytes{more}")
     undone = []
     for dataset in chosen(names):
-        missing = [
-            row.file for row in findings if row.dataset == dataset.name and row.state == "missing"
-        ]
+        mine = [row for row in findings if row.dataset == dataset.name]
+        missing = [row.file for row in mine if row.state == "missing"]
         if dataset.access != "open" and (missing or not dataset.files):
             print(f"{dataset.name} needs a person; its folder is {folder / dataset.name}")
             for number, step in enumerate(dataset.steps, 1):
@@ -110,10 +101,8 @@ def fetch_named(args) -> None:
         if missing:
             undone.append(f"{dataset.name} ({', '.join(missing)})")
     if undone and not args.dry_run:
-        raise BadInput(
-            f"still missing: {'; '.join(undone)}. Follow the steps, then give the same "
-            f"command again."
-        )
+        then = "Follow the steps, then give the same command again."
+        raise BadInput(f"still missing: {'; '.join(undone)}. {then}")
 
 
 def verify_named(args) -> None:
@@ -127,17 +116,15 @@ def verify_named(args) -> None:
     there = {name for name in args.names if counted(name, args.data_dir)}
     there = {catalogue.find(name).name for name in there}
     wrong = [
-        row
+        f"{row.dataset}/{row.file}"
         for row in findings
         if row.state == "other bytes" or row.state == "missing" and row.dataset not in there
     ]
-    wrong = [f"{row.dataset}/{row.file}" for row in wrong]
     if wrong:
         raise BadInput(f"not as they should be: {', '.join(wrong)}. Delete them and fetch again.")
     if not findings and not there:
-        print(
-            f"nothing was fetched to {data_folder(args.data_dir)} yet (no {LOCK})", file=sys.stderr
-        )
+        folder = data_folder(args.data_dir)
+        print(f"nothing was fetched to {folder} yet (no {LOCK})", file=sys.stderr)
 
 
 def counted(name: str, data_dir: str | None) -> int:
@@ -152,7 +139,7 @@ def counted(name: str, data_dir: str | None) -> int:
     from . import catalogue
     from .fetching import data_folder
     from .layouts import read_items, task_folder
-    from .tasks import embedded_tasks
+    from .tasks import SPLITS, embedded_tasks
 
     there = 0
     for task, about in catalogue.find(name).tasks.items():
@@ -168,9 +155,7 @@ def counted(name: str, data_dir: str | None) -> int:
                 f"{task} has {len(classes)} classes in {folder.root}, and "
                 f"{about['classes']} where it is whole."
             )
-        splits = ", ".join(
-            f"{split} {len(part):,}" for split, part in zip(("train", "val", "test"), parts)
-        )
+        splits = ", ".join(f"{split} {len(part):,}" for split, part in zip(SPLITS, parts))
         print(f"{task}: {len(classes)} classes, {splits}; in the papers {said_of(about)}")
         there += 1
     return there
@@ -196,13 +181,5 @@ def where(args) -> None:
 def tell(findings) -> None:
     """Print one finding per line."""
     for row in findings:
-        print(
-            "\t".join(
-                (
-                    row.dataset,
-                    row.file,
-                    row.state,
-                    "-" if row.size is None else f"{row.size:,} bytes",
-                )
-            )
-        )
+        size = "-" if row.size is None else f"{row.size:,} bytes"
+        print(row.dataset, row.file, row.state, size, sep="\t")

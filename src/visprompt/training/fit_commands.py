@@ -10,34 +10,22 @@ BACKBONE = "vit_micro_patch4_24"  # comes with this project
 
 def add_commands(commands) -> None:
     """Add `fit` and `predict` to the command line."""
-    weights = {
-        "default": "pretrained",
-        "help": "the backbone's: pretrained (the default) or a file",
-    }
+    told = "the backbone's: pretrained (the default) or a file"
+    weights = {"default": "pretrained", "help": told}
     device = {"default": "cpu", "help": "cpu or cuda"}
     action = commands.add_parser("fit", help=summary(fit_folder))
     action.set_defaults(run=fit_folder)
-    action.add_argument(
-        "folder", help="one folder per class, or another layout that the page on data names"
-    )
-    action.add_argument(
-        "--out",
-        default="method.safetensors",
-        help="file of the trained method (method.safetensors)",
-    )
+    told = "one folder per class, or another layout that the page on data names"
+    action.add_argument("folder", help=told)
+    told = "file of the trained method (method.safetensors)"
+    action.add_argument("--out", default="method.safetensors", help=told)
     action.add_argument("--method", default="vpt-deep", help="its slug (vpt-deep)")
-    action.add_argument(
-        "--backbone",
-        default=BACKBONE,
-        help=f"a timm ViT or ResNet, or an embedded one ({BACKBONE})",
-    )
+    told = f"a timm ViT or ResNet, or an embedded one ({BACKBONE})"
+    action.add_argument("--backbone", default=BACKBONE, help=told)
     action.add_argument("--epochs", type=int, default=15, help="(15)")
     action.add_argument("--seed", type=int, default=0, help="(0)")
-    action.add_argument(
-        "--resize",
-        default="direct",
-        help="direct or crop, or either with -bicubic behind it (direct)",
-    )
+    told = "direct or crop, or either with -bicubic behind it (direct)"
+    action.add_argument("--resize", default="direct", help=told)
     rate = "the method's own unless given; with --search, where it begins"
     action.add_argument("--learning-rate", type=float, help=rate)
     action.add_argument("--image-size", type=int, help="pixels of a side (the backbone's own)")
@@ -50,9 +38,8 @@ def add_commands(commands) -> None:
     action = commands.add_parser("predict", help=summary(predict_pictures))
     action.set_defaults(run=predict_pictures)
     action.add_argument("file", help="a method that fit or vp.save_method wrote")
-    action.add_argument(
-        "pictures", nargs="+", metavar="picture", help="a picture, or a folder of them"
-    )
+    told = "a picture, or a folder of them"
+    action.add_argument("pictures", nargs="+", metavar="picture", help=told)
     action.add_argument("--top", type=int, default=1, help="so many classes a picture (1)")
     action.add_argument("--weights", **weights)
     action.add_argument("--device", **device)
@@ -62,7 +49,7 @@ def fit_folder(args: argparse.Namespace) -> None:
     """Train a method on a folder of pictures and save it."""
     from pathlib import Path
 
-    from ..data.tasks import load_task
+    from ..data.tasks import SPLITS, load_task
     from ..errors import BadInput
     from ..methods.saving import save_method
     from ..models.loading import load_backbone
@@ -75,15 +62,12 @@ def fit_folder(args: argparse.Namespace) -> None:
     if Path(args.out).suffix != ".safetensors":
         raise BadInput(f"give --out a file name that ends in .safetensors, not {args.out!r}.")
     if not folder.is_dir():
-        raise BadInput(
-            f"{args.folder} is not a folder; give the one that holds one folder per class."
-        )
+        told = "give the one that holds one folder per class"
+        raise BadInput(f"{args.folder} is not a folder; {told}.")
     where = {"device": args.device, "image_size": args.image_size}
     backbone = load_backbone(args.backbone, args.weights, **where)
     task = load_task(folder.name, folder.parent, image_size=backbone.image_size, resize=args.resize)
-    counts = ", ".join(
-        f"{len(getattr(task, part)[1]):,} for {part}" for part in ("train", "val", "test")
-    )
+    counts = ", ".join(f"{len(getattr(task, part)[1]):,} for {part}" for part in SPLITS)
     print(f"{task.classes} classes; pictures: {counts}")
     grid = None if args.search else {}  # of an empty one there is one combination
     tries, model = search(args.method, backbone, task, grid, recipe, args.seed, **settings)
