@@ -30,7 +30,7 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the ViT or the ResNet in place of the profile's; no other is then used
+backbone = None  # in place of the profile's ViT or ResNet; no other is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs

@@ -23,7 +23,7 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the ViT or the ResNet in place of the profile's; no other is then used
+backbone = None  # in place of the profile's ViT or ResNet; no other is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -145,7 +145,7 @@ page.not_run(
 # a little. Prompts would like layers that see globally.
 
 # %% name="ap.figure-5" tags=["hide-input"]
-pair = [chapter.cast.backbones.get(f"ap-{word}") for word in ("vit", "resnet")]
+pair = [chapter.scope.backbones.get(f"ap-{word}") for word in ("vit", "resnet")]
 both = all(pair) and not any(chapter.lab.resolve(Run(name, task, "ap")).lacking for name in pair)
 if both:
     vit, resnet = pair

@@ -24,7 +24,7 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = None  # plays the profile's ViT; no other backbone is then used
+backbone = None  # in place of the profile's ViT; no other backbone is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -64,7 +64,7 @@ rows = chapter.rows("ap-others")
 for _, mine in rows.groupby("backbone", sort=False):
     ap_peft.show_tuned(chapter, "ap.table-5", mine)
 for word, part in {"clip": "ap-clip", "swin": "swin"}.items():
-    mine = rows[rows.backbone == chapter.cast.backbones.get(part)]
+    mine = rows[rows.backbone == chapter.scope.backbones.get(part)]
     chapter.judge(
         f"ap.table-5.{word}-ap-over-vp",
         mine,

@@ -23,7 +23,7 @@
 profile = "quick"
 device = "cpu"
 measure = False  # time the methods at the papers' model sizes on this machine (about half an hour on two cores)
-backbone = None  # plays the profile's ViT; no other backbone is then used
+backbone = None  # in place of the profile's ViT; no other backbone is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs

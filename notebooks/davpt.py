@@ -32,9 +32,7 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = (
-    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
-)
+backbone = None  # in place of the profile's supervised ViT; no other backbone is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -86,7 +84,7 @@ more = [
     ),
     (
         "prompts",
-        f"{chapter.cast.prompts['deep']} a block, as many clusters of classes",
+        f"{chapter.scope.prompts['deep']} a block, as many clusters of classes",
         "not stated",
     ),
     ("guided blocks", "the last", "not stated; the last is best in most cases (Section 4.3.2)"),
@@ -234,7 +232,7 @@ chapter.end("davpt.table-3", why)
 # %% name="davpt.table-5" tags=["hide-input"]
 taken = {
     part: names
-    for part, names in chapter.cast.tasks.items()
+    for part, names in chapter.scope.tasks.items()
     if part in ("benchmark", "pretraining", "fine")
 }
 rows = [
@@ -258,7 +256,7 @@ page.show(
     how="Read from data_manifests/tasks.yaml.",
     caption="The embedded tasks; the last column names the lists of studies.yaml that have them.",
 )
-names = grids.cast("paper").tasks["vtab"]
+names = grids.scope_of("paper").tasks["vtab"]
 sources = {task.split("_")[0] for task in names}
 page.judge(
     "davpt.table-5.distinct",

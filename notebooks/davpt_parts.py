@@ -22,9 +22,7 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = (
-    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
-)
+backbone = None  # in place of the profile's supervised ViT; no other backbone is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -249,7 +247,7 @@ if "DA-VPT" in set(guided.get("method", ())):
 
 # %% name="davpt.figure-4" tags=["hide-input"]
 layers = chapter.rows("davpt-layers")
-depth = grids.depth_of("supervised", chapter.cast)
+depth = grids.depth_of("supervised", chapter.scope)
 alt = "Two lines of accuracy over the blocks: that block guided alone, and all blocks from it to the last."
 caption = "DA-VPT by guided block: mean and range over seeds."
 by_depth = lambda rows: parts.layers_figure(rows, depth)

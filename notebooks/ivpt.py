@@ -37,9 +37,7 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = (
-    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
-)
+backbone = None  # in place of the profile's supervised ViT; no other backbone is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -91,7 +89,7 @@ page = chapter.page
 more = [
     (
         "N and k",
-        f"N = {chapter.cast.prompts['deep']}, k = 10, for every task",
+        f"N = {chapter.scope.prompts['deep']}, k = 10, for every task",
         "per task, on validation (Tables 15, 16)",
     )
 ]
@@ -168,9 +166,7 @@ if {"ViT-H/14", "Swin"} <= set(sizes):
         "ivpt.table-5.ivpt-over-vpt-huge", leads, "sizes", note="Rates of ViT-B/16."
     )
 elif chapter.p.profile == "quick":
-    why = (
-        "no small network plays a ViT-H/14 or a Swin-B; the sizes that are played are judged above"
-    )
+    why = "no small network stands for a ViT-H/14 or a Swin-B; the sizes that are filled are judged above"
     page.not_judged("ivpt.table-5.ivpt-over-vpt-huge", why)
 page.printed("ivpt.table-5", "Table 5 as printed")
 chapter.end("ivpt.table-5", ivpt.SIZES_WHY)

@@ -33,9 +33,7 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = (
-    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
-)
+backbone = None  # in place of the profile's supervised ViT; no other backbone is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -80,7 +78,7 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 # pictures. The number of seeds stands below each table and figure.
 
 # %% name="recipe" tags=["hide-input"]
-tokens = " and ".join(map(str, chapter.cast.prompts.values()))
+tokens = " and ".join(map(str, chapter.scope.prompts.values()))
 more = [("prompts, deep and shallow", tokens, "20 and 100")]
 chapter.show_recipe(chapter.rows("benchmark", "pretraining"), more)
 
@@ -215,7 +213,7 @@ chapter.end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC set
 
 # %% name="spt.table-s1" tags=["hide-input"]
 parts = ("benchmark", "pretraining", "four", "ablation", "amount")
-used = dict.fromkeys(name for part in parts for name in grids.cast("quick").tasks[part])
+used = dict.fromkeys(name for part in parts for name in grids.scope_of("quick").tasks[part])
 entries = [(name, embedded_tasks()[name]) for name in used]
 table = pd.DataFrame(
     [
@@ -285,7 +283,7 @@ frame = chapter.rows(
     tasks="benchmark",
 )
 for part, name in PARTS.items():
-    rows = frame[frame.backbone == chapter.cast.backbones.get(part)]
+    rows = frame[frame.backbone == chapter.scope.backbones.get(part)]
     caption = f"Pre-training {name}: test accuracy in %, mean over seeds."
     chapter.show("spt.table-s3", statistics.task_table, rows, caption)
 over_full = (

@@ -22,9 +22,7 @@
 # %% tags=["parameters"]
 profile = "quick"
 device = "cpu"
-backbone = (
-    None  # plays the supervised ViT in place of the profile's; no other backbone is then used
-)
+backbone = None  # in place of the profile's supervised ViT; no other backbone is then used
 weights = "pretrained"  # or a weights file; of several backbones a list, see the page on rerunning
 tasks = None  # none but these
 methods = None  # slugs; no variants but theirs
@@ -147,7 +145,7 @@ chapter.end(
 
 # %% name="spt.figure-4" tags=["hide-input"]
 amounts = list(dict.fromkeys(chapter.frames["spt-amount"].task))
-first, second = chapter.cast.tasks["amount"][:1], chapter.cast.tasks["amount"][1:]
+first, second = chapter.scope.tasks["amount"][:1], chapter.scope.tasks["amount"][1:]
 for task in [name for name in amounts if name not in second][:1]:
     spt_starts.amount_plot(chapter, "spt.figure-4", task, ["VPT-Deep", "SPT-Deep"], first)
     rows = chapter.rows("spt-amount", variants=["SPT-Deep"])
@@ -159,7 +157,7 @@ for task in [name for name in amounts if name not in second][:1]:
         page.not_judged(claim, why)
     elif len(rows):
         two = [
-            rows[rows.backbone == chapter.cast.backbones[part]].assign(backbone="")
+            rows[rows.backbone == chapter.scope.backbones[part]].assign(backbone="")
             for part in parts
         ]
         note = f"SPT-Deep with {rows.train_size.iloc[0]} images."
@@ -185,7 +183,7 @@ chapter.end("spt.figure-4", why)
 # %% name="spt.figure-s1" tags=["hide-input"]
 spt_starts.matrix_plot(chapter, "spt.figure-s1", "supervised", "a")
 spt_starts.length_plot(chapter, "spt.figure-s1", "supervised", "b")
-both = [name for name in chapter.cast.tasks["scaling"] if name in chapter.of_study("benchmark")]
+both = [name for name in chapter.scope.tasks["scaling"] if name in chapter.of_study("benchmark")]
 sized = chapter.rows("sizes", "benchmark", variants=spt.PAIR, tasks="scaling")
 spt_starts.size_plot(
     chapter, "spt.figure-s1", sized, ["smaller", "supervised", "larger", "huge"], "c", both

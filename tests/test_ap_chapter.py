@@ -78,11 +78,11 @@ def test_few_images_are_the_smaller_half_of_the_numbers(sizes, few):
 def test_from_nothing_the_pages_of_ap_run_the_vit_on_one_task_and_look_up_the_rest(monkeypatch):
     done = []
 
-    def study(name, cast, lab, *, seeds=(), kept_seeds=(), **_):
+    def study(name, scope, lab, *, seeds=(), kept_seeds=(), **_):
         found = pd.DataFrame()
         found.attrs["left_out"] = {}
         if seeds:
-            done.append((name, cast.only_tasks, {*cast.backbones.values()}, tuple(seeds)))
+            done.append((name, scope.only_tasks, {*scope.backbones.values()}, tuple(seeds)))
         return found
 
     monkeypatch.setattr("visbook.studies.grids.study", study)
@@ -94,7 +94,7 @@ def test_from_nothing_the_pages_of_ap_run_the_vit_on_one_task_and_look_up_the_re
 
 def test_a_backbone_of_ones_own_plays_the_vit_or_the_resnet():
     for name, part in {"resnet_micro_24": "ap-resnet", "vit_nano_patch4_24": "ap-vit"}.items():
-        found = chapter_of("ap", "ap-full", backbone=name).cast.backbones
+        found = chapter_of("ap", "ap-full", backbone=name).scope.backbones
         assert found == {"supervised": name, part: name}
 
 

@@ -132,7 +132,7 @@ def test_a_chapter_shows_each_run_once(chapter, stores):
         tasks=["position"], methods=["linear-probe"], studies=["benchmark"], seeds=[0], epochs=1
     )
     chapter.lab = chapters.Lab(chapters.LabSettings(changes={"epochs": 1}))
-    chapter.cast = chapters.grids.cast("quick", tasks=["position"], methods=["linear-probe"])
+    chapter.scope = chapters.grids.scope_of("quick", tasks=["position"], methods=["linear-probe"])
     frame = chapter.rows("benchmark")
     assert list(frame.variant) == ["Linear probe"] and list(frame.seed) == [0]
     assert "vit_micro_patch4_24; 1 seed a cell" in chapter.how(frame)
@@ -301,8 +301,8 @@ def test_a_claim_takes_photographs_first_where_they_can_answer_it(stores, monkey
     frame = frame.assign(record=[Kept(task, real.REAL) for task in frame.task])
     monkeypatch.setattr(real, "photographs", lambda: frame)
     chapter = Chapter(Page("spt", ChapterParameters()), ChapterParameters(), ["benchmark"], [])
-    plain = chapter.cast.backbones["supervised"]
-    drawn_runs = frame_of(chapter.cast.tasks["vtab"], [plain])
+    plain = chapter.scope.backbones["supervised"]
+    drawn_runs = frame_of(chapter.scope.tasks["vtab"], [plain])
     claim, pair = "spt.table-s4.deep-over-vpt-deep", ("SPT-Deep", "VPT-Deep")
     shown(monkeypatch, chapter, lambda: chapter.judge(claim, drawn_runs, *pair, on="vtab"))
     found = chapter.page.claims[claim]
@@ -312,7 +312,7 @@ def test_a_claim_takes_photographs_first_where_they_can_answer_it(stores, monkey
     # of fine-grained tasks and of another pre-training no photographs are kept
     asked = [("fine", ()), ("vtab", ["mae"]), ("vtab", ["supervised", "mae"])]
     assert not any(photographs_first.answer(chapter, drawn_runs, pair, *how) for how in asked)
-    other = frame_of(["position"], [chapter.cast.backbones["mae"]])
+    other = frame_of(["position"], [chapter.scope.backbones["mae"]])
     assert photographs_first.answer(chapter, other, pair, "vtab") is None
 
 
@@ -334,7 +334,7 @@ def test_a_claim_and_every_table_of_its_pair_say_the_same(stores, monkeypatch, r
             nothing = SimpleNamespace(rows=lambda study, part: frame.iloc[:0])  # noqa: B023
             leg = next(leg for leg in two_legs.legs(nothing, [paper]) if leg.better == pair[0])
             drawn_runs = frame_of(
-                chapter.cast.tasks["vtab"], [chapter.cast.backbones["supervised"]], pair
+                chapter.scope.tasks["vtab"], [chapter.scope.backbones["supervised"]], pair
             )
             claim = "spt.table-s2.over-first"  # any that asks for above 0, of one data set
             judge = lambda: chapter.judge(claim, drawn_runs, *pair, on="vtab")  # noqa: B023
@@ -575,11 +575,11 @@ class Kept:
         ("paper", ["holidays"], "fine", "about cub_200_2011, nabirds, oxford_flowers and 2 more"),
         (
             "paper",
-            chapters.grids.cast("paper").tasks["vtab"][:18],
+            chapters.grids.scope_of("paper").tasks["vtab"][:18],
             "vtab",
             "was run here on smallnorb_elevation",
         ),
-        ("paper", chapters.grids.cast("paper").tasks["vtab"], "vtab", None),
+        ("paper", chapters.grids.scope_of("paper").tasks["vtab"], "vtab", None),
     ],
 )
 def test_a_claim_is_judged_only_on_the_data_it_speaks_of(
@@ -603,7 +603,7 @@ def test_a_claim_is_judged_only_on_the_data_it_speaks_of(
     if why is None:
         judged = chapter.page.claims[claim]
         assert judged["estimate"] == 1.0 and "not judged" not in page
-        wanted = chapter.cast.tasks[on]
+        wanted = chapter.scope.tasks[on]
         assert f"{len(wanted)} task" in judged["note"]  # a foreign task has no say
     else:
         assert (
@@ -612,7 +612,7 @@ def test_a_claim_is_judged_only_on_the_data_it_speaks_of(
 
 
 def test_a_mean_over_pretrainings_is_judged_when_all_are_there(chapter, monkeypatch):
-    names = chapter.cast.backbones
+    names = chapter.scope.backbones
     claim, parts = "spt.table-s2.over-uniform", ["supervised", "mae"]  # speaks of one data set
 
     def judge(frame):
@@ -626,9 +626,9 @@ def test_a_mean_over_pretrainings_is_judged_when_all_are_there(chapter, monkeypa
         "not judged" in judge(frame_of(["position"]))
         and chapter.page.claims[claim]["estimate"] is None
     )
-    chapter.cast = chapters.replace(chapter.cast, backbones={"supervised": names["supervised"]})
-    assert "no backbone plays mae here" in judge(frame_of(["position"]))
-    chapter.cast = chapters.replace(chapter.cast, backbones=names)
+    chapter.scope = chapters.replace(chapter.scope, backbones={"supervised": names["supervised"]})
+    assert "no backbone is mae here" in judge(frame_of(["position"]))
+    chapter.scope = chapters.replace(chapter.scope, backbones=names)
     assert "not judged" not in judge(frame_of(["position"], [names[part] for part in parts]))
     assert chapter.page.claims[claim]["estimate"] == 1.0
 
@@ -713,7 +713,7 @@ def test_a_page_of_no_paper_runs_nothing_of_the_papers_unasked(stores, monkeypat
     )
     asked = {}
 
-    def pretended(name, cast, lab, *, seeds, **more):
+    def pretended(name, scope, lab, *, seeds, **more):
         asked[name] = seeds
         frame = pd.DataFrame()
         frame.attrs["left_out"] = {}
@@ -745,12 +745,12 @@ def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
     }
     logs["labels"] = {"probe_accuracy": 0.9}
     assert small_world.bars(logs) == "Over both bars: a; over one: b and c; over none: d."
-    logs, cast = small_world.logs(), grids.cast("quick").backbones
+    logs, scope = small_world.logs(), grids.scope_of("quick").backbones
     said = small_world.bars(logs)  # this and the epochs are said in prose, too
     assert said.startswith("Over both bars") and ";" not in said
-    assert all(cast[part] in said for part in ("mae", "mocov3", "larger-mae", "smaller-mae"))
+    assert all(scope[part] in said for part in ("mae", "mocov3", "larger-mae", "smaller-mae"))
     nano, micro, mini = (
-        logs[cast[part]]["recipe"]["mae_epochs"] for part in ("smaller-mae", "mae", "larger-mae")
+        logs[scope[part]]["recipe"]["mae_epochs"] for part in ("smaller-mae", "mae", "larger-mae")
     )
     assert nano == 3 * micro == 3 * mini
 
@@ -772,7 +772,7 @@ def test_means_side_by_side_are_over_the_same_tasks(cells):
 
 def test_a_size_that_lacks_a_task_is_no_point_of_the_curve(chapter, monkeypatch):
     parts = ["smaller", "supervised", "larger"]
-    names = [chapter.cast.backbones[part] for part in parts]
+    names = [chapter.scope.backbones[part] for part in parts]
     cells = [(v, b, t) for v in spt_starts.PAIR for b in names for t in ("letters", "position")]
     cells.remove(("SPT-Deep", names[0], "letters"))
     frame = pd.DataFrame(
@@ -790,7 +790,7 @@ def test_a_size_that_lacks_a_task_is_no_point_of_the_curve(chapter, monkeypatch)
 
 
 def test_a_probe_stands_beside_the_starts_only_with_all_their_tasks(chapter):
-    backbone, starts = chapter.cast.backbones["supervised"], ["random", "random, frozen"]
+    backbone, starts = chapter.scope.backbones["supervised"], ["random", "random, frozen"]
     cells = [(v, backbone, t, 0, 50.0) for v in starts for t in ("letters", "position")]
     cells += [
         (spt_starts.PROBE, backbone, "letters", 0, 30.0),
@@ -804,7 +804,7 @@ def test_a_probe_stands_beside_the_starts_only_with_all_their_tasks(chapter):
 
 def test_a_panel_without_a_run_says_so(chapter):
     record = SimpleNamespace(values={"cka": [[1.0, 0.0], [0.0, 1.0]]})
-    rows = [("VPT-Deep", chapter.cast.backbones["supervised"], record)]
+    rows = [("VPT-Deep", chapter.scope.backbones["supervised"], record)]
     there, lacking = spt.cka_figure(
         chapter, pd.DataFrame(rows, columns=["variant", "backbone", "record"])
     ).axes[:2]

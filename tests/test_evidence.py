@@ -10,7 +10,7 @@ from visbook.chapters.chapter import Chapter
 from visbook.chapters.parameters import ChapterParameters
 from visbook.pages.page import Page
 from visbook.studies import evidence, plan
-from visbook.studies.roles import cast_for
+from visbook.studies.roles import recipe_scope
 from visprompt.data import catalogue
 from visprompt.records import Record
 from visprompt.training.protocol import protocol
@@ -169,7 +169,7 @@ def test_a_replicated_claim_says_that_a_paper_is_right_or_wrong(lead, verdict):
     p = ChapterParameters(profile="paper")
     chapter = Chapter(Page("spt", p), p, [], [])
     chapter.frames = {}
-    frame = rows(lead, tasks=cast_for("spt", "paper").tasks["pretraining"])
+    frame = rows(lead, tasks=recipe_scope("spt", "paper").tasks["pretraining"])
     chapter.judge(
         "spt.table-2.mae-over-vpt", frame, "SPT-Deep", "VPT-Deep", on="pretraining", parts=["mae"]
     )
@@ -181,7 +181,7 @@ def test_the_same_runs_on_a_narrowed_list_only_show_a_direction():
     p = ChapterParameters(profile="paper", epochs=100)
     chapter = Chapter(Page("spt", p), p, [], [])
     chapter.frames = {}
-    frame = rows(8.0, tasks=cast_for("spt", "paper").tasks["pretraining"])
+    frame = rows(8.0, tasks=recipe_scope("spt", "paper").tasks["pretraining"])
     chapter.judge(
         "spt.table-2.mae-over-vpt", frame, "SPT-Deep", "VPT-Deep", on="pretraining", parts=["mae"]
     )

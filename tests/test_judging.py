@@ -296,7 +296,7 @@ def test_above_full_finetuning_is_not_asked_where_that_always_wins(best, judged,
     cells = itertools.product(names, ["letters", "position", "texture"])
     rows = frame({(v, t): (lambda s, v=v: levels[v] + s) for v, t in cells}, 3)
     chapter = Chapter.__new__(Chapter)  # without any run: what it has is given here
-    chapter.page, chapter.cast = page_module.Page("spt", Parameters()), grids.cast("quick")
+    chapter.page, chapter.scope = page_module.Page("spt", Parameters()), grids.scope_of("quick")
     chapter.guessed, chapter.__dict__["frames"] = {}, {"benchmark": rows}
     found = chapter.answers(
         "spt.table-s3.supervised-over-full", rows, ["SPT-Deep", "Full fine-tuning"], "vtab"

@@ -31,7 +31,7 @@ from visprompt.records import keeping, store
 KILLS, SEED = (
     int(os.environ.get(f"VISPROMPT_{name}", usual)) for name, usual in (("KILLS", 4), ("SEED", 0))
 )
-CAST = {"tasks": ["position"], "methods": ["linear-probe", "bias", "vpt-deep"]}
+SCOPE = {"tasks": ["position"], "methods": ["linear-probe", "bias", "vpt-deep"]}
 NOTEBOOK = """# %%
 import time
 from visprompt.records import recorded, store
@@ -126,7 +126,7 @@ def forget_some(folder: Path, share: float = 0.5) -> Callable:
 
 def test_a_killed_study(few_images, stores, tmp_path):  # noqa: F811
     def work():
-        grids.study("benchmark", grids.cast("quick", **CAST), few_images, seeds=[0, 1])
+        grids.study("benchmark", grids.scope_of("quick", **SCOPE), few_images, seeds=[0, 1])
 
     once_elsewhere(work, tmp_path / "elsewhere")
     few_images.known.clear()  # the facts of a task are a record too

@@ -151,7 +151,7 @@ def test_of_a_study_what_is_at_hand_is_run(tmp_path, monkeypatch):
     )
     nowhere = Lab(LabSettings("spt", data_dir="no-such", profile="paper"))
     assert "no-such" in nowhere.resolve(Run("b", "dtd", "bias")).lacking
-    every = grids.cells("benchmark", grids.cast("paper"))
+    every = grids.cells("benchmark", grids.scope_of("paper"))
     _, why = grids.possible(every, lab)
     assert len(why) == len({run.task for _, run, _ in every}) - 1 + any(
         "mae" in run.backbone for _, run, _ in every

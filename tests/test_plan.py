@@ -122,7 +122,7 @@ def test_a_rate_that_another_cell_was_searched_for_is_searched_there():
         for cell in plan.cells_of("spt.figure-3")
         if "huge" in cell.run.backbone and cell.run.method == "spt-deep"
     ]
-    smaller = plan.whole_cast("paper").backbones["mae"]
+    smaller = plan.whole_scope("paper").backbones["mae"]
     assert cell.like == Run(smaller, "cub_200_2011", "spt-deep", settings={"prompt_tokens": 20})
     runs = plan.runs_of([cell])
     assert {run.run.backbone for run in runs if run.stage == "search"} == {smaller}
@@ -143,8 +143,8 @@ def test_trials_are_those_of_the_lab(monkeypatch):
 
 
 def test_a_narrower_cast_leaves_fewer_cells():
-    actors = grids.cast("paper", tasks=["dtd"], methods=["vpt-deep"])
-    (cell,) = plan.cells_of("ivpt.table-8", actors=actors)
+    scope = grids.scope_of("paper", tasks=["dtd"], methods=["vpt-deep"])
+    (cell,) = plan.cells_of("ivpt.table-8", scope=scope)
     assert (cell.run.task, cell.run.method) == ("dtd", "vpt-deep")
 
 

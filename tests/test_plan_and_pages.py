@@ -53,9 +53,9 @@ def row_of(variant, run, seed, number) -> dict:
     }
 
 
-def study(name, cast, lab, **_) -> pd.DataFrame:
+def study(name, scope, lab, **_) -> pd.DataFrame:
     """`grids.study` with made-up rows of every cell, for three seeds."""
-    cells = list(enumerate(grids.cells(name, cast, 8)))
+    cells = list(enumerate(grids.cells(name, scope, 8)))
     frame = pd.DataFrame(
         [row_of(*cell[:2], seed, number) for number, cell in cells for seed in range(3)]
     )

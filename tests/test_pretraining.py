@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 import visprompt as vp
 from visbook.pretraining import captions, knowledge, objectives, pretrain, steps
-from visbook.studies.grids import cast
+from visbook.studies.grids import scope_of
 from visprompt.data import leaves
 from visprompt.data.drawing import SIZE, SOURCE_CLASSES, draw
 from visprompt.errors import BadInput
@@ -187,7 +187,7 @@ def test_a_small_swin_is_timms_own_forward_pass():
 def test_clips_architecture_in_small():
     """A norm before the blocks, no bias of the patches, quick GELU; and so has the published one by
     the name of the plan."""
-    for name in ("vit_micro_patch4_24.clip", cast("paper").backbones["ap-clip"]):
+    for name in ("vit_micro_patch4_24.clip", scope_of("paper").backbones["ap-clip"]):
         model = vp.load_backbone(name, device="meta").model
         assert (
             isinstance(model.norm_pre, torch.nn.LayerNorm) and model.patch_embed.proj.bias is None

@@ -98,14 +98,14 @@ def test_the_tokens_of_a_task_are_those_that_ivpt_prints():
     assert [(given["prompt_tokens"], given["salient_tokens"]) for given in own.values()] == [
         (n, k) for _, n, k in told
     ]
-    vtab = grids.cast("paper").tasks["vtab"]
-    assert set(own) == {*vtab, *grids.cast("paper").tasks["fine"]}
+    vtab = grids.scope_of("paper").tasks["vtab"]
+    assert set(own) == {*vtab, *grids.scope_of("paper").tasks["fine"]}
     assert [name.lower()[:3] for name, _, _ in told] == [SHORT.get(task, task)[:3] for task in own]
 
 
 def test_a_profiles_number_of_tokens_gives_way_to_the_tasks_own_and_an_explicit_one_does_not():
-    lab, cast = Lab(LabSettings(recipe="ivpt")), roles.cast_for("ivpt", "paper")
-    usual = Run(MICRO, "svhn", "ivpt", settings={"prompt_tokens": cast.prompts["deep"]})
+    lab, scope = Lab(LabSettings(recipe="ivpt")), roles.recipe_scope("ivpt", "paper")
+    usual = Run(MICRO, "svhn", "ivpt", settings={"prompt_tokens": scope.prompts["deep"]})
     assert lab.resolve(usual).settings == {"prompt_tokens": 50, "salient_tokens": 20}
     assert lab.resolve(replace(usual, settings={"prompt_tokens": 20})).settings == {
         "prompt_tokens": 20
@@ -126,9 +126,9 @@ RELEASED = [  # a few of the 61 released configurations
 
 def of_task(part, task, method="da-vpt-plus", **settings):
     """The case of DA-VPT under its own recipe, with a usual number of prompts and some settings."""
-    actors = roles.cast_for("davpt", "paper")
-    given = {"prompt_tokens": actors.prompts["deep"], **settings}
-    return plan.lab_of("davpt").resolve(Run(actors.backbones[part], task, method, settings=given))
+    scope = roles.recipe_scope("davpt", "paper")
+    given = {"prompt_tokens": scope.prompts["deep"], **settings}
+    return plan.lab_of("davpt").resolve(Run(scope.backbones[part], task, method, settings=given))
 
 
 @pytest.mark.parametrize("part, task, settings, rates", RELEASED)
@@ -142,8 +142,8 @@ def test_a_task_has_the_numbers_of_its_released_configuration(part, task, settin
 
 
 def test_released_configurations_are_those_of_21_tasks():
-    own, actors = protocol("davpt"), grids.cast("paper")
-    every = {*actors.tasks["vtab"], *actors.tasks["fine"]}
+    own, scope = protocol("davpt"), grids.scope_of("paper")
+    every = {*scope.tasks["vtab"], *scope.tasks["fine"]}
     lacking = {
         part: every - {*own.tasks_of("da-vpt")[part]} for part in ("supervised", "mae", "mocov3")
     }
@@ -170,11 +170,11 @@ def test_what_a_run_sets_itself_stands_above_the_tasks_own():
 
 def test_checkpoints_are_the_papers_in_the_paper_profile_alone():
     name = "vit_base_patch16_224"
-    assert roles.cast_for("spt", "paper").backbones["supervised"] == f"{name}.augreg_in21k"
-    assert roles.cast_for("ivpt", "paper").backbones["supervised"] == f"{name}.orig_in21k"
-    own = roles.cast_for("spt", "paper", backbone="resnet50").backbones
+    assert roles.recipe_scope("spt", "paper").backbones["supervised"] == f"{name}.augreg_in21k"
+    assert roles.recipe_scope("ivpt", "paper").backbones["supervised"] == f"{name}.orig_in21k"
+    own = roles.recipe_scope("spt", "paper", backbone="resnet50").backbones
     assert own == dict.fromkeys(("supervised", "ap-resnet"), "resnet50")
-    assert roles.cast_for("spt", "quick").backbones["supervised"] == MICRO
+    assert roles.recipe_scope("spt", "quick").backbones["supervised"] == MICRO
 
 
 def test_every_backbone_of_a_study_is_described_and_mae_pools_patches():
@@ -339,11 +339,11 @@ def test_an_image_size_that_a_backbone_cannot_take(name, size, said):
 
 
 def test_real_photographs_have_a_cast_and_a_recipe_of_their_own():
-    actors = roles.cast_for("real", "real")
-    runs = [run for _, run, _ in grids.cells("real", actors)]
+    scope = roles.recipe_scope("real", "real")
+    runs = [run for _, run, _ in grids.cells("real", scope)]
     assert len(runs) == 18 * 5 and len({run.method for run in runs}) == 18
     assert protocol("real").pixels == 112 and not grids.cells(
-        "real", roles.cast_for("quick", "quick")
+        "real", roles.recipe_scope("quick", "quick")
     )
 
 
@@ -380,7 +380,7 @@ def test_an_option_that_is_named_exists_and_is_not_the_default(slug, entry):
 
 
 def test_every_option_has_a_run_with_it_and_one_without():
-    found = grids.cells(released_pairs.STUDY, roles.cast_for("quick", "quick"), 1)
+    found = grids.cells(released_pairs.STUDY, roles.recipe_scope("quick", "quick"), 1)
     runs = {(variant, run.backbone): run for variant, run, rate_of in found if rate_of == "none"}
     options = [(slug, entry) for slug, entry in DIFFERENCES if "option" in entry]
     for slug, entry in options:

@@ -18,7 +18,7 @@ from visbook.site import rehearsal
 from visbook.studies import grids, stand_ins
 from visbook.studies.case import Run
 from visbook.studies.lab import Lab, LabSettings
-from visbook.studies.roles import cast_for
+from visbook.studies.roles import recipe_scope
 from visbook.studies.sweeps import at_best_rates
 from visprompt import paths, records
 from visprompt.data import catalogue, raw_layouts
@@ -52,11 +52,11 @@ def test_a_stand_in_has_the_depth_pooling_and_pixels_of_the_real_one(name, tmp_p
 
 def test_what_studies_ask_of_a_method_fits_its_stand_in():
     """Such as LoRA of rank 50, which a network 48 wide refuses."""
-    actors = cast_for("paper", "rehearsal")
+    scope = recipe_scope("paper", "rehearsal")
     wanted = {
         repr((run.backbone, run.method, run.settings)): run
         for study in grids.studies()
-        for _, run, _ in grids.cells(study, actors, 12)
+        for _, run, _ in grids.cells(study, scope, 12)
         if grids.family_of(run.backbone) == "vit"
     }
     built = {
@@ -135,7 +135,7 @@ def test_a_rehearsed_page_asks_for_the_papers_segmentation_which_is_not_there():
     assert not len(found.frame) and found.lab.bench.profile == "paper"
 
 
-ACTORS = cast_for("spt", "rehearsal")
+ACTORS = recipe_scope("spt", "rehearsal")
 
 
 @pytest.fixture(scope="module")

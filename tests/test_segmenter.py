@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from visbook.studies import grids
-from visbook.studies.mask_runs import MaskLab, content, mask_cast, runs
+from visbook.studies.mask_runs import MaskLab, content, mask_scope, runs
 from visprompt import records
 from visprompt.chance import stream
 from visprompt.data.mask_tasks import SegmentationTask, load_segmentation, stack
@@ -247,9 +247,9 @@ def test_masks_go_through_the_lab_of_all_runs(stores, monkeypatch):
     parts = [stack(*scenes("scenes_shape", n, 30, i)) for i, n in enumerate((24, 8, 8))]
     lab.masks["scenes_shape"] = SegmentationTask("scenes_shape", CLASSES["scenes_shape"], *parts)
     monkeypatch.setattr(lab, "leave", lambda name: None)
-    actors = mask_cast("quick", ["scenes_shape"], ["linear-probe"])
-    done = runs(lab, actors, [0, 1])
-    found = runs(lab, actors, [0, 1], compute=False)
+    scope = mask_scope("quick", ["scenes_shape"], ["linear-probe"])
+    done = runs(lab, scope, [0, 1])
+    found = runs(lab, scope, [0, 1], compute=False)
     assert [record.id for record in done.record] == [record.id for record in found.record]
     tries = {trial.rate: lab.do(trial, compute=False) for trial in lab.trials(done.run[0])}
     assert len(tries) == 2 and len(records.all_records("segment")) == 3
@@ -296,9 +296,9 @@ def test_recipes_are_the_papers():
     assert (pascal.iterations, pascal.crop, pascal.evaluation.stride) == (80_000, 480, 320)
     assert ade.decoder == pascal.decoder == Decoder(layers=(9, 12, 18, 24))
     assert all(entry["sources"] for entry in recipes().values())
-    found = grids.cells("segmentation", mask_cast("paper"))
+    found = grids.cells("segmentation", mask_scope("paper"))
     assert {run.task for _, run, _ in found} == {"ade20k", "pascal_context"}
-    narrow = mask_cast("quick", methods=["ivpt"], tasks=["scenes_shape"])
+    narrow = mask_scope("quick", methods=["ivpt"], tasks=["scenes_shape"])
     assert len(grids.cells("segmentation", narrow)) == 2
 
 
@@ -325,9 +325,9 @@ def test_what_cannot_be_is_refused_in_one_line(backbone):
     with pytest.raises(BadInput, match="Did you mean 'scenes_shape'"):
         load_segmentation("scenes_shapes")
     with pytest.raises(BadInput, match="no method vp in segmentation; there is linear-probe"):
-        mask_cast("quick", methods=["vp"])
+        mask_scope("quick", methods=["vp"])
     with pytest.raises(BadInput, match="Did you mean 'ade20k'"):
-        mask_cast("paper", tasks=["ade20"])
+        mask_scope("paper", tasks=["ade20"])
 
 
 def test_drawn_scenes_are_the_same_every_time_and_as_the_manifest_says():

@@ -16,12 +16,12 @@ from visbook.chapters.parameters import ChapterParameters
 from visbook.site import front, stories
 from visbook.site.results import read_notebook
 from visbook.studies import grids
-from visbook.studies.roles import cast_for
+from visbook.studies.roles import recipe_scope
 from visprompt import papers
 from visprompt.__main__ import parse
 from visprompt.methods import METHODS
 
-BENCHMARKS = grids.cast("paper").tasks  # VTAB-1k's 19 are its "benchmark", FGVC's five "fine"
+BENCHMARKS = grids.scope_of("paper").tasks  # VTAB-1k's 19 are its "benchmark", FGVC's five "fine"
 
 WORST = {"claims": 0.12, "row": 60, "short": 900, "words": 420}
 
@@ -384,10 +384,10 @@ def test_a_built_command_can_be_run(whole, tab, chosen):
     built = tab.locator(".vp-builder pre").inner_text().split("\n")
     study, *of_page = (shlex.split(line) for line in built if line[0] != "#")
     given = parse(study[1:])
-    actors = cast_for(
+    scope = recipe_scope(
         given.recipe or given.profile, given.profile, tasks=given.tasks, methods=given.methods
     )
-    grids.check_cells(given.names, actors)
+    grids.check_cells(given.names, scope)
     assert len(given.seeds) == int(chosen.get("seeds", 3)) and (given.data_dir == "FOLDER") == (
         given.profile == "paper"
     )

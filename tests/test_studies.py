@@ -113,16 +113,16 @@ def test_a_run_asks_once_for_its_backbone_its_task_and_its_recipe(monkeypatch, s
 
 @pytest.mark.parametrize("profile", ["quick", "paper"])
 def test_every_study_names_known_methods_settings_and_tasks(profile):
-    cast = grids.cast(profile)
+    scope = grids.scope_of(profile)
     backbones = {
         name: vp.load_backbone(name, device="meta")
-        for name in cast.backbones.values()
+        for name in scope.backbones.values()
         if profile == "quick"
     }
     for name, study in grids.studies().items():
-        found = grids.cells(name, cast, 8)
+        found = grids.cells(name, scope, 8)
         assert study["title"] and (
-            found or profile == "paper" or not set(study["backbones"]) & set(cast.backbones)
+            found or profile == "paper" or not set(study["backbones"]) & set(scope.backbones)
         )
         for _, run, rate_of in found:
             assert rate_of in (None, "none", *grids.studies()["benchmark"]["variants"])
@@ -134,7 +134,7 @@ def test_every_study_names_known_methods_settings_and_tasks(profile):
                     "deep" not in run.settings.values() and "shallow" not in run.settings.values()
                 )
     with pytest.raises(BadInput, match="Did you mean 'benchmark'"):
-        grids.cells("benchmarks", cast)
+        grids.cells("benchmarks", scope)
 
 
 def test_every_study_is_shown():
@@ -149,14 +149,14 @@ def test_every_study_is_shown():
 
 
 def test_a_cast_is_narrowed_by_backbone_tasks_and_methods():
-    cast = grids.cast(
+    scope = grids.scope_of(
         "paper", backbone="vit_tiny_patch16_224", tasks=["dtd10"], methods=["vpt-deep"]
     )
-    (cell,) = grids.cells("benchmark", cast)
+    (cell,) = grids.cells("benchmark", scope)
     assert cell[1] == Run(
         "vit_tiny_patch16_224", "dtd10", "vpt-deep", settings={"prompt_tokens": 20}
     )
-    assert grids.cells("pretraining", cast) == []
+    assert grids.cells("pretraining", scope) == []
     assert grids.group_of("dtd10") == "natural" and grids.group_of("holidays") == "other"
 
 
@@ -184,11 +184,11 @@ def test_the_best_rate_is_the_best_on_validation(lab, monkeypatch):
 
 
 def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
-    cast = grids.cast("quick", tasks=["position"], methods=["linear-probe", "vpt-deep"])
-    halves = [grids.study("benchmark", cast, lab, seeds=[0], part=f"{part}/2") for part in (1, 2)]
+    scope = grids.scope_of("quick", tasks=["position"], methods=["linear-probe", "vpt-deep"])
+    halves = [grids.study("benchmark", scope, lab, seeds=[0], part=f"{part}/2") for part in (1, 2)]
     assert [list(half.variant) for half in halves] == [["Linear probe"], ["VPT-Deep"]]
-    both = grids.study("benchmark", cast, lab, seeds=[0], kept_seeds=[0, 1])
-    whole = grids.study("benchmark", cast, lab, kept_seeds=[0, 1])
+    both = grids.study("benchmark", scope, lab, seeds=[0], kept_seeds=[0, 1])
+    whole = grids.study("benchmark", scope, lab, kept_seeds=[0, 1])
     assert [*both.variant] == [*whole.variant]  # a seed that is asked for twice counts once
     assert (
         list(whole.variant) == ["Linear probe", "VPT-Deep"]
@@ -196,7 +196,7 @@ def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
     )
     for wrong in ("3/2", "0/1", "half"):
         with pytest.raises(BadInput, match="written 1/2"):
-            grids.study("benchmark", cast, lab, seeds=[0], part=wrong)
+            grids.study("benchmark", scope, lab, seeds=[0], part=wrong)
 
 
 @pytest.mark.parametrize("name", ["spt", "davpt", "ivpt"])
@@ -383,12 +383,12 @@ def test_a_foreign_task_is_shown_in_a_group_of_its_own():
 
 
 def test_a_foreign_task_is_run_in_every_part_beside_what_was_asked_for_and_is_part_of_none():
-    cast = grids.cast("quick", tasks=["position", "holidays"], methods=["vpt-deep"])
-    assert [run.task for _, run, _ in grids.cells("benchmark", cast)] == ["position", "holidays"]
-    assert cast.tasks == grids.cast("quick").tasks and cast.playing("fine") == ["holidays"]
+    scope = grids.scope_of("quick", tasks=["position", "holidays"], methods=["vpt-deep"])
+    assert [run.task for _, run, _ in grids.cells("benchmark", scope)] == ["position", "holidays"]
+    assert scope.tasks == grids.scope_of("quick").tasks and scope.tasks_for("fine") == ["holidays"]
     others = [
         run.prepared_on
-        for _, run, _ in grids.cells("spt-other-task", grids.cast("quick", tasks=["holidays"]))
+        for _, run, _ in grids.cells("spt-other-task", grids.scope_of("quick", tasks=["holidays"]))
     ]
     assert set(others) == {"holidays"}
 
@@ -456,7 +456,7 @@ def test_rows_answer_for_data_sets_only_when_all_are_there():
         ),
         (
             "sizes --backbone vit_micro_patch4_24",
-            "its backbones play smaller, larger, and only supervised, ap-vit is played",
+            "its backbones have the roles smaller, larger, and only supervised, ap-vit is filled",
         ),
         ("--part 3/2", "part must be written 1/2"),
         ("sizes --part 99/99", "fewer cells than part 99/99"),
@@ -532,41 +532,41 @@ def test_each_backbone_size_and_source_of_prompts_has_a_table(stores, capsys):
 def test_what_is_looked_up_need_not_be_possible_and_what_is_run_must(lab, stores, monkeypatch):
     """The two that stopped the paper profile: more images than there are, and more guided prompts
     than classes."""
-    cast = grids.cast("quick", backbone=MICRO, tasks=["digits"], methods=["da-vpt-plus"])
-    cast = grids.replace(
-        cast, tasks={**cast.tasks, "ablation": ["digits"], "amount": ["digits"]}, profile="paper"
+    scope = grids.scope_of("quick", backbone=MICRO, tasks=["digits"], methods=["da-vpt-plus"])
+    scope = grids.replace(
+        scope, tasks={**scope.tasks, "ablation": ["digits"], "amount": ["digits"]}, profile="paper"
     )
-    found = grids.study("davpt-weights", cast, lab, kept_seeds=[0, 1])
+    found = grids.study("davpt-weights", scope, lab, kept_seeds=[0, 1])
     ((why, variants),) = found.attrs["left_out"].items()
     assert (
         not len(found)
         and "guided_tokens must be 1 to" in why
         and variants == ["guided prompts = 16"]
     )
-    cast, form = grids.replace(cast, only_methods=("vpt-deep",)), grids.form
+    scope, form = grids.replace(scope, only_methods=("vpt-deep",)), grids.form
     monkeypatch.setattr(
         grids, "form", lambda *of: form(*of) | {"train_sizes": {"paper": [1281167]}}
     )
-    found = grids.study("spt-amount", cast, lab, kept_seeds=[0, 1])
+    found = grids.study("spt-amount", scope, lab, kept_seeds=[0, 1])
     assert (
         "vpt-deep on digits" in [*found.attrs["left_out"]][0]
         and "not 1281167" in [*found.attrs["left_out"]][0]
     )
     with pytest.raises(BadInput, match="1 of 1 runs failed.*vpt-deep on digits.*not 1281167"):
-        grids.study("spt-amount", cast, lab, seeds=[0])
+        grids.study("spt-amount", scope, lab, seeds=[0])
 
 
 def test_a_damaged_record_is_no_impossible_run(lab, stores):
-    cast = grids.cast("quick", tasks=["position"], methods=["linear-probe"])
-    grids.study("benchmark", cast, lab, seeds=[0])
+    scope = grids.scope_of("quick", tasks=["position"], methods=["linear-probe"])
+    grids.study("benchmark", scope, lab, seeds=[0])
     (path,) = records.store.files(stores[0], "tune")
     path.write_text("{}")
     with pytest.raises(BadInput, match="damaged"):
-        grids.study("benchmark", cast, lab, kept_seeds=[0])
+        grids.study("benchmark", scope, lab, kept_seeds=[0])
 
 
 def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
-    cast = grids.cast("quick", tasks=["position"], methods=["vpt-deep"])
+    scope = grids.scope_of("quick", tasks=["position"], methods=["vpt-deep"])
     cells = [
         Run(MICRO, "position", "vpt-deep", settings={"prompt_tokens": 2}, train_size=size)
         for size in (10**7, None)
@@ -576,7 +576,7 @@ def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
             grids, "cells", lambda *_: [(str(run.train_size), run, None) for run in cells]
         )
         with pytest.raises(BadInput, match="1 of 2 runs failed"):
-            grids.study("benchmark", cast, lab, seeds=[0], search=True)
+            grids.study("benchmark", scope, lab, seeds=[0], search=True)
     rates = {record.settings["recipe"]["learning_rate"] for record in records.all_records("tune")}
     assert len(rates) == 3
 
@@ -610,7 +610,7 @@ def test_a_weights_file_belongs_to_one_backbone(stores):
 
 
 def test_moco_has_a_name_that_weights_can_be_given_to(tmp_path):
-    name = grids.cast("paper").backbones["mocov3"]
+    name = grids.scope_of("paper").backbones["mocov3"]
     plain = vp.load_backbone(name, device="meta")
     assert (
         plain.mean == (0.485, 0.456, 0.406)

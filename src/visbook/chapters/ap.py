@@ -87,7 +87,7 @@ def judge_gains(
     """Judge the four orders that the paper's accuracy tables assert, on every backbone at hand; see
     `Chapter.judge`."""
     for word, part in NETWORKS.items():
-        name = chapter.cast.backbones.get(part)
+        name = chapter.scope.backbones.get(part)
         mine = rows[rows.backbone == name]
         about = {"on": on, "parts": [part], "drawn": drawn}
         chapter.judge(f"{artifact}.{word}-ap-over-vp", mine, "AP", "VP", **about)
@@ -109,7 +109,7 @@ def judge_compact(chapter: Chapter, rows: pd.DataFrame, on: Sequence[str]) -> No
     certain."""
     for word, other in (("over-vp", "VP"), ("not-over-norm", "NORM-TUNE")):
         claim, leads = f"ap.table-1.compact-{word}", {}
-        vit = rows[rows.backbone == chapter.cast.backbones.get("ap-vit")]
+        vit = rows[rows.backbone == chapter.scope.backbones.get("ap-vit")]
         if seen := photographs_first.answer(chapter, vit, ("AP", other), on):  # a ViT-Tiny
             photographs_first.judge(chapter, claim, seen, vit, ("AP", other), on, ["ap-vit"])
             continue
@@ -204,7 +204,7 @@ def search_rows(chapter: Chapter, name: str) -> tuple[list[dict], list[Record]]:
 
 def show_rates(chapter: Chapter) -> None:
     """Show the rates that were tried in the quick profile, where there are records of them."""
-    names = [chapter.cast.backbones.get(part) for part in ("ap-vit", "ap-resnet")]
+    names = [chapter.scope.backbones.get(part) for part in ("ap-vit", "ap-resnet")]
     if chapter.p.profile != "quick":
         return
     found = [search_rows(chapter, name) for name in names if name]

@@ -16,7 +16,7 @@ from visprompt.models.embedded import networks
 from visprompt.records import Record, recorded
 
 from ..pages import plots
-from ..studies.grids import Cast, depth_of
+from ..studies.grids import Scope, depth_of
 from .chapter import Chapter
 
 COLOURS = {
@@ -36,9 +36,9 @@ def by_block(rows: pd.DataFrame, method: str) -> pd.DataFrame:
     return rows[rows.variant.str.startswith(f"{method}, block ")]
 
 
-def every_block(cast: Cast, part: str, method: str = "ap") -> list[str]:
-    """The variants of a method at each block of the backbone that plays a part."""
-    return [f"{method}, block {block}" for block in range(depth_of(part, cast))]
+def every_block(scope: Scope, part: str, method: str = "ap") -> list[str]:
+    """The variants of a method at each block of the backbone in a role."""
+    return [f"{method}, block {block}" for block in range(depth_of(part, scope))]
 
 
 def block_plot(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
@@ -122,7 +122,7 @@ def means_of(
     rows = chapter.rows(study, part=part)
     if not len(rows):
         return [], []
-    every = [name for method in methods for name in every_block(chapter.cast, part, method)]
+    every = [name for method in methods for name in every_block(chapter.scope, part, method)]
     found = chapter.answers(claim, rows[rows.variant.isin(every)], every, on, [part])
     tables = [
         by_block(found, method).groupby(["seed", "task", "block"]).test.mean().unstack()

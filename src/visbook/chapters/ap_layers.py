@@ -28,7 +28,7 @@ from .parameters import ChapterParameters
 def judge_best(chapter: Chapter, rows: pd.DataFrame, part: str, on: Sequence[str]) -> None:
     """Judge what Figure 2 says of the best block of a ResNet, chosen on validation, and how far it
     is above two methods."""
-    claim, every = "ap.figure-2.best-layer-deep", every_block(chapter.cast, part)
+    claim, every = "ap.figure-2.best-layer-deep", every_block(chapter.scope, part)
     found = chapter.answers(claim, rows, every, on, [part])
     if not len(found) or found.val.isna().all():  # none where it was trained on
         return
@@ -39,7 +39,7 @@ def judge_best(chapter: Chapter, rows: pd.DataFrame, part: str, on: Sequence[str
     )
     pair = rows[rows.variant.isin(["VP", "NORM-TUNE", f"ap, block {best:.0f}"])]
     pair = pair.assign(variant=pair.variant.replace(f"ap, block {best:.0f}", "AP"))
-    name, about = chapter.cast.backbones[part], {"on": on, "parts": [part]}
+    name, about = chapter.scope.backbones[part], {"on": on, "parts": [part]}
     chapter.judge("ap.figure-2.best-ap-over-vp", pair, "AP", "VP", **about)
     judge_over_norm(chapter, "ap.figure-2.best-ap-over-norm", name, pair, **about)
 

@@ -83,7 +83,7 @@ def show_tuned(chapter: Chapter, artifact: str, rows: pd.DataFrame | None = None
 def benchmarks(chapter: Chapter) -> tuple[list[str], list[str]]:
     """Of Table 4's data sets those of FGVC and those of VTAB; in the quick profile its fine-grained
     task and the others."""
-    full = chapter.cast.tasks["full"]
+    full = chapter.scope.tasks["full"]
     if chapter.p.plan == "paper":
         return full[:5], full[5:14]
     fine = [task for task in full if group_of(task) == "fine"]

@@ -24,7 +24,7 @@ from ..studies import comparable, effects, evidence, grids, plan, statistics
 from ..studies.artifact_runs import at_rate_of
 from ..studies.case import Run
 from ..studies.lab import Lab, LabSettings
-from ..studies.roles import cast_for
+from ..studies.roles import recipe_scope
 from . import photographs_first, real, recipe_table
 from .parameters import ChapterParameters
 
@@ -68,7 +68,7 @@ class Chapter:
         self.paper = paper or page.paper
         recipe = plan.recipes().get(self.paper, p.plan) if p.plan == "paper" else p.plan
         self.lab = Lab(LabSettings(recipe, p.weights, p.data_dir, p.device, p.changes, p.profile))
-        self.cast = cast_for(
+        self.scope = recipe_scope(
             recipe, p.profile, backbone=p.backbone, tasks=p.tasks or (), methods=p.methods or ()
         )
         self.lenient = p.profile == "paper"  # shows what there is the data for
@@ -76,7 +76,7 @@ class Chapter:
         self.left_out: dict[
             str, list[str]
         ] = {}  # why a run is not possible on the data at hand -> what looked it up
-        grids.check_foreign(self.cast, p.data_dir)
+        grids.check_foreign(self.scope, p.data_dir)
 
     @classmethod
     def opened(
@@ -114,10 +114,10 @@ class Chapter:
             and p.methods is None
         ):
             narrow = replace(
-                self.cast,
+                self.scope,
                 only_tasks=(QUICK_TASK,),
                 only_methods=tuple(self.quick_methods),
-                backbones={part: self.cast.backbones[part] for part in ("supervised", "ap-vit")},
+                backbones={part: self.scope.backbones[part] for part in ("supervised", "ap-vit")},
             )
             for name in self.quick_studies:
                 grids.study(name, narrow, self.lab, seeds=p.seeds)
@@ -132,7 +132,7 @@ class Chapter:
         if not (kept or seeds):
             return nothing
         found = grids.study(
-            *(name, self.cast, self.lab),
+            *(name, self.scope, self.lab),
             seeds=seeds,
             kept_seeds=kept,
             search=bool(run and self.p.search),
@@ -197,16 +197,16 @@ class Chapter:
         found = [self.frames[choose("study of this page", name, self.frames)] for name in names]
         frame = pd.concat([frame for frame in found if len(frame)] or found[:1])
         if tasks is not None:
-            frame = frame[frame.task.isin(self.cast.playing(tasks))]
+            frame = frame[frame.task.isin(self.scope.tasks_for(tasks))]
         if part is not None:
-            frame = frame[frame.backbone == self.cast.backbones.get(part)]
+            frame = frame[frame.backbone == self.scope.backbones.get(part)]
         if variants:
             frame = pd.concat([frame[frame.variant == variant] for variant in variants])
         return frame
 
     def cells(self, artifact: str) -> list[plan.Cell]:
         """The cells that plan.yaml lists for an artifact."""
-        return plan.cells_of(artifact, self.p.profile, actors=self.cast)
+        return plan.cells_of(artifact, self.p.profile, scope=self.scope)
 
     def measured(
         self, artifact: str, measurement: Callable, variants: Sequence[str] = ()
@@ -429,18 +429,18 @@ class Chapter:
                 tasks are none.
             parts: the pre-trainings it is a mean over, such as "mae"; none: any.
         """
-        tasks = self.cast.tasks[on] if isinstance(on, str) else list(on)
+        tasks = self.scope.tasks[on] if isinstance(on, str) else list(on)
         if not set(variants) <= set(frame.variant):
             return frame.iloc[:0]  # not run here; the artifact says so
-        missing = [part for part in parts if part not in self.cast.backbones]
+        missing = [part for part in parts if part not in self.scope.backbones]
         if missing:
             named = [comparable.listed(names) for names in (parts, missing)]
             self.page.not_judged(
-                claim, f"it is about {named[0]}, and no backbone plays {named[1]} here"
+                claim, f"it is about {named[0]}, and no backbone is {named[1]} here"
             )
             return frame.iloc[:0]
         rows, why = comparable.whole(
-            frame, variants, tasks, [self.cast.backbones[part] for part in parts]
+            frame, variants, tasks, [self.scope.backbones[part] for part in parts]
         )
         if not why and variants[-1] == FULL and self.full_wins(rows):
             backbones = comparable.listed(dict.fromkeys(rows.backbone))
@@ -470,11 +470,11 @@ class Chapter:
 
     def of_study(self, name: str) -> list[str]:
         """The tasks of a study in this profile, which are what a claim that it tests speaks of."""
-        return grids.tasks_of(name, replace(self.cast, foreign=()))
+        return grids.tasks_of(name, replace(self.scope, foreign=()))
 
     def of_group(self, group: str, part: str = "vtab") -> list[str]:
         """The tasks of a part that are in one of VTAB's groups."""
-        return [task for task in self.cast.tasks[part] if group_of(task) == group]
+        return [task for task in self.scope.tasks[part] if group_of(task) == group]
 
     def judge(
         self,

@@ -48,7 +48,7 @@ def vtab(rows: pd.DataFrame) -> pd.DataFrame:
 def methods_on(chapter: Chapter, part: str) -> pd.DataFrame:
     """The rows of the methods of Table 1 on one pre-training, in the order of `SHOWN`."""
     rows = chapter.planned("davpt.table-1")
-    rows = rows[rows.backbone == chapter.cast.backbones.get(part)]
+    rows = rows[rows.backbone == chapter.scope.backbones.get(part)]
     return rows.sort_values("variant", key=lambda names: names.map([*SHOWN].index), kind="stable")
 
 

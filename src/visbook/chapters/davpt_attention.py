@@ -37,12 +37,12 @@ class Looks:
     ) -> None:
         """Hold values by seed against a claim on the fine-grained task."""
         frame = pd.DataFrame({"variant": "", "task": self.task, "seed": [*values.index]})
-        if len(self.chapter.answers(claim, frame, [""], self.chapter.cast.tasks["fine"][:1])):
+        if len(self.chapter.answers(claim, frame, [""], self.chapter.scope.tasks["fine"][:1])):
             self.chapter.judge_values(claim, values, used, note)
 
     def picture(self, ax, image: int, title: str) -> None:
         """A test image of the task."""
-        lab, backbone = self.chapter.lab, self.chapter.cast.backbones["supervised"]
+        lab, backbone = self.chapter.lab, self.chapter.scope.backbones["supervised"]
         ax.imshow(
             lab.task(self.task, lab.backbone(backbone).image_size)
             .test[0][image]

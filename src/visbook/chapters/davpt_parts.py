@@ -181,12 +181,12 @@ def weights_figure(chapter: Chapter, weighed: pd.DataFrame):
     """Accuracy over weights and numbers of prompts, a line a pre-training."""
     fig, axes = plt.subplots(2, 2, figsize=(7, 5.2), sharey=True)
     for ax, (name, points) in zip(
-        axes.flat, weight_panels(chapter.cast.prompts["deep"]).items(), strict=True
+        axes.flat, weight_panels(chapter.scope.prompts["deep"]).items(), strict=True
     ):
         at = {variant: x for x, variant in points.items()}
         for part, color in PART_COLORS.items():
             rows = weighed[
-                (weighed.backbone == chapter.cast.backbones.get(part)) & weighed.variant.isin(at)
+                (weighed.backbone == chapter.scope.backbones.get(part)) & weighed.variant.isin(at)
             ]
             if len(rows):
                 plots.seeds_line(
@@ -207,7 +207,7 @@ def weights_figure(chapter: Chapter, weighed: pd.DataFrame):
 
 def spans(chapter: Chapter) -> list[list[str]]:
     """The variants of Figure 5 that differ in guided prompts, and in the others."""
-    panels = weight_panels(chapter.cast.prompts["deep"])
+    panels = weight_panels(chapter.scope.prompts["deep"])
     return [list(panels[name].values()) for name in ("guided prompts", "other prompts")]
 
 

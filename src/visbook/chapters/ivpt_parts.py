@@ -32,11 +32,11 @@ def insight(
 ) -> pd.DataFrame:
     """The records of a measurement on a study's runs of one variant: backbone, task, variant, seed,
     record."""
-    p, only = chapter.p, chapter.cast.only_tasks
+    p, only = chapter.p, chapter.scope.only_tasks
     names = tuple(name for name in wanted if not only or name in only)
     found = []
     if names and (p.methods is None or slug in p.methods):
-        narrow = replace(chapter.cast, only_tasks=names, only_methods=(slug,))
+        narrow = replace(chapter.scope, only_tasks=names, only_methods=(slug,))
         compute = p.plan == "paper" if p.studies is None else study in p.studies
         cells = [
             run
@@ -226,7 +226,7 @@ def entropy_figure(maps: pd.DataFrame):
 def judge_entropy(chapter: Chapter, maps: pd.DataFrame, looked_at: Sequence[str]) -> None:
     """Figure 7's claim, on the tasks that the benchmark has."""
     tasks, claim = (
-        [name for name in looked_at if name in chapter.cast.tasks["benchmark"]],
+        [name for name in looked_at if name in chapter.scope.tasks["benchmark"]],
         "ivpt.figure-7.more-concentrated",
     )
     rows = chapter.answers(claim, maps, PAIR, tasks)

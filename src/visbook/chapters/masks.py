@@ -17,7 +17,7 @@ from visprompt.training.overlap import IGNORED
 from visprompt.training.segmenter import build_segmenter, count_trained
 
 from ..studies import statistics
-from ..studies.mask_runs import MaskLab, content, mask_cast, runs
+from ..studies.mask_runs import MaskLab, content, mask_scope, runs
 from .chapter import Chapter
 
 LARGE, CLASSES = "vit_large_patch16_224", 150  # of both tables; ADE20K's classes
@@ -77,7 +77,7 @@ def found(chapter: Chapter) -> Found:
     p = chapter.p
     lab = MaskLab(p.plan, data_dir=p.data_dir, device=p.device)
     # empty where the paper's data or weights are not here; `end` says what would run
-    return Found(lab, runs(lab, mask_cast(p.plan), p.kept_seeds, compute=False))
+    return Found(lab, runs(lab, mask_scope(p.plan), p.kept_seeds, compute=False))
 
 
 def how(rows: pd.DataFrame) -> str:

@@ -14,7 +14,7 @@ class ChapterParameters(FitParameters):
     """What such a chapter takes. In the quick profile it runs its own methods on one task, and
     shows kept records."""
 
-    # plays "supervised" in place of the profile's, and no other backbone is used
+    # takes the role "supervised" in place of the profile's, and no other backbone is used
     backbone: str | None = None
     # or a file for the one backbone, or [NAME=FILE, ...]
     weights: str | list[str] | None = "pretrained"

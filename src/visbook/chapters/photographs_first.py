@@ -29,7 +29,7 @@ def answer(
     None where photographs cannot answer: the question is of another pre-training than labelled
     images, or of a group of tasks, such as the fine-grained, of which no photographs are kept.
     """
-    plain = {part: chapter.cast.backbones.get(part) for part in LABELLED}
+    plain = {part: chapter.scope.backbones.get(part) for part in LABELLED}
     asked = {*frame.backbone} if len(frame) and not parts else set()
     if not {*parts} <= {*plain} or not asked <= {*plain.values()}:
         return None
@@ -50,7 +50,7 @@ def judge(
     parts: Sequence[str],
 ) -> None:
     """Hold a gain on photographs against a claim, and say what drawings show."""
-    own = [chapter.cast.backbones[part] for part in parts if part in chapter.cast.backbones]
+    own = [chapter.scope.backbones[part] for part in parts if part in chapter.scope.backbones]
     drawn, _ = comparable.whole(frame, pair, tasks_of(chapter, on), own)
     there = {record.settings["task"] for record in seen.records}
     rows = chapter.photographs
@@ -71,4 +71,4 @@ def judge(
 
 def tasks_of(chapter: Chapter, on: str | Sequence[str]) -> list[str]:
     """The tasks that a claim is about, by their part of studies.yaml or one by one."""
-    return list(chapter.cast.tasks[on] if isinstance(on, str) else on)
+    return list(chapter.scope.tasks[on] if isinstance(on, str) else on)

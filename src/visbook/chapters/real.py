@@ -25,9 +25,9 @@ from ..studies.statistics import spread
 if TYPE_CHECKING:
     from .chapter import Chapter
 
-REAL = grids.cast(PROFILE).backbones["real"]  # a published ViT small enough for a processor
+REAL = grids.scope_of(PROFILE).backbones["real"]  # a published ViT small enough for a processor
 # AP's block in the study `real`; the others are of `real-layers`
-PLACE = grids.cast(PROFILE).places["real"]
+PLACE = grids.scope_of(PROFILE).places["real"]
 ABOUT = (
     "A ViT-Tiny with published ImageNet weights on real photographs, where such runs are "
     "kept. The splits are not "
@@ -55,7 +55,7 @@ def real_images(chapter: Chapter) -> None:
         used = [record for records_, _ in best for record in records_]
         norms = [record.settings["normalisation"] for record in used]
         pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
-        known = sorted(set(table.task) & set(grids.cast("paper").tasks["vtab"]))
+        known = sorted(set(table.task) & set(grids.scope_of("paper").tasks["vtab"]))
         whose = (
             f"of {comparable.listed(known)} they do not say whose split"
             if known
@@ -182,7 +182,7 @@ def photographs(precision: str = "float32", every_block: bool = False) -> pd.Dat
         settings["method"]: variant
         for variant, settings in grids.studies()["real"]["variants"].items()
     }
-    tasks = grids.cast(PROFILE).tasks["real"]
+    tasks = grids.scope_of(PROFILE).tasks["real"]
     kept = kept_rows("tune", tasks=tasks, backbone=REAL)
     kept = [r for r in kept if r.about.get("profile") == PROFILE]
     kept = [r for r in kept if r.settings["recipe"]["precision"] == precision]

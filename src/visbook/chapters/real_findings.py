@@ -49,7 +49,9 @@ def accuracies(frame: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
     """Test accuracy over seeds, a row of every one of the methods and a column of every task."""
     cells = frame.groupby(["variant", "task"]).test.agg(spread).unstack().fillna("–")
     return named(
-        cells[[task for task in grids.cast(PROFILE).tasks["real"] if task in cells]].loc[[*methods]]
+        cells[[task for task in grids.scope_of(PROFILE).tasks["real"] if task in cells]].loc[
+            [*methods]
+        ]
     )
 
 
@@ -163,10 +165,10 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
     """AP at every block on photographs (study `real-layers`), where all blocks of a task are kept,
     and the other methods."""
     frame = real.photographs(every_block=True)
-    asked = grids.tasks_of("real-layers", grids.cast(PROFILE))
+    asked = grids.tasks_of("real-layers", grids.scope_of(PROFILE))
     rows = frame[frame.task.isin(asked)]
     whole = rows.groupby("task").block.transform("nunique") == grids.depth_of(
-        "real", grids.cast(PROFILE)
+        "real", grids.scope_of(PROFILE)
     )
     rows = rows[whole & (rows.block.notna() | rows.variant.isin(LINES))]
     if lacking := [task for task in asked if task not in set(rows.task)]:

@@ -12,7 +12,7 @@ from visprompt.methods import names
 
 from ..studies import grids, statistics
 from ..studies.lab import Lab, LabSettings
-from ..studies.roles import cast_for
+from ..studies.roles import recipe_scope
 
 STUDY, SEEDS = "released-pairs", range(5)
 
@@ -20,7 +20,7 @@ STUDY, SEEDS = "released-pairs", range(5)
 def frame() -> pd.DataFrame:
     """The runs of the study that have records."""
     return grids.study(
-        STUDY, cast_for("quick", "quick"), Lab(LabSettings()), kept_seeds=list(SEEDS)
+        STUDY, recipe_scope("quick", "quick"), Lab(LabSettings()), kept_seeds=list(SEEDS)
     )
 
 

@@ -24,7 +24,7 @@ FGVC = ["CUB-200-2011", "NABirds", "Oxford Flowers", "Stanford Dogs", "Stanford 
 
 def watched(chapter: Chapter) -> list[str]:
     """The tasks whose prompts are compared with patches."""
-    return [name for name in chapter.of_study("pretraining") if name in chapter.cast.tasks["four"]]
+    return [name for name in chapter.of_study("pretraining") if name in chapter.scope.tasks["four"]]
 
 
 def nmi(frame: pd.DataFrame) -> pd.DataFrame:
@@ -116,13 +116,13 @@ def cka_figure(chapter: Chapter, frame: pd.DataFrame):
     parts = [
         part
         for part in ("supervised", "mae")
-        if chapter.cast.backbones.get(part) in set(frame.backbone)
+        if chapter.scope.backbones.get(part) in set(frame.backbone)
     ]
     fig, axes = plt.subplots(len(parts), 2, figsize=(7, 3.1 * len(parts)), squeeze=False)
     for row, part in zip(axes, parts, strict=True):
         for ax, variant in zip(row, PAIR, strict=True):
             mine = frame[
-                (frame.variant == variant) & (frame.backbone == chapter.cast.backbones[part])
+                (frame.variant == variant) & (frame.backbone == chapter.scope.backbones[part])
             ]
             ax.set(
                 title=f"{variant}, {PARTS[part]}",

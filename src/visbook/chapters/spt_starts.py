@@ -43,7 +43,7 @@ def starts_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     for name, label in STARTS.items():
         row = {"start": label}
         for part in ("supervised", "mae"):
-            mine = frame[frame.backbone == chapter.cast.backbones.get(part)]
+            mine = frame[frame.backbone == chapter.scope.backbones.get(part)]
             row[f"{PARTS[part]}, frozen"] = spread(mine[mine.variant == f"{name}, frozen"])
             row[f"{PARTS[part]}, learned"] = spread(mine[mine.variant == name])
         rows.append(row)
@@ -57,7 +57,7 @@ def probe_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame[frame.variant == PROBE]
     row = {"": "no prompts (linear probe)"}
     for part in ("supervised", "mae"):
-        row[PARTS[part]] = spread(frame[frame.backbone == chapter.cast.backbones.get(part)])
+        row[PARTS[part]] = spread(frame[frame.backbone == chapter.scope.backbones.get(part)])
     return pd.DataFrame([row])
 
 
@@ -70,7 +70,7 @@ def judge_starts(chapter: Chapter, frame: pd.DataFrame) -> None:
         chapter.judge_least(f"spt.table-4.{claim}-over-uniform", leads, *about)
     leads = {
         PARTS[part]: (
-            frame[frame.backbone == chapter.cast.backbones.get(part)],
+            frame[frame.backbone == chapter.scope.backbones.get(part)],
             "random",
             "k-means",
         )
@@ -91,7 +91,7 @@ def levels_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     for (name, label), plain in zip(LEVELS.items(), of_shallow, strict=True):
         row = {"start": label}
         for part in ("supervised", "mae"):
-            mine = frame[frame.backbone == chapter.cast.backbones.get(part)]
+            mine = frame[frame.backbone == chapter.scope.backbones.get(part)]
             row[f"{PARTS[part]}, shallow"] = spread(mine[mine.variant == plain])
             row[f"{PARTS[part]}, deep"] = spread(mine[mine.variant == name])
         rows.append(row)
@@ -133,7 +133,7 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
         return
     tasks = [
         name
-        for name in grids.tasks_of("spt-other-task", chapter.cast)
+        for name in grids.tasks_of("spt-other-task", chapter.scope)
         if name in set(frame.task) | set(frame.other)
     ]
     means = (
@@ -217,7 +217,7 @@ def size_plot(
 ) -> None:
     """Accuracy of VPT-Deep and SPT-Deep by the size of the backbone, and the claim on a list of
     tasks."""
-    names = [chapter.cast.backbones[part] for part in parts if part in chapter.cast.backbones]
+    names = [chapter.scope.backbones[part] for part in parts if part in chapter.scope.backbones]
     frame = comparable.comparable(
         frame[frame.variant.isin(PAIR) & frame.backbone.isin(names)], ["backbone", "variant"]
     )
@@ -256,13 +256,13 @@ def amount_plot(
     parts = [
         part
         for part in ("mae", "supervised")
-        if chapter.cast.backbones.get(part) in set(whole.backbone)
+        if chapter.scope.backbones.get(part) in set(whole.backbone)
     ]
     if whole.train_size.nunique() < 2:
         return
     fig, axes = plt.subplots(1, len(parts), figsize=(7, 3.3), sharey=True, squeeze=False)
     for ax, part in zip(axes[0], parts, strict=True):
-        frame = whole[whole.backbone == chapter.cast.backbones[part]]
+        frame = whole[whole.backbone == chapter.scope.backbones[part]]
         for variant, rows in frame.groupby("variant", sort=False):
             plots.seeds_line(ax, rows, "train_size", variant, color=COLOURS[variant])
         plots.plain_ticks(ax, frame.train_size.unique())
@@ -278,7 +278,7 @@ def amount_plot(
         judge_ends(
             chapter,
             artifact,
-            whole[whole.backbone == chapter.cast.backbones[part]],
+            whole[whole.backbone == chapter.scope.backbones[part]],
             part,
             prompts,
             on,

@@ -22,7 +22,7 @@ from ..pages.page import boxed
 from ..studies import grids, statistics
 from ..studies.case import Run
 from ..studies.lab import Lab, LabSettings
-from ..studies.roles import cast_for
+from ..studies.roles import recipe_scope
 
 NETWORK = "vit_micro_patch4_24"  # on which the book has most runs
 SEEDS = range(5)
@@ -71,17 +71,17 @@ def try_it(
 def recorded_row(like: Run) -> list[dict]:
     """The book's mean of the same method on the same task and network, at the same settings where
     it has them; no row where it has no run."""
-    actors = cast_for("quick", "quick", tasks=[like.task], methods=[like.method])
+    scope = recipe_scope("quick", "quick", tasks=[like.task], methods=[like.method])
     found = [
         (name, variant, run)
         for name in grids.studies()
-        for variant, run, _ in grids.cells(name, actors)
+        for variant, run, _ in grids.cells(name, scope)
         if run == replace(like, settings=run.settings)
     ]
     wanted = settings_of(like.method, **like.settings)
     found.sort(key=lambda cell: settings_of(like.method, **cell[2].settings) != wanted)
     for name, variant, run in found[:1]:
-        rows = grids.study(name, actors, Lab(LabSettings()), kept_seeds=SEEDS)
+        rows = grids.study(name, scope, Lab(LabSettings()), kept_seeds=SEEDS)
         rows = rows[[is_cell(row, run) for row in rows.run]] if len(rows) else rows
         if len(rows):
             first = rows.record.iloc[0].settings

@@ -87,7 +87,7 @@ def tuned(methods: Iterable[str]) -> dict[tuple[str, str], list[Record]]:
 
 def tasks_of_study() -> list[str]:
     """The tasks of the study real."""
-    return factors.grids.cast(PROFILE).tasks["real"]
+    return factors.grids.scope_of(PROFILE).tasks["real"]
 
 
 def changed() -> dict[tuple[str, str, str], list[Record]]:

@@ -9,7 +9,7 @@ from visprompt.words import PLANS
 
 from ..studies.grids import cells, form, studies
 from ..studies.plan import recipes
-from ..studies.roles import cast_for
+from ..studies.roles import recipe_scope
 from .chapters import paper_of
 
 
@@ -26,7 +26,7 @@ def choices(results: dict) -> dict:
     for name in studies():
         runs = {}
         for profile in PLANS:
-            if there := [run for _, run, _ in cells(name, cast_for(profile, profile), 1)]:
+            if there := [run for _, run, _ in cells(name, recipe_scope(profile, profile), 1)]:
                 runs[profile] = {
                     key: list(dict.fromkeys(getattr(run, key[:-1]) for run in there))
                     for key in ("tasks", "methods")

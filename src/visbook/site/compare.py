@@ -20,7 +20,7 @@ from ..pages.page import with_age
 from ..pages.plots import NAMES
 from ..studies import grids
 from ..studies.lab import Lab, LabSettings
-from ..studies.roles import cast_for
+from ..studies.roles import recipe_scope
 from .tables import link, printed_name
 
 # in which a method has its usual settings
@@ -70,7 +70,7 @@ def printed(results: dict) -> list[list]:
 @functools.cache
 def drawn_runs(study: str) -> pd.DataFrame:
     """The kept runs of a study on embedded tasks."""
-    return grids.study(study, cast_for("quick", "quick"), Lab(LabSettings()), kept_seeds=SEEDS)
+    return grids.study(study, recipe_scope("quick", "quick"), Lab(LabSettings()), kept_seeds=SEEDS)
 
 
 def ours() -> list[list]:

@@ -22,8 +22,8 @@ from visprompt.manifests import load_yaml
 from visprompt.words import REHEARSED
 
 from ..studies import plan
-from ..studies.grids import cast
-from ..studies.roles import cast_for
+from ..studies.grids import scope_of
+from ..studies.roles import recipe_scope
 from ..studies.stand_ins import write_checkpoint
 from .results import notebooks, read_notebook
 
@@ -37,7 +37,7 @@ LINKED = (
     "_toc.yml",
     ".venv",
 )
-# kinds of record of what the stand-ins played in
+# kinds of record of runs with stand-ins
 RUNS = ("tune", "noise", "prompts", "attention", "dissection")
 
 
@@ -65,15 +65,17 @@ def prepare(stage: Path) -> None:
 
 def write_data(folder: Path) -> None:
     """Write every data set that a run of the paper profile reads."""
-    tasks = [task for part in cast("paper").tasks.values() for task in part]
+    tasks = [task for part in scope_of("paper").tasks.values() for task in part]
     write_tasks(dict.fromkeys(tasks), folder)
 
 
 def write_weights(folder: Path) -> None:
     """Write a checkpoint for every backbone of the paper profile."""
     recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
-    played = [name for recipe in recipes for name in cast_for(recipe, "paper").backbones.values()]
-    for name in dict.fromkeys(played):
+    filled = [
+        name for recipe in recipes for name in recipe_scope(recipe, "paper").backbones.values()
+    ]
+    for name in dict.fromkeys(filled):
         write_checkpoint(name, folder)
 
 
@@ -101,8 +103,8 @@ def pages(asked: Sequence[str]) -> list[str]:
 
 def planned(asked: Sequence[str] = ()) -> int:
     """How many runs the plan of all artifacts has with one rate and one seed."""
-    actors, ids = cast("rehearsal"), of_papers(plan.artifacts(), asked)
-    cells = [cell for id in ids for cell in plan.cells_of(id, "rehearsal", actors)]
+    scope, ids = scope_of("rehearsal"), of_papers(plan.artifacts(), asked)
+    cells = [cell for id in ids for cell in plan.cells_of(id, "rehearsal", scope)]
     return len({(cell.recipe, repr(cell.run)) for cell in cells})
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from visprompt.errors import BadInput
 
 from .case import Run
-from .grids import Cast, at_searched_rate, share
+from .grids import Scope, at_searched_rate, share
 from .lab import Lab
 from .plan import Cell, Planned, artifact, cells_of, command, groups, told
 from .sweeps import at_best_rates, sweep
@@ -47,7 +47,7 @@ def do(found: Sequence[Cell], lab: Lab, label: str) -> pd.DataFrame:
 
 
 def of_artifact(
-    id: str, actors: Cast, lab: Callable[[str], Lab], *, seeds: Sequence[int] | None, part: str
+    id: str, scope: Scope, lab: Callable[[str], Lab], *, seeds: Sequence[int] | None, part: str
 ) -> pd.DataFrame:
     """Do the runs of an artifact; see `do`.
 
@@ -60,14 +60,14 @@ def of_artifact(
         BadInput: unknown artifact, one that no run makes, an impossible part, or runs that failed.
     """
     number, parts = share(part)
-    found = cells_of(id, actors=actors)
+    found = cells_of(id, scope=scope)
     if not found:
         why = (
-            f"{actors.profile} has none of it"
+            f"{scope.profile} has none of it"
             if artifact(id).studies
             else f"it is made by {told(artifact(id))}"
         )
-        raise BadInput(f"nothing to run of {id}: {why}; give {command(id, actors.profile)}.")
+        raise BadInput(f"nothing to run of {id}: {why}; give {command(id, scope.profile)}.")
     mine = [
         cell if seeds is None else replace(cell, seeds=tuple(seeds))
         for cell in found[number - 1 :: parts]

@@ -24,7 +24,7 @@ from visprompt.records.store import write_whole
 from .artifact_runs import ready
 from .budget import there
 from .case import Run
-from .grids import cast
+from .grids import scope_of
 from .lab import Lab, LabSettings
 from .plan import Planned, artifacts, cells_of, runs_of
 from .sweeps import row_of
@@ -179,14 +179,14 @@ def planned_runs(
         ids: artifacts, or papers for all of theirs; none: all.
         data_dir: a folder of data sets; only what is there is planned.
         seeds: in place of those of the papers.
-        narrowed: `backbone`, `tasks` and `methods`, see `grids.cast`.
+        narrowed: `backbone`, `tasks` and `methods`, see `grids.scope_of`.
 
     Raises:
         BadInput: an unknown artifact or profile, or a folder that is not there.
     """
-    actors = there(cast(profile, **narrowed), data_dir)
+    scope = there(scope_of(profile, **narrowed), data_dir)
     named = [id for word in ids or artifacts() for id in artifacts_of(word)]
-    cells = [cell for id in named for cell in cells_of(id, actors=actors)]
+    cells = [cell for id in named for cell in cells_of(id, scope=scope)]
     if seeds is not None:
         cells = [replace(cell, seeds=tuple(seeds)) for cell in cells]
     return runs_of(cells)

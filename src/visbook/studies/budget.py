@@ -21,7 +21,7 @@ from visprompt.training.recipe import recorded_recipe
 
 from .case import rate_name
 from .forecast import Fetch, checkpoint_files, data_files, speed_of, usual_precision
-from .grids import Cast, cast
+from .grids import Scope, scope_of
 from .mask_forecast import mask_operations
 from .mask_runs import content
 from .plan import Planned, artifact, artifacts, cells_of, command, lab_of, mask_cells, runs_of, told
@@ -92,9 +92,9 @@ def plan(
         BadInput: an unknown artifact, profile or device, or a folder that is not there.
     """
     precision = precision or usual_precision(profile)
-    speed, actors = speed_of(device, precision), there(cast(profile), data_dir)
+    speed, scope = speed_of(device, precision), there(scope_of(profile), data_dir)
     folder = None if data_dir is None else Path(data_dir)
-    runs = {id: runs_of(cells_of(id, actors=actors)) for id in ids or artifacts()}
+    runs = {id: runs_of(cells_of(id, scope=scope)) for id in ids or artifacts()}
     together = {run.key: run for found in runs.values() for run in found}
     done = recorded(together.values())
     masks = {id: runs_of(mask_cells(id, profile)) for id in runs}
@@ -106,7 +106,7 @@ def plan(
     for run in itertools.chain(*masks.values()):
         hours[run.key] = speed.hours_of(mask_operations(run))
     hours = Hours(done, hours)
-    files = {id: to_fetch(id, runs[id], actors, folder) for id in runs}
+    files = {id: to_fetch(id, runs[id], scope, folder) for id in runs}
     keys = {id: [run.key for run in runs[id] + masks[id]] for id in runs}
     rows = [row(id, line(id, keys[id], hours, files[id]), profile) for id in runs]
     every = {file.name: file for found in files.values() for file in found}
@@ -124,11 +124,11 @@ def kept_row(row: Row) -> tuple[str, str, str, str]:
     return row.artifact, str(row.runs), f"{row.bytes / 1e9:.1f}", f"{row.hours:.2f}"
 
 
-def there(actors: Cast, data_dir: str | Path | None) -> Cast:
-    """The cast with those tasks alone whose folder is in data_dir, by their own name or their data
+def there(scope: Scope, data_dir: str | Path | None) -> Scope:
+    """The scope with those tasks alone whose folder is in data_dir, by their own name or their data
     set's."""
     if data_dir is None:
-        return actors
+        return scope
     folder = Path(data_dir)
     if not folder.is_dir():
         raise BadInput(
@@ -136,9 +136,9 @@ def there(actors: Cast, data_dir: str | Path | None) -> Cast:
         )
     present = {
         part: [task for task in tasks if not data_files([task], folder)]
-        for part, tasks in actors.tasks.items()
+        for part, tasks in scope.tasks.items()
     }
-    return replace(actors, tasks=present)
+    return replace(scope, tasks=present)
 
 
 @dataclass(frozen=True)
@@ -178,24 +178,24 @@ def line(name: str, keys: Collection[tuple], known: Hours, files: Iterable[Fetch
     )
 
 
-def to_fetch(id: str, runs: list[Planned], actors: Cast, folder: Path | None) -> list[Fetch]:
+def to_fetch(id: str, runs: list[Planned], scope: Scope, folder: Path | None) -> list[Fetch]:
     """The files that an artifact needs beside this project's own."""
-    entry, quick = artifact(id), actors.profile == "quick"
+    entry, quick = artifact(id), scope.profile == "quick"
     tasks = [run.run.task for run in runs] + [
         run.run.prepared_on for run in runs if run.run.prepared_on
     ]
     networks = [run.run.backbone for run in runs if not run.run.scratch]
     if not quick:
         tasks += entry.data
-        networks += [actors.backbones[part] for part in entry.networks if part in actors.backbones]
+        networks += [scope.backbones[part] for part in entry.networks if part in scope.backbones]
         networks += [content()["profiles"]["paper"]["backbone"]] if entry.masks else []
     return data_files(tasks, folder) + checkpoint_files(networks)
 
 
 def data_sets_of(id: str) -> tuple[list[str], list[str]]:
     """The data sets and the checkpoints that the paper's runs of an artifact need."""
-    actors = cast("paper")
-    files = to_fetch(id, runs_of(cells_of(id, actors=actors)), actors, None)
+    scope = scope_of("paper")
+    files = to_fetch(id, runs_of(cells_of(id, scope=scope)), scope, None)
     return list(dict.fromkeys(f.dataset for f in files if f.dataset)), [
         f.name for f in files if not f.dataset
     ]

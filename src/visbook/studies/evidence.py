@@ -15,7 +15,7 @@ from visprompt.training.recipe import heeded, load_recipe, recorded_recipe, sett
 from .case import rate_name
 from .grids import family_of
 from .plan import conditions
-from .roles import cast_for
+from .roles import recipe_scope
 
 # benchmarks whose split only their lists name; of others the data set is split by its authors
 LISTED = ("vtab-1k", "fgvc")
@@ -52,8 +52,8 @@ def strays(record: Record, paper: str) -> list[str]:
 def backbone_strays(record: Record, paper: str) -> str:
     """In what the network is not the one that the profile `paper` names."""
     name = record.settings.get("backbone")
-    played = cast_for(conditions(paper, "paper")[0], "paper").backbones.values()
-    if name not in played or "rehearsal" in record.settings.get("architecture", {}):
+    filled = recipe_scope(conditions(paper, "paper")[0], "paper").backbones.values()
+    if name not in filled or "rehearsal" in record.settings.get("architecture", {}):
         return f"{name} is not a backbone of the paper"
     entry = (embedded.published() | embedded.from_files()).get(name, {})
     if record.about.get("weights") == "published" or record.weights == entry.get("fingerprint"):

@@ -91,8 +91,8 @@ def options() -> dict[str, Option]:
 def baseline(lab: Lab) -> list[Run]:
     """The study real's runs with seed 0 of the methods and tasks, each at the learning rate of its
     search."""
-    asked, cast = manifest(), grids.cast(REAL)
-    found = {(variant, run.task): run for variant, run, _ in grids.cells("real", cast)}
+    asked, scope = manifest(), grids.scope_of(REAL)
+    found = {(variant, run.task): run for variant, run, _ in grids.cells("real", scope)}
     runs = [found[variant, task] for task in asked["tasks"] for variant in asked["methods"]]
     return [grids.at_searched_rate(run, run, lab) for run in runs]
 

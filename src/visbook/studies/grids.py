@@ -23,8 +23,8 @@ MASKS = "segmentation"  # the one study that is written in a file of its own
 
 
 @dataclass(frozen=True, eq=False)
-class Cast:
-    """Who plays the parts of the studies, and how much of them is done."""
+class Scope:
+    """Which backbones and tasks fill the roles of the studies, and how much of them is run."""
 
     backbones: dict[str, str]  # part -> backbone
     tasks: dict[str, list[str]]  # part -> tasks
@@ -40,7 +40,7 @@ class Cast:
     # likewise -> how many it has; others are asked
     blocks: dict[str, int] = field(default_factory=dict)
 
-    def playing(self, part: str) -> list[str]:
+    def tasks_for(self, part: str) -> list[str]:
         """The tasks that are run for a part: its own, or, where there are foreign ones, what was
         asked for of both."""
         own = self.tasks.get(part, [])
@@ -51,18 +51,18 @@ class Cast:
         )
 
 
-def cast(
+def scope_of(
     profile: str,
     *,
     backbone: str | None = None,
     tasks: Sequence[str] = (),
     methods: Sequence[str] = (),
-) -> Cast:
-    """The cast of a profile.
+) -> Scope:
+    """The scope of a profile.
 
     Args:
-        backbone: plays "supervised" and AP's ViT or ResNet in place of the profile's, and no other
-            part is played.
+        backbone: is "supervised" and AP's ViT or ResNet in place of the profile's, and no other
+            role is filled.
         tasks: none but these; those that no study names, such as a folder's, are run in every part.
         methods: slugs; no variants but theirs.
 
@@ -72,12 +72,12 @@ def cast(
     profiles = load_yaml(paths.MANIFESTS / "studies.yaml")["profiles"]
     entry = profiles["paper" if profile == "rehearsal" else choose("profile", profile, profiles)]
     backbones = (
-        entry["backbones"] if backbone is None else dict.fromkeys(parts_of(backbone), backbone)
+        entry["backbones"] if backbone is None else dict.fromkeys(roles_of(backbone), backbone)
     )
     own = {task for part in entry["tasks"].values() for task in part}
     foreign = tuple(task for task in tasks if task not in own)
     known = (entry.get("places", {}), entry.get("blocks", {})) if backbone is None else ({}, {})
-    return Cast(
+    return Scope(
         backbones,
         entry["tasks"],
         entry["prompts"],
@@ -89,7 +89,7 @@ def cast(
     )
 
 
-def check_foreign(cast: Cast, data_dir: str | None) -> None:
+def check_foreign(scope: Scope, data_dir: str | None) -> None:
     """That the tasks which no study names are embedded ones or folders.
 
     Raises:
@@ -101,8 +101,8 @@ def check_foreign(cast: Cast, data_dir: str | None) -> None:
         if folder and folder.is_dir()
         else []
     )
-    for task in cast.foreign:
-        named = [task for part in cast.tasks.values() for task in part]
+    for task in scope.foreign:
+        named = [task for part in scope.tasks.values() for task in part]
         choose(
             "task" if folder else "task (a folder of images also needs --data-dir)",
             task,
@@ -137,11 +137,11 @@ def form(name: str, profile: str) -> dict:
     return entry
 
 
-def tasks_of(name: str, cast: Cast) -> list[str]:
+def tasks_of(name: str, scope: Scope) -> list[str]:
     """The tasks of a study, each once."""
     return list(
         dict.fromkeys(
-            task for part in form(name, cast.profile)["tasks"] for task in cast.playing(part)
+            task for part in form(name, scope.profile)["tasks"] for task in scope.tasks_for(part)
         )
     )
 
@@ -155,8 +155,8 @@ def family_of(backbone: str) -> str:
     return next((family for family in ("resnet", "swin") if kind.lower().startswith(family)), "vit")
 
 
-def parts_of(backbone: str) -> tuple[str, str]:
-    """The parts that a backbone of one's own plays."""
+def roles_of(backbone: str) -> tuple[str, str]:
+    """The roles that a backbone of one's own takes."""
     return "supervised", "ap-resnet" if family_of(backbone) == "resnet" else "ap-vit"
 
 
@@ -165,13 +165,13 @@ def carries(backbone: str, method: str) -> bool:
     return family_of(backbone) in method_class(method).families
 
 
-def depth_of(part: str, cast: Cast) -> int:
-    """Blocks of the backbone that plays a part, from its shapes alone where the profile does not
+def depth_of(part: str, scope: Scope) -> int:
+    """Blocks of the backbone in a role, from its shapes alone where the profile does not
     say."""
-    return cast.blocks.get(part) or load_backbone(cast.backbones[part], device="meta").depth
+    return scope.blocks.get(part) or load_backbone(scope.backbones[part], device="meta").depth
 
 
-def variants_of(study: dict, depth: int | None, part: str, cast: Cast) -> dict[str, dict]:
+def variants_of(study: dict, depth: int | None, part: str, scope: Scope) -> dict[str, dict]:
     """The variants of a study on a backbone, those of its blocks after those that are written."""
     found = dict(study["variants"])
     for block in range(depth or 0) if "blocks" in study else ():
@@ -183,7 +183,7 @@ def variants_of(study: dict, depth: int | None, part: str, cast: Cast) -> dict[s
     for method in study.get("each_block", ()):
         found |= {
             f"{method}, block {block}": {"method": method, "block": block}
-            for block in range(depth_of(part, cast))
+            for block in range(depth_of(part, scope))
         }
     return found | (pairs(part) if study.get("differences") else {})
 
@@ -209,7 +209,7 @@ def pair(slug: str, entry: dict) -> tuple[str, str]:
     return ", ".join(filter(None, [slug, beside])), f"{slug}: {entry['what']}"
 
 
-def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Run, str | None]]:
+def cells(name: str, scope: Scope, depth: int | None = None) -> list[tuple[str, Run, str | None]]:
     """The cells of a study: (variant, run with seed 0, variant of the benchmark whose rate it takes
     or None).
 
@@ -219,23 +219,23 @@ def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Ru
     Raises:
         BadInput: no study has that name.
     """
-    study, bench = form(name, cast.profile), form("benchmark", cast.profile)["variants"]
-    others = [other for part in study.get("prepared_on", ()) for other in cast.playing(part)] or [
-        None
-    ]
+    study, benchmark = form(name, scope.profile), form("benchmark", scope.profile)["variants"]
+    others = [
+        other for part in study.get("prepared_on", ()) for other in scope.tasks_for(part)
+    ] or [None]
     found = []
-    for part in [part for part in study["backbones"] if part in cast.backbones]:
-        variants = variants_of(study, depth, part, cast)
-        words = cast.prompts | {"place": cast.places.get(part)}
-        for task in tasks_of(name, cast):
-            sizes = study.get("train_sizes", {}).get(cast.profile, [None])
+    for part in [part for part in study["backbones"] if part in scope.backbones]:
+        variants = variants_of(study, depth, part, scope)
+        words = scope.prompts | {"place": scope.places.get(part)}
+        for task in tasks_of(name, scope):
+            sizes = study.get("train_sizes", {}).get(scope.profile, [None])
             sizes = sizes.get(task, [None]) if isinstance(sizes, dict) else sizes
             for variant, given in variants.items():
-                if (cast.only_tasks and task not in cast.only_tasks) or not carries(
-                    cast.backbones[part], given["method"]
+                if (scope.only_tasks and task not in scope.only_tasks) or not carries(
+                    scope.backbones[part], given["method"]
                 ):
                     continue
-                if cast.only_methods and given["method"] not in cast.only_methods:
+                if scope.only_methods and given["method"] not in scope.only_methods:
                     continue
                 given = {
                     key: words.get(value, value) if isinstance(value, str) else value
@@ -249,16 +249,18 @@ def cells(name: str, cast: Cast, depth: int | None = None) -> list[tuple[str, Ru
                 changes = given.pop("recipe", {})
                 rate_of = given.pop("rate_of", study.get("rate_of"))
                 if rate_of is True:
-                    rate_of = next((v for v, g in bench.items() if g["method"] == method), None)
+                    rate_of = next((v for v, g in benchmark.items() if g["method"] == method), None)
                 for size in sizes:
                     for other in others:
-                        run = Run(cast.backbones[part], task, method, 0, size, given, None, scratch)
+                        run = Run(
+                            scope.backbones[part], task, method, 0, size, given, None, scratch
+                        )
                         run = replace(run, prepared_on=other, changes=changes)
                         found.append((variant, run, rate_of))
     return found
 
 
-def check_cells(names: Sequence[str], cast: Cast, data_dir: str | None = None) -> None:
+def check_cells(names: Sequence[str], scope: Scope, data_dir: str | None = None) -> None:
     """That what was asked for leaves something to run.
 
     Args:
@@ -269,27 +271,27 @@ def check_cells(names: Sequence[str], cast: Cast, data_dir: str | None = None) -
         BadInput: an unknown study, task or method, or nothing to run; the message says what there
             is.
     """
-    for method in cast.only_methods:
+    for method in scope.only_methods:
         choose("method", method, METHODS)
-    check_foreign(cast, data_dir)
-    every = replace(cast, only_tasks=(), only_methods=(), foreign=())
+    check_foreign(scope, data_dir)
+    every = replace(scope, only_tasks=(), only_methods=(), foreign=())
     has = {name: [run for _, run, _ in cells(name, every, 1)] for name in names or studies()}
-    for kind, given in (("task", cast.only_tasks), ("method", cast.only_methods)):
-        known = [*cast.foreign, *(getattr(run, kind) for runs in has.values() for run in runs)]
+    for kind, given in (("task", scope.only_tasks), ("method", scope.only_methods)):
+        known = [*scope.foreign, *(getattr(run, kind) for runs in has.values() for run in runs)]
         for missing in [
-            name for name in given if len(known) > len(cast.foreign) and name not in known
+            name for name in given if len(known) > len(scope.foreign) and name not in known
         ]:
             where = " or ".join(names) or "any study"
             raise BadInput(
                 f"no {kind} {missing} in {where}; there is {', '.join(dict.fromkeys(known))}."
             )
-    empty = [name for name in has if not cells(name, cast, 1)]
+    empty = [name for name in has if not cells(name, scope, 1)]
     for name in empty if names else empty[: len(empty) == len(has)]:
-        parts = form(name, cast.profile)["backbones"]
+        parts = form(name, scope.profile)["backbones"]
         if not has[name]:
             why = (
-                f"its backbones play {', '.join(parts)}, and only "
-                f"{', '.join(cast.backbones)} is played"
+                f"its backbones have the roles {', '.join(parts)}, and only "
+                f"{', '.join(scope.backbones)} is filled"
             )
         else:
             tasks, methods = (
@@ -337,7 +339,12 @@ def possible(found: list[tuple], lab: Lab) -> tuple[list[tuple], dict[str, list[
 
 
 def with_rates(
-    name: str, cast: Cast, lab: Lab, compute: bool, part: str = "1/1", left_out: dict | None = None
+    name: str,
+    scope: Scope,
+    lab: Lab,
+    compute: bool,
+    part: str = "1/1",
+    left_out: dict | None = None,
 ) -> list[tuple[str, Run]]:
     """The cells of a study at their learning rates: (variant, run with seed 0). See
     `sweeps.at_best_rates`.
@@ -350,14 +357,14 @@ def with_rates(
     """
     number, parts = share(part)
     depth = None
-    if "blocks" in form(name, cast.profile):
+    if "blocks" in form(name, scope.profile):
         try:
-            if left_out is not None and not possible(cells(name, cast, 1), lab)[0]:
+            if left_out is not None and not possible(cells(name, scope, 1), lab)[0]:
                 raise BadInput("no weights need be fetched for this")
-            depth = lab.backbone(cast.backbones["supervised"]).depth
+            depth = lab.backbone(scope.backbones["supervised"]).depth
         except BadInput:
             depth = 1  # so that there are cells, which say why they are not possible
-    found = cells(name, cast, depth)[number - 1 :: parts]
+    found = cells(name, scope, depth)[number - 1 :: parts]
     if left_out is not None:
         found, lacking = possible(found, lab)
         left_out |= lacking
@@ -373,7 +380,7 @@ def with_rates(
     result, known = [], {}
     for i, (variant, run, rate_of) in enumerate(found):
         if rate_of not in (None, "none"):
-            run = at_rate_of_benchmark(run, rate_of, cast, lab, known)
+            run = at_rate_of_benchmark(run, rate_of, scope, lab, known)
         elif i in searched:
             run = at_searched_rate(run, run, lab)
         result.append((variant, run))
@@ -389,7 +396,7 @@ def at_searched_rate(run: Run, like: Run, lab: Lab) -> Run:
 
 
 def at_rate_of_benchmark(
-    run: Run, variant: str, cast: Cast, lab: Lab, known: dict[str, Run]
+    run: Run, variant: str, scope: Scope, lab: Lab, known: dict[str, Run]
 ) -> Run:
     """A run at the search's choice for a variant of the benchmark on its backbone and task, else on
     the nearest backbone.
@@ -399,13 +406,13 @@ def at_rate_of_benchmark(
     """
     if lab.resolve(run).stated:
         return run
-    parts = {name: part for part, name in cast.backbones.items()}
+    parts = {name: part for part, name in scope.backbones.items()}
     near = "mae" if "mae" in parts[run.backbone] else "supervised"
     given = {**studies()["benchmark"]["variants"][variant]}
     method = given.pop("method")
-    given = {key: cast.prompts.get(value, value) for key, value in given.items()}
+    given = {key: scope.prompts.get(value, value) for key, value in given.items()}
     for backbone in dict.fromkeys(
-        [run.backbone, cast.backbones.get(near), cast.backbones.get("supervised")]
+        [run.backbone, scope.backbones.get(near), scope.backbones.get("supervised")]
     ):
         like = Run(backbone, run.task, method, settings=given)
         if repr(like) not in known:
@@ -418,7 +425,7 @@ def at_rate_of_benchmark(
 
 def study(
     name: str,
-    cast: Cast,
+    scope: Scope,
     lab: Lab,
     *,
     seeds: Sequence[int] = (),
@@ -445,7 +452,7 @@ def study(
         BadInput: unknown study, an impossible part, or runs that failed.
     """
     rows, left_out = [], {}
-    known = with_rates(name, cast, lab, search, part, left_out if lenient else None)
+    known = with_rates(name, scope, lab, search, part, left_out if lenient else None)
     kept_seeds = [seed for seed in kept_seeds if seed not in seeds]
     wanted = [(variant, replace(run, seed=seed)) for seed in seeds for variant, run in known]
     if wanted:

@@ -20,7 +20,7 @@ from visprompt.training.segmentation_recipe import SegmentationRecipe, load_segm
 from visprompt.training.segmenter import build_segmenter
 
 from .case import Case, Run, rate_name
-from .grids import MASKS, Cast, check_cells, study
+from .grids import MASKS, Scope, check_cells, study
 from .lab import Lab, LabSettings
 
 
@@ -109,8 +109,8 @@ class MaskLab(Lab):
         return MaskCase(run, self)
 
 
-def mask_cast(profile: str, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> Cast:
-    """Who plays the parts of the study in a profile.
+def mask_scope(profile: str, tasks: Sequence[str] = (), methods: Sequence[str] = ()) -> Scope:
+    """What fills the roles of the study in a profile.
 
     Args:
         tasks, methods: none but these.
@@ -122,7 +122,7 @@ def mask_cast(profile: str, tasks: Sequence[str] = (), methods: Sequence[str] = 
     about = profiles[choose("profile", profile, profiles)]
     for task in tasks:
         choose("segmentation task", task, about["tasks"])
-    found = Cast(
+    found = Scope(
         {"supervised": about["backbone"]},
         {MASKS: [*about["tasks"]]},
         about["prompts"],
@@ -135,7 +135,7 @@ def mask_cast(profile: str, tasks: Sequence[str] = (), methods: Sequence[str] = 
 
 
 def runs(
-    lab: MaskLab, actors: Cast, seeds: Sequence[int] = (), compute: bool = True
+    lab: MaskLab, scope: Scope, seeds: Sequence[int] = (), compute: bool = True
 ) -> pd.DataFrame:
     """The runs of the study at the rates that validation chooses, a row for each that has a record.
 
@@ -152,4 +152,4 @@ def runs(
     """
     seeds = list(seeds) or lab.profile["seeds"]
     given = {"seeds": seeds, "search": True} if compute else {"kept_seeds": seeds}
-    return study(MASKS, actors, lab, **given)
+    return study(MASKS, scope, lab, **given)

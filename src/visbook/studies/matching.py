@@ -81,9 +81,9 @@ def study_runs(name: str, profile: str, recipe: str) -> Cells:
     """The runs of a study in a profile under a recipe; none where one of them is unknown."""
     if not known(profile, recipe):
         return {}
-    actors = under(recipe, plan.whole_cast(profile))
-    played = set(plan.study_form(name, profile)["backbones"]) & {*actors.backbones}
-    return by_cell((run for _, run, _ in plan.all_cells(name, actors)), recipe) if played else {}
+    scope = under(recipe, plan.whole_scope(profile))
+    filled = set(plan.study_form(name, profile)["backbones"]) & {*scope.backbones}
+    return by_cell((run for _, run, _ in plan.all_cells(name, scope)), recipe) if filled else {}
 
 
 @functools.cache

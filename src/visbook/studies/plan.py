@@ -23,9 +23,9 @@ from visprompt.papers import papers
 from visprompt.training.recipe import Recipe
 
 from .case import Case, Run
-from .grids import MASKS, Cast, cast, cells, depth_of, family_of, form
+from .grids import MASKS, Scope, cells, depth_of, family_of, form, scope_of
 from .lab import Lab, LabSettings
-from .mask_runs import MaskLab, mask_cast
+from .mask_runs import MaskLab, mask_scope
 from .roles import under
 
 NO_SEARCH = "none"  # in the place of the variant whose rate is taken
@@ -175,44 +175,44 @@ def command(id: str, profile: str = "paper") -> str:
     )
 
 
-def cells_of(id: str, profile: str = "paper", actors: Cast | None = None) -> list[Cell]:
+def cells_of(id: str, profile: str = "paper", scope: Scope | None = None) -> list[Cell]:
     """The cells of an artifact in a profile, each once; none where nothing is trained for it.
 
     Args:
-        actors: a narrower cast than the profile's.
+        scope: a narrower scope than the profile's.
 
     Raises:
         BadInput: unknown artifact or profile.
     """
-    entry, actors = artifact(id), actors or whole_cast(profile)
+    entry, scope = artifact(id), scope or whole_scope(profile)
     found = [
         cell
         for name, what in entry.studies.items()
-        for cell in study_cells(name, what, entry.paper, actors)
+        for cell in study_cells(name, what, entry.paper, scope)
     ]
     return list({(cell.recipe, repr(cell.run), repr(cell.like)): cell for cell in found}.values())
 
 
-def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
+def study_cells(name: str, what: dict, paper: str, scope: Scope) -> list[Cell]:
     """The cells of a study that `what`, an entry of plan.yaml, takes, with the recipe of a
     paper."""
-    recipe, seeds = conditions(paper, actors.profile)
-    actors = under(recipe, actors)
+    recipe, seeds = conditions(paper, scope.profile)
+    scope = under(recipe, scope)
     tasks = (
         None
         if "tasks" not in what
-        else {task for part in what["tasks"] for task in actors.playing(part)}
+        else {task for part in what["tasks"] for task in scope.tasks_for(part)}
     )
     only = set(what.get("only", ())) & {
-        task for part in actors.tasks for task in actors.playing(part)
+        task for part in scope.tasks for task in scope.tasks_for(part)
     }
     networks = (
         None
         if "backbones" not in what
-        else {actors.backbones.get(part) for part in what["backbones"]}
+        else {scope.backbones.get(part) for part in what["backbones"]}
     )
     found = []
-    for variant, run, rate_of in all_cells(name, actors):
+    for variant, run, rate_of in all_cells(name, scope):
         if (tasks is not None and run.task not in tasks) or (only and run.task not in only):
             continue
         if (networks is not None and run.backbone not in networks) or variant in what.get(
@@ -225,25 +225,25 @@ def study_cells(name: str, what: dict, paper: str, actors: Cast) -> list[Cell]:
             continue
         stated = lab_of(recipe).resolve(run).stated
         none = stated or rate_of in (None, NO_SEARCH)
-        like = None if none else nearest_search(run, rate_of, actors)
+        like = None if none else nearest_search(run, rate_of, scope)
         searched = like or (rate_of is None and not stated)
         grid = LabSettings().search if searched else ""
         how = SELECTION if searched else STATED if stated else GIVEN
-        found.append(Cell(name, variant, run, recipe, actors.profile, seeds, grid, like, how))
+        found.append(Cell(name, variant, run, recipe, scope.profile, seeds, grid, like, how))
     return found
 
 
 def mask_cells(id: str, profile: str = "paper") -> list[Cell]:
     """The cells of segmentation that an artifact shows."""
     profile, entry = "quick" if profile == "quick" else "paper", artifact(id)
-    lab, actors = mask_lab(profile), mask_cast(profile)
-    shown = actors.tasks[MASKS] if profile == "quick" else entry.data
+    lab, scope = mask_lab(profile), mask_scope(profile)
+    shown = scope.tasks[MASKS] if profile == "quick" else entry.data
     searched = len(lab.profile["factors"]) > 1
     how = (LabSettings().search, SELECTION) if searched else ("", GIVEN)
     seeds = tuple(lab.profile["seeds"])
     return [
         Cell(MASKS, variant, run, MASKS, profile, seeds, how[0], None, how[1])
-        for variant, run, _ in cells(MASKS, actors)
+        for variant, run, _ in cells(MASKS, scope)
         if variant in entry.masks and run.task in shown
     ]
 
@@ -263,7 +263,7 @@ def conditions(paper: str, profile: str) -> tuple[str, tuple[int, ...]]:
     return chosen["recipe"], tuple(range(chosen["seeds"]))
 
 
-def nearest_search(run: Run, variant: str, actors: Cast) -> Run | None:
+def nearest_search(run: Run, variant: str, scope: Scope) -> Run | None:
     """The run whose search gives the rate of another: a variant of the benchmark on the nearest
     backbone that is searched.
 
@@ -271,23 +271,23 @@ def nearest_search(run: Run, variant: str, actors: Cast) -> Run | None:
     backbones that of the supervised one. None where the task is not searched; then the recipe's
     rate is taken.
     """
-    parts = {name: part for part, name in actors.backbones.items()}
-    given = dict(study_form("benchmark", actors.profile)["variants"][variant])
+    parts = {name: part for part, name in scope.backbones.items()}
+    given = dict(study_form("benchmark", scope.profile)["variants"][variant])
     method = given.pop("method")
-    given = {key: actors.prompts.get(value, value) for key, value in given.items()}
+    given = {key: scope.prompts.get(value, value) for key, value in given.items()}
     near = "mae" if "mae" in parts[run.backbone] else "supervised"
-    for backbone in (run.backbone, actors.backbones.get(near), actors.backbones.get("supervised")):
+    for backbone in (run.backbone, scope.backbones.get(near), scope.backbones.get("supervised")):
         like = Run(backbone, run.task, method, settings=given)
-        if repr(like) in searched_runs(actors):
+        if repr(like) in searched_runs(scope):
             return like
     return None
 
 
 @functools.cache
-def searched_runs(actors: Cast) -> set[str]:
+def searched_runs(scope: Scope) -> set[str]:
     """The runs of the benchmark, under every pre-training, that have a search of their own."""
-    actors = replace(actors, only_tasks=(), only_methods=())
-    every = [cell for name in ("benchmark", "pretraining") for cell in all_cells(name, actors)]
+    scope = replace(scope, only_tasks=(), only_methods=())
+    every = [cell for name in ("benchmark", "pretraining") for cell in all_cells(name, scope)]
     return {repr(run) for _, run, rate_of in every if rate_of is None}
 
 
@@ -357,17 +357,17 @@ def groups() -> dict[str, str]:
 
 
 @functools.cache
-def all_cells(name: str, actors: Cast) -> list[tuple[str, Run, str | None]]:
+def all_cells(name: str, scope: Scope) -> list[tuple[str, Run, str | None]]:
     """The cells of a study; see `grids.cells`."""
     return cells(
         name,
-        actors,
-        depth_of("supervised", actors) if "blocks" in study_form(name, actors.profile) else None,
+        scope,
+        depth_of("supervised", scope) if "blocks" in study_form(name, scope.profile) else None,
     )
 
 
 study_form = functools.cache(form)
-whole_cast = functools.cache(cast)
+whole_scope = functools.cache(scope_of)
 
 
 def runs_of(found: Iterable[Cell]) -> list[Planned]:

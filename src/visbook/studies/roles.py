@@ -1,4 +1,4 @@
-"""Who plays the parts of the studies under a recipe: the paper's checkpoints, and its numbers of
+"""What fills the roles of the studies under a recipe: the paper's checkpoints, and its numbers of
 tokens a task."""
 
 import functools
@@ -7,32 +7,32 @@ from dataclasses import replace
 from visprompt.training.protocol import protocol
 
 from .case import Usual
-from .grids import Cast, cast
+from .grids import Scope, scope_of
 
 
-def cast_for(recipe: str, profile: str, **narrowed) -> Cast:
-    """The cast of a profile under a recipe of `recipes.yaml`; see `under`.
+def recipe_scope(recipe: str, profile: str, **narrowed) -> Scope:
+    """The scope of a profile under a recipe of `recipes.yaml`; see `under`.
 
     Args:
-        narrowed: what else `grids.cast` takes. A backbone that is given stays.
+        narrowed: what else `grids.scope_of` takes. A backbone that is given stays.
 
     Raises:
         BadInput: unknown recipe or profile.
     """
-    return under(recipe, cast(profile, **narrowed))
+    return under(recipe, scope_of(profile, **narrowed))
 
 
 @functools.cache
-def under(recipe: str, actors: Cast) -> Cast:
-    """A cast under a recipe: outside of the quick profile with its checkpoints in the place of the
+def under(recipe: str, scope: Scope) -> Scope:
+    """A scope under a recipe: outside of the quick profile with its checkpoints in the place of the
     profile's own."""
-    prompts = {name: Usual(count) for name, count in actors.prompts.items()}
-    if actors.profile == "quick":
-        return replace(actors, prompts=prompts)
-    usual, own = cast(actors.profile).backbones, protocol(recipe).checkpoints
+    prompts = {name: Usual(count) for name, count in scope.prompts.items()}
+    if scope.profile == "quick":
+        return replace(scope, prompts=prompts)
+    usual, own = scope_of(scope.profile).backbones, protocol(recipe).checkpoints
     checkpoints = {
         part: own[part]
-        for part, name in actors.backbones.items()
+        for part, name in scope.backbones.items()
         if part in own and name == usual[part]
     }
-    return replace(actors, prompts=prompts, backbones=actors.backbones | checkpoints)
+    return replace(scope, prompts=prompts, backbones=scope.backbones | checkpoints)

@@ -34,7 +34,7 @@ def study(args) -> None:
     from .artifact_runs import of_artifact
     from .grids import check_cells, share, studies, study
     from .lab import Lab, LabSettings
-    from .roles import cast_for
+    from .roles import recipe_scope
     from .statistics import tables
 
     try:
@@ -51,11 +51,11 @@ def study(args) -> None:
     changes = {"epochs": args.epochs, "precision": args.precision, "compile": args.compile or None}
     changes = {name: value for name, value in changes.items() if value is not None}
     usual = args.recipe or args.profile
-    actors = cast_for(
+    scope = recipe_scope(
         usual, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods
     )
     failed, done = [], 0
-    check_cells([name for name in args.names if "." not in name], actors, args.data_dir)
+    check_cells([name for name in args.names if "." not in name], scope, args.data_dir)
     weights = args.weights[0] if len(args.weights) == 1 else args.weights
 
     def lab(recipe: str) -> Lab:
@@ -76,10 +76,10 @@ def study(args) -> None:
     for name in names:
         try:
             if "." in name:
-                frame = of_artifact(name, actors, lab, seeds=seeds, part=args.part)
+                frame = of_artifact(name, scope, lab, seeds=seeds, part=args.part)
             else:
                 frame = study(
-                    name, actors, of_profile, seeds=seeds or [0], part=args.part, search=args.search
+                    name, scope, of_profile, seeds=seeds or [0], part=args.part, search=args.search
                 )
         except BadInput as error:
             failed.append(f"{name}: {error}")
@@ -170,7 +170,7 @@ def batches(args) -> None:
 
 def segment(args) -> None:
     """Do the runs of data_manifests/segmentation.yaml and print their mIoU."""
-    from .mask_runs import MaskLab, mask_cast, runs
+    from .mask_runs import MaskLab, mask_scope, runs
 
     try:
         seeds = [int(seed) for seed in args.seeds]
@@ -182,7 +182,7 @@ def segment(args) -> None:
     changes = {name: value for name, value in changes.items() if value is not None}
     where = {"data_dir": args.data_dir, "device": args.device, "weights": args.weights}
     lab = MaskLab(args.profile, changes=changes, **where)
-    found = runs(lab, mask_cast(args.profile, args.tasks, args.methods), seeds)
+    found = runs(lab, mask_scope(args.profile, args.tasks, args.methods), seeds)
     means = found.groupby(["task", "variant"], sort=False)[["test", "test_many"]].agg(
         ["mean", "std"]
     )
@@ -289,7 +289,7 @@ COMMANDS = {  # function -> its options
         ("--epochs", {"type": int, "help": "in place of the recipe's"}),
         PRECISION,
         ("--compile", {"action": "store_true", "help": "networks go through torch.compile"}),
-        ("--backbone", {"help": "plays the supervised one, and no other is used"}),
+        ("--backbone", {"help": "takes the place of the supervised one, and no other is used"}),
         (
             "--weights",
             {
@@ -339,7 +339,7 @@ COMMANDS = {  # function -> its options
         ("--tasks", {"nargs": "+", "default": [], "help": "none but these"}),
         ("--methods", {"nargs": "+", "default": [], "help": "slugs; no variants but theirs"}),
         ("--seeds", {"nargs": "+", "type": int, "help": "in place of the papers'"}),
-        ("--backbone", {"help": "plays the supervised one, and no other is used"}),
+        ("--backbone", {"help": "takes the place of the supervised one, and no other is used"}),
         ("--minutes", {"type": float, "default": 30, "help": "that a job may take (30)"}),
         (
             "--data",

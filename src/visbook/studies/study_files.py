@@ -73,9 +73,9 @@ def studies_schema() -> dict:
 
 
 def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
-    """Parts are played, rates are the benchmark's, settings are the methods'."""
+    """Roles are filled, rates are the benchmark's, settings are the methods'."""
     found = content["studies"]
-    yield from played_parts(content["profiles"], found)
+    yield from filled_roles(content["profiles"], found)
     yield from known_tasks(
         content["profiles"], [*load_yaml(file.parent / "tasks.yaml")["embedded"]]
     )
@@ -117,7 +117,7 @@ def known_tasks(profiles: dict, embedded: list[str]) -> Iterable[Fault]:
                 yield from known(("profiles", profile, "tasks", part), "task", task, every)
 
 
-def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
+def filled_roles(profiles: dict, found: dict) -> Iterable[Fault]:
     """Studies and profiles name the same parts.
 
     A profile may lack a part, so that its runs are left out there; but some profile has it, and
@@ -135,12 +135,12 @@ def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
             if key in given
             for part in (given[key] if isinstance(given[key], list) else [given[key]])
         ]
-        played = [part for profile in profiles.values() for part in profile[kind]]
+        filled = [part for profile in profiles.values() for part in profile[kind]]
         times = Counter(part for _, part in named)
         # a name that one study has and no profile is the study's mistake; one that several have, a
         # profile's
         alone = [
-            f for path, part in named if times[part] == 1 for f in known(path, "part", part, played)
+            f for path, part in named if times[part] == 1 for f in known(path, "part", part, filled)
         ]
         yield from alone
         for name, profile in profiles.items() if not alone else ():
@@ -151,7 +151,7 @@ def played_parts(profiles: dict, found: dict) -> Iterable[Fault]:
                 for f in known(path, "part that no study names,", part, times, part)
             )
         yield from (
-            f for path, part in named if times[part] > 1 for f in known(path, "part", part, played)
+            f for path, part in named if times[part] > 1 for f in known(path, "part", part, filled)
         )
 
 
