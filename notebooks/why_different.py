@@ -57,10 +57,6 @@ why_different.show(page)
 # The network is small, and the two tasks are near to ImageNet. On a ViT-B/16, or far from ImageNet, a factor may move a
 # number by more or by less; which ones matter at all is what to take away.
 #
-# ## What to take away
-#
-# Check the learning rate and what it counts for (images a step) first. Report the epoch, the seeds and the split that chose.
-# A baseline that you copy has its own normalisation, checkpoint and search; rerun it, or say so.
 # [](../recipes.md) and [](../released-code.md) have all settings of each paper, [](../compare.md) the printed numbers.
 
 # %% tags=["remove-output", "remove-input"]
