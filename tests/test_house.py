@@ -135,6 +135,25 @@ def test_the_command_line_starts_without_what_only_some_commands_need():
         assert not {"torch", "pandas", "timm", "matplotlib", "sklearn"} & set(loaded)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["data", "list"],
+        ["data", "info", "nosuch"],
+        ["plan", "nosuch"],
+        ["claims", "--paper", "nosuch"],
+        ["audit", "nosuch"],
+        ["published", "nosuch"],
+    ],
+    ids=" ".join,
+)
+def test_a_list_and_a_misspelt_name_wait_for_no_torch(words):
+    code = f"import sys; from visprompt.__main__ import main; s = main({words}); "
+    code += "sys.exit('torch' in sys.modules or s not in (0, 2))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
 # What a watch of a run cannot see, with the rule that keeps it out of the package. The page on
 # records lists the same rules.
 DECIDES = [

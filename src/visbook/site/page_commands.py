@@ -9,8 +9,11 @@ from visprompt.errors import choose
 def claims(args) -> None:
     """One claim a line: id, artifact, evidence, answer, weight; a trend's answers are words of
     their own."""
+    from visprompt import papers
     from visprompt.words import ALIKE, SIGHTINGS, VERDICTS
 
+    if args.paper:
+        choose("paper", args.paper, papers.papers())  # before seconds of imports
     from .results import claims
 
     found = claims(args.paper, args.verdict, args.profile)
@@ -31,8 +34,11 @@ def claims(args) -> None:
 def audit(args) -> None:
     """The papers held against themselves, one finding a line: id, where printed, printed,
     recomputed, verdict."""
+    from visprompt import papers
     from visprompt.words import VERDICTS
 
+    if args.paper:
+        choose("paper", args.paper, papers.papers())  # before seconds of imports
     from ..auditing import ARITHMETIC, WORDING, audit
 
     if args.verdict:

@@ -116,6 +116,10 @@ def factors(args) -> None:
 def plan(args) -> None:
     """What artifacts take: runs, those recorded, bytes to fetch, GPU hours, and the command for
     each."""
+    from visprompt import papers
+
+    for id in args.artifacts:
+        papers.artifact(id)  # a misspelt one is named before seconds of imports
     from . import adopting, budget
 
     if args.hours is not None:

@@ -36,6 +36,7 @@ SPLITS = {
     "propertyNames": one_of(["train", "val", "test"]),
 }
 ACCESS = ("open", "registration", "by hand")
+MASKS = ("ADE20K", "PASCAL Context")  # raw forms of data sets with masks; `mask_tasks` reads them
 Benchmark = Literal["vtab-1k", "fgvc", "full", "segmentation", "amount", "pasted", "none"]
 Address = Annotated[str, ADDRESS]
 
@@ -113,7 +114,7 @@ class DataSet:
     torchvision: Text = ""
     sizes: dict[str, Whole] = field(default_factory=dict)
     layout: Text = ""
-    masks: str = ""  # the raw form of a segmentation data set, of `segmentation.RAW`
+    masks: str = ""  # one of MASKS
     ids: dict[str, Whole] = field(
         default_factory=dict
     )  # class -> its number in the published masks

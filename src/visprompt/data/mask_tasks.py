@@ -320,7 +320,5 @@ def read_mat(path: Path) -> np.ndarray:
     return content["LabelMap"].astype(np.int64)
 
 
-RAW: dict[str, Any] = {
-    "ADE20K": Ade20k,
-    "PASCAL Context": PascalContext,
-}  # a manifest names its form under `masks`
+# a manifest names its form under `masks`
+RAW: dict[str, Any] = dict(zip(catalogue.MASKS, (Ade20k, PascalContext), strict=True))

@@ -18,14 +18,14 @@ from ..manifests.schema import (
 )
 from ..manifests.wording import Fault
 from ..papers import papers
-from . import drawing, mask_tasks, scenes, targets
-from .catalogue import FILE_NAME, Benchmark, DataSet, FileEntry, file_name
+from . import drawing, scenes, targets
+from .catalogue import FILE_NAME, MASKS, Benchmark, DataSet, FileEntry, file_name
 from .drawing import SIZE
 
 
 def datasets_schema() -> dict:
     """Schema of `datasets/*.yaml`: one data set, and the tasks that papers make of it."""
-    masks, files = one_of(mask_tasks.RAW), of_hint(Sequence[FileEntry])
+    masks, files = one_of(MASKS), of_hint(Sequence[FileEntry])
     return of_fields(DataSet, leave_out=("name", "listed"), masks=masks, files=files)
 
 
