@@ -18,7 +18,7 @@
 # ($v_1$ or $v_2$) decides the label, while the other $P-1$ are all $v_3$ or all $v_4$. This page builds that
 # model and checks each statement on its own data, so all evidence here is `derived`.
 #
-# The four patterns $v_1$ to $v_4$ are of length 1, and $\gamma = v_3^\top v_4$; after the first layer they are called
+# The four patterns $v_1$ to $v_4$ have length 1, and $\gamma = v_3^\top v_4$; after the first layer they are called
 # $e_1$ to $e_4$. Tokens carry Gaussian noise of deviation $\sigma$. In layer $l$ a query is $\beta_l$ times its
 # token, and so is a key, permuted by $P_x$; $\beta$ is called the attention strength. $f$ is the output, $y = \pm 1$
 # the label, $\eta$ the step size; A1, A2, … are the paper's equations.
@@ -30,7 +30,7 @@
 #
 # - The $m = 4k$ neurons are $k$ copies of four; $k$ copies weighted $1/(mP)$ sum to one neuron weighted
 #   $1/(4P)$.
-# - $P_x$ permutes *tokens* (so the proofs use it), keys and values alike. A softmax-weighted sum does not see
+# - $P_x$ permutes *tokens* (as the proofs use it), keys and values alike. A softmax-weighted sum does not see
 #   it; only the attention distance does.
 # - The prompt is one vector per token, starts at zero, and is trained by one-pass SGD on the hinge loss
 #   $\max(0, 1/P - y f)$: every step sees a fresh batch, so samples are batch size times steps.
@@ -173,8 +173,8 @@ for layer in (1, 2):
     prompt = 0.1 * torch.randn(P, d if layer == 1 else 4)
     gap = (fast(x, y, prompt, layer) - slope(x, y, prompt, layer)).abs().max()
     assert gap < 1e-6
-    print(f"layer {layer}: largest difference of the gradients {gap:.0e}; ", end="")
-    print(f"steps {train(layer, fast)}, as above {steps[layer]}")
+    count = train(layer, fast)
+    print(f"layer {layer}: gradients differ by {gap:.0e}; {count} steps, above {steps[layer]}")
 
 # %% [markdown]
 # ## The runs

@@ -72,8 +72,8 @@ page = chapter.page
 # of VTAB-1k; [](../recipes.md) has every field and its source. In the quick profile seed 0 of two methods on one
 # task is run on this page; the rest are records that the project keeps.
 #
-# An accuracy on 200 validation images has a standard error of up to 3.5 points, so the choice of a rate is a
-# noisy one, and differences of a point say something only over several seeds and tasks.
+# An accuracy on 200 validation images has a standard error of up to 3.5 points, so the choice of a rate is
+# noisy, and differences of a point say something only over several seeds and tasks.
 
 # %% name="recipe" tags=["hide-input"]
 more = [

@@ -69,7 +69,7 @@ page = chapter.page
 # %% [markdown]
 # ## How the runs were made
 #
-# One recipe of `data_manifests/recipes.yaml`, the same for all methods but for the learning rate; the table below is
+# All methods share one recipe of `data_manifests/recipes.yaml`, except for the learning rate; the table below is
 # read off the records of the runs. A **search** takes each cell, that is each method on each task and backbone, with
 # the same budget: 0.2, 1 and 5 times the recipe's rate, with seed 0, and the best accuracy on the 200 validation
 # images. The table says how many cells had one. Parts, structures and token numbers have searches of their own; other
@@ -77,7 +77,7 @@ page = chapter.page
 # all 1,000 images of a task of VTAB-1k. The reported accuracy is that of the last epoch on the test split.
 #
 # Two hundred validation images have a standard error of up to 3.5 points, so a search of three rates is coarse, and
-# a method may owe a point or two to its luck. The quick profile's backbones have eight blocks and 36 patches. Ten
+# a method may owe a point or two to luck. The quick profile's backbones have eight blocks and 36 patches. Ten
 # prompt tokens, and ten reinforced patches, are a far larger share here than on a ViT-B/16 with 196 patches. All this
 # shows a trend, never a reproduction.
 #

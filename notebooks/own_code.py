@@ -33,7 +33,7 @@ page = Page("own_code", p)
 #
 # `vp.load_backbone` takes a timm ViT, Swin or ResNet as an object: with your weights, at your image size. It works on a
 # frozen copy. The name is what records and saved files say; `mean` and `std` are the normalisation of pixels in [0, 1].
-# Networks of Hugging Face are not read: timm has ViT, DINOv2 and CLIP towers under names of its own.
+# Models of Hugging Face's own classes cannot be loaded; timm has its own ViT, DINOv2 and CLIP towers.
 
 # %%
 import timm
@@ -52,10 +52,10 @@ with torch.no_grad():
 # %% [markdown]
 # ## Your own pictures
 #
-# `vp.make_task` takes what has a length and numbered entries: torchvision's data sets, a split of a Hugging Face data set,
+# `vp.make_task` takes anything with a length and integer indexing: torchvision's data sets, a split of a Hugging Face data set,
 # or a list. An entry is a pair of picture and label, or a mapping. The columns `image` or `img`, and `label` or
 # `fine_label`, are found; others are named with `columns`. A `Subset` keeps the classes of its whole. Each picture has one
-# class: several labels a picture are refused.
+# class; pictures with several labels are refused.
 
 # %%
 drawn = vp.load_task("position")
@@ -114,12 +114,12 @@ def enough(epoch, values):
     print(
         f"epoch {epoch}: loss {values['loss']:.2f}, {values['val']:.1f} % of the validation images"
     )
-    return values["val"] > 75
+    return values["val"] > 85
 
 
 model = vp.build_method("vpt-deep", backbone, task.classes, prompt_tokens=10)
 values = vp.fit(model, task, vp.Recipe(epochs=10), callback=enough)
-print(f"stopped after {len(values['loss'])} epochs: {values['test']:.1f} % of the test images")
+print(f"epochs before it stopped: {len(values['loss'])}; {values['test']:.1f} % of the test images")
 
 # %% [markdown]
 # ## Your own loss
@@ -179,8 +179,8 @@ print([json.loads(facts["class_names"])[i] for i in scores.argmax(1)], facts["me
 # ## Take it elsewhere: a few tensors
 #
 # `vp.save_method` writes the prompts, the head and what they belong to: a safetensors file of some kilobytes. Plain PyTorch
-# reads it. These lines know nothing of this package: at each block the prompts go behind the class token, and what comes
-# out in their places is dropped.
+# reads it. Apart from saving and normalising, these lines do not use this package: at each block the prompts go behind the
+# class token, and what comes out in their places is dropped.
 
 # %%
 from safetensors import safe_open
@@ -219,8 +219,8 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # | Mixup, cutmix, moving average of weights | no | not checked | not checked | yes |
 # | Resuming a broken fit | no: a fit of these methods is short | not checked | not checked | yes |
 # | Learning rate searched on validation images | `vp.search` | not checked | not checked | no |
-# | Several processes | no: one device a fit | not checked | not checked | yes |
-# | A record of each run | `vp.tune` | not checked | not checked | a checkpoint an epoch |
+# | Several processes | no: one device per fit | not checked | not checked | yes |
+# | A record of each run | `vp.tune` | not checked | not checked | a checkpoint per epoch |
 #
 # ## What next
 #

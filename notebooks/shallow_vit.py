@@ -43,7 +43,7 @@
 # - **Fractions.** The same in every sample, as Section 4.1 says.
 # - $\eta = 0.5$ and $B = 8$: steps small enough that halving $\eta$ doubles the iterations, as
 #   [](shallow_vit_theorem.ipynb) shows.
-# - **Size.** The runs shown have the paper's size, 1000 hidden neurons and 20 trials. Where one is missing, the whole
+# - **Size.** The runs shown have the paper's size, 1000 hidden neurons and 20 trials. Where a run is missing, the whole
 #   page is run with 100 neurons ([](shallow_vit_theorem.ipynb) shows what the number does), 4 trials and fewer
 #   $\alpha_*$ in Figure 1a.
 

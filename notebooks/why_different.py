@@ -34,7 +34,7 @@ page = Page("why_different", read_parameters(Parameters, globals()))
 # %% [markdown]
 # ## What one change moves
 #
-# Read it from the top: the first rows are what to check first. A row within its own interval, or below the row *another
+# Read it from the top: the first rows are what to check first. A row whose interval includes 0, or that is below the row *another
 # seed*, cannot explain a gap of several points.
 
 # %% name="moved" tags=["hide-input"]
@@ -47,12 +47,12 @@ why_different.show(page)
 #   chosen for the baseline. A change that asks for another learning rate looks worse than it is.
 # - The interval is for other seeds. Where a factor has run with one seed only, the spread of the baseline's three seeds
 #   stands in for its own.
-# - *Another seed* is the mean distance between two seeds, whichever is higher. The rows on learning rates and on the search
-#   come from the searches of [](real_images.ipynb), with seed 0 and on five tasks; the other rows are on two, textures and
-#   Caltech101, because their runs are the shortest.
+# - *Another seed* is the mean distance between two seeds, regardless of which is higher. The rows on learning rates and on the search
+#   come from the searches of [](real_images.ipynb), with seed 0 and on five tasks; the other rows are on two at most, textures
+#   and Caltech-101, because their runs are the shortest.
 # - What is chosen on the test images can only gain; here it is at most the best of ten epochs, or of three rates.
 # - *Told from sources* is not measured: we read it in papers, in released code, or in what its users report.
-# - *Not run yet* has its command. It also wants `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
+# - *Not run yet* has its command. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
 #
 # The network is small, and the two tasks are near to ImageNet. On a ViT-B/16, or far from ImageNet, a factor may move a
 # number by more or by less; which ones matter at all is what to take away.

@@ -46,6 +46,11 @@ def test_names_for_readers_stand_outside_of_code_and_addresses():
     for kept in ("<code>vit_micro_patch4_24</code>", "vit_micro_patch4_24=FILE", "x/cifar100"):
         assert friendly(kept) == kept
     assert friendly("vit_tiny_patch16_224.augreg_in21k_ft_in1k.") == "ViT-Tiny."
+    assert (
+        friendly("-3.05 [-4.39, -.71], 2026-11-27, 1e-12")
+        == "−3.05 [−4.39, −.71], 2026-11-27, 1e-12"
+    )
+    assert friendly("<code>x -1</code> $10^{-3}$ A-1") == "<code>x -1</code> $10^{-3}$ A-1"
 
 
 def test_what_the_glossary_says_is_not_said_below_every_claim():

@@ -83,7 +83,7 @@ document.addEventListener("DOMContentLoaded", () => {
         table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const key = (row) => row.cells[column].textContent.trim();
-        const value = (row) => parseFloat(key(row).replace(/,/g, ""));
+        const value = (row) => parseFloat(key(row).replace(/,/g, "").replace("−", "-"));
         const order = (a, b) => {
           const [x, y] = [value(a), value(b)];
           if (Number.isNaN(x) !== Number.isNaN(y)) return Number.isNaN(x) ? 1 : -1;  // texts behind numbers
@@ -116,7 +116,7 @@ window.addEventListener("load", () => window.MathJax?.startup?.promise.then(() =
 }));
 
 // What a table says, as lines of words: its head, then the rows that no filter hides.
-const wordsOf = (td) => (td.querySelector("summary") || td).textContent.trim().replace(/\s+/g, " ");
+const wordsOf = (td) => (td.querySelector("summary") || td).textContent.trim().replace(/\s+/g, " ").replace(/−(?=[\d.])/g, "-");
 const linesOf = (table) => [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].map(wordsOf));
 const asCsv = (lines) => lines.map((line) => line.map((word) => `"${word.replace(/"/g, '""')}"`).join(",")).join("\r\n");
 const save = (lines, name) => {

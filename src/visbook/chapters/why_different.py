@@ -263,7 +263,8 @@ def counted(row: Row) -> str:
         for of in ("tasks", "seeds")
     ]
     words = [word.removesuffix("s") if word.startswith("1 ") else word for word in words]
-    command = [f"<code>visprompt factors {row.name}</code>"] if unfinished(row) else []
+    more = "more runs: " if row.moved else ""
+    command = [f"{more}<code>visprompt factors {row.name}</code>"] if unfinished(row) else []
     return "; ".join([*([", ".join(words)] if row.moved else []), *command])
 
 

@@ -206,7 +206,7 @@ def spread_of(above: Sequence[Method], base: Method) -> str:
         f"{TITLES.get(task, task)} ({leads[task]:+.1f} points)".replace("-", "−")
         for task in (leads.idxmax(), leads.idxmin())
     )
-    return f"Their mean lead is largest on {most} and smallest on {least}."
+    return f"Their mean difference is largest on {most} and smallest on {least}."
 
 
 def finding() -> str:
