@@ -64,7 +64,7 @@ page = chapter.page
 # ## How the runs were made
 #
 # Each cell of a table is one method on one task, once a seed. All methods of the quick profile share a recipe: eight
-# epochs of batches of 32, AdamW, a warm-up over the first tenth of the steps, then a cosine, no augmentation, and the
+# epochs of batches of 32, Adam, a warm-up over the first tenth of the steps, then a cosine, no augmentation, and the
 # accuracy of the last epoch. A search tries three learning rates for a cell of the benchmark, 0.2, 1 and 5 times the
 # method's own in `data_manifests/recipes.yaml`; the best on 200 validation images with seed 0 is taken for all seeds.
 # Every method has the same budget, and the table below says how many cells were searched. The ablations take the rate
