@@ -129,7 +129,8 @@ def drawn(picture: str) -> str:
         caption = (
             "Every method on photographs (ViT-Tiny). Small marks: seeds. Cross: a run collapsed."
         )
-        return f"<figure>{shown}<figcaption>{caption} {badge('trend')}</figcaption></figure>"
+        caption = f"<figcaption>{caption} {badge('trend')}</figcaption>"
+        return f'<figure tabindex="0">{shown}{caption}</figure>'  # it scrolls on a phone
     return pictograms.draw(picture) if picture else ""
 
 

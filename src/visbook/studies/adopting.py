@@ -10,7 +10,7 @@ from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
 
 from .budget import ALL
-from .plan import command
+from .plan import command, notebooks
 
 LISTED = "h200"  # the card of hours.csv, in bf16
 
@@ -43,6 +43,7 @@ def waiting(card: str = "h100") -> list[Waiting]:
     settled = Counter(one.artifact for one in papers.claims() if "replicated" in one.settles)
     with (paths.MANIFESTS / "hours.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["artifact"] != ALL]
+    pages = notebooks()
     found = [
         Waiting(
             row["artifact"],
@@ -53,7 +54,7 @@ def waiting(card: str = "h100") -> list[Waiting]:
             command(row["artifact"]),
         )
         for row in rows
-        if int(row["runs"]) or float(row["gigabytes"])
+        if row["artifact"] in pages and (int(row["runs"]) or float(row["gigabytes"]))
     ]
     return sorted(found, key=lambda one: (-one.claims / max(one.hours, 0.01), one.hours))
 
