@@ -207,7 +207,7 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # [training script](https://github.com/pytorch/vision/blob/main/references/classification/train.py). What we did not look up
 # is marked "not checked".
 #
-# | | this package | peft | adapters | torchvision's script |
+# | What | this package | peft | adapters | torchvision's script |
 # |---|---|---|---|---|
 # | Prompts at a ViT's input | VPT-Shallow, SPT-Shallow | asked for in issue 1563, which is closed; prompt tuning is described for language models | prompt tuning for ViT | no |
 # | Prompts in every block | VPT-Deep, SPT-Deep, iVPT, DA-VPT and others | prefix tuning, described for language models | prefix tuning for ViT | no |
