@@ -101,22 +101,16 @@ def test_words_of_the_families_are_written_once():
 
 
 def test_a_trend_says_on_which_images():
-    assert (
-        said("trend", (1, 2))["images"]
-        == "on drawn images (letters, position) by small networks of this project"
-    )
-    assert said("trend", (1, 2), records=[Made("digits")])["images"].startswith(
-        "on real images (digits)"
-    )
+    assert said("trend", (1, 2))["images"] == "Drawings: letters, position."
+    real = said("trend", (1, 2), records=[Made("digits")])["images"]
+    assert real.startswith("Real images: digits")
     mixed = said(
         "trend",
         (1, 2),
         records=[Made("digits"), Made("dtd10", backbone="vit_tiny_patch16_224"), *RUNS],
     )["images"]
-    assert (
-        mixed
-        == "on drawn and real images (digits, letters, position, dtd10) by vit_tiny_patch16_224"
-    )
+    told = "Drawings and real images: digits, letters, position, dtd10; vit_tiny_patch16_224."
+    assert mixed == told
     assert said("derived", (1, 2), records=[])["images"] == ""
     with pytest.raises(BadInput, match="on which data"):
         said("trend", (1, 2), records=[])
@@ -369,7 +363,7 @@ def test_a_claim_on_a_page_leads_with_the_paper_and_has_an_address():
     page = BeautifulSoup(text, "html.parser")
     told = page.get_text()
     order = [told.index(part) for part in ("83.26 against 72.02", "1.23 [0.500, 2]", "How.")]
-    assert order == sorted(order) and "on drawn images" in told
+    assert order == sorted(order) and "Drawings: " in told
     assert page.find("a")["href"] == "../claims.html#spt.table-2.mae-over-vpt"
     assert [badge.get_text() for badge in page.select(".vp-badge")] == ["seen here", "trend"]
 

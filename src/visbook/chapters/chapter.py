@@ -247,10 +247,9 @@ class Chapter:
             f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
         )
         own = set(frame.task) <= set(embedded_tasks()) and set(frame.backbone) <= set(networks())
-        kind = "Small backbones and tasks of this project, a direction only. " if own else ""
         data = "" if own or "record" not in frame else f" on {self.data([*frame.record])}"
         told = (
-            f"{kind}{', '.join(dict.fromkeys(frame.backbone))}{data}; {counted} "
+            f"{', '.join(dict.fromkeys(frame.backbone))}{data}; {counted} "
             f"seed{'s' * (counted != '1')} a cell."
         )
         if "test" not in frame:  # records of what prompts look like carry no accuracy
@@ -621,8 +620,5 @@ def enough(effect: effects.Effect, margin: float) -> str:
         return "One seed has no spread. "
     seeds = effect.seeds_to_tell(margin)
     if seeds is None:
-        return (
-            f"Even {effects.MOST_SEEDS} seeds would not decide: the mean is too near the margin "
-            "or the test images are too few. "
-        )
+        return f"{effects.MOST_SEEDS} seeds would not decide. "
     return f"If mean and spread stay as they are, {seeds} seeds would decide. "

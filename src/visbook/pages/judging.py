@@ -152,8 +152,8 @@ def repeated(earlier: str, found: dict) -> dict:
 
 
 def scene(records: Sequence[run_records.Record]) -> tuple[list[str], str]:
-    """(the tasks behind some records, "on drawn images (letters) by small networks of this
-    project")."""
+    """(the tasks behind some records, "Drawings: letters."): the networks are named where they are
+    not this project's small ones."""
     named = {text for record in records for text in texts(record.settings)}
     known = embedded_tasks() | drawn_tasks()
     others = {
@@ -164,17 +164,17 @@ def scene(records: Sequence[run_records.Record]) -> tuple[list[str], str]:
     tasks = sorted({*known} & named) + sorted(others)
     theories = tuple(papers.theories().values())
     if records and not tasks and all(record.kind.startswith(theories) for record in records):
-        return ["synthetic"], "on the theory's own synthetic data, below the paper's size"
+        return ["synthetic"], "Synthetic data of the theory, below the paper's size."
     drawn = [name in known and known[name]["nature"].startswith("drawn") for name in tasks]
-    kind = "drawn" if all(drawn) else "drawn and real" if any(drawn) else "real"
+    kind = "Drawings" if all(drawn) else "Drawings and real images" if any(drawn) else "Real images"
     backbones = {
         record.settings["backbone"]
         for record in records
         if isinstance(record.settings.get("backbone"), str)
     }
     large = sorted(backbones - {*networks()})
-    by = f"by {', '.join(large)}" if large else "by small networks of this project"
-    return tasks, f"on {kind} images ({', '.join(tasks)}) {by}"
+    by = f"; {', '.join(large)}" if large else ""  # else by small networks of this project
+    return tasks, f"{kind}: {', '.join(tasks)}{by}."
 
 
 def texts(thing) -> Iterator[str]:
@@ -274,7 +274,7 @@ def claim_html(claim: papers.Claim, found: dict, above: str = "../") -> str:
     if found["estimate"] is None:
         rest = f"{told}: {rich(found['note'])}"
     else:
-        seen = f", {html.escape(found['images'])}" if found["images"] else ""
+        seen = f" ({html.escape(found['images'].rstrip('.'))})" if found["images"] else ""
         rest = (
             f"{told}{seen}: <b>{found_text(claim, found)}</b>; the claim asks for "
             f"{condition(claim)}. {rich(found['note'])}"

@@ -86,6 +86,7 @@ class Page:
         links = f'<a href="#cell-{cell}">source cell</a>' if cell else ""
         if records:
             named = ", ".join(f"<code>{html.escape(id)}</code>" for id in ids(records))
+            named += with_sample(records)
             links += f" <details><summary>records</summary>{named}</details>"
         display(
             HTML(figure_html(thing, caption, evidence, with_age(how, records), links, alt, escape))
@@ -232,15 +233,6 @@ def with_age(how: str, records: Sequence[run_records.Record]) -> str:
     old = sum(not run_records.is_current(record) for record in records)
     if old:
         how = f"{how} {old} of {len(records)} records {'is' if old == 1 else 'are'} of older code."
-    carried = [record.carried for record in records if record.carried]
-    if carried:
-        samples = " and ".join(
-            sorted({f"{part['sample']} at commit {part['commit']}" for part in carried})
-        )
-        how = (
-            f"{how} {len(carried)} of {len(records)} records were carried to newer code "
-            f"(sample run again: {samples})."
-        )
     others, made = [], set()
     for name in [name for name in COMPARED if name in run_records.versions()]:
         installed = public(run_records.versions()[name])
@@ -254,6 +246,16 @@ def with_age(how: str, records: Sequence[run_records.Record]) -> str:
     if others:
         how = f"{how} {len(made)} of {len(records)} records were made with {' and '.join(others)}."
     return how
+
+
+def with_sample(records: Sequence[run_records.Record]) -> str:
+    """Below a list of records: how many were carried to newer code, after which sample; "" if none.
+    Of what belongs to an artifact, the page of each record says it."""
+    carried = [record.carried for record in {record.id: record for record in records}.values()]
+    carried = [part for part in carried if part]
+    samples = sorted({f"{part['sample']} at commit {part['commit']}" for part in carried})
+    told = f"; {len(carried)} carried to newer code (sample run again: {' and '.join(samples)})"
+    return told if carried else ""
 
 
 def public(version: str) -> str:

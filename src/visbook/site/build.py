@@ -41,7 +41,6 @@ from . import (
     record_pages,
     rerun_box,
     rule_pages,
-    said_once,
     sentence_pages,
     tables,
     which_method,
@@ -124,7 +123,7 @@ def make(part: str, results: dict, root: Path) -> str:
     """The generated part of a page that `<!-- made: name words -->` asks for."""
     name, *words = part.split()
     made = MAKERS[choose("generated part", name, MAKERS)](results, root, *words)
-    return friendly(said_once.caption(made)) if name in FOR_READERS else made
+    return friendly(made) if name in FOR_READERS else made
 
 
 def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[float]) -> None:
@@ -157,7 +156,7 @@ def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[flo
         for output in cell.get("outputs", []):
             if "text/html" in output.get("data", {}):
                 shown = pictures.smaller("".join(output["data"]["text/html"]))
-                shown = friendly(said_once.caption(spelled(shown)))
+                shown = friendly(spelled(shown))
                 # the head of an index
                 output["data"]["text/html"] = shown.replace("<th></th>", "<td></td>")
     line = (

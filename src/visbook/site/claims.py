@@ -11,7 +11,6 @@ from visprompt import papers
 from visprompt.words import ALIKE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 
 from ..pages.judging import condition, found_text, rich, sentence
-from . import said_once
 from .tables import badge, code, css, link, printed_name, table
 
 # What stands side by side in a bar: first what can judge a paper, worst in the middle, then what a
@@ -28,6 +27,13 @@ IN_A_BAR = (
     NOT_RUN,
 )
 WORD = re.compile(r"[A-Za-z]{3,}")
+# Of the reasons why a claim is asked as it is, those that follow from the form of the question:
+# "above 0", "exactly 19", "0.60 ± 0.005". The glossary says them once.
+FORMS = re.compile(
+    r"Only the (?:sign|order) is judged: the sizes? (?:belongs?|depends?) [^.;]*\. ?"
+    r"|Half a unit of the last printed digit\. ?"
+    r"|(?:A count|A place|A rank)(?: (?:from|of) printed cells)? is exact\. ?"
+)
 
 OPEN = 5  # claims of an artifact that stand open, the weightiest
 
@@ -65,9 +71,9 @@ def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
             if found["records"]
             else ""
         )
-    why = rich(said_once.reason(claim.why))
+    why = rich(FORMS.sub("", claim.why).strip())
     asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {why}".strip()
-    on, note = html.escape(said_once.seen(found["images"])), rich(said_once.note(found["note"]))
+    on, note = html.escape(found["images"]), rich(found["note"])
     lines = [
         f"Printed in {html.escape(claim.where)}; {where}.",
         f"Asked: {asked}",
