@@ -146,7 +146,7 @@ lock:  ## renew requirements.lock from the two project files (needs the network)
 	mv build/requirements.lock requirements.lock
 
 clean:  ## remove what was built; the records of runs and .venv stay
-	rm -rf $(addprefix build/,ipynb running executed notebook pages jupyter-book site site.old site.done home lock-venv \
+	rm -rf $(addprefix build/,ipynb running executed notebook pages jupyter-book site site.old site.done home lab lock-venv \
 	  from-nothing)
 
 # The first Python of version 3.11 on this computer.

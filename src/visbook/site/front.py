@@ -123,7 +123,7 @@ def fill(text: str, results: dict, above: str) -> str:
         value = results["claims"].get(id, {}).get("estimate")
         if value is None:
             raise BadInput(
-                f"book/summaries.yaml: {match[0]} has no estimate; name a claim that was "
+                f"{match[0]} of summaries.yaml or stories.yaml has no estimate; name one that was "
                 f"judged, or drop it."
             )
         value = -value if "-" in how else value
