@@ -174,7 +174,6 @@ def of_seed(best: Mapping[str, list[Record]]) -> Moved:
         for task, part in best.items()
     }
     means = [np.mean(one) for one in apart.values() if one]
-    plots.style()
     used = [record for part in best.values() for record in part]
     seeds = min(len(part) for part in best.values())
     return Moved(float(np.mean(means)), np.nan, len(means), seeds, tuple(used))

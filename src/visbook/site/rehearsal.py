@@ -72,10 +72,10 @@ def write_data(folder: Path) -> None:
 def write_weights(folder: Path) -> None:
     """Write a checkpoint for every backbone of the paper profile."""
     recipes = load_yaml(paths.MANIFESTS / "recipes.yaml")
-    filled = [
+    needed = [
         name for recipe in recipes for name in recipe_scope(recipe, "paper").backbones.values()
     ]
-    for name in dict.fromkeys(filled):
+    for name in dict.fromkeys(needed):
         write_checkpoint(name, folder)
 
 

@@ -52,8 +52,8 @@ def strays(record: Record, paper: str) -> list[str]:
 def backbone_strays(record: Record, paper: str) -> str:
     """In what the network is not the one that the profile `paper` names."""
     name = record.settings.get("backbone")
-    filled = recipe_scope(conditions(paper, "paper")[0], "paper").backbones.values()
-    if name not in filled or "rehearsal" in record.settings.get("architecture", {}):
+    theirs = recipe_scope(conditions(paper, "paper")[0], "paper").backbones.values()
+    if name not in theirs or "rehearsal" in record.settings.get("architecture", {}):
         return f"{name} is not a backbone of the paper"
     entry = (embedded.published() | embedded.from_files()).get(name, {})
     if record.about.get("weights") == "published" or record.weights == entry.get("fingerprint"):
