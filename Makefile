@@ -58,7 +58,7 @@ CHECK = [[ "$$CORES" =~ ^([1-9][0-9]*|all)$$ ]] || \
 	  echo "This folder cannot be written: free space on its disk, or work in a copy of it that is yours."; exit 2; }; \
 	rm -f build/.room
 
-.PHONY: help book sweep rehearsal test test-quick test-cluster notebook lab bench card wheels release lock pretrain clean
+.PHONY: help book pdf sweep rehearsal test test-quick test-cluster notebook lab bench card wheels release lock pretrain clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /: /' | awk -F': ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -128,6 +128,9 @@ wheels: $(READY)  ## what a machine with PyTorch and the usual packages lacks, i
 	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --python-version $(or $(PYTHON_VERSION),3.12) \
 	  --implementation cp $(foreach glibc,17 24 27 28 34,--platform manylinux_2_$(glibc)_x86_64) --platform manylinux2014_x86_64 \
 	  -d build/wheels $(foreach name,$(WHEELS),$(shell grep -oE "^$(name)==[^ ]+" requirements.lock))
+
+pdf: book  ## print the whole book into build/book.pdf (needs Chromium)
+	$(BIN)/python -m visbook.site.pdf build/book.pdf
 
 release: book  ## source, wheels, records and site with checksums, built twice, into build/release/COMMIT (BEFORE=an older claims.csv)
 	@at="build/release/$$(git rev-parse --short=12 HEAD)"; rm -rf "$$at"; \

@@ -15,13 +15,12 @@ import pytest
 import yaml
 from filelock import FileLock
 
+from visbook.site.pdf import chromium
 from visprompt.records import commit
 
 ROOT = Path(__file__).parents[1]
 REAL = ROOT / "build" / "site"
-CHROMIUM = os.environ.get("VISPROMPT_CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+CHROMIUM = chromium()
 EVERYTHING = bool(os.environ.get("VISPROMPT_WHOLE"))  # not only a share of what is costly
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
