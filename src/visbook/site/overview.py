@@ -177,8 +177,8 @@ def set_up() -> str:
     one = overview()[0].runs
     tasks = listed([TITLES.get(task, task) for task in one.index], 20)
     return (
-        f"We trained {len(overview())} methods with one protocol on {len(one)} sets of photographs, "
-        f"{one.shape[1]} seeds each: {tasks}"
+        f"We trained {len(overview())} methods with one protocol on {len(one)} sets of "
+        f"photographs, {one.shape[1]} seeds each: {tasks}"
     )
 
 
