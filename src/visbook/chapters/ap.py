@@ -295,7 +295,7 @@ def share_figure(rows: pd.DataFrame) -> Figure:
         color = plots.PALETTE[rows[rows.variant == variant].method.iloc[0]]
         ax.plot(line, [place] * len(line), "o-", color=color, ms=8, lw=3)
         ax.plot(line.iloc[0], place, "o", color=color, mfc="white", ms=8)
-        ax.text(line.iloc[-1] + 0.6, place, f"{gains[variant]:+.1f}", va="center", color=color)
+        plots.at_end(ax, [line.iloc[-1]], [place], f"{gains[variant]:+.1f} points", color)
     few, every = means.columns[0], means.columns[-1]
     ax.set(
         xlabel=f"mean test accuracy, % (hollow: {few:.0f} % of the images, filled: {every:.0f} %)"

@@ -169,21 +169,23 @@ def fewest(rows: pd.DataFrame) -> pd.DataFrame:
 def size_figure(rows: pd.DataFrame) -> Figure:
     """Figure 6: accuracy against the number of training images, a line for each of two blocks."""
     fig, ax = plt.subplots(figsize=(7, 3.2))
-    colours, ends = (plots.PALETTE["ap"], plots.PALETTE["norm-tune"]), {}
+    colours, means = (plots.PALETTE["ap"], plots.PALETTE["norm-tune"]), []
     for (variant, mine), color in zip(rows.groupby("variant", sort=False), colours):
         line = mine.groupby("train_size").test.agg(["mean", "min", "max"])
         ax.fill_between(line.index, line["min"], line["max"], color=color, alpha=0.2, lw=0)
         ax.plot(line.index, line["mean"], "o-", color=color)
-        label = f" {variant} ({mine.block.iloc[0]})"
-        ax.text(line.index[-1], line["mean"].iloc[-1], label, color=color, va="center")
-        ends[variant] = line["mean"].iloc[0]
+        label = f"{variant} ({mine.block.iloc[0]})"
+        plots.at_end(ax, line.index, line["mean"].array, label, color)
+        means.append(line["mean"])
     sizes = sorted(set(rows.train_size))
     ax.set_xscale("log")
     ax.set_xticks(sizes, [str(size) for size in sizes])
     ax.minorticks_off()
-    ax.set(xlabel="training images", ylabel="test accuracy, %", xlim=(None, sizes[-1] * 1.7))
-    best, lead = max(ends, key=ends.get), max(ends.values()) - min(ends.values())
-    ax.set_title(f"With {sizes[0]} images the {best} is {lead:.1f} points better")
+    ax.set(xlabel="training images", ylabel="test accuracy, %")
+    if len(means) == 2:
+        leads = (means[0] - means[1]).dropna()
+        told = [f"{leads[n]:+.1f} with {n} images".replace("-", "−") for n in leads.index[[0, -1]]]
+        ax.set_title(f"Shallow minus deep, in points: {', '.join(told)}")
     return fig
 
 
