@@ -20,12 +20,13 @@
 #
 # With $l = 0$ it is the ordinary visual prompt (VP) on the pixels {cite}`bahng2022`.
 #
-# This page is about how well AP does. The others: [](ap_layers.ipynb); [](ap_others.ipynb); [](ap_cost.ipynb);
-# [](ap_peft.ipynb); [](ap_theory.ipynb). Counts are made on the papers' architectures and hold exactly (`derived`);
-# accuracies come from small networks (`trend`). [The glossary](../glossary.md) says what these words allow.
+# This page shows how accurate AP is. Further pages: [](ap_layers.ipynb), [](ap_others.ipynb), [](ap_cost.ipynb),
+# [](ap_peft.ipynb) and [](ap_theory.ipynb). Counts are made on the paper's architectures and are exact (`derived`);
+# accuracies come from small networks (`trend`). [The glossary](../glossary.md) defines these words.
 #
-# The methods compared here: **linear probe** (the head alone), **full fine-tuning**, **NORM-TUNE** (scale and
-# shift of every normalisation layer, {cite}`basu2023`), **VP** and **AP**. In all of them the head is trained too.
+# We compare five methods. A **linear probe** trains the head alone, and **full fine-tuning** trains everything.
+# **NORM-TUNE** trains scale and shift of every normalisation layer {cite}`basu2023`. **VP** and **AP** train one tensor.
+# All of them train the head as well.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -58,9 +59,8 @@ page = chapter.page
 # (ap.figure-1)=
 # ## Figure 1: Activation prompt against input prompt
 #
-# The paper's drawing shows where the perturbation enters. Here is the same idea, with the shapes of the two
-# architectures of the paper; and a check that the statement behind it holds in code: VP is AP with the layer number
-# set to 0, the image.
+# The paper's figure shows where the perturbation enters. We draw the same with the shapes of ViT-Large/16, and check in
+# code that VP is AP at layer 0, the image.
 
 # %% name="ap.figure-1" tags=["hide-input"]
 large = vp.load_backbone("vit_large_patch16_224", device="meta")
@@ -68,8 +68,8 @@ page.show(
     "ap.figure-1",
     ap.prompt_figure(large),
     evidence="derived",
-    how="A drawing made from code; the shapes are read off the architectures.",
-    caption="Where the learned perturbation enters: VP at the image, AP at the input of one block.",
+    how="Drawn by code; the shapes are those of the architecture.",
+    caption="VP enters at the image, AP at the input of one block.",
     alt="Two rows of boxes from image to head. An arrow adds VP's perturbation at the image, another adds AP's in front of block 2.",
 )
 small = vp.load_backbone("vit_micro_patch4_24")
@@ -79,24 +79,25 @@ page.checked("VP is AP at layer 0, the image: largest difference of the logits",
 # %% [markdown]
 # ## The runs
 #
-# Each run fits one method on one task with one seed and leaves a record. The seed decides the head's start, the
-# order of the batches and, for a concatenated prompt, its start; the images of a task are the same for all seeds.
-# The reported accuracy is that of the last epoch on the test split. AP and the linear probe keep the activations
-# below their first trained block. In the quick profile the ViT on `position` with seed 0 is run here where it has no
-# record; the other tasks and seeds, the ResNet, and the search for learning rates, are records that the project keeps
-# (each names its commit, date and hardware).
+# Each run fits one method to one task with one seed and leaves a record. The seed sets the initialisation of the head,
+# the order of the batches and, for a concatenated prompt, the prompt's initialisation. All seeds see the same images. We
+# report the test accuracy after the last epoch. The quick profile shows runs that the project keeps; each record names
+# its commit, date and hardware. Only the ViT on `position` with seed 0 is run here if its record is missing.
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 rows = chapter.planned("ap.table-1")
 
 # %% [markdown]
-# **How the quick profile's learning rates were chosen.** Five rates a method (of the head for the linear probe, which
-# trains nothing else), on the task `position` with seed 0; the rate with the best validation accuracy was taken and
-# used for all tasks and seeds (`data_manifests/recipes.yaml`). AP's rate was chosen so for every block, because a
-# comparison of blocks at one rate compares the rate as well. 200 validation images give a standard error of up to 3.5
-# points, so that neighbouring rates often cannot be told apart, and a rate that suits `position` need not suit
-# another task. The runs shown use other random streams than those by which the rates were chosen; the last column
-# says how far the recipe's rate is below the best of its row. A dash: the run at that rate is not kept.
+# (ap-rates)=
+# **Learning rates.** In the quick profile we tried five learning rates per method on the task `position` with seed 0.
+# The one with the best validation accuracy is used for all tasks and seeds (`data_manifests/recipes.yaml`). For the
+# linear probe it is the head's learning rate. For AP we searched every block separately, because a single learning rate
+# would suit some blocks better than others.
+#
+# Two limits: with 200 validation images the standard error is up to 3.5 points, so neighbouring learning rates often
+# cannot be told apart; and what suits `position` need not suit another task. The runs on this page use other random
+# numbers than the search. In the table, the last column says how far the chosen learning rate is below the best of its
+# row; a dash means that we keep no run at that learning rate.
 
 # %% name="rates" tags=["hide-input"]
 chapter.show_left_out()
@@ -106,15 +107,14 @@ ap.show_rates(chapter)
 # (ap.table-1)=
 # ## Table 1: Full-data accuracy on 19 data sets
 #
-# In the paper AP has the best average of the four cheap methods on both backbones, over 4 points above VP on
-# ResNet-101 and 1.6 on ViT-Large; full fine-tuning stays ahead of all. The trend here uses the whole training split
-# of this run's tasks, with AP at the paper's place.
+# In the paper, AP has the best average of the four cheap methods on both backbones: more than 4 points above VP on
+# ResNet-101 and 1.6 on ViT-Large/16. Full fine-tuning is ahead of all. Our trend uses the whole training split of each
+# task, and AP at the paper's block.
 #
-# Two things to know when reading it. The paper itself says (Section 6, limitations) that on compact models such as
-# ResNet-18 and ViT-Tiny AP improves on VP but not on NORM-TUNE; the quick profile's networks are far smaller still,
-# so that statement is judged here and "AP over NORM-TUNE" is not. And in the quick profile VP has one learning rate,
-# chosen on `position`: where VP falls below the linear probe on another task, that rate is probably too high for it
-# there; smaller ones were not tried on the other tasks.
+# Two limits. The paper says (Section 6, limitations) that on compact models such as ResNet-18 and ViT-Tiny AP improves
+# on VP but not on NORM-TUNE. Our networks are smaller still, so we test this caveat and not "AP over NORM-TUNE". And VP
+# has one learning rate, chosen on `position`. Where VP is below the linear probe on another task, that learning rate is
+# probably too high there.
 
 # %% name="ap.table-1" tags=["hide-input"]
 caption = f"Test accuracy in %, whole training split, {ap.shown_of(rows)}."
@@ -153,7 +153,7 @@ page.not_run(
 # (ap.table-3)=
 # ## Table 3: Few-shot accuracy on VTAB-1k
 #
-# The paper repeats Table 1 with 1000 training images a task. In the quick profile "few" is a fifth of the training
+# The paper repeats Table 1 with 1,000 training images per task. In the quick profile "few" means a fifth of the training
 # split.
 
 # %% name="ap.table-3" tags=["hide-input"]
@@ -173,8 +173,8 @@ page.not_run(
 # (ap.figure-a3)=
 # ## Figure A3: Share of training data (caption absent from the text)
 #
-# Accuracy of full fine-tuning, VP and AP with 10 to 100 % of the training data, on three large data sets. Here with
-# the few images of Table 3 and with all of the tasks' training split.
+# The paper trains full fine-tuning, VP and AP on 10 to 100 % of three large data sets. We have two shares: the few
+# images of Table 3 and the whole training split.
 
 # %% name="ap.figure-a3" tags=["hide-input"]
 rows = ap.with_share(chapter.planned("ap.figure-a3"))
@@ -195,8 +195,8 @@ page.not_run(
 # (ap.table-a1)=
 # ## Table A1: Data set statistics
 #
-# Sizes, classes and batch sizes of the 19 full-data and the VTAB-1k tasks. Nothing is run; the printed cells can be
-# held against each other: a data set that stands in both halves must have the same number of classes.
+# The table lists sizes, classes and batch sizes of the 19 full-data tasks and of the VTAB-1k tasks. We compare the two
+# halves: a data set that appears in both must have the same number of classes.
 
 # %% name="ap.table-a1" tags=["hide-input"]
 printed = papers.published("ap.table-a1")
@@ -204,8 +204,8 @@ page.show(
     "ap.table-a1",
     ap.shared_data_sets(printed),
     evidence="derived",
-    how="The printed cells held against each other.",
-    caption="Data sets that stand in both halves of the table. In the few-shot half, DTD's class number and test size are swapped.",
+    how="The printed cells, compared with each other.",
+    caption="Data sets in both halves of the table. In the few-shot half, DTD's number of classes and test size are swapped.",
 )
 few = printed[printed.setting != "full-data"]
 page.judge(
@@ -219,7 +219,7 @@ page.printed("ap.table-a1", "Table A1 as printed")
 # %% [markdown]
 # ## Try it
 #
-# Move the prompt with `block`, from 0 to 7, or take another task, such as `count`. {ref}`What this call does
+# `block` moves the prompt, from 0 (the first block) to 7; `task="count"` takes another task. {ref}`What this call does
 # <try-it>`.
 
 # %% name="try-it"

@@ -13,11 +13,10 @@
 # %% [markdown]
 # # AP: what it costs
 #
-# An activation prompt {cite}`ap` trains little, and its backward pass ends at its block. This page counts parameters,
-# operations and memory on the paper's architectures, which holds exactly (`derived`), and times the methods at their
-# sizes where this machine can hold the model (`measured`). [](ap.ipynb) says what the methods are and how well they
-# do, {ref}`Figure 2 <ap.figure-2>` what AP costs at each block of a ResNet, and [](ap_peft.ipynb) counts the
-# parameters of other methods that train little.
+# An activation prompt {cite}`ap` has few parameters, and its backward pass ends at the prompted block. Here we count
+# parameters, operations and memory on the paper's architectures, which is exact (`derived`), and time the methods at the
+# paper's model sizes (`measured`). [](ap.ipynb) describes the methods and their accuracy, {ref}`Figure 2 <ap.figure-2>`
+# shows the cost of AP at each block of a ResNet, and [](ap_peft.ipynb) counts the parameters of further methods.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -34,17 +33,17 @@ p, page = ap_cost.opened("ap_cost", globals())
 # (ap.figure-3)=
 # ## Figure 3: Shapes of tunable parameters
 #
-# NORM-TUNE trains one scale and one shift per channel, shared by all positions; AP trains one value per channel
-# *and* position, shared by all images. So AP on one layer has as many entries as the layer has positions, times
-# NORM-TUNE's shifts there. {ref}`Proposition 1 <ap.proposition-1>` says when the two coincide.
+# NORM-TUNE trains one scale and one shift per channel, shared by all positions. AP trains one value per channel *and*
+# position. So AP on one layer has as many values as NORM-TUNE has shifts there, times the number of positions.
+# {ref}`Proposition 1 <ap.proposition-1>` says when the two do the same.
 
 # %% name="ap.figure-3" tags=["hide-input"]
 page.show(
     "ap.figure-3",
     ap_cost.shapes_figure(),
     evidence="derived",
-    how="A drawing made from code; equal colours are one trained value.",
-    caption="Which features share a trained value. Left: NORM-TUNE's shift. Right: AP.",
+    how="Drawn by code; features of one colour share one trained value.",
+    caption="Which features share a trained value: in NORM-TUNE's shift (left) and in AP (right).",
     alt="Two grids of channels by positions. NORM-TUNE has one colour per row, AP a different colour in every cell.",
 )
 large = vp.load_backbone("vit_large_patch16_224", device="meta")
@@ -52,7 +51,7 @@ tokens, _ = large.shapes()[2]
 entries = vp.count_parameters(vp.build_method("ap", large, 10, block=2))["method"]
 off = abs(entries / (large.blocks[2].norm1.bias.numel() * tokens) - 1)
 page.checked(
-    "AP's entries at a ViT-Large's third block are the positions times NORM-TUNE's shifts: off by",
+    "AP's values at a ViT-Large's third block are NORM-TUNE's shifts times the positions: off by",
     off,
 )
 
@@ -60,15 +59,15 @@ page.checked(
 # (ap.table-2)=
 # ## Table 2: Efficiency profile of the methods
 #
-# Four columns: tunable parameters, training memory, time per epoch and inference throughput, for CIFAR-10 with
-# batches of 128 on an RTX A6000. Parameters follow from the architecture. So does a lower bound for the memory of a
-# training step: weights, gradients, Adam's moments, and what autograd keeps for the backward pass. And so do the
-# operations, in GFLOPs, two for each multiply-add. Time is measured where this machine can hold the model.
+# The table has four columns: trained parameters, training memory, time per epoch and inference throughput, for CIFAR-10
+# with batches of 128 on an RTX A6000. Parameters follow from the architecture. So do the operations (GFLOPs, two per
+# multiply-add) and a lower bound on the memory of a training step: weights, gradients, Adam's moments, and what autograd
+# keeps for the backward pass. Time is measured.
 #
-# Two conventions explain most of the printed parameter counts. VP's printed 0.11M and 0.12M fit a **frame of 48
-# pixels** ($3 (224^2 - 128^2)$ values) plus the head for 10 classes; 44 to 50 pixels fit too, and the paper does not
-# say. The text's "150k" would be every pixel.
-# The printed counts of full fine-tuning include ImageNet's 1000-way head, the other rows a 10-way head.
+# Two conventions explain most of the printed parameter counts. First, VP's 0.11 M and 0.12 M fit a **frame of 48 pixels**
+# ($3 (224^2 - 128^2)$ values) plus a head for 10 classes; 44 to 50 pixels fit as well, and the paper does not say. The
+# "150k" of the text would be every pixel. Second, full fine-tuning is counted with ImageNet's 1,000-way head, the other
+# rows with a 10-way head.
 
 # %% name="ap.table-2" tags=["hide-input"]
 counted = ap_cost.count_all()
@@ -77,9 +76,9 @@ page.show(
     ap_cost.counted_table(counted),
     evidence="derived",
     records=list(counted.values()),
-    how="Counted on shapes at 224 pixels, batch 128, float32, Adam, with all tokens of the last block as the paper has "
-    "it; memory without workspace and fragmentation.",
-    caption="Parameters, memory of a training step and operations of one image, beside the printed values.",
+    how="Counted on shapes at 224 pixels, batch 128, float32, Adam, with all tokens of the last block as in the paper; "
+    "memory without workspace and fragmentation.",
+    caption="Parameters, memory of a training step and operations per image, beside the printed values.",
 )
 
 # %% name="table-2-parameters" tags=["hide-input"]
@@ -87,7 +86,7 @@ notes = ap_cost.readings(counted)
 for (word, short), record in counted.items():
     claim, note = f"ap.table-2.{word}-{short}-parameters", notes.get(f"{word}-{short}", "")
     if open_setting := ap_cost.fitted(word, short):
-        page.not_judged(claim, f"the paper leaves open what it would take: {open_setting}")
+        page.not_judged(claim, f"the paper does not state this setting: {open_setting}")
     else:
         page.judge(
             claim, ap_cost.total(record) / 1e6, evidence="derived", records=[record], note=note
@@ -102,15 +101,15 @@ page.judge(
     ap_cost.printed_share_gap(),
     evidence="derived",
     records=list(counted.values()),
-    note=f"From the printed cells, in per cent of full fine-tuning. With a frame of 48 pixels, a recount has {recount:.2f}.",
+    note=f"From the printed cells, in % of full fine-tuning. Recounted with a frame of 48 pixels, it is {recount:.2f}.",
 )
 
 # %% [markdown]
-# Time and memory, measured. Random weights serve as well as any. AP is timed without cached activations, as the paper
-# runs it; the last block of the ViT computes the class token alone, as everywhere in this book. The times of one
-# backbone come from one process in which the methods take turns, so that the machine's drift meets them alike; the
-# peak memory of each method comes from a process of its own. On a CPU the batches are small, so weights count for
-# more of the memory than at the paper's 128.
+# **Measured time and memory.** The weights are random, which does not matter here. As in the paper, AP does not cache the
+# activations below its block; as everywhere in this book, the last block of the ViT computes only the class token. In
+# each timing process the methods take turns, so that changes in the machine's speed affect all alike. Peak memory is
+# measured in a separate process per method. On a CPU the batches are small, so weights make up more of the memory than at
+# the paper's batch of 128.
 
 # %% name="table-2-measured" tags=["hide-input"]
 measured = {
@@ -125,7 +124,7 @@ for name, (timed, peaks) in measured.items():
             ap_cost.measured_table(timed, peaks, name),
             evidence="measured",
             records=used,
-            how=f"Median of 4 rounds, float32, random weights, on {ap_cost.machine(used[0])}.",
+            how=f"Median of 4 rounds, float32, random weights, {ap_cost.machine(used[0])}.",
             caption="Time and peak memory at the paper's model sizes.",
         )
 
@@ -144,7 +143,7 @@ for word, turns in timed.items():
     more = ap_cost.ratio(turns, "infer_seconds", "vp", "ap")
     page.judge(f"ap.table-2.{word}-ap-throughput-above-vp", *more, records=[turns], **told)
     if word == "vit":
-        # Throughput is the inverse of time, so linear over AP in seconds is AP over linear in images a second.
+        # Throughput is the inverse of time, so linear over AP in seconds is AP over linear in images per second.
         near = ap_cost.ratio(turns, "infer_seconds", "linear-probe", "ap")
         page.judge("ap.table-2.vit-ap-throughput-near-linear", *near, records=[turns], **told)
 page.not_run(

@@ -13,12 +13,12 @@
 # %% [markdown]
 # # AP: where to prompt, and in which form
 #
-# An activation prompt {cite}`ap` may enter any block of the network. The paper's central claim is that ResNets want
-# it deep and ViTs want it shallow; it asks why, and whether several layers or another form than a sum do better.
+# An activation prompt {cite}`ap` can enter at any block of the network. The paper's central claim is that ResNets need it
+# deep and ViTs need it shallow. It asks why, and whether prompts at several layers, or prompts that are not added, work
+# better.
 #
-# The methods and what can be settled in the quick profile are on [](ap.ipynb), with how the learning rates were chosen
-# and what a run is. The paper's places are the third block of a ViT and the third-to-last of a ResNet (Section 6.1);
-# blocks are counted from 0.
+# [](ap.ipynb) describes the methods, the runs and {ref}`how the learning rates were chosen <ap-rates>`. The paper puts AP
+# at the third block of a ViT and at the third-to-last block of a ResNet (Section 6.1). We count blocks from 0.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -61,11 +61,11 @@ chapter.show_left_out()
 # (ap.figure-2)=
 # ## Figure 2: AP by layer on ResNet-101
 #
-# The paper puts AP on each layer of a ResNet-101 in turn, on OxfordPets by its caption and on CIFAR-10 by its text,
-# and finds the best accuracy at layer 31, about 5 points above VP, with 100k parameters against VP's 150k.
+# The paper puts AP on each layer of a ResNet-101 in turn. (The caption names OxfordPets, the text CIFAR-10.) It finds the
+# best accuracy at layer 31: about 5 points above VP, with 100k parameters where VP has 150k.
 #
-# Parameters and operations by block follow from the architecture alone. An AP step goes forward through the
-# whole network but backward only to its block, so a deep prompt trains almost as cheaply as a linear probe.
+# Parameters and operations follow from the architecture alone. A training step of AP goes forward through the whole
+# network but backward only to the prompted block, so a deep prompt trains almost as cheaply as a linear probe.
 
 # %% name="ap.figure-2" tags=["hide-input"]
 exact, rows = ap_blocks.block_costs("resnet101")
@@ -75,7 +75,7 @@ page.show(
     evidence="derived",
     records=[exact],
     how="Counted on the ResNet-101 architecture at 224 pixels, 37 classes.",
-    caption="What AP costs by block. Left: entries of the prompt. Right: operations of a training step.",
+    caption="Cost of AP by block. Left: entries of the prompt. Right: operations of a training step.",
     alt="Two step curves over the 33 blocks of ResNet-101: prompt entries fall in steps from 800 to 100 thousand, training operations fall steadily towards half of VP's.",
 )
 # Layer l acts on what layer l gives, with 0 the image: layer 31 is what block 30 gives, the input of block 31.
@@ -88,13 +88,13 @@ page.judge(
     *(image, frame, image),
     evidence="derived",
     records=[exact],
-    note=f"A whole image has {image:.1f}; the 0.12 million of Table 2, with its head, are a frame of {frame:.1f}. Each "
-    "number is right by a reading that excludes the other, so this is one finding.",
+    note=f"A whole image has {image:.1f} thousand entries. The 0.12 million of Table 2, head included, fit a frame of "
+    f"{frame:.1f} thousand. The two printed numbers exclude each other, so this is one finding.",
 )
 
 # %% [markdown]
-# The accuracy by block, on the ResNet of this run. The best block is chosen on the validation split; the star marks it
-# on the test accuracy. Choosing the block as well as the rate gives AP a larger search than the other methods have.
+# Accuracy by block on our ResNet. The star marks the block with the best validation accuracy. Choosing the block as well
+# as the learning rate gives AP a larger search than the other methods have.
 
 # %% name="figure-2-accuracy" tags=["hide-input"]
 rows = chapter.planned("ap.figure-2")
@@ -103,7 +103,7 @@ chapter.show(
     ap_blocks.block_grid,
     rows,
     f"AP by block: mean and range over {ap.seeds_of(rows)}; star: best on validation.",
-    "Accuracy of AP by block of a ResNet with dashed lines for linear probe, NORM-TUNE, VP and full fine-tuning.",
+    "Test accuracy of AP at each block of a ResNet, with dashed lines for linear probe, NORM-TUNE, VP and full fine-tuning.",
 )
 ap_layers.judge_best(chapter, rows, "ap-resnet", [task])
 
@@ -111,14 +111,13 @@ ap_layers.judge_best(chapter, rows, "ap-resnet", [task])
 # (ap.figure-4)=
 # ## Figure 4: Layer preference by architecture
 #
-# The paper's central picture: on OxfordPets, AP on ResNet-50 and ResNet-101 is best in deep layers, on ViT-Base and
-# ViT-Large in shallow ones. (It prints "ViT-Base/12"; the text elsewhere uses ViT-B/16.)
+# This is the paper's central figure. On OxfordPets, AP is best in deep layers of ResNet-50 and ResNet-101 and in shallow
+# layers of ViT-Base and ViT-Large. (It prints "ViT-Base/12"; elsewhere the text has ViT-B/16.)
 #
-# Each block is shown at the learning rate that suits it best on validation. That matters: at one common rate the
-# first block of the ViT and the first blocks of the ResNet look worse than they are. `position` asks for what the
-# source task taught the networks to ignore, so a prompt in the last block probably comes too late on either network;
-# a verdict on "deep" and "shallow" from one such task is a direction for this task, not for OxfordPets.
-# [](real_images.ipynb) asks the same of a published ViT-Tiny, on photographs of two kinds.
+# Each block has its own learning rate, the best on validation. With a common learning rate, the first blocks look worse
+# than they are. Our task, `position`, depends on what the networks learned to ignore in pre-training, so a prompt in the
+# last block probably comes too late on either network. One such task shows a direction for this task, not for OxfordPets.
+# [](real_images.ipynb) repeats the test with a published ViT-Tiny on photographs of two kinds.
 
 # %% name="ap.figure-4" tags=["hide-input"]
 chapter.show(
@@ -126,7 +125,7 @@ chapter.show(
     ap_blocks.block_grid,
     layers,
     f"AP by block, mean and range over {ap.seeds_of(layers)}; star: best on validation.",
-    "Accuracy of AP by block for the ViT and the ResNet, with the other methods as dashed lines and a star on the best block.",
+    "Test accuracy of AP at each block of the ViT and of the ResNet; dashed lines: the other methods; a star: the best block.",
 )
 for word, part in {"vit-prefers-shallow": "ap-vit", "resnet-prefers-deep": "ap-resnet"}.items():
     ap_blocks.judge_preference(chapter, f"ap.figure-4.{word}", part, [task])
@@ -139,10 +138,10 @@ page.not_run(
 # (ap.figure-5)=
 # ## Figure 5: Feature dissection: CKA and attention distance
 #
-# Why should the two families differ? The paper compares features by linear CKA {cite}`cortes2012`: deep ResNet-101
-# features resemble the *middle* of a ViT-Large. And it measures how far attention reaches {cite}`raghu2021`:
-# the mean distance between a patch and what it attends to falls over the first half of the network and then rises
-# a little. Prompts would like layers that see globally.
+# Why should the two families differ? The paper compares features by linear CKA {cite}`cortes2012` and finds that deep
+# ResNet-101 features resemble the *middle* of a ViT-Large. It also measures how far attention reaches {cite}`raghu2021`:
+# the mean distance between a patch and what it attends to falls over the first half of the network, then rises slightly.
+# The paper concludes that prompts work best in layers that see globally.
 
 # %% name="ap.figure-5" tags=["hide-input"]
 pair = [chapter.scope.backbones.get(f"ap-{word}") for word in ("vit", "resnet")]
@@ -158,7 +157,7 @@ if both:
         evidence="trend",
         records=[found],
         how=f"Frozen {pair[0]} and {pair[1]} on {count} test images of {task}; one pair of backbones, no seeds.",
-        caption="(A) Similarity of the two networks' features by block. (B) How far each attention head looks (grey dots).",
+        caption="(A) Similarity of the two networks' features, block by block. (B) Attention distance; grey dots are heads.",
         alt="A heat map of CKA between ViT blocks and ResNet blocks, and a curve of mean attention distance over the ViT's blocks.",
     )
 
@@ -166,9 +165,12 @@ if both:
 if both:
     turn, closest = round(0.75 * len(distance)), cka[:, -2:].mean(1).argmax() / (len(cka) - 1)
     read = {
-        "cka-deep-resnet-middle-vit": ([closest], "The last stage: the mean over its two blocks."),
-        "distance-falls": (ap_layers.slope(distance[:turn]), "Interval over the heads."),
-        "distance-rises-at-end": (ap_layers.slope(distance[turn:]), "Interval over the heads."),
+        "cka-deep-resnet-middle-vit": (
+            [closest],
+            "The last stage is the mean over its two blocks.",
+        ),
+        "distance-falls": (ap_layers.slope(distance[:turn]), "Interval over heads."),
+        "distance-rises-at-end": (ap_layers.slope(distance[turn:]), "Interval over heads."),
     }
     for claim, (values, note) in read.items():
         page.judge(f"ap.figure-5.{claim}", *values, evidence="trend", records=[found], note=note)
@@ -181,9 +183,9 @@ page.not_run(
 # (ap.figure-6)=
 # ## Figure 6: Sample complexity by prompted layer
 #
-# The paper reads {ref}`Theorem 1 <ap.theorem-1>`, which bounds the samples of a two-layer ViT from above, as saying
-# that a deep-layer AP on a ViT needs more training samples than a shallow one. It plots accuracy against the
-# training-set size for several layers of ViT-Large/16.
+# {ref}`Theorem 1 <ap.theorem-1>` is an upper bound on the samples that a two-layer ViT needs. The paper infers from it
+# that AP in a deep layer of a ViT needs more training samples than in a shallow one, and plots accuracy against the number
+# of training images for several layers of ViT-Large/16.
 
 # %% name="ap.figure-6" tags=["hide-input"]
 rows = chapter.planned("ap.figure-6")
@@ -191,8 +193,8 @@ chapter.show(
     "ap.figure-6",
     ap_layers.size_figure,
     rows,
-    f"Accuracy against training images, mean and range over {ap.seeds_of(rows)}; block in brackets.",
-    "Two rising curves of test accuracy over the number of training images, for a shallow and a deep block.",
+    f"Accuracy of AP against training images, mean and range over {ap.seeds_of(rows)}; block in brackets.",
+    "Two rising curves of test accuracy against the number of training images, for a shallow and a deep block.",
 )
 few = ap_layers.fewest(rows)
 chapter.judge(
@@ -212,8 +214,8 @@ page.not_run(
 # (ap.table-a3)=
 # ## Table A3: Other prompt types inside AP
 #
-# Instead of adding, multiply ($z \odot \delta$) or concatenate ($[\delta, z]$, extra tokens from block $l$ on).
-# The paper finds adding best. Each form is shown at its own learning rate, chosen as on [](ap.ipynb).
+# Instead of adding, AP can multiply ($z \odot \delta$) or concatenate ($[\delta, z]$, extra tokens from block $l$ on).
+# The paper finds adding best. Each form has its own {ref}`learning rate <ap-rates>`.
 
 # %% name="ap.table-a3" tags=["hide-input"]
 claims = {"add-over-product": ("AP", "AP-PRODUCT"), "add-over-concatenate": ("AP", "AP-CONCATE")}
@@ -235,8 +237,8 @@ page.not_run(
 # (ap.table-a4)=
 # ## Table A4: AP on several layers
 #
-# Prompts on the first three or five blocks at once: the paper sees hardly more accuracy for much more memory. One
-# rate serves all prompts of a run, chosen as on [](ap.ipynb).
+# With prompts on the first three or five blocks at once, the paper sees hardly more accuracy for much more memory. All
+# prompts of a run share one {ref}`learning rate <ap-rates>`.
 
 # %% name="ap.table-a4" tags=["hide-input"]
 claims = {"three-blocks-gain-small": ("AP-3", "AP"), "five-blocks-gain-small": ("AP-5", "AP")}
@@ -260,7 +262,7 @@ page.not_run(
 # %% [markdown]
 # ## Try it
 #
-# Which block suits `count`, and which `position`? Change `block`, from 0 to 7; `block=(0, 1, 2)` takes three.
+# Which block suits `count`, and which `position`? `block` goes from 0 to 7; `block=(0, 1, 2)` prompts three blocks.
 # {ref}`What this call does <try-it>`.
 
 # %% name="try-it"

@@ -13,13 +13,13 @@
 # %% [markdown]
 # # AP: on other networks and data
 #
-# Is the gain of an activation prompt {cite}`ap` one of two networks alone, and is its place? The paper repeats its
-# comparison on CLIP and Swin, tries every block on more data sets, and sets VPT's prompts beside AP's block by block.
+# Do the gain of an activation prompt {cite}`ap` and its preferred block hold beyond two networks? The paper repeats its
+# comparison on CLIP and Swin, tries every block on more data sets, and compares AP with VPT's prompts block by block.
 #
-# In the quick profile networks of this project stand in for the paper's (`trend`): a ViT and a ResNet, where every
-# method has the rate that suited it best on `position` and AP one for every block ([](ap.ipynb) shows all that were
-# tried); and a Swin of four stages and a ViT trained against captions as CLIP is, where every method, at every block and
-# on every task, takes the best of three rates on validation. Blocks are counted from 0, a Swin's through all stages.
+# In the quick profile, small networks of this project replace the paper's (`trend`). On the ViT and the ResNet, every
+# method has the {ref}`learning rate <ap-rates>` that suited it best on `position`; AP has one per block. The others are a
+# Swin of four stages and a ViT that was trained on captions, as CLIP is. There, every method, block and task takes the
+# best of three learning rates on validation. We count blocks from 0; on the Swin, through all stages.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -39,15 +39,14 @@ precision = None  # the recipe's; bf16 for the paper profile on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visbook.chapters import ap, ap_blocks, ap_others, ap_peft
-from visbook.chapters import small_and_real as two_legs
+from visbook.chapters import ap, ap_blocks, ap_others, ap_peft, small_and_real
 from visbook.chapters.chapter import Chapter
 from visprompt import papers
 
 chapter = Chapter.opened("ap_others", globals(), ["ap-others", "ap-layers", "ap-layers-others"])
 page = chapter.page
 WEIGHTS = "The accuracies need the published weights and the data."
-STAR = "mean and range over seeds; star: best on validation, where that was not trained on."
+STAR = "mean and range over seeds; star: best on validation, unless the validation images were trained on."
 
 # %% name="runs" tags=["hide-input"]
 chapter.rows("ap-layers")
@@ -57,7 +56,7 @@ chapter.show_left_out()
 # (ap.table-5)=
 # ## Table 5: AP against VP on CLIP and Swin
 #
-# AP is printed above VP on all seven data sets for CLIP's ViT-B/32, and on all but EuroSAT for Swin-B.
+# In the paper's table, AP is above VP on all seven data sets with CLIP's ViT-B/32, and on all but EuroSAT with Swin-B.
 
 # %% name="ap.table-5" tags=["hide-input"]
 rows = chapter.rows("ap-others")
@@ -80,7 +79,7 @@ page.judge(
     "ap.table-5.gain-range",
     ap.outside(gains, 1, 6),
     evidence="derived",
-    note=f"From the printed cells. The gains go from {gains.min():.2f} to {gains.max():.2f}.",
+    note=f"From the printed cells. The gains range from {gains.min():.2f} to {gains.max():.2f} points.",
 )
 page.printed("ap.table-5", "Table 5 as printed")
 chapter.end("ap.table-5", WEIGHTS)
@@ -89,8 +88,8 @@ chapter.end("ap.table-5", WEIGHTS)
 # (ap.figure-7)=
 # ## Figure 7: Layer effect on CLIP and Swin (caption absent from the text)
 #
-# The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The figure's caption is lost. What a block
-# costs follows from the architecture; where it is best is tried on the small networks.
+# The text says that CLIP and Swin prefer shallow layers, as ViT-Large does. The cost of each block follows from the
+# architecture; which block is best we try on small networks.
 
 # %% name="ap.figure-7" tags=["hide-input"]
 ap_others.show_costs(chapter, "ap.figure-7")
@@ -106,9 +105,8 @@ chapter.end("ap.figure-7", WEIGHTS)
 # (ap.figure-a1)=
 # ## Figure A1: Layer preference on more data sets
 #
-# The paper repeats {ref}`Figure 4 <ap.figure-4>` on more data sets, which the text does not name. Whether a prompt
-# comes too late in a deep block depends on the task too: a task that asks for what the network was taught to ignore
-# must be prompted before that is lost.
+# The paper repeats {ref}`Figure 4 <ap.figure-4>` on more data sets, which the text does not name. The best block also
+# depends on the task: if a task needs what the network learned to ignore, the prompt must enter before that is lost.
 
 # %% name="ap.figure-a1" tags=["hide-input"]
 rows = chapter.planned("ap.figure-a1")
@@ -118,16 +116,16 @@ for claim, part in {"vit-prefers-shallow": "ap-vit", "cnn-prefers-deep": "ap-res
         chapter, f"ap.figure-a1.{claim}", part, chapter.of_study("ap-layers")
     )
 chapter.end(
-    "ap.figure-a1", "The paper's data sets are not named in the text; more tasks give more panels."
+    "ap.figure-a1", "The text does not name the paper's data sets; more tasks give more panels."
 )
 
 # %% [markdown]
 # (ap.figure-a2)=
 # ## Figure A2: AP and VPT layer by layer
 #
-# The paper puts VPT's prompts into one block at a time and finds them below AP, with the same preference for layers.
-# VPT at one block is AP by concatenation, but for its prompts' outputs, which are dropped behind the block. AP has
-# one rate for every block, VPT at one block the rate of VPT-Deep, which favours AP.
+# The paper puts VPT's prompts into one block at a time. It finds them less accurate than AP, with the same preferred
+# layers. VPT at one block is AP by concatenation, except that the outputs of its prompts are dropped after the block. The
+# comparison favours AP: it has a learning rate per block, while VPT at one block takes the learning rate of VPT-Deep.
 
 # %% name="ap.figure-a2" tags=["hide-input"]
 rows = chapter.planned("ap.figure-a2")
@@ -138,19 +136,18 @@ ap_others.judge_beside_vpt(chapter, "ap-vit", "layers")
 chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weights and the data.")
 
 # %% [markdown]
-# ## Photographs beside drawn pictures
+# ## Photographs beside drawings
 #
-# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs, AP at every block of it, and how
-# they were made.
+# The same comparisons with a published ViT-Tiny. [](real_images.ipynb) has all of its runs, also with AP at every block.
 
 # %% name="real" tags=["hide-input"]
-two_legs.show(chapter, "ap")
+small_and_real.show(chapter, "ap")
 
 # %% [markdown]
 # ## Try it
 #
-# Change `block`, or the network: `"vit_micro_patch4_24.clip"` is the one trained with captions. {ref}`What this
-# call does <try-it>`.
+# Change `block`, or the network: `"vit_micro_patch4_24.clip"` was trained on captions. {ref}`What this call does
+# <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_it import try_it

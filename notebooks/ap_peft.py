@@ -13,11 +13,11 @@
 # %% [markdown]
 # # AP: beside other methods that train little
 #
-# The paper sets AP {cite}`ap` beside methods that train a small part of a network or a small addition to it: bias
-# tuning, LoRA, VPT, adapters, SSF. In the quick profile they are fitted to four small tasks on this project's ViT, each
-# at the rate that suited it best on `position` (`trend`). Their parameters are counted on the architecture, and what
-# follows from the printed cells alone is checked (`derived`); some are timed (`measured`). [](ap.ipynb) has the accuracies of AP, VP and NORM-TUNE, [](methods.ipynb) a picture of
-# each method.
+# The paper compares AP {cite}`ap` with methods that train a small part of a network or a small addition to it: bias
+# tuning, LoRA, VPT, adapters and SSF. We do so on four small tasks with our own ViT; each method has the learning rate
+# that suited it best on `position` (`trend`). We count parameters on the paper's architecture and check what follows from
+# the printed cells alone (`derived`), and we time some of the methods (`measured`). [](ap.ipynb) has the accuracies of
+# AP, VP and NORM-TUNE, [](methods.ipynb) a drawing of each method.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -44,8 +44,8 @@ from visbook.timing import ap_tables
 chapter = ap_peft.PeftChapter.opened("ap_peft", globals(), ["ap-peft", "ap-ranks", "ap-vpt"])
 p, page = chapter.p, chapter.page
 CELLS = "From the printed cells."
-TIE = "AP is first in the three other columns, and whether one tie is a lost first place is open"
-BOTH = f"{CELLS} The text does not say over what it averages."
+TIE = "AP is first in the other three columns; whether this near-tie costs it the first place is a matter of reading"
+BOTH = f"{CELLS} The text does not say what it averages over, so the interval spans both readings."
 WHY = "The accuracies need ViT-Large/16's published weights and the 19 data sets."
 
 # %% name="runs" tags=["hide-input"]
@@ -56,9 +56,9 @@ chapter.show_left_out()
 # (ap.table-4)=
 # ## Table 4: AP against PEFT methods
 #
-# AP beside parameter-efficient fine-tuning (PEFT) methods on ViT-Large/16: bias tuning, LoRA, VPT, Gate-VPT, E2VPT,
-# adapters and SSF. Widths of adapters and numbers of gated prompts are not stated; for them the integer whose count
-# is nearest to the printed one is taken, and the table says so.
+# The table compares AP with parameter-efficient fine-tuning (PEFT) methods on ViT-Large/16: bias tuning, LoRA, VPT,
+# Gate-VPT, E2VPT, adapters and SSF. The paper does not state the widths of adapters and the numbers of gated prompts. We
+# take the integer whose count is nearest to the printed one; the table says where.
 
 # %% name="ap.table-4" tags=["hide-input"]
 ap_peft.show_parameters(page, "ap.table-4")
@@ -93,10 +93,10 @@ if turns is not None:
         ap_peft.times_table(turns),
         evidence="measured",
         records=[turns],
-        how=f"Median of 3 rounds at batch {batch}, float32, random weights, ViT-Large/16, on "
-        f"{ap_cost.machine(turns)}. Adapters at this book's default widths.",
-        caption="Time of a training step and throughput beside AP's. The printed throughput of AdaptFormer (AdapterFormer "
-        "in the paper) is a third of AP's, that of VPT and the adapters lower as well.",
+        how=f"Median of 3 rounds at batch {batch}, float32, random weights, ViT-Large/16, "
+        f"{ap_cost.machine(turns)}. Adapters have this book's default widths.",
+        caption="Time of a training step and throughput, relative to AP's. In the paper, AdaptFormer (there AdapterFormer) "
+        "has a third of AP's throughput, and VPT and the adapters are slower too.",
     )
     faster, told = (
         ap_cost.ratio(turns, "train_seconds", "ap", "lora"),
@@ -114,13 +114,14 @@ chapter.end("ap.table-4", WHY)
 # (ap.table-a2)=
 # ## Table A2: AP in the original VPT setting
 #
-# AP on ViT-B/16 beside VPT's own numbers, with total parameters as a multiple of the backbone.
+# The table puts AP on ViT-B/16 beside the numbers that the VPT paper prints. Total parameters are given as a multiple of
+# the backbone.
 
 # %% name="ap.table-a2" tags=["hide-input"]
 shallow, deep, ap_row = ap_peft.beside_vpt()
 outside = int(((ap_row < shallow) | (ap_row > deep)).sum())
 page.judge("ap.table-a2.between-shallow-and-deep", outside, evidence="derived", note=CELLS)
-how = "The parameters of all 24 tasks and one backbone, over the backbone."
+how = "One backbone and the parameters of all 24 tasks, divided by the backbone."
 ap_peft.show_parameters(page, "ap.table-a2", "× ViT-B/16", how)
 for name, row in {"ap": "ap", "linear": "linear-probe"}.items():
     ap_peft.judge_count(page, "ap.table-a2", row, f"{name}-total-parameters")
@@ -143,8 +144,8 @@ chapter.end("ap.table-a2", "Needs ViT-B/16 of ImageNet-21k and the 24 tasks of F
 # (ap.table-a5)=
 # ## Table A5: Re-initialised classification head
 #
-# The comparison of Table 4 again, with a fresh head. Here every head is fresh: the tasks have other classes than the
-# backbone's source, so there is no pretrained head to start from.
+# The comparison of Table 4 with a newly initialised head. In our runs every head is new, because the tasks have other
+# classes than the pre-training.
 
 # %% name="ap.table-a5" tags=["hide-input"]
 ap_peft.show_parameters(page, "ap.table-a5")
@@ -164,9 +165,9 @@ chapter.end("ap.table-a5", WHY)
 # (ap.table-a6)=
 # ## Table A6: AP against VPT with 10 and 50 tokens
 #
-# The paper sets VPT with 10 and with 50 tokens beside AP and calls the two comparable in accuracy. It trains with
-# batches of 128; on a processor the batch is small and the weights are most of the memory, so of the memory only the
-# order can be held against it.
+# The paper compares AP with VPT of 10 and of 50 tokens, and calls the latter two comparable in accuracy. It trains with
+# batches of 128. On a processor the batch is small and weights make up most of the memory, so we can only check which
+# method needs more.
 
 # %% name="ap.table-a6" tags=["hide-input"]
 ap_peft.show_parameters(page, "ap.table-a6")
@@ -189,7 +190,7 @@ chapter.end("ap.table-a6", WHY)
 # (ap.table-a7)=
 # ## Table A7: SSF added to the comparison
 #
-# Table 4 again, with SSF, which the paper calls second or third in accuracy.
+# Table 4 with SSF added, which the paper calls second or third in accuracy.
 
 # %% name="ap.table-a7" tags=["hide-input"]
 ssf = ap_peft.rank(ap_peft.groups("ap.table-a7")[1], "SSF")
@@ -206,7 +207,7 @@ chapter.end("ap.table-a7", WHY)
 # (ap.table-a8)=
 # ## Table A8: LoRA with different ranks (cells absent from the text)
 #
-# The text says that LoRA's accuracy grows with its rank and flattens beyond 10. The table's cells are lost.
+# The text says that LoRA's accuracy grows with its rank and flattens beyond 10. The version we audited lacks the cells.
 
 # %% name="ap.table-a8" tags=["hide-input"]
 rows = chapter.rows("ap-ranks")
@@ -225,8 +226,8 @@ chapter.end("ap.table-a8", WHY)
 # %% [markdown]
 # ## Try it
 #
-# Change `rank`, or the method: `"bias"`, `"ssf"` and `"adapter"` are others that train little. {ref}`What this
-# call does <try-it>`.
+# Change `rank`, or the method: `"bias"`, `"ssf"` and `"adapter"` also train little. {ref}`What this call does
+# <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_it import try_it

@@ -13,40 +13,40 @@
 # %% [markdown]
 # # AP, theory: why shallow prompts on a ViT
 #
-# Section 5 and Appendix C of *Visual Prompting Reimagined* {cite}`ap` explain the layer preference of
-# activation prompts with a toy model: a two-layer, single-head ViT on samples of $P$ tokens, one of which
-# ($v_1$ or $v_2$) decides the label, while the other $P-1$ are all $v_3$ or all $v_4$. This page builds that
-# model and checks each statement on its own data, so all evidence here is `derived`.
+# Section 5 and Appendix C of *Visual Prompting Reimagined* {cite}`ap` explain the layer preference of activation
+# prompts with a toy model: a two-layer, single-head ViT. A sample has $P$ tokens. One of them is $v_1$ or $v_2$ and
+# decides the label; the other $P-1$ are background, all $v_3$ or all $v_4$. We build this model and check each statement
+# on its own data, so all evidence on this page is `derived`.
 #
-# The four patterns $v_1$ to $v_4$ have length 1, and $\gamma = v_3^\top v_4$; after the first layer they are called
-# $e_1$ to $e_4$. Tokens carry Gaussian noise of deviation $\sigma$. In layer $l$ a query is $\beta_l$ times its
-# token, and so is a key, permuted by $P_x$; $\beta$ is called the attention strength. $f$ is the output, $y = \pm 1$
-# the label, $\eta$ the step size; A1, A2, … are the paper's equations.
+# **Symbols.** The four patterns $v_1$ to $v_4$ have length 1, and $\gamma = v_3^\top v_4$. After the first layer they are
+# called $e_1$ to $e_4$. Tokens carry Gaussian noise of standard deviation $\sigma$. In layer $l$ a query is its token
+# times $\beta_l$; so is a key, permuted by $P_x$. We call $\beta$ the attention strength. $f$ is the output, $y = \pm 1$
+# the label, $\eta$ the step size and $N$ the number of training samples. A1, A2, … are the paper's equations.
 #
-# **What had to be decided.** The paper leaves some things open. Each choice below has a reason, but step size,
-# noise, balanced batches and the smallest $P$ were settled after trial runs that showed what the others do, so
-# this is no blind test. The claims on gradients, noise, attention and the second stage were written after short
-# runs too. The other choices are shown beside the judged one, and some change the answer.
+# **Choices.** The paper leaves some settings open. We fixed the step size, the noise, balanced batches and the smallest
+# $P$ after trial runs, and wrote the claims on gradients, noise, attention and the second stage after short runs. So this
+# is not a blind test. We show the alternatives beside our choice; some of them change the answer.
 #
-# - The $m = 4k$ neurons are $k$ copies of four; $k$ copies weighted $1/(mP)$ sum to one neuron weighted
-#   $1/(4P)$.
-# - $P_x$ permutes *tokens* (as the proofs use it), keys and values alike. A softmax-weighted sum does not see
-#   it; only the attention distance does.
-# - The prompt is one vector per token, starts at zero, and is trained by one-pass SGD on the hinge loss
-#   $\max(0, 1/P - y f)$: every step sees a fresh batch, so samples are batch size times steps.
-# - **Zero generalisation error** is measured on a held-out sample per trial, 64 of each pattern pair, at step
-#   numbers 3 % apart: the first check with no $y f \le 0$. Section 5 and the proofs aim higher, at $y f \ge 1/P$
-#   everywhere (A57, A92); that is judged beside it.
-# - **What a bound can be held to.** "As long as $N \ge$" says what is enough, so growth that is slower agrees too.
-#   A constant that a $\Theta$ hides is judged nowhere.
-# - **The step size** is $\eta = 4$ for all $P$. One neuron's gradient is at most $1/(4P)$ a token, so a step
-#   moves a token by about $1/P$. Others are shown beside it.
-# - **Batches** hold the four pattern pairs equally (two each). The proofs take $e_1$ and $e_2$ in the prompt
-#   as level (A40, A82); freely drawn batches let their difference do a random walk, a side reading too.
-# - $\beta_1 = \beta_2 = 1$, $\gamma = -1/2$, $\sigma = 0.1/P$, which keeps the bounds' factors $1 - P\sigma$
-#   and $1-\sigma$ close to 1, so that a slope against $P$ is a slope in $P$ alone. Both are varied below.
-# - **$P$ starts at 8.** At $P = 6$ a step is a sixth of a pattern and some first-layer trials overshoot and
-#   take ten times as long as others; with it the first-layer slope is lower and its interval too wide to judge
+# - **Neurons.** The $m = 4k$ neurons are $k$ copies of four. Weighted by $1/(mP)$, $k$ copies equal one neuron weighted
+#   by $1/(4P)$, so we use four.
+# - **Permutation.** $P_x$ permutes *tokens*, keys and values alike, as in the proofs. Attention's weighted sum does not
+#   change with it; only the attention distance does.
+# - **Training.** The prompt is one vector per token and starts at zero. It is trained by SGD on the hinge loss
+#   $\max(0, 1/P - y f)$. Every step sees a fresh batch, so the number of samples is batch size times steps.
+# - **Zero generalisation error** is measured on a held-out sample per trial, 64 of each pattern pair, checked at step
+#   numbers 3 % apart. A trial ends at the first check with no $y f \le 0$. Section 5 and the proofs ask for more,
+#   $y f \ge 1/P$ everywhere (A57, A92); we judge that separately.
+# - **Bounds.** "As long as $N \ge$" says how many samples are enough, so slower growth agrees as well. We do not judge
+#   constants that a $\Theta$ hides.
+# - **Step size.** $\eta = 4$ for all $P$. One neuron's gradient is at most $1/(4P)$ per token, so a step moves a token by
+#   about $1/P$.
+# - **Batches** contain the four pattern pairs equally often, two of each. The proofs assume that the prompt has equal
+#   components along $e_1$ and $e_2$ (A40, A82). With freely drawn batches their difference drifts at random, which we
+#   show as a variant.
+# - **Other parameters.** $\beta_1 = \beta_2 = 1$, $\gamma = -1/2$ and $\sigma = 0.1/P$. These keep the bounds' factors
+#   $1 - P\sigma$ and $1-\sigma$ close to 1, so that a slope against $P$ measures $P$ alone. We vary them below.
+# - **Smallest $P$.** We start at 8. At $P = 6$ a step is a sixth of a pattern; some first-layer trials overshoot and take
+#   ten times as long as others. Then the first-layer slope is lower and its interval too wide to judge
 #   (`token_counts=[6, 8, 12, 16, 24, 32]` shows it).
 
 # %% tags=["parameters"]
@@ -87,8 +87,8 @@ p, page = toy.p, toy.page
 # %% [markdown]
 # ## The model in plain torch
 #
-# All of it stands in the next three cells: change a number and run them again. First the data, four pairs of patterns
-# in turn, the discriminative token at a random place.
+# The next three cells are the whole model: change a number and run them again. First the data: the four pairs of
+# patterns take turns, and the discriminative token is at a random position.
 
 # %% name="plain-data"
 import torch
@@ -109,8 +109,8 @@ def draw(count, generator):
 
 
 # %% [markdown]
-# The model has two layers of attention (Eq. A13). The prompt is added to what enters one of them, and nothing else is
-# trained. The loss is the hinge loss at margin $1/P$.
+# The model has two layers of attention (Eq. A13). The prompt is added to the input of one of them, and nothing else is
+# trained. The loss is the hinge loss with margin $1/P$.
 
 # %% name="plain-model"
 beta, signs = 1.0, torch.tensor([1.0, -1.0, 1.0, -1.0])
@@ -135,7 +135,7 @@ def slope(x, y, prompt, layer):
 
 
 # %% [markdown]
-# Training takes fresh samples at every step, until no held-out sample is wrong.
+# Training takes fresh samples at every step, until no held-out sample is misclassified.
 
 # %% name="plain-training"
 B, eta = 8, 4.0  # batch, step size
@@ -156,8 +156,8 @@ steps = {layer: train(layer) for layer in (1, 2)}
 print(f"P = {P}: {steps[1]} steps at layer 1, {steps[2]} at layer 2")
 
 # %% [markdown]
-# The runs below use a faster form: a gradient by hand, and all trials in one batch of tensors. It gives the same
-# gradient, so training takes as many steps.
+# The runs below use a faster form, with an analytic gradient and all trials in one batch of tensors. It gives the same
+# gradient, so training takes the same number of steps.
 
 # %% name="plain-check"
 from visbook.theory import ap_toy
@@ -179,15 +179,14 @@ for layer in (1, 2):
 # %% [markdown]
 # ## The runs
 #
-# A curve is one record. Of each of its settings all trials are trained together as one batch of tensors. A trial
-# has its own random generator and leaves the batch when it is done; trained alone it gives the same numbers. The
-# *kept run* has $P$ over three octaves at layer 2 and four at layer 1, 16 trials a point, and all side readings
-# with 8; *this run* repeats a small part of it. The *symmetric limit* is gradient descent on the exact
-# population loss, without noise, of the four pairs: the expectations that A40 and A82 take. By symmetry all
-# tokens then keep one and the same prompt.
+# Each curve is one record. The trials of a setting are trained together as one batch of tensors. Every trial has its own
+# random generator and would give the same numbers alone.
 #
-# All of this runs on the processor, whatever `device` says: each trial draws its samples there, for every step, and
-# all curves together take about an hour on one core.
+# - The *kept run* has 16 trials per point, with $P$ from 8 to 64 at layer 2 and to 128 at layer 1. Its variants have 8
+#   trials per point. It took about an hour on one core.
+# - *This run* repeats a small part of it. It stays on the processor, whatever `device` says.
+# - The *symmetric limit* is gradient descent on the exact population loss of the four pairs, without noise. It follows
+#   the expectations that A40 and A82 take. By symmetry, all tokens keep one and the same prompt.
 
 # %% name="settings"
 print("every trial:", STANDARD)
@@ -203,14 +202,14 @@ toy.make()
 # ## Lemma 1: Attention distance shrinks after one layer
 #
 # **What the paper says.** The mean attention distance is
-# $\frac1P \sum_i |i - \arg\max_j \langle k_j, q_i\rangle|$. If $P_x$ puts the discriminative key $d_A$
-# positions from its query, it is $(1 + d_A)/P$ in the first layer and $1/P$ in the second: after one layer
-# every token is mostly background ($\lambda_2 < \lambda_1 < 1/2$, A18 and A19), so even the discriminative
-# query prefers a background key.
+# $\frac1P \sum_i |i - \arg\max_j \langle k_j, q_i\rangle|$. Let $P_x$ put the discriminative key $d_A$ positions from its
+# query. Then the distance is $(1 + d_A)/P$ in the first layer and $1/P$ in the second. The reason is that after one layer
+# every token is mostly background ($\lambda_2 < \lambda_1 < 1/2$, A18 and A19), so even the discriminative query prefers
+# a background key.
 #
-# **What was run.** Both layers of the model without a prompt, in float64, against the formula at every $P$
-# and for $d_A = 1, 2, P/4, P/2$, the discriminative token at eight random positions. The lemma has no noise,
-# so the $P - 1$ background keys tie exactly; the proof takes the nearest of them.
+# **What we ran.** Both layers of the model without a prompt, in float64, for every $P$, for $d_A = 1, 2, P/4, P/2$ and
+# for eight random positions of the discriminative token. The lemma has no noise, so the $P - 1$ background keys tie
+# exactly; the proof takes the nearest of them.
 
 # %% name="ap.lemma-1" tags=["hide-input"]
 conditions.show(page, "ap.lemma-1", conditions.lemma_1())
@@ -224,9 +223,9 @@ page.show(
     evidence="derived",
     records=[lemma_1],
     how="Both layers of the toy ViT computed in float64; ties go to the nearest key.",
-    caption="Mean attention distance against P, and against the attention strength beta.",
+    caption="Mean attention distance against P (left) and against the attention strength β (right).",
     alt="Without noise the distances lie on the paper's two lines; with noise they grow with P in both layers. "
-    "Beyond beta of about 1.65 the second layer's distance no longer falls.",
+    "Beyond β of about 1.65 the distance is the same in both layers.",
 )
 for when in ("before", "after"):
     page.judge(
@@ -234,32 +233,32 @@ for when in ("before", "after"):
         exact[f"gap_{when}"].max(),
         evidence="derived",
         records=[lemma_1],
-        note="Without noise, ties to the nearest key, beta = 1.",
+        note="Without noise, ties to the nearest key, β = 1.",
     )
 display(ap_theory.lemma_1_reading(noisy, first))
 
 # %% [markdown]
-# **What the lemma does not say.** It compares two layers of *one* fixed model without a prompt and with one kind
-# of sample ($v_1$ among $v_4$), and says nothing of training. Nor do the bounds below use it: $d_A$ is in none of
-# them, and the permutation that makes it drops out of every softmax-weighted sum, so a model with any other $d_A$
-# trains in exactly the same way. Why the second layer is slow is the mixing of A18 and A19 ($\lambda_1$,
-# $\lambda_2$ of order $1/P$), which the lemma's distance does not measure.
+# **What the lemma leaves open.** It compares two layers of *one* fixed model without a prompt, on one kind of sample
+# ($v_1$ among $v_4$). It says nothing about training. The bounds below do not use it either: $d_A$ occurs in none of
+# them. The permutation behind $d_A$ drops out of attention's weighted sum, so a model with any other $d_A$ trains in
+# exactly the same way. The second layer is slow because attention mixes the tokens (A18 and A19, $\lambda_1$ and
+# $\lambda_2$ of order $1/P$), and the lemma's distance does not measure that.
 
 # %% [markdown]
 # (ap.theorem-1)=
 # ## Theorem 1: Sample complexity of first- and second-layer AP
 #
-# **What the paper says.** With $B \ge \Omega(1)$, SGD reaches zero generalisation error with
-# $N \ge N_1 = \Theta(P)$ samples if the prompt is added to the first layer's input, and needs
-# $N \ge N_2 = \Theta(P^2 \log P)$ at the second's.
+# **What the paper says.** With batch size $B \ge \Omega(1)$, SGD reaches zero generalisation error with
+# $N \ge N_1 = \Theta(P)$ samples if the prompt is added to the first layer's input. At the second layer's input it needs
+# $N \ge N_2 = \Theta(P^2 \log P)$.
 #
-# **Which layer that is.** The proof adds the first prompt to the data tokens themselves (A14). Section 3 numbers it
-# layer 0 and calls it plain visual prompting. So the easier case of the theorem is a prompt on the input, although the
+# **Which layer is meant.** The proof adds the first-layer prompt to the data tokens themselves (A14). Section 3 calls
+# this layer 0, plain visual prompting. So the easier case of the theorem is a prompt on the input, although the
 # introduction says that theory shows input-level prompts to be worse.
 #
-# **What was run.** One prompt a trial until no held-out sample is misclassified. Slopes are fitted to the
-# median over trials of each $P$; the interval is a 95 % bootstrap over trials. It covers their scatter, not a
-# bend of the line, for which the local slopes between neighbouring $P$ are given.
+# **What we ran.** Each trial trains one prompt until no held-out sample is misclassified. We fit slopes to the medians
+# over trials; intervals are 95 % bootstraps over trials. They reflect scatter between trials, not curvature; for that,
+# see the local slopes between neighbouring $P$.
 
 # %% name="theorem-1-conditions" tags=["hide-input"]
 conditions.show(page, "ap.theorem-1", conditions.theorem_1())
@@ -271,10 +270,11 @@ page.show(
     ap_theory.samples_figure(toy),
     evidence="derived",
     records=[*both, toy.flows[1, "error", -0.5], toy.flows[2, "error", -0.5]],
-    how=f"SGD trials (dots) and their medians (lines), batch {STANDARD.batch}, step {STANDARD.step:g}.",
-    caption=f"Samples to the first zero held-out error; every batch holds the four pattern pairs alike, beta = "
-    f"{STANDARD.beta:g}. Dashed: the paper's growth with its slope over these P, drawn through the first median.",
-    alt="Samples against P on log axes: layer 1 rises about linearly, layer 2 far steeper and lies above it.",
+    how=f"SGD trials (dots) and their medians (lines), batch {STANDARD.batch}, step size {STANDARD.step:g}.",
+    caption=f"Samples to the first zero held-out error, with balanced batches and β = {STANDARD.beta:g}. Dashed: the "
+    "paper's growth and its slope over these P, drawn through the first median.",
+    alt=f"Samples against P on logarithmic axes: layer 1 rises with slope {toy.fits[1]['slope']:.2f}; layer 2 lies above "
+    f"it and rises with slope {toy.fits[2]['slope']:.2f}.",
 )
 ap_theory.judge_samples(toy)
 if not toy.of_mine:
@@ -282,7 +282,7 @@ if not toy.of_mine:
     toy.have("ap.theorem-1", whole, JUDGED, "symmetric limit")
 
 # %% [markdown]
-# This run, against the kept one where there is one: the same seeds of the same settings.
+# Does it repeat? We compare this run with the kept one, on the same seeds and settings.
 
 # %% name="again" tags=["hide-input"]
 display(ap_theory.kept_run(toy))
@@ -292,17 +292,16 @@ page.present(
     evidence="derived",
     records=[*toy.own.values(), *compared],
     cell="again",
-    how="Trained anew by this run.",
-    caption=f"This run{' and the kept one' if compared else ''}. Another machine rounds differently, and a long trial "
-    "can then end elsewhere.",
+    how="Trained again when this page was made.",
+    caption=f"This run{' and the kept one' if compared else ''}. Machines round differently, so long trials can differ.",
 )
 
 # %% [markdown]
-# ### The population risk, free batches, errors that last
+# ### Stricter readings: population risk, freely drawn batches, lasting zero error
 #
-# Section 5 measures generalisation by the population risk of the loss. That is zero where $y f \ge 1/P$ on every
-# sample, which is the end point of both proofs (A57, A92). At layer 2 it exists only where $e^{\beta^2}$ is above 4,
-# so this part has $\beta = 1.5$. The theorem asks neither for balanced batches nor for a first time.
+# Section 5 measures generalisation by the population risk of the hinge loss. It is zero where $y f \ge 1/P$ on every
+# sample, the end point of both proofs (A57, A92). At layer 2 such a point exists only if $e^{\beta^2}$ is above 4, so here
+# $\beta = 1.5$. The theorem does not ask for balanced batches, and it does not speak of the first zero error only.
 
 # %% name="hinge" tags=["hide-input"]
 ends, hinge = ap_theory_ends.end_record(), {h: ap_theory_ends.hinge_run(h) for h in (1, 2)}
@@ -312,7 +311,7 @@ page.show(
     evidence="derived",
     records=[ends, *hinge.values()],
     how="SGD trials with freely drawn batches, and gradient descent on the exact population loss without noise.",
-    caption=f"Samples until the hinge risk is zero, beta = {ap_theory_ends.BETA:g}. Dashed: the paper's growth.",
+    caption=f"Samples until the hinge risk is zero, β = {ap_theory_ends.BETA:g}. Dashed: the paper's growth.",
     alt="Layer 1 grows somewhat faster than P. Layer 2 in the symmetric limit is far steeper than P squared log P.",
 )
 ap_theory_ends.judge_hinge(toy, hinge, ends)
@@ -323,8 +322,9 @@ if toy.have("ap.theorem-1", "Free batches and lasting errors", *READINGS):
 # %% [markdown]
 # ### One number of tokens at a time
 #
-# How a prompt gets there, at one $P$: the parts of the token-averaged prompt along the four patterns, the
-# held-out error, and the share of the prompt's squared norm in which its tokens differ.
+# How does a prompt reach zero error? Move the slider through $P$. The curves are the components of the token-averaged
+# prompt along the four patterns, the held-out error, and the *own share*: the share of the prompt's squared norm in which
+# its tokens differ.
 
 # %% name="slices" tags=["hide-input"]
 page.show(
@@ -333,16 +333,16 @@ page.show(
     evidence="derived",
     records=both,
     how="The trial with the median number of steps, until no held-out sample is misclassified.",
-    caption="A prompt while it trains. Own share: the part of its squared norm that its tokens do not share.",
+    caption="A prompt during training. Own share: the part of its squared norm that tokens do not share.",
     alt="Both layers first push against patterns 3 and 4. Layer 1 is then nearly done; at layer 2 the error stays "
     "at one half until the tokens' prompts differ.",
 )
 
 # %% [markdown]
-# ### The exponents beside the predicted ones
+# ### Exponents, measured and predicted
 #
-# The bounds name more than $P$: the step size $\eta$, $\gamma = v_3^\top v_4$ (layer 1 only), and the noise as
-# $1 - P\sigma$ (layer 1) or $1 - \sigma$ (layer 2, next to 1 at any $\sigma \le 1/P$).
+# Besides $P$, the bounds contain the step size $\eta$, $\gamma = v_3^\top v_4$ (layer 1 only), and the noise as
+# $1 - P\sigma$ (layer 1) or $1 - \sigma$ (layer 2, nearly 1 at any $\sigma \le 1/P$).
 
 # %% name="exponents" tags=["hide-input"]
 scans = ["step", "gamma", "noise", *WHY_GAMMA]
@@ -353,14 +353,14 @@ page.show(
     records=[*both, *(r for (name, _), r in toy.runs.items() if name in scans)],
     how="Slopes of log steps against the logarithm of each quantity.",
     caption="Exponents of the number of iterations."
-    + f" Step size at P = {STEP_COUNT[1]} and {STEP_COUNT[2]}, gamma "
+    + f" Step size at P = {STEP_COUNT[1]} and {STEP_COUNT[2]}, γ "
     f"at P = {GAMMA_COUNTS[1][-1]} and {GAMMA_COUNTS[2][-1]}, noise below 1/P at P = {NOISE_COUNT[1]}."
     * bool(toy.powers),
 )
-toy.have("ap.theorem-1", "Exponents of step size, gamma and noise", *scans)
+toy.have("ap.theorem-1", "Exponents of step size, γ and noise", *scans)
 
 # %% [markdown]
-# ### Which law the times follow
+# ### Which law fits
 
 # %% name="laws" tags=["hide-input"]
 page.show(
@@ -368,14 +368,14 @@ page.show(
     readings.law_figure(toy),
     evidence="derived",
     records=[*both, *toy.flows.values()],
-    how="Medians over trials, divided by a law.",
-    caption="Times divided by candidate laws. A law that holds is a flat line.",
+    how="Medians over trials, divided by each law.",
+    caption="Training times divided by candidate laws. A law that fits gives a flat line.",
     alt="Layer 1: the scaled time rises from about 15 towards 32. Layer 2: SGD divided by P squared log P is nearly "
     "flat, while the symmetric limit is nearly flat over P cubed.",
 )
 
 # %% [markdown]
-# ### The readings side by side
+# ### Variants side by side
 
 # %% name="readings" tags=["hide-input"]
 page.show(
@@ -388,30 +388,30 @@ page.show(
         *(r for (name, _), r in toy.runs.items() if name in (JUDGED, FIXED, *READINGS)),
         *toy.flows.values(),
     ],
-    how="Slopes of log steps against log P; side readings run half the trials, some to a lower cap.",
-    caption="The same slope read in other ways. A trial at the cap counts as infinite in the median.",
+    how="Slopes of log steps against log P. Variants have half the trials, some a lower cap on steps.",
+    caption="The slope against P in other settings. A trial that reaches the cap counts as infinite in the median.",
 )
-toy.have("ap.theorem-1", "The other readings", JUDGED, FIXED, *READINGS)
+toy.have("ap.theorem-1", "The variants", JUDGED, FIXED, *READINGS)
 
 # %% [markdown]
-# ### Noise within the condition and beyond it
+# ### Noise
 #
-# The bounds ask for $\sigma \le O(1/P)$ and carry factors that vanish or diverge at $P\sigma = 1$.
+# The bounds ask for $\sigma \le O(1/P)$ and contain factors that vanish or diverge at $P\sigma = 1$. How much noise does
+# training bear?
 
 # %% name="noise" tags=["hide-input"]
-names = ("noise", JUDGED, "sigma = 0.5 / P", FIXED)
+names = ("noise", JUDGED, "σ = 0.5/P", FIXED)
 if toy.have("ap.theorem-1", "Steps against the noise", *names):
     page.show(
         "ap.theorem-1",
         readings.noise_figure(toy),
         evidence="derived",
         records=[toy.runs[name, h] for name in names for h in (1, 2)],
-        how="Medians over eight trials; a triangle: half of them or more reached the cap, where it stands (right: "
-        "filled for the fixed sigma).",
-        caption="Steps against the noise. Left: at one P. Right: noise that shrinks with P as the bounds ask, and "
-        "noise that does not.",
-        alt="Layer 1 hardly notices noise up to P sigma = 1 and fails beyond 2. Layer 2 slows down from P sigma = 0.25 "
-        "and fails from 0.75. With a fixed sigma both fail as P grows.",
+        how="Medians over eight trials. Triangle at the cap: half of the trials or more did not finish.",
+        caption="Left: steps against the noise, at one P. Right: steps against P, for noise that shrinks as 1/P and for "
+        "a fixed noise.",
+        alt="Layer 1 hardly notices noise up to Pσ = 1 and fails beyond 2. Layer 2 slows down from Pσ = 0.25 "
+        "and fails from 0.75. With a fixed σ both fail as P grows.",
     )
 
 # %% name="theorem-1-reading" tags=["hide-input"]
@@ -423,67 +423,64 @@ if toy.absent.isdisjoint([*READINGS, JUDGED, "noise"]):
     batch, free, lasting = readings.WIDE, readings.FREE, readings.lasting(toy)
     slower, missed = readings.noise_at_layer_2(toy)
     text = f"""
-**What to take from it.** To the first zero held-out error the second layer needs order-wise more samples than the
-first: exponents {with_interval(one)} and {with_interval(two)} where the theorem has {toy.predicted[1]:.2f} and, over
-these P, {toy.predicted[2]:.2f}. Where a measured exponent leaves the predicted one, and why:
+**What to take from it.** The second layer needs order-wise more samples than the first to reach its first zero
+held-out error. The measured exponents are {with_interval(one)} and {with_interval(two)}; over these P the theorem
+predicts {toy.predicted[1]:.2f} and {toy.predicted[2]:.2f}. Where do measured and predicted exponents differ, and why?
 
-- *Layer 1, constants.* The local slopes ({local(one)}) lie above 1 and come down at large P. The symmetric limit has
-  the same bend ({local(toy.limits[1])}): (1 + gamma) eta T / P rises from {start:.1f} at P = 8 to {end:.1f} at 256,
-  towards 32. Sixteen are the straight walk of the background parts to the hinge's edge, with two of four pairs active;
-  sixteen more the slide along it, where right and wrong pairs pull against each other over a distance 2/P at a speed
-  of order eta/P^2. The hinge's margin 1/P makes that second half; the proof has only the first. At P = 8 a step is
-  coarse and trials scatter.
-- *Layer 1, the proof's goal.* y f >= 1/P everywhere (A92) takes a time that grows as P^{margin:.2f} in the symmetric
-  limit, towards P^2: A93 to A95 ask e^{{Theta(1) k mu}} >= 1, which holds at once, because the read-out's factor 1/4
-  is lost on the way.
-- *Layer 2, the route.* With one prompt for all tokens, as the expectations of A40 have it, the exponent is
-  {readings.pair_text(toy, shared, 2)} with one prompt a token (same P), and in the symmetric limit the local slope
-  goes to {toy.limits[2]["local"][-1]:.2f}. One prompt a token, which is what the paper trains, leaves that path: tokens
-  part into some that lean to e1 and others to e2, at a rate that has a closed form of order eta/P^2 (Lemma 2, on the
-  page of the lemmas). So the exponent agrees, by a route that the proof does not take.
-- *Layer 2, the log factor.* Divided by P^2 log P the times are flatter than over P^2 or P^3. But the logarithm is not
-  the proof's: it stands for the number of e-foldings that the parting needs from a start that shrinks with P, and for
-  a rate whose constant still falls.
-- *Step size.* A quarter of it multiplies the steps by {readings.ratio(toy, careful, 1, 16):.1f} (layer 1) and
-  {readings.ratio(toy, careful, 2, 16):.1f} (layer 2) at P = 16, and the slopes are
-  {readings.pair_text(toy, careful, 1)} and {readings.pair_text(toy, careful, 2)}: no artefact of the step.
-- *Batch.* Four times the batch changes the steps at P = 16 by factors of {readings.ratio(toy, batch, 1, 16):.2f} and
-  {readings.ratio(toy, batch, 2, 16):.2f}, so N = B T grows with B. The parting of the tokens is not made by the noise
-  of small batches; it only takes its start from it.
-- *First or lasting.* The second-layer prompt loses its zero error again in {lasting} trials within the cap.
-- *Freely drawn batches.* The difference of the e1 and e2 parts is then a random walk with little to restore it, and
-  zero error at layer 2 comes when the walk happens to pass zero: there the difference is
-  {readings.leaning(toy, free):.2f} (P = 16; {readings.leaning(toy, JUDGED):.2f} with balanced batches), and the tokens
-  have not parted (own share {readings.own_share(toy, free):.2f}, against {readings.own_share(toy, JUDGED):.2f}). Early,
-  lucky and with a wide scatter, it says nothing of learning. B >= Omega(1) at a fixed step leaves out the balance that
-  the proof assumes.
-- *Noise.* Within the condition the first layer does not notice it up to P sigma = 1 at P = {NOISE_COUNT[1]}; at P = 8
-  it does. At the second, P = {NOISE_COUNT[2]}, going from P sigma = 0.1 to 0.5 multiplies the steps by {slower:.1f}, and
-  at 0.75 {missed} trials miss the goal within the cap: the held-out noise is then of the size of the margin that the
-  prompt creates. Beyond the condition both fail: the first layer from P sigma = 2, and with a fixed sigma both as P
-  grows.
+- *Layer 1, constants.* The local slopes ({local(one)}) are above 1 and come down at large P. The symmetric limit bends
+  in the same way ({local(toy.limits[1])}): (1 + γ) η T / P rises from {start:.1f} at P = 8 to {end:.1f} at P = 256,
+  towards 32. Half of the 32 is the straight walk of the background components to the hinge's edge, with two of the four
+  pairs active. The other half is the slide along that edge: right and wrong pairs pull against each other over a
+  distance of 2/P, at a speed of order η/P². The proof has only the first half; the second comes from the hinge's margin
+  of 1/P. At P = 8 a step is coarse and trials scatter.
+- *Layer 1, the proof's goal.* The time to y f ≥ 1/P everywhere (A92) grows with P to the power {margin:.2f} in the
+  symmetric limit, towards 2. A93 to A95 ask for e^(Θ(1) kμ) ≥ 1 instead, which holds at once: the read-out's factor of
+  1/4 gets lost on the way.
+- *Layer 2, the route.* With one prompt for all tokens, as in the expectations of A40, the exponent is
+  {readings.pair_text(toy, shared, 2)} with one prompt per token (same P); in the symmetric limit the local slope goes to
+  {toy.limits[2]["local"][-1]:.2f}. The paper trains one prompt per token, and these leave that path: some tokens lean
+  towards e₁ and others towards e₂, at a speed of order η/P² (Lemma 2, on the page of the lemmas). So the exponent
+  agrees, by a route that the proof does not take.
+- *Layer 2, the logarithm.* Divided by P² log P the times are flatter than divided by P² or P³. But this logarithm has
+  another origin than the proof's. Tokens part from a smaller and smaller difference as P grows, so they need more time
+  to part.
+- *Step size.* With a quarter of it, trials at P = 16 need {readings.ratio(toy, careful, 1, 16):.1f} times the steps at
+  layer 1 and {readings.ratio(toy, careful, 2, 16):.1f} times at layer 2. The slopes hardly change:
+  {readings.pair_text(toy, careful, 1)} and {readings.pair_text(toy, careful, 2)}.
+- *Batch size.* With four times the batch, trials at P = 16 need {readings.ratio(toy, batch, 1, 16):.2f} and
+  {readings.ratio(toy, batch, 2, 16):.2f} times the steps, so the number of samples N = B T grows with B. Hence the noise
+  of small batches does not make the tokens part; it only sets the difference that they part from.
+- *First or lasting.* The second-layer prompt loses its zero error again in {lasting} trials.
+- *Freely drawn batches.* The difference between the e₁ and e₂ components then drifts at random. Layer 2 reaches zero
+  error when this difference happens to pass zero: it is {readings.leaning(toy, free):.2f} there (P = 16), and
+  {readings.leaning(toy, JUDGED):.2f} with balanced batches. The tokens have not parted (own share
+  {readings.own_share(toy, free):.2f}; balanced: {readings.own_share(toy, JUDGED):.2f}). Such a zero error is luck, not
+  learning. B ≥ Ω(1) at a fixed step size does not give the balance that the proof assumes.
+- *Noise.* At P = {NOISE_COUNT[1]} the first layer does not notice noise up to Pσ = 1; at P = 8 it does. At the second
+  layer, P = {NOISE_COUNT[2]}, going from Pσ = 0.1 to 0.5 multiplies the steps by {slower:.1f}, and at 0.75 {missed}
+  trials miss the goal: the held-out noise is then as large as the margin that the prompt creates. Beyond the condition
+  both layers fail: the first from Pσ = 2, and with a fixed σ both as P grows.
 """
     display(Markdown(text))
 
 # %% [markdown]
-# **What the theorem does not say.**
+# **What the theorem leaves open.**
 #
-# - *A lower bound.* "As long as $N \ge$" is an upper bound for each layer, and the proofs give no other. That $N_2$ is
-#   order-wise *needed* is not proved, here it is only measured.
-# - *Constants.* Which layer is ahead at a given $P$ is left open; so is the largest $\eta$ that still works, although
+# - *Lower bounds.* "As long as $N \ge$" is an upper bound for each layer, and the proofs give no other. That the second
+#   layer *needs* order-wise more samples is not proved; we only measure it.
+# - *Constants.* The theorem does not say which layer is ahead at a given $P$, or how large $\eta$ may be, although
 #   $\eta^{-1}$ is in both times.
-# - *Exactly zero.* Gaussian noise has no bound, so no prompt has an error of exactly zero on all samples. What is
-#   measured is none wrong in 256 held-out samples, which leaves room for an error of about one in a hundred.
-# - *Lasting.* The first time is bounded, not what comes after it.
-# - *Other models.* Everything hangs on fixed neurons that are the patterns, $\beta = \Theta(1)$ and two
-# layers. There is
-#   no statement about a third layer, or about the CNNs for which the paper prefers deep layers.
+# - *Exactly zero.* Gaussian noise is unbounded, so no prompt has an error of exactly zero. We measure no error in 256
+#   held-out samples, which allows a true error of about one in a hundred.
+# - *Lasting.* It bounds the first time of zero error, not what follows.
+# - *Other models.* The proofs need fixed neurons that are the patterns, $\beta = \Theta(1)$ and two layers. They say
+#   nothing about a third layer, or about CNNs, for which the paper prefers deep layers.
 
 # %% [markdown]
 # ## Try it
 #
-# Change `layer`, `tokens` ($P$), `noise` ($P \sigma$), `step` or `batch`; the cells of plain torch above take any
-# other change. {ref}`What this call does <try-it>`.
+# Change `layer`, `tokens` ($P$), `noise` ($P \sigma$), `step` or `batch`. For any other change, edit the cells of plain
+# torch above. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_theory import try_toy

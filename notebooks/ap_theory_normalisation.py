@@ -13,8 +13,8 @@
 # %% [markdown]
 # # AP, theory: activation prompts and normalisation tuning
 #
-# The paper *Visual Prompting Reimagined* {cite}`ap` says when an activation prompt does what NORM-TUNE does. This page
-# computes both sides; all evidence is `derived`.
+# *Visual Prompting Reimagined* {cite}`ap` says when an activation prompt does the same as NORM-TUNE. We compute both
+# sides; all evidence is `derived`.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -39,16 +39,19 @@ plots.style()
 # (ap.proposition-1)=
 # ## Proposition 1: When AP equals normalisation tuning
 #
-# **What the paper says.** AP on a layer gives the same output as tuning that layer's normalisation if, for CNNs,
-# $\gamma_d/\sigma_d = 1$ and all positions share one perturbation, with $\beta_d = w_d \delta + \mu_d$; and for ViTs,
-# if $\gamma_d/\sigma_{b,p} = 1$ and the token means $\mu_p$ are shared by all samples, with $\beta_d = \delta_{p,d} +
-# \mu_p$. Here $\gamma_d$ and $\beta_d$ are the norm's scale and shift of channel $d$, $\mu$ and $\sigma$ the mean and
-# deviation that it takes out, $w_d$ the weights that give channel $d$, $b$ a sample and $p$ a position; $\gamma$,
-# $\beta$ and $\sigma$ mean other things on [](ap_theory.ipynb).
+# **What the paper says.** AP on a layer gives the same output as tuning that layer's normalisation under these conditions:
 #
-# **What was run.** Both sides in float64 on random features that meet the conditions, then with one condition
-# dropped at a time. In a dropped case the freer side is fitted to the other by least squares, so a gap means
-# that nothing closes it.
+# - for CNNs, $\gamma_d/\sigma_d = 1$ and all positions share one perturbation; then $\beta_d = w_d \delta + \mu_d$;
+# - for ViTs, $\gamma_d/\sigma_{b,p} = 1$ and all samples share the token means $\mu_p$; then $\beta_d = \delta_{p,d} +
+#   \mu_p$.
+#
+# Here $\gamma_d$ and $\beta_d$ are the normalisation's scale and shift of channel $d$, $\mu$ and $\sigma$ the mean and
+# standard deviation that it removes, $w_d$ the weights that produce channel $d$, $b$ a sample and $p$ a position. ($\gamma$,
+# $\beta$ and $\sigma$ mean other things on [](ap_theory.ipynb).)
+#
+# **What we ran.** Both sides in float64 on random features, first with all conditions met, then with one condition dropped
+# at a time. If a condition is dropped, we fit the more flexible side to the other by least squares, so a gap means that
+# nothing closes it.
 
 # %% name="ap.proposition-1" tags=["hide-input"]
 proposition = recorded("ap-proposition-1", {"seed": 0}, chapter.proposition_cells)
@@ -64,7 +67,9 @@ shown = {
     "records": [proposition],
     "how": "Both outputs computed in float64 on random features of unit size.",
 }
-caption = "AP against NORM-TUNE. Green: the proposition's conditions hold."
+caption = (
+    "How far the outputs of AP and NORM-TUNE differ. Green: the proposition's conditions hold."
+)
 alt = "With the conditions the outputs differ by rounding, about 1e-15; with one dropped by one or more."
 page.show("ap.proposition-1", chapter.gaps_figure(rows), **shown, caption=caption, alt=alt)
 table = pd.DataFrame(
@@ -83,18 +88,16 @@ for claim, value in (
     page.judge(f"ap.proposition-1.{claim}", value, evidence="derived", records=[proposition])
 
 # %% [markdown]
-# **What to take from it.** The proposition is an identity and holds to machine precision. Its conditions say
-# what normalisation tuning cannot do: $\beta$ has one number a channel, so for ViTs only prompts of the form
-# $\delta_{p,d} = \beta_d - \mu_p$ are covered, out of one number per token and channel; and
-# $\gamma_d = \sigma_{b,p}$ for all tokens at once asks that all tokens have one scale. Two things outside the
-# statement: the epsilon of a real layer breaks the identity at its own size, and a zero-padded 3x3
-# convolution breaks it at the border (the paper's A5 is a 1x1 convolution).
+# **What to take from it.** The proposition is an identity and holds to machine precision. Its conditions show what
+# normalisation tuning cannot do. $\beta$ has one number per channel, so for ViTs it covers only prompts of the form
+# $\delta_{p,d} = \beta_d - \mu_p$, while AP has one number per token and channel. And $\gamma_d = \sigma_{b,p}$ asks that
+# all tokens have one scale. Two details of real layers break the identity: the epsilon in the denominator, by about its
+# own size, and a zero-padded 3 × 3 convolution, at the border (the paper's A5 is a 1 × 1 convolution).
 
 # %% [markdown]
-# **What the proposition does not say.** It is "if", not "only if", and about one layer's output, not about
-# training: two
-# methods that can express the same function need not find it with the same step size. It does not say that AP covers
-# NORM-TUNE either: $\gamma_d$ away from $\sigma_d$ is out of AP's reach.
+# **What the proposition leaves open.** It says "if", not "only if". It is about one layer's output, not about training:
+# two methods that can express the same function need not find it with the same step size. Nor does it say that AP covers
+# NORM-TUNE: AP cannot express $\gamma_d$ different from $\sigma_d$.
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

@@ -13,10 +13,11 @@
 # %% [markdown]
 # # First steps
 #
-# Load a frozen network and a task, add a method, train it, compare it and save it: with `import visprompt as vp` and
-# nothing else of this book (`pip install .` in a clone installs it). All of it takes about a minute on a processor, and downloads nothing. The network is
-# the book's own small ViT and the pictures are drawings, so the accuracies say nothing about a paper;
-# [](../which-method.md) has photographs, and [](../your-images.md) takes your own.
+# Load a frozen network and a task, add a method, train it, compare it and save it. You need only the library
+# (`pip install .` in a copy of the repository). This page takes about a minute on a processor and downloads nothing.
+#
+# The network is this book's own small ViT and the images are drawings, so the accuracies say nothing about a paper.
+# [](../which-method.md) compares methods on photographs, and [](../your-images.md) shows how to use your own.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -32,8 +33,8 @@ page = Page("first_steps", p)
 # %% [markdown]
 # ## Look at four images
 #
-# A task has three splits, each a pair: images, uint8 of (N, 3, S, S), and labels (N,). In this one a class is the place of
-# a coloured blob, by row and column.
+# A task has three splits: train, val and test. Each is a pair of images (N, 3, S, S), uint8, and labels (N,). Here the
+# class is the position of a coloured blob, by row and column.
 
 # %% mystnb={"image": {"alt": "Four drawings from the training images, each under the name of its class."}}
 import matplotlib.pyplot as plt
@@ -52,8 +53,8 @@ for ax, image, label in zip(axes, images, labels):
 # %% [markdown]
 # ## Load, build, count
 #
-# The backbone stays frozen. A method adds a few numbers that are trained, and a linear head: VPT-Deep adds ten prompt
-# tokens to every block. `vp.METHODS` lists all methods.
+# The backbone stays frozen. A method adds a few trained parameters and a linear head; VPT-Deep adds ten prompt tokens to
+# every block. `vp.METHODS` lists all methods.
 
 # %%
 backbone = vp.load_backbone("vit_micro_patch4_24", "pretrained", device=device)
@@ -61,10 +62,10 @@ model = vp.build_method("vpt-deep", backbone, task.classes, prompt_tokens=10)
 print(vp.count_parameters(model))
 
 # %% [markdown]
-# ## Train, and draw the loss
+# ## Train, and plot the loss
 #
-# A recipe without a learning rate takes the method's own, which validation chose. Five epochs keep this page short; a
-# recipe has fifteen unless it is told otherwise.
+# Each method has a default learning rate, which was chosen on validation images. Five epochs keep this page short; the
+# default is fifteen.
 
 # %% mystnb={"image": {"alt": "A line through five points: VPT-Deep's training loss falls from epoch to epoch."}}
 recipe = vp.Recipe(epochs=5)
@@ -79,8 +80,8 @@ plt.show()
 # %% [markdown]
 # ## Compare three methods
 #
-# The same task, epochs and seed, each at its own learning rate: a linear probe trains the head alone, VP adds one
-# perturbation to the image.
+# We compare on the same task, epochs and seed; each method has its own learning rate. A linear probe trains the head
+# alone, and VP adds one learned perturbation to the image.
 
 # %%
 found = {"vpt-deep": (model, result)}
@@ -94,7 +95,7 @@ for slug, (fitted, values) in found.items():
 # %% [markdown]
 # ## Predict, save, load
 #
-# A saved method holds its own numbers and the head, not the backbone.
+# A saved method contains its own parameters and the head, not the backbone.
 
 # %%
 import tempfile
@@ -109,9 +110,9 @@ print(vp.predict(vp.load_method(path, backbone), pictures).to_string(index=False
 # %% [markdown]
 # ## A training loop of your own
 #
-# A model maps normalised images to logits; `training_loss` is the cross-entropy with what a method adds to it. One step
-# is easily forgotten: `vp.standardise` brings the features that enter the head to mean 0 and deviation 1, as `vp.fit`
-# does before its first step, so that one learning rate for the head suits every network.
+# A model maps normalised images to logits, and `training_loss` is the cross-entropy plus any loss that the method adds.
+# One step is easily forgotten: call `vp.standardise` before training, as `vp.fit` does. It scales the features that enter
+# the head to mean 0 and standard deviation 1, so that one learning rate for the head suits every network.
 
 
 # %%
@@ -149,9 +150,9 @@ print(f"test accuracy {100 * right.float().mean():.1f} %")
 # %% [markdown]
 # ## What next
 #
-# - [](methods.ipynb): every method with its picture, its equation and its code.
-# - [](../which-method.md): which method for a budget.
-# - [](../your-images.md): your own folder of pictures.
+# - [](methods.ipynb): every method with a drawing, its equation and its code.
+# - [](../which-method.md): which method suits your budget.
+# - [](../your-images.md): your own folder of images.
 # - [](own_code.ipynb): your own network, data set and training loop.
 
 # %% tags=["remove-output", "remove-input"]

@@ -13,39 +13,38 @@
 # %% [markdown]
 # # Shallow ViT: how many samples, and why attention turns sparse
 #
-# *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit` trains one self-attention layer
-# and a two-layer perceptron on tokens of which a share $\alpha_*$ decides the label, a share $\alpha_\#$ speaks
-# for the other label, and the rest says nothing. These pages build that model (Eq. 1) and that data (Section 3.2)
-# and regenerate every statement and every synthetic figure on them. What ran with the paper's 1000 hidden neurons (and
-# 20 trials, where it prints that number) is `derived`, what ran with fewer a `trend`, as is Figure 6, on images. After
-# this page come [](shallow_vit_theorem.ipynb), [](shallow_vit_attention.ipynb), [](shallow_vit_pruning.ipynb) and
+# *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit` trains one self-attention layer and a
+# two-layer perceptron. Of a sample's tokens, a share $\alpha_*$ is label-relevant, a share $\alpha_\#$ points to the wrong
+# label (confusion tokens), and the rest carries no label. We build this model (Eq. 1) and this data (Section 3.2) and
+# redo every statement and every synthetic figure. Runs with the paper's 1,000 hidden neurons (and its 20 trials, where it
+# prints that number) are `derived`; smaller runs are a `trend`, as is Figure 6, on images. Further pages:
+# [](shallow_vit_theorem.ipynb), [](shallow_vit_attention.ipynb), [](shallow_vit_pruning.ipynb) and
 # [](shallow_vit_lemmas.ipynb).
 #
-# **How the theorems are judged.** They give conditions that are enough, with constants that are not printed. So each
-# has a table of its conditions and whether the runs met them; a bound is judged one-sidedly, and a bound that is
-# loose is not refuted. What the remarks read off the bounds (how $N$ and $T$ scale) is told apart from the bounds.
+# **How we judge the theorems.** They give sufficient conditions whose constants are not printed. So each theorem has a
+# table of its conditions and of whether our runs meet them. A bound is judged from one side: a loose bound is not wrong.
+# We judge the bounds separately from the scaling of $N$ and $T$ that the remarks infer from them.
 #
-# **What had to be decided.** The text leaves the step size, the batch size, the grid of $N$ and much of the
-# figures' settings open, and two things that it prints cannot both hold. Each choice was made after trial runs
-# that showed what the others do, so this is no blind test; the others are shown beside the judged one.
+# **Choices.** The text does not state the step size, the batch size, the grid of $N$ and many settings of the figures.
+# Two things that it prints exclude each other. We made our choices after trial runs, so this is not a blind test. The
+# alternatives are shown beside the judged setting.
 #
-# - **The start.** Section 4.1 prints $W_Q = W_K = \delta^2 I / c_0^2$ and $W_V = \sigma^2 U / c_0^2$, which are 400
+# - **Initialisation.** Section 4.1 prints $W_Q = W_K = \delta^2 I / c_0^2$ and $W_V = \sigma^2 U / c_0^2$, which are 400
 #   and 100 times an orthonormal matrix. Assumption 1 asks for norms of at most 1 and for $\|W_V \mu_j - p_j\| \le
-#   \sigma$. Judged: Assumption 1, an orthonormal matrix with an error in a random direction for each pattern;
-#   singular values above 1 are cut to 1, and the error is scaled down until that of the worst pattern is $\sigma$ (or
-#   $\delta$). Beside it: as printed, and without the squares.
-# - **The output layer.** Eq. 1 and Algorithm 1 give every position $l$ its own random $a_{(l)}$ with entries
-#   $\pm 1/\sqrt{m}$. The proofs speak of neurons with one sign for all positions. Judged: Eq. 1 as printed, with
-#   tokens in random order. Beside it, and for Lemmas 2 and 4 which need it: one $a$ for all positions.
-# - **What $N$ means.** The proof of Theorem 1 replaces the mean over $T$ steps of batches by a mean over $N$
-#   samples (Eq. 64), so every sample is seen once and $N = B\,T$. Judged: that. Beside it: $N$ stored samples,
-#   trained on until the test loss falls or the cap is reached.
-# - **Fractions.** The same in every sample, as Section 4.1 says.
-# - $\eta = 0.5$ and $B = 8$: steps small enough that halving $\eta$ doubles the iterations, as
-#   [](shallow_vit_theorem.ipynb) shows.
-# - **Size.** The runs shown have the paper's size, 1000 hidden neurons and 20 trials. Where a run is missing, the whole
-#   page is run with 100 neurons ([](shallow_vit_theorem.ipynb) shows what the number does), 4 trials and fewer
-#   $\alpha_*$ in Figure 1a.
+#   \sigma$. We follow Assumption 1: an orthonormal matrix, with an error in a random direction for each pattern. Singular
+#   values above 1 are cut to 1, and the error is scaled so that the worst pattern has $\sigma$ (or $\delta$).
+#   Alternatives: as printed, and as printed without the squares.
+# - **Output layer.** Eq. 1 and Algorithm 1 give every position $l$ its own random $a_{(l)}$ with entries
+#   $\pm 1/\sqrt{m}$. The proofs use neurons with one sign for all positions. We follow Eq. 1, with tokens in random
+#   order. Alternative, and needed for Lemmas 2 and 4: one $a$ for all positions.
+# - **Meaning of $N$.** The proof of Theorem 1 replaces the mean over $T$ steps of batches by a mean over $N$ samples
+#   (Eq. 64). So every sample is seen once and $N = B\,T$, which we follow. Alternative: $N$ stored samples, used again
+#   and again until the test loss falls or the cap is reached.
+# - **Fractions** are equal in all samples, as in Section 4.1.
+# - **Step and batch size.** $\eta = 0.5$ and $B = 8$. Halving $\eta$ then doubles the iterations
+#   ([](shallow_vit_theorem.ipynb)).
+# - **Size.** The runs shown have the paper's size, 1,000 hidden neurons and 20 trials. If one of them is missing, the
+#   whole page runs with 100 neurons, 4 trials and fewer $\alpha_*$ in Figure 1a.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -66,8 +65,8 @@ p, page, runs = opened("shallow_vit", TrialParameters, globals())
 # %% [markdown]
 # ## The model in plain torch
 #
-# All of it stands in the next four cells: change a number and run them again. First the data. A sample holds
-# noisy copies of $M$ orthonormal patterns; pattern 1 or 2 has the majority and decides the label.
+# The next four cells are the whole model: change a number and run them again. First the data. A sample holds noisy
+# copies of $M$ orthonormal patterns. Whichever of patterns 1 and 2 is more frequent decides the label.
 
 # %% name="plain-data"
 import torch
@@ -89,7 +88,7 @@ def draw(count, generator):
 
 
 # %% [markdown]
-# The weights at the start are near orthonormal ones, as Assumption 1 has them.
+# The initial weights are close to orthonormal matrices, as in Assumption 1.
 
 
 # %% name="plain-start"
@@ -140,11 +139,11 @@ def train(slopes=slopes, most=400):
 
 
 steps = train()
-print(f"alpha* = {relevant}: {steps} steps of {B} samples")
+print(f"α* = {relevant}: {steps} steps of {B} samples")
 
 # %% [markdown]
-# The runs below use a faster form: gradients by hand, and all trials in one batch of tensors. It gives the same
-# gradients, so training takes as many steps.
+# The runs below use a faster form, with analytic gradients and all trials in one batch of tensors. It gives the same
+# gradients, so training takes the same number of steps.
 
 # %% name="plain-check"
 from visbook.theory import shallow_vit
@@ -169,15 +168,14 @@ print(f"largest difference of the gradients {gap:.0e}; steps {train(fast)}, as a
 # %% [markdown]
 # ## The runs
 #
-# Every curve is one record. Its trials are trained together as one batch of tensors; each has its own random
-# generator and leaves the batch when its test loss is below $10^{-3}$, the paper's threshold of success. The
-# test loss is looked at at steps 5 % apart. A trial that reaches the cap is censored: it counts as an infinite
-# number of steps in a median and is never left out.
+# Each curve is one record. Its trials are trained together as one batch of tensors, each with its own random generator.
+# A trial succeeds when its test loss is below $10^{-3}$, the paper's threshold; we check at step numbers 5 % apart. A
+# trial that reaches the cap on steps counts as infinitely long in a median and is never left out.
 
 # %% name="settings"
-print("every trial, unless its curve says otherwise:", shallow_model.base)
-print("Figure 1a, alpha*:", shallow_model.SHARES, "and", shallow_model.INSIDE)
-print("Figure 1b:", shallow_model.FIGURE_1B, "sigma:", shallow_model.SIGMAS)
+print("every trial, unless its curve differs:", shallow_model.base)
+print("Figure 1a, α*:", shallow_model.SHARES, "and", shallow_model.INSIDE)
+print("Figure 1b:", shallow_model.FIGURE_1B, "σ:", shallow_model.SIGMAS)
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 runs.compute(shallow_model.jobs())
@@ -187,7 +185,7 @@ success = shallow_model.Success(runs)
 # (shallowvit.table-1)=
 # ## Table 1: Notation of the main text
 #
-# The cells of Table 1 are not in the text at hand. The symbols this page uses, with the values of Section 4.1:
+# The version we audited lacks the cells of Table 1. These are the symbols of our pages, with the values of Section 4.1.
 
 # %% name="shallowvit.table-1" tags=["hide-input"]
 runs.show(
@@ -201,7 +199,7 @@ printed = (base.sigma / base.noise) ** 2
 runs.judge(
     "shallowvit.table-1.value-norm",
     printed,
-    note=f"W_Q and W_K come out at {(base.delta / base.noise) ** 2:g}.",
+    note=f"For $W_Q$ and $W_K$ it is {(base.delta / base.noise) ** 2:g}.",
 )
 runs.judge("shallowvit.table-1.initial-error", abs(printed - 1))
 
@@ -209,7 +207,7 @@ runs.judge("shallowvit.table-1.initial-error", abs(printed - 1))
 # (shallowvit.table-2)=
 # ## Table 2: Notation of the appendix
 #
-# Two of its rows can be checked: the three kinds of tokens add up to all, and $\phi_n$ and $\nu_n$ (Definition 1)
+# Two rows can be checked: the shares of the three kinds of tokens add up to 1, and $\phi_n$ and $\nu_n$ (Definition 1)
 # bound the attention that a label-relevant token pays to label-irrelevant ones.
 
 # %% name="shallowvit.table-2" tags=["hide-input"]
@@ -220,28 +218,31 @@ runs.show(
     "shallowvit.table-2",
     shallow_model.inside_table(inside),
     notation,
-    how="Attention of 20 random starts that satisfy Assumption 1, eight samples each.",
-    caption="How often the bounds of Definition 1 hold at the start.",
+    how="Attention of 20 random initialisations that satisfy Assumption 1, eight samples each.",
+    caption="How often the bounds of Definition 1 hold at initialisation.",
 )
 runs.judge("shallowvit.table-2.fractions", notation.values["off"], notation)
 page.not_judged(
     "shallowvit.table-2.attention-bounds",
-    f'the row says "some attention weights" and not which; at the start {inside["0.2"]:.0%} of them lie between, with tau the '
-    "largest distance of the drawn tokens. The bounds allow the relevant keys' scores to move by delta + tau, but hold the "
-    "irrelevant ones at 0, which moves too, by up to twice delta",
+    f"the row does not say which weights it means. At initialisation {inside['0.2']:.0%} of them lie between the bounds, with "
+    "τ the largest distance of a token. The bounds let the relevant keys' scores move by δ + τ but hold those of irrelevant "
+    "keys at 0, although these move too, by up to 2δ",
 )
 
 # %% [markdown]
 # (shallowvit.figure-1)=
 # ## Figure 1: Sample complexity against label-relevant fraction and initial error
 #
-# **What the paper shows.** The share of 20 trials that succeed, black for none and white for all: (a) over $N$
-# and $\alpha_*$, with 100 tokens, half of them non-discriminative, $\sigma = 0.1$ and $\delta = 0.2$; "almost
-# linear in $\alpha_*^{-2}$". (b) Over $N$ and $\sigma$, with 50 tokens, $\alpha_* = 0.3$, $\alpha_\# = 0.2$.
+# **What the paper shows.** The share of 20 trials that succeed, from black (none) to white (all).
 #
-# **What was run.** That, and two larger $\alpha_*$. The theorem speaks where Eq. 8 holds; with $\alpha_\# = 1/2 -
-# \alpha_*$ that is to the right of the line in (a). The power is judged over the figure's own range. One run of a trial gives a whole
-# column: it succeeds at every $N$ from the first test loss below $10^{-3}$ on.
+# - (a) against $N$ and $\alpha_*$, with 100 tokens, half of them non-discriminative, $\sigma = 0.1$ and $\delta = 0.2$.
+#   The paper calls the border "almost linear in $\alpha_*^{-2}$".
+# - (b) against $N$ and $\sigma$, with 50 tokens, $\alpha_* = 0.3$ and $\alpha_\# = 0.2$.
+#
+# **What we ran.** The same, with two larger $\alpha_*$ added. We judge the power over the figure's own range. The theorem
+# applies only where Eq. 8 holds; with $\alpha_\# = 1/2 - \alpha_*$ that is to the left of the line in (a). Because every
+# step takes fresh samples, one run fills a column of the map: it counts as a success for all $N$ from the first test loss
+# below $10^{-3}$ on.
 
 # %% name="shallowvit.figure-1" tags=["hide-input"]
 runs.show(
@@ -250,20 +251,22 @@ runs.show(
     "1a",
     "1a inside",
     "1b",
-    how=f"{runs.trials} trials a cell with {runs.neurons} neurons; success is a test loss below 0.001.",
-    caption="Success rate: black none, white all. The dashed line is the predicted power through the middle.",
-    alt="The border from black to white rises with alpha* to the power minus two, faster than the dashed "
-    "prediction where Eq. 8 does not hold and about as fast where it does; against sigma it is nearly level.",
+    how=f"{runs.trials} trials per cell with {runs.neurons} neurons; success is a test loss below 0.001.",
+    caption="Share of trials that succeed, from black (none) to white (all). Both axes of (a) are logarithmic, so the dashed "
+    "line, through the median point, is linear growth in α*⁻².",
+    alt="The border from black to white rises with α*⁻²: faster than the dashed prediction where Eq. 8 does not hold, "
+    f"with power {success.fit['slope']:.1f} over the figure's range, and with power {success.fit_inside['slope']:.1f} where "
+    "it holds. Against σ the border is nearly level.",
 )
 
 # %% name="figure-1-conditions" tags=["hide-input"]
-for name, what in (("1a", "the figure's alpha*"), ("1a inside", "the two beyond"), ("1b", "(b)")):
+for name, what in (("1a", "(a)"), ("1a inside", "(a), the two added α*"), ("1b", "(b)")):
     runs.present(
         conditions(runs[name]),
         name,
         cell="figure-1-conditions",
-        how="Read off the settings and the first weights.",
-        caption=f"The conditions of Theorem 1 in Figure 1, {what}.",
+        how="From the settings and the initial weights.",
+        caption=f"The conditions of Theorem 1 in Figure 1{what}.",
     )
 
 # %% name="judged" tags=["hide-input"]
@@ -272,9 +275,9 @@ runs.judge(
     "shallowvit.figure-1.sample-exponent",
     bounds(success.fit),
     "1a",
-    note=f"At the figure's own alpha*, with local powers {', '.join(f'{s:.1f}' for s in success.fit['local'])}. From alpha* = "
-    f"{success.least:.3f} on Eq. 8 holds: there the figure's points give {with_interval(success.fit_met)}, and with two more "
-    f"beyond the figure {with_interval(success.fit_inside)}. One a for all positions: {with_interval(shared)}.",
+    note=f"Over the figure's own α*; the local powers are {', '.join(f'{s:.1f}' for s in success.fit['local'])}. Where Eq. 8 "
+    f"holds (α* from {success.least:.3f}), the figure's points give {with_interval(success.fit_met)}, and with the two "
+    f"added {with_interval(success.fit_inside)}. With one a for all positions: {with_interval(shared)}.",
 )
 runs.judge(
     "shallowvit.figure-1.more-relevant-tokens", interval(success.more_relevant()), "1a", "1a inside"
@@ -284,28 +287,28 @@ runs.judge(
     "shallowvit.figure-1.initial-error",
     interval(success.less_error()),
     "1b",
-    note=f"Median samples at sigma = {', '.join(map(str, sigmas))}: {text(success.sigma)}; one a for all positions: "
-    f"{text(runs.curve('1b shared', sigmas))}; start as printed, at another step size: "
+    note=f"Median samples at σ = {', '.join(map(str, sigmas))}: {text(success.sigma)}. With one a for all positions: "
+    f"{text(runs.curve('1b shared', sigmas))}. Initialised as printed, at another step size: "
     f"{text(runs.curve('1b printed', sigmas))}.",
 )
 runs.judge(
     "shallowvit.figure-1.condition",
     0.2 / 0.5,
-    note="Eq. 8 has at least this on its right-hand side, so Figure 1b is drawn where Theorem 1 does not apply.",
+    note="The right-hand side of Eq. 8 is at least this, so Theorem 1 does not apply to Figure 1b.",
 )
 
 # %% [markdown]
-# **What to take from it.** With half of the tokens non-discriminative, $\alpha_\# = 1/2 - \alpha_*$ changes along
-# with $\alpha_*$. What the label can be read from is the difference, $\alpha_* - \alpha_\# = 2\alpha_* - 1/2$,
-# which over this range changes much more than $\alpha_*$ itself. So the power over all of it is that of a
-# difference that goes to zero at $\alpha_* = 1/4$, and no law in $\alpha_*$ alone: the local powers differ along
-# the axis. As printed, $W_V$ is proportional to $\sigma^2$, so there a *larger* $\sigma$ speeds training up.
+# **What to take from it.** With half of the tokens non-discriminative, $\alpha_\# = 1/2 - \alpha_*$ changes along with
+# $\alpha_*$. The label depends on the difference $\alpha_* - \alpha_\# = 2\alpha_* - 1/2$, which changes much more over
+# this range than $\alpha_*$ itself and is zero at $\alpha_* = 1/4$. So the figure does not show a law in $\alpha_*$ alone,
+# and the local powers differ along the axis. With the printed initialisation, $W_V$ is proportional to $\sigma^2$, so a
+# *larger* $\sigma$ speeds up training.
 
 # %% [markdown]
 # ## Try it
 #
-# Change `sigma`, `relevant` ($\alpha_*$), `confusion` ($\alpha_\#$) or `neurons`; the cells of plain torch above
-# take any other change. {ref}`What this call does <try-it>`.
+# Change `sigma`, `relevant` ($\alpha_*$), `confusion` ($\alpha_\#$) or `neurons`. For any other change, edit the cells of
+# plain torch above. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_theory import try_vit

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Shallow ViT: the lemmas
 #
-# Lemmas 1 to 4 of *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit`.
-# [](shallow_vit.ipynb) has the model, its data and what had to be decided about both.
+# We check Lemmas 1 to 4 of *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit`.
+# [](shallow_vit.ipynb) describes the model, the data and our choices.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -47,7 +47,7 @@ runs.compute(shallow_lemmas.jobs())
 #
 # with an absolute constant $c > 0$ that is not given.
 #
-# **What was run.** Sampled tails of sums of 50 variables, and the largest $c$ that they allow.
+# **What we ran.** We sampled the tails of sums of 50 variables and looked for the largest $c$ that they allow.
 
 # %% name="shallowvit.lemma-1" tags=["hide-input"]
 constants = runs["tails"].values["c"]
@@ -55,27 +55,28 @@ runs.show(
     "shallowvit.lemma-1",
     shallow_lemmas.constants_table(runs),
     "tails",
-    how="200,000 sampled sums each; t from 0.5 standard deviations on, as far as 50 samples lie beyond.",
-    caption="The constant of Lemma 1 that sampled tails allow. For very large t a Gaussian sum allows 1/pi = 0.32.",
+    how="200,000 sampled sums each; t from 0.5 standard deviations up to where only 50 samples lie beyond.",
+    caption="The largest constant of Lemma 1 that sampled tails allow. For very large t a Gaussian sum allows 1/π = 0.32.",
 )
 runs.judge(
     "shallowvit.lemma-1.constant",
     min(min(constants.values()), 1 / np.pi),
     "tails",
-    note="The smaller of the sampled constants and the limit of a Gaussian sum, K^2 / 2 with K^2 = 2 / pi.",
+    note="The smaller of the sampled constants and the limit of a Gaussian sum, K²/2 with K² = 2/π.",
 )
 
 # %% [markdown]
 # (shallowvit.lemma-2)=
 # ## Lemma 2: Training dynamics in three claims
 #
-# **What the paper says.** (1) Lucky neurons of $W_O$ grow along $p_1$ (or $p_2$), the value of the first (second)
-# discriminative pattern at the start, and along no other direction; the others stay. (2) Queries and keys of
-# label-relevant tokens grow, from 1 to $\Theta(\log T)$. (3) $W_V$ adds lucky neurons to the values of label-relevant
-# tokens.
+# **What the paper says.** Let $p_1$ and $p_2$ be the initial values of the two discriminative patterns.
 #
-# **What was run.** The setting of Figure 4 with one $a$ for all positions and 1000 neurons. A neuron is lucky as
-# the proof of Lemma 3 reads it: its angle to $p_1$ is the smallest by $2(\sigma+\tau)$; and it is read out with
+# 1. Lucky neurons of $W_O$ grow along $p_1$ (or $p_2$) and along no other direction; the others stay.
+# 2. Queries and keys of label-relevant tokens grow, from 1 to $\Theta(\log T)$.
+# 3. $W_V$ adds lucky neurons to the values of label-relevant tokens.
+#
+# **What we ran.** The setting of Figure 4 with one $a$ for all positions and 1,000 neurons. We call a neuron lucky as the
+# proof of Lemma 3 does: its angle to $p_1$ is the smallest by $2(\sigma+\tau)$. In addition, its output weight must have
 # that pattern's sign.
 
 # %% name="shallowvit.lemma-2" tags=["hide-input"]
@@ -83,10 +84,12 @@ runs.show(
     "shallowvit.lemma-2",
     shallow_lemmas.growth(runs),
     "lemma",
-    how=f"Means of {runs.trials} trials; solid lines on the right are the discriminative patterns.",
-    caption="Growth of the hidden layer (left), of queries, keys and values (right).",
-    alt="Neurons grow along their own discriminative direction, lucky ones more than others; queries, keys "
-    "and values of discriminative patterns grow and those of the rest hardly move.",
+    how=f"Means of {runs.trials} trials. Right: solid lines are discriminative patterns.",
+    caption="Growth of the hidden neurons (left) and of queries, keys and values (right).",
+    alt="Along their own discriminative direction, lucky neurons grow by "
+    f"{runs.traces('lemma', 'lucky_grown')[:, -1].mean():.3f} and others by "
+    f"{runs.traces('lemma', 'others_grown')[:, -1].mean():.3f}. Queries, keys and values of discriminative patterns grow; "
+    "those of the rest hardly move.",
 )
 
 # %% name="lemma-conditions" tags=["hide-input"]
@@ -94,8 +97,8 @@ runs.present(
     conditions(runs["lemma"], samples=480),
     "lemma",
     cell="lemma-conditions",
-    how="Read off the settings and the first weights; constants that the paper hides are taken as 1.",
-    caption="The conditions of Theorem 1, under which Lemmas 2 and 4 stand, in these runs.",
+    how="From the settings and the initial weights; constants that the paper does not print are taken as 1.",
+    caption="The conditions of Theorem 1 in these runs. Lemmas 2 and 4 assume them.",
 )
 
 # %% name="dynamics" tags=["hide-input"]
@@ -111,7 +114,7 @@ runs.judge(
     "shallowvit.lemma-2.other-directions",
     interval(rest[:, -1]),
     "lemma",
-    note=f"At the start {rest[:, 0].mean():.2f}.",
+    note=f"At initialisation it is {rest[:, 0].mean():.2f}.",
 )
 ahead = [
     shallow_lemmas.grown(runs, f"{kind}_1") - shallow_lemmas.grown(runs, f"{kind}_rest")
@@ -120,8 +123,8 @@ ahead = [
 middle, low, high = interval(np.mean(ahead, 0))
 page.not_judged(
     "shallowvit.lemma-2.query-and-key",
-    f"that they grow more than the others' is seen, by {middle:.2f} [{low:.2f}, {high:.2f}], but the order log T is not: "
-    "the runs have 60 iterations, and Eq. 60 gives this order to the square of the norm",
+    f"they do grow more than the others', by {middle:.2f} [{low:.2f}, {high:.2f}]. But we cannot see the order log T: the "
+    "runs have 60 iterations, and Eq. 60 gives this order to the square of the norm",
 )
 runs.judge(
     "shallowvit.lemma-2.value", interval(runs.traces("lemma", "value_cosine")[:, -1]), "lemma"
@@ -132,24 +135,25 @@ runs.judge(
 # ## Lemma 3: Number of lucky neurons at the start
 #
 # **What the paper says.** With $m \ge \epsilon_m^{-2} M^2 \log N$ neurons, at least
-# $\frac{m}{M}\big(1 - \epsilon_m - (\sigma+\tau) M/\pi\big)$ are lucky at the start. Definition 2 calls a neuron
-# lucky if its angle to $p_1$ is at most $\sigma + \tau$; the proof takes those for which that angle is the smallest.
+# $\frac{m}{M}\big(1 - \epsilon_m - (\sigma+\tau) M/\pi\big)$ are lucky at initialisation. Definition 2 calls a neuron
+# lucky if its angle to $p_1$ is at most $\sigma + \tau$. The proof instead takes those whose angle to $p_1$ is their
+# smallest.
 #
-# **What was run.** A million Gaussian neurons against both.
+# **What we ran.** We count lucky neurons among random Gaussian ones, by both definitions.
 
 # %% name="shallowvit.lemma-3" tags=["hide-input"]
 runs.show(
     "shallowvit.lemma-3",
     shallow_lemmas.lucky_table(runs),
     "lucky",
-    how="Shares of 100,000 (M = 5) or 50,000 Gaussian neurons; the bound with eps_m = 0.",
-    caption="Share of lucky neurons at the start, by definition, by proof, and without the noise.",
+    how="Shares of 100,000 (M = 5) or 50,000 Gaussian neurons; the bound with ε_m = 0.",
+    caption="Share of lucky neurons at initialisation: by Definition 2, by the proof, and by the proof without noise.",
 )
 runs.present(
     shallow_lemmas.lucky_conditions(),
     cell="shallowvit.lemma-3",
-    how="From the settings of Section 4.1 and Appendix B; constants that the paper hides are taken as 1.",
-    caption="The conditions of Lemma 3 at 1000 neurons: sigma + tau, and the eps_m that m >= eps_m^-2 M^2 log N leaves.",
+    how="From the settings of Section 4.1 and Appendix B; constants that the paper does not print are taken as 1.",
+    caption="The conditions of Lemma 3 at 1,000 neurons: σ + τ, and the least ε_m with m ≥ ε_m⁻² M² log N.",
 )
 
 # %% name="shares" tags=["hide-input"]
@@ -159,34 +163,34 @@ runs.judge(
     "shallowvit.lemma-3.share-by-definition",
     above,
     "lucky",
-    note="tau is the bound on the noise of a token.",
+    note="τ is the bound on the noise of a token.",
 )
-least = shallow_lemmas.lucky_conditions().loc[5, "bound with it, % of m"]
+least = shallow_lemmas.lucky_conditions().loc[5, "bound with this ε_m, % of m"]
 page.not_judged(
     "shallowvit.lemma-3.share-by-proof",
-    f"with the eps_m that 1000 neurons leave the bound is {least} %, and the proof's reading has {100 * five['proof']:.1f} %: "
-    "constants that the paper hides decide",
+    f"with the ε_m of 1,000 neurons the bound is {least} %, and the proof's definition gives {100 * five['proof']:.1f} %. "
+    "Constants that the paper does not print decide",
 )
 runs.judge(
     "shallowvit.lemma-3.uniform-angle",
     shallow_lemmas.share_interval(five["quarter"]),
     "lucky",
-    note="In many dimensions a random direction is nearly orthogonal to p_1.",
+    note="In many dimensions a random direction is nearly orthogonal to $p_1$.",
 )
 
 # %% [markdown]
-# **What to take from it.** The $1/M$ comes from symmetry: one of the $M$ angles is the smallest. Definition 2's
-# cone is another set, nearly empty in ten dimensions. And half of either set is read out with the wrong sign.
+# **What to take from it.** The $1/M$ comes from symmetry: one of the $M$ angles is the smallest. The cone of Definition 2
+# is another set and nearly empty in ten dimensions. In both sets, half of the neurons have the wrong output sign.
 
 # %% [markdown]
 # (shallowvit.lemma-4)=
 # ## Lemma 4: Lucky neurons stay lucky
 #
-# **What the paper says.** Neurons that are lucky for $p_1$, the set $\mathcal W$, or for $p_2$, the set $\mathcal U$,
-# stay so: $\mathcal W(0) \subseteq \mathcal W(t)$ and $\mathcal U(0) \subseteq \mathcal U(t)$.
+# **What the paper says.** Neurons that are lucky for $p_1$ (the set $\mathcal W$) or for $p_2$ (the set $\mathcal U$) stay
+# lucky: $\mathcal W(0) \subseteq \mathcal W(t)$ and $\mathcal U(0) \subseteq \mathcal U(t)$.
 #
-# **What was run.** The trials of Lemma 2: the share of the neurons that are lucky at the start, by the proof's
-# reading, and still are.
+# **What we ran.** The trials of Lemma 2. We count how many neurons that are lucky at initialisation, by the proof's
+# definition, are still lucky later.
 
 # %% name="shallowvit.lemma-4" tags=["hide-input"]
 runs.show(
@@ -194,16 +198,17 @@ runs.show(
     shallow_lemmas.kept(runs),
     "lemma",
     how=f"Means of {runs.trials} trials.",
-    caption="Lucky neurons of the start that are still lucky, and neurons in the cone of Definition 2.",
-    alt="Half of the lucky neurons, those with the wrong output sign, leave; those with the right sign stay.",
+    caption="Initially lucky neurons that are still lucky, and neurons in the cone of Definition 2.",
+    alt=f"Of all lucky neurons {100 * runs.traces('lemma', 'kept')[:, -1].mean():.0f} % stay lucky, of those with their "
+    f"pattern's output sign {100 * runs.traces('lemma', 'kept_sign')[:, -1].mean():.0f} %.",
 )
 kept, kept_sign = (100 * runs.traces("lemma", name).min(1) for name in ("kept", "kept_sign"))
 runs.judge(
     "shallowvit.lemma-4.stay-lucky",
     interval(kept_sign),
     "lemma",
-    note=f"Whatever the sign in the output layer: {kept.mean():.1f} %. Definition 2's cone of sigma + tau, which names no sign, "
-    f"holds {100 * runs.traces('lemma', 'in_cone')[:, 0].mean():.1f} % of the neurons at the start.",
+    note=f"Whatever their output sign, {kept.mean():.1f} % stay. The cone of Definition 2, which asks for no sign, holds "
+    f"{100 * runs.traces('lemma', 'in_cone')[:, 0].mean():.1f} % of the neurons at initialisation.",
 )
 
 # %% [markdown]

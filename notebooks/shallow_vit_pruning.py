@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Shallow ViT: fewer tokens, lower loss
 #
-# What *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit` says of removing tokens, on its
-# own data (Figures 5 and 8) and on images (Figure 6). [](shallow_vit.ipynb) has the model, its data and what had to be
-# decided about both.
+# Does removing tokens help, as *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit` says? We
+# test it on the paper's own data (Figures 5 and 8) and on images (Figure 6). [](shallow_vit.ipynb) describes the model,
+# the data and our choices.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -39,13 +39,13 @@ runs.compute(shallow_pruning.jobs())
 # (shallowvit.figure-5)=
 # ## Figure 5: Token pruning and test loss
 #
-# **What the paper shows.** Removing label-irrelevant or noisy tokens lowers the test loss. The settings are not in
-# the text.
+# **What the paper shows.** Removing label-irrelevant or noisy tokens lowers the test loss. The text does not give the
+# settings.
 #
-# **What was run.** $\alpha_* = 0.3$, $\alpha_\# = 0.1$, 50 tokens, and training that stops after 250 steps, too
-# early for success without pruning (at 100 steps dropping noisy tokens did as much as dropping any). Left,
-# label-irrelevant tokens are dropped at random. Right, half of all tokens carry noise of standard deviation 0.5 per
-# entry; those are dropped, or, as a control, any tokens.
+# **What we ran.** $\alpha_* = 0.3$, $\alpha_\# = 0.1$ and 50 tokens. Training stops after 250 steps, too early for success
+# without pruning. (After 100 steps, removing noisy tokens helped no more than removing any.) Left: we remove
+# label-irrelevant tokens at random. Right: half of all tokens carry noise with a standard deviation of 0.5 per entry; we
+# remove those or, as a control, any tokens.
 
 # %% name="shallowvit.figure-5" tags=["hide-input"]
 runs.show(
@@ -54,14 +54,15 @@ runs.show(
     "prune 5",
     how=f"Mean and 95 % interval of {runs.trials} trials after 250 steps.",
     caption="Test loss against the share of tokens removed before training and testing.",
-    alt="The test loss falls as label-irrelevant or noisy tokens are removed, and less when any tokens are.",
+    alt="Without label-irrelevant tokens the test loss falls to zero. It also falls if noisy tokens are removed, and less "
+    "if as many of any tokens are.",
 )
 shallow_pruning.judge_pruning(runs, "shallowvit.figure-5", [5])
 
 # %% [markdown]
-# **What to take from it.** Dropping label-irrelevant tokens raises $\alpha_*$ and works as predicted. Dropping noisy
-# tokens helps too, but part of that has nothing to do with noise: dropping as many of *any* tokens also lowers the
-# loss, because every position has its own $a_{(l)}$ and fewer positions are learned sooner.
+# **What to take from it.** Removing label-irrelevant tokens raises $\alpha_*$ and works as predicted. Removing noisy
+# tokens helps too, but partly for another reason. Removing as many of *any* tokens also lowers the loss, because every
+# position has its own $a_{(l)}$ and fewer positions are learned sooner.
 
 # %% [markdown]
 # (shallowvit.figure-8)=
@@ -76,7 +77,7 @@ runs.show(
     *(f"prune {m}" for m in COUNTS[1:]),
     how=f"Mean and 95 % interval of {runs.trials} trials after 250 steps.",
     caption="Test loss against the share of tokens removed, for more patterns.",
-    alt="For all three numbers of patterns the test loss falls as irrelevant or noisy tokens are removed.",
+    alt="For M = 10, 15 and 20 the test loss falls as label-irrelevant or noisy tokens are removed.",
 )
 shallow_pruning.judge_pruning(runs, "shallowvit.figure-8", COUNTS[1:])
 
@@ -84,24 +85,28 @@ shallow_pruning.judge_pruning(runs, "shallowvit.figure-8", COUNTS[1:])
 # (shallowvit.figure-6)=
 # ## Figure 6: Token pruning on images
 #
-# **What the paper shows.** A ViT of five blocks on CIFAR-10 images pasted into plants of ImageNet: (a) accuracy
-# against $\alpha_*$, which grows from 0.66 to 1 as background tokens are removed, and against $N$; (b) samples needed
-# for 77.5 %; (c) birds against airplanes, where 90 % of the birds and 10 % of the airplanes have a plant behind them
-# in training and half of each in testing, from a better and a worse initial model.
+# **What the paper shows.** A ViT of five blocks classifies CIFAR-10 images pasted into ImageNet photographs of plants.
 #
-# **What was run, at small scale.** Real digits (8 x 8 pixels, drawn at 16 x 16) pasted on pieces of photographs of 24
-# x 24 pixels, 36 tokens of which 16 are the digit's; five blocks of this book's smallest ViT, all weights trained, as
-# many steps for every $N$. (c) tells even from odd digits, and the photograph speaks for even in 90 % of the training
-# images. Better start: weights trained on drawn shapes; worse: random. Test digits and test photographs (other
-# columns) are new. The learning rate, of three, and the number of steps were chosen on validation images.
+# - (a) Accuracy against $\alpha_*$, which grows from 0.66 to 1 as background tokens are removed, and against $N$.
+# - (b) Samples needed for 77.5 %.
+# - (c) Birds against airplanes with a spurious background: in training, 90 % of the birds and 10 % of the airplanes have a
+#   plant behind them; in testing, half of each. There are a better and a worse initial model.
+#
+# **What we ran, at small scale.** Real digits of 8 × 8 pixels, enlarged to 16 × 16, pasted into pieces of photographs of
+# 24 × 24 pixels. Of the 36 tokens, 16 belong to the digit. We train all weights of five blocks of this book's smallest
+# ViT, with the same number of steps for every $N$. In (c) the model tells even from odd digits, and 90 % of the even
+# training digits have a photograph behind them. The better initial model was trained on drawings of shapes; the worse one
+# is random. Test digits and test photographs are new. We chose the learning rate (of three) and the number of steps on
+# validation images.
 
 # %% name="pasted" tags=["hide-input"]
 runs.present(
     shallow_images.examples(),
     how="The data of the runs below, seed 0.",
     cell="pasted",
-    caption="Digits pasted on photographs; below, with half and with all of the background tokens removed.",
-    alt="Six small photographs with a digit on a black square each; in the lower rows the photograph disappears.",
+    caption="Digits pasted into photographs; below, with half and with all of the background tokens removed.",
+    alt="Six small photographs, each with a digit on a black square. In the second row half of the photograph is gone, in "
+    "the third all of it.",
 )
 
 # %% name="shallowvit.figure-6" tags=["hide-input"]
@@ -120,8 +125,9 @@ else:
         evidence="trend",
         how=f"Means and 95 % intervals of {images.seeds} seeds, {images.first.steps} steps a run.",
         caption=f"{what}, with more and more of the background tokens removed.",
-        alt="Accuracy rises as background tokens are removed and with more training images; fewer images are needed; "
-        "with a spurious background the accuracy rises too.",
+        alt=f"Without background tokens accuracy is {sum(g.mean() for g in images.gains()) / len(images.counts):.1f} points "
+        f"higher on average, and {images.need[-1].mean():.0f} instead of {images.need[0].mean():.0f} images are needed. With "
+        "a spurious background accuracy rises too.",
     )
     images.judge(runs)
 
@@ -129,21 +135,19 @@ else:
 if what == shallow_images.SMALL:
     page.not_run(
         "shallowvit.figure-6",
-        why="The figure itself, on 50,000 images of CIFAR-10 pasted on plants of ImageNet: FOLDER must hold them as "
-        "the task folders cifar10 and plants. The paper's initial models are not available; the weights of "
-        f"{shallow_images.PRINTED_IMAGES['backbone']} for ImageNet, its first five blocks, and random ones would take "
-        "their place.",
+        why="The figure itself needs 50,000 CIFAR-10 images and ImageNet photographs of plants, in FOLDER as the task "
+        "folders cifar10 and plants. The paper's initial models are not available. The first five blocks of "
+        f"{shallow_images.PRINTED_IMAGES['backbone']}, with ImageNet weights and with random ones, would replace them.",
     )
 
 # %% [markdown]
-# **What to take from it.** As long as some of the background is left, the model has to find out which tokens are the
-# digit's; a spurious background misleads it besides, and how far depends on the start.
+# **What to take from it.** As long as some background is left, the model has to find out which tokens belong to the digit.
+# A spurious background also misleads it; how much depends on the initial model.
 
 # %% [markdown]
 # ## Try it
 #
-# `drop` is the share of tokens removed; `drop_what="any"` removes any of them. {ref}`What this call does
-# <try-it>`.
+# `drop` is the share of tokens removed; `drop_what="any"` removes tokens of any kind. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_theory import try_vit

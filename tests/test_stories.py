@@ -5,7 +5,7 @@ import pytest
 from sites import ROOT
 
 from visbook.site import chapters, claims, edition, stories
-from visbook.site.friendly import friendly
+from visbook.pages.friendly import friendly
 from visbook.site.results import notebooks
 from visprompt.errors import BadInput
 

@@ -35,7 +35,7 @@ from . import photographs_first
 from .chapter import FULL, Chapter
 
 COMPACT = (
-    "the paper itself excepts compact models such as ResNet-18 and ViT-Tiny "
+    "the paper itself makes an exception for compact models such as ResNet-18 and ViT-Tiny "
     "(ap.table-1.compact-not-over-norm), and"
 )
 METHODS = ["linear-probe", "full-finetune", "norm-tune", "vp", "ap"]
@@ -195,7 +195,7 @@ def search_rows(chapter: Chapter, name: str) -> tuple[list[dict], list[Record]]:
                 used.append(record)
                 values[rate] = record.values["val"]
                 value = f"{rate:g}: {values[rate]:.1f}"
-                tried[f"rate {len(tried) + 1}"] = f"[{value}]" if rate == taken else value
+                tried[f"try {len(tried) + 1}"] = f"[{value}]" if rate == taken else value
         if tried:
             lost = {"below the best": below(values, taken)}
             found.append({"backbone": name, "method": label, **tried, **lost})
@@ -216,9 +216,10 @@ def show_rates(chapter: Chapter) -> None:
         chapter.page.present(
             tried,
             evidence="trend",
-            how="On position, seed 0, 200 validation images.",
+            how="Task position, seed 0, 200 validation images.",
             records=used,
-            caption="Rate: validation accuracy in %, the rate taken in brackets.",
+            caption="Learning rates tried, each with its validation accuracy in %; brackets: the "
+            "one that is used.",
             cell="rates",
         )
 
@@ -284,14 +285,24 @@ def vp_from_layer_0(backbone: Backbone) -> float:
 
 
 def share_figure(rows: pd.DataFrame) -> Figure:
-    """Figure A3: mean accuracy over the share of the training images, a line a method."""
-    fig, ax = plt.subplots(figsize=(7, 3))
-    for variant, mine in comparable(rows, ["variant", "share"]).groupby("variant", sort=False):
-        line, method = mine.groupby("share").test.mean(), mine.method.iloc[0]
-        ax.plot(line.index, line, "o-", color=plots.PALETTE[method], label=variant)
-    ax.set(xlabel="training images, % of each task's", ylabel="mean test accuracy, %")
-    ax.set_xticks(sorted(set(rows.share)))
-    ax.legend()
+    """Figure A3: a line per method, from its mean accuracy with the fewest images (hollow) to that
+    with all; the gain stands at its end."""
+    fig, ax = plt.subplots(figsize=(7, 2.8))
+    table = comparable(rows, ["variant", "share"]).groupby(["variant", "share"], sort=False)
+    means = table.test.mean().unstack().sort_index(axis=1)
+    gains = means.iloc[:, -1] - means.iloc[:, 0]
+    for place, (variant, line) in enumerate(means.iloc[::-1].iterrows()):
+        color = plots.PALETTE[rows[rows.variant == variant].method.iloc[0]]
+        ax.plot(line, [place] * len(line), "o-", color=color, ms=8, lw=3)
+        ax.plot(line.iloc[0], place, "o", color=color, mfc="white", ms=8)
+        plots.at_end(ax, [line.iloc[-1]], [place], f"{gains[variant]:+.1f} points", color)
+    few, every = means.columns[0], means.columns[-1]
+    ax.set(
+        xlabel=f"mean test accuracy, % (hollow: {few:.0f} % of the images, filled: {every:.0f} %)"
+    )
+    ax.set_title(f"{gains.idxmax()} gains most from more images")
+    ax.set_yticks(range(len(means)), means.index[::-1])
+    ax.margins(x=0.12, y=0.25)
     return fig
 
 

@@ -105,10 +105,10 @@ def counted_table(counted: dict[tuple[str, str], Record]) -> pd.DataFrame:
                     "printed, M": cell.parameters_m,
                     "memory, GiB": f"{values['memory_gib']['total']:.2f}",
                     "printed, G": cell.memory_g,
-                    "training GFLOPs an image": f"{values['train_flops'] / 1e9:.1f}",
-                    "inference GFLOPs an image": f"{values['infer_flops'] / 1e9:.1f}",
+                    "training GFLOPs per image": f"{values['train_flops'] / 1e9:.1f}",
+                    "inference GFLOPs per image": f"{values['infer_flops'] / 1e9:.1f}",
                     "printed, s/epoch": cell.time_s_per_epoch,
-                    "printed, image/s": cell.throughput_image_per_s,
+                    "printed, images/s": cell.throughput_image_per_s,
                 }
             )
     return pd.DataFrame(rows)
@@ -126,11 +126,11 @@ def readings(counted: dict[tuple[str, str], Record]) -> dict[str, str]:
         for word, width in (("resnet", 2048), ("vit", large.width))
     )
     return {
-        "resnet-full": f"The 1000-way ImageNet head counted too, it would be {resnet:.2f}.",
+        "resnet-full": f"With the 1,000-way ImageNet head it would be {resnet:.2f}.",
         "resnet-ap": f"The printed number fits the inputs of the last two blocks, {last:,} "
         f"values, with the head.",
-        "vit-full": f"With the 1000-way ImageNet head it is {vit:.2f}.",
-        "vit-norm": "The printed 0.06 is what scales alone, or shifts alone, would give.",
+        "vit-full": f"With the 1,000-way ImageNet head it is {vit:.2f}.",
+        "vit-norm": "The printed 0.06 fits scales alone, or shifts alone.",
         "vit-ap": "197 tokens × 1024 and the head; the printed number fits a ViT-Base's patches, "
         f"{(base.shapes()[0][0] - 1) * base.width:,} values, or every pixel of the image, "
         f"{3 * 224**2:,}.",
@@ -192,8 +192,10 @@ def ratio(turns: Record, what: str, a: str, b: str) -> tuple[float, float, float
 
 def machine(record: Record) -> str:
     """What a record was measured on."""
+    threads = record.hardware["threads"]
     return (
-        f"{record.hardware['gpu'] or record.hardware['cpu']}, {record.hardware['threads']} threads"
+        f"{record.hardware['gpu'] or record.hardware['cpu']}, {threads} "
+        f"thread{'s' * (threads != 1)}"
     )
 
 

@@ -17,6 +17,7 @@ from visprompt.models.backbones import Backbone
 from visprompt.records import Record, recorded
 
 from ..pages import plots
+from ..pages.friendly import named
 from ..studies.lab import Lab
 from ..studies.statistics import interval, spread
 from .ap import judge_over_norm
@@ -56,7 +57,7 @@ def show_forms(chapter: Chapter, artifact: str, claims: dict[str, tuple[str, str
         }
         for variant, runs in rows.groupby("variant", sort=False)
     ]
-    caption = "Forms of AP, and what stands beside them: mean ± standard deviation over seeds."
+    caption = "Forms of AP beside other cheap methods: mean ± standard deviation over seeds."
     chapter.show(artifact, pd.DataFrame(table), rows, caption)
     for claim, (a, b) in claims.items():
         chapter.judge(f"{artifact}.{claim}", rows, a, b, on=on)
@@ -98,18 +99,16 @@ def cost_figure(rows: pd.DataFrame) -> Figure:
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3))
     left.step(rows.block, rows.parameters / 1e3, where="mid", color=plots.PALETTE["ap"], label="AP")
     left.axhline(3 * 224 * 224 / 1e3, color=plots.PALETTE["vp"], ls="--", label="VP, every pixel")
-    left.set(
-        xlabel="block of ResNet-101 (0 to 32)", ylabel="prompt entries, thousands", yscale="log"
-    )
+    left.set(xlabel="block of ResNet-101", ylabel="prompt entries, thousands", yscale="log")
+    left.set_title("Deep prompts have fewer entries")
     left.set_yticks([100, 200, 400, 800], ["100", "200", "400", "800"])
     left.minorticks_off()
     left.legend()
     right.step(rows.block, 100 * rows.share, where="mid", color=plots.PALETTE["ap"], label="AP")
     right.axhline(100, color=plots.PALETTE["vp"], ls="--", label="VP")
-    right.set(
-        xlabel="block of ResNet-101 (0 to 32)", ylabel="training FLOPs, % of VP's", ylim=(0, 110)
-    )
-    right.legend()
+    right.set(xlabel="block of ResNet-101", ylabel="training FLOPs, % of VP's", ylim=(0, 110))
+    right.set_title("and are cheaper to train")
+    right.legend(loc="lower left")
     return fig
 
 
@@ -145,17 +144,18 @@ def dissection_figure(vit: str, resnet: str, cka: np.ndarray, distance: np.ndarr
     heads)."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2))
     image = left.imshow(cka, origin="lower", cmap="magma", vmin=0, vmax=1, aspect="auto")
-    left.set(xlabel=f"block of {resnet}", ylabel=f"block of {vit}", title="(A) linear CKA")
+    closest = cka[:, -2:].mean(1).argmax()
+    left.set(xlabel=f"block of {named(resnet)}", ylabel=f"block of {named(vit)}")
+    left.set_title(f"(A) Deep ResNet features are\nclosest to block {closest} of the ViT")
     left.grid(False)
-    fig.colorbar(image, ax=left)
+    fig.colorbar(image, ax=left, label="linear CKA")
     blocks = np.arange(len(distance))
+    mean = distance.mean(1)
     right.plot(blocks, distance, ".", color="#999999")
-    right.plot(blocks, distance.mean(1), "o-", color=plots.PALETTE["ap"], label="mean of the heads")
-    right.set(
-        xlabel=f"block of {vit}",
-        ylabel="attention distance, patches",
-        title="(B) attention distance",
-    )
+    right.plot(blocks, mean, "o-", color=plots.PALETTE["ap"], label="mean of the heads")
+    right.set(xlabel=f"block of {named(vit)}", ylabel="attention distance, patches")
+    ends = f"in the first block, {mean[-1]:.1f} in the last"
+    right.set_title(f"(B) Attention reaches {mean[0]:.1f} patches\n{ends}")
     right.legend()
     return fig
 
@@ -167,20 +167,25 @@ def fewest(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def size_figure(rows: pd.DataFrame) -> Figure:
-    """Figure 6: accuracy over the number of training images, a line for each of two blocks."""
+    """Figure 6: accuracy against the number of training images, a line for each of two blocks."""
     fig, ax = plt.subplots(figsize=(7, 3.2))
-    colours = (plots.PALETTE["ap"], plots.PALETTE["norm-tune"])
+    colours, means = (plots.PALETTE["ap"], plots.PALETTE["norm-tune"]), []
     for (variant, mine), color in zip(rows.groupby("variant", sort=False), colours):
         line = mine.groupby("train_size").test.agg(["mean", "min", "max"])
         ax.fill_between(line.index, line["min"], line["max"], color=color, alpha=0.2, lw=0)
-        label = f"AP, {variant} ({mine.block.iloc[0]})"
-        ax.plot(line.index, line["mean"], "o-", color=color, label=label)
+        ax.plot(line.index, line["mean"], "o-", color=color)
+        label = f"{variant} ({mine.block.iloc[0]})"
+        plots.at_end(ax, line.index, line["mean"].array, label, color)
+        means.append(line["mean"])
     sizes = sorted(set(rows.train_size))
     ax.set_xscale("log")
     ax.set_xticks(sizes, [str(size) for size in sizes])
     ax.minorticks_off()
     ax.set(xlabel="training images", ylabel="test accuracy, %")
-    ax.legend()
+    if len(means) == 2:
+        leads = (means[0] - means[1]).dropna()
+        told = [f"{leads[n]:+.1f} with {n} images".replace("-", "−") for n in leads.index[[0, -1]]]
+        ax.set_title(f"Shallow minus deep, in points: {', '.join(told)}")
     return fig
 
 

@@ -43,10 +43,10 @@ def show_costs(chapter: Chapter, artifact: str) -> None:
         pd.DataFrame(lines),
         evidence="derived",
         records=used,
-        how="Counted on shapes at 224 pixels, with the last block's class token alone "
-        "where that is pooled; blocks from 0.",
-        caption="AP by block at the paper's architectures: entries of the prompt, and "
-        "operations of a training step beside VP's.",
+        how="Counted on shapes at 224 pixels; where the class token is pooled, the last block "
+        "computes it alone.",
+        caption="Cost of AP by block on the paper's architectures: entries of the prompt, and "
+        "operations of a training step relative to VP's.",
     )
 
 

@@ -23,8 +23,8 @@ from .chapter import Chapter
 from .parameters import ChapterParameters
 
 WEIGHTED = (
-    "The plain mean over the tasks, which with 5, 9 and 5 of them is the weighted "
-    "mean of the groups."
+    "The mean over all tasks, that is the mean of the three groups weighted by their 5, 9 and 5 "
+    "tasks."
 )
 
 
@@ -61,14 +61,14 @@ def show_parameters(
             "method": rows.method,
             f"parameters, {unit}": rows.computed.map("{:.3f}".format),
             f"printed, {unit}": rows.printed.map("{:.2f}".format),
-            "read as": rows.reading,
+            "counted as": rows.reading,
         }
     ).reset_index(drop=True)
     page.show(
         artifact,
         table,
         evidence="derived",
-        caption="Trained parameters beside the printed ones.",
+        caption="Trained parameters, counted and printed.",
         how=how,
     )
 
@@ -173,7 +173,7 @@ def judge_memory(page: Page, claim: str, held: dict[str, Record], a: str, b: str
         first, other = (record.values["peak_mb"] for record in used)
         told = (
             f"{a} {first:,.0f} MiB, {b} {other:,.0f} MiB at batch "
-            f"{used[0].settings['batch_size']}, on {machine(used[0])}."
+            f"{used[0].settings['batch_size']}, {machine(used[0])}."
         )
         page.judge(claim, first / other - 1, evidence="measured", records=used, note=told)
 
@@ -183,7 +183,7 @@ def judge_time(page: Page, claim: str, timed: Record | None, a: str, b: str) -> 
     nothing without a record."""
     if timed is not None:
         batch, rounds = (timed.settings[name] for name in ("batch_size", "repeats"))
-        told = f"A training step at batch {batch}, {rounds} rounds in turns, on {machine(timed)}."
+        told = f"A training step at batch {batch}, {rounds} rounds in turns, {machine(timed)}."
         page.judge(
             claim, *ratio(timed, "seconds", a, b), evidence="measured", records=[timed], note=told
         )

@@ -78,36 +78,32 @@ def lemma_1_figure(exact: pd.DataFrame, noisy: pd.DataFrame, betas: pd.DataFrame
     left.set(
         xlabel="tokens P",
         ylabel="mean attention distance (tokens)",
-        title="$d_A = P/4$",
+        title="Noise undoes the lemma ($d_A = P/4$)",
         ylim=(None, 200),
     )
     left.legend(ncols=1, loc="upper left", fontsize=8)
     edge = np.sqrt(np.log(15))
     right.axvline(edge, color="0.5", ls=":", lw=1)
     right.text(edge + 0.04, 0.18, r"$\lambda_1 = 1/2$", fontsize=9)
-    right.set(xlabel=r"$\beta$", title="no noise, P = 16, $d_A = 4$", ylim=(0, 0.4))
+    right.set(xlabel=r"$\beta$", title="and so does strong attention", ylim=(0, 0.4))
     right.legend(loc="lower right")
     return fig
 
 
 def lemma_1_reading(noisy: pd.DataFrame, first: pd.DataFrame) -> Markdown:
-    """What Lemma 1 leans on."""
+    """What Lemma 1 needs without saying so."""
     last, last_first = noisy.iloc[-1], first.iloc[-1]
     return Markdown(
-        "**What to take from it.** The lemma holds exactly under its silent conditions, "
-        "and leans on them. (1) *No "
-        "noise:* the background keys tie only without it. With the smallest noise one key "
-        "wins for nearly all queries, "
-        f"and at P = {last.P:.0f}, sigma = 0.1/P, the distance is {last.before:.1f} tokens "
-        f"before and {last.after:.1f} "
-        f"after the layer, about P/3, where the formulas say "
-        f"{(1 + last.P // 4) / last.P:.2f} and {1 / last.P:.3f}. (2) "
-        f"*Ties to the nearest:* with the first of equal keys, as a plain argmax picks, it "
-        f"is {last_first.before:.1f} "
-        f"and {last_first.after:.1f} tokens. (3) *Weak attention:* lambda_1 < 1/2 means "
-        f"exp(beta^2) < P - 1; beyond it, "
-        "right panel, the discriminative query still finds its own key and the distance "
-        "does not fall at all."
+        "**What to take from it.** The lemma holds exactly, but only under three conditions that "
+        "it does not state.\n\n- *No noise.* Only without noise do the background keys tie. With "
+        "the smallest noise one key wins for nearly all queries. At "
+        f"P = {last.P:.0f} and σ = 0.1/P the distance is {last.before:.1f} tokens in layer 1 and "
+        f"{last.after:.1f} in layer 2, about P/3; the formulas give "
+        f"{(1 + last.P // 4) / last.P:.2f} and {1 / last.P:.3f}.\n- *Ties go to the nearest key.* "
+        "If the first of equal keys wins, as in a plain argmax, it is "
+        f"{last_first.before:.1f} and {last_first.after:.1f} tokens.\n- *Weak attention.* "
+        "λ₁ < 1/2 means exp(β²) < P − 1. Beyond it (right panel) the discriminative query still "
+        "finds its own key, and the distance does not fall at all."
     )
 
 
@@ -150,8 +146,7 @@ def samples_figure(toy: ToyRuns) -> Figure:
     axis.set_xlim(right=230)
     axis.set_ylim(top=3e7)
     axis.set(xlabel="tokens P", ylabel="samples to the first zero held-out error")
-    told = rf"first zero error, batches of all four pairs alike, $\beta$ = {STANDARD.beta:g}"
-    axis.set_title(told)
+    axis.set_title("Layer 2 needs more samples, and ever more as P grows")
     axis.legend(loc="upper left")
     return fig
 
@@ -179,7 +174,7 @@ def judge_samples(toy: ToyRuns) -> None:
         "ap.theorem-1.layer-2-needs-more",
         apart,
         [*toy.behind[1], *toy.behind[2]],
-        f"At P = {shared}; the interval spans the extreme trials of both layers.",
+        f"At P = {shared}. The interval spans the extreme trials of both layers.",
     )
 
 
@@ -189,11 +184,10 @@ def kept_run(toy: ToyRuns) -> Markdown | None:
     if not made:
         return None
     return Markdown(
-        f"The kept run: {len(made)} curves, "
-        f"{sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials, "
+        f"The kept run has {len(made)} curves and "
+        f"{sum(len(f['steps']) for r in made for f in r.values['cells']):,} trials. It took "
         f"{sum(r.seconds for r in made) / 60:.0f} minutes on one shared core "
-        f"({made[0].hardware['cpu']}), "
-        f"{made[0].date}."
+        f"({made[0].hardware['cpu']}), on {made[0].date}."
     )
 
 
@@ -241,7 +235,7 @@ def draw_trace(toy: ToyRuns, axis: Axes, layer: int, tokens: int) -> None:
     axis.set_xscale("log")
     axis.set_xticks([t for t in (1, 10, 100, 1000, 10_000, 100_000) if t <= 1.3 * trace[-1, 0]])
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axis.set(xlabel="step", title=f"layer {layer}, P = {tokens}")
+    axis.set(xlabel="step", title=f"Layer {layer}, P = {tokens}")
 
 
 def slice_figure(toy: ToyRuns, tokens: int) -> Figure:
@@ -250,7 +244,7 @@ def slice_figure(toy: ToyRuns, tokens: int) -> Figure:
     for layer, axis in zip((1, 2), axes):
         draw_trace(toy, axis, layer, tokens)
         axis.set_ylim(-2.2, 1.1)
-    axes[0].set_ylabel("part of the mean prompt; share")
+    axes[0].set_ylabel("component of the mean prompt; share")
     axes[0].legend(loc="lower left", fontsize=8, handlelength=1.4)
     axes[1].legend(loc="lower left", fontsize=8, handlelength=1.4)
     return fig

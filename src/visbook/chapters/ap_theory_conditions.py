@@ -13,8 +13,7 @@ from ..theory.ap_limits import layer_2_ceiling
 from .ap_theory_ends import BETA, SMALLEST
 from .ap_theory_runs import COUNTS, MAIN, STANDARD, ToyRuns, median
 
-SILENT = " (not stated; its proof needs it)"
-ASKED = "condition, the paper's value, this run, met?"
+SILENT = " (not stated, but the proof needs it)"
 
 
 def table(rows: list[tuple[str, str, str, str]]) -> pd.DataFrame:
@@ -30,8 +29,8 @@ def show(page: Page, artifact: str, conditions: pd.DataFrame) -> None:
         artifact,
         conditions,
         evidence="derived",
-        how="Read off the settings of the judged runs.",
-        caption=f"Whether the run is one that the statement speaks of: {ASKED}",
+        how="From the settings of the judged runs.",
+        caption="What the statement asks for, and whether our run meets it.",
     )
 
 
@@ -39,19 +38,19 @@ def of_the_model() -> list[tuple[str, str, str, str]]:
     """The conditions that the theorem and both lemmas share."""
     strength = math.exp(STANDARD.beta**2)
     return [
-        ("noise", "sigma <= O(1/P)", f"sigma = {STANDARD.noise:g}/P", "yes"),
-        ("v3 · v4 = gamma", "in (-1, 0)", f"{STANDARD.gamma:g}", "yes"),
-        ("batch size", "B >= Omega(1)", f"{STANDARD.batch}", "yes"),
+        ("noise", "σ ≤ O(1/P)", f"σ = {STANDARD.noise:g}/P", "yes"),
+        ("γ = v₃ · v₄", "in (-1, 0)", f"{STANDARD.gamma:g}", "yes"),
+        ("batch size", "B ≥ Ω(1)", f"{STANDARD.batch}", "yes"),
         (
-            "attention strength beta",
-            "Theta(1)",
+            "attention strength β",
+            "Θ(1)",
             f"{STANDARD.beta:g}, and {BETA:g} for end points",
             "yes",
         ),
         (
-            "lambda_1 < 1/2, so exp(beta^2) < P - 1",
+            "λ₁ < 1/2, that is exp(β²) < P − 1",
             "A18 to A21",
-            f"{strength:.2f}, P - 1 from {COUNTS[1][0] - 1}",
+            f"{strength:.2f}, P − 1 from {COUNTS[1][0] - 1}",
             "yes",
         ),
     ]
@@ -61,7 +60,7 @@ def lemma_1() -> pd.DataFrame:
     """Lemma 1."""
     return table(
         [
-            ("distance of the key", "d_A >= 1", "1, 2, P/4, P/2", "yes"),
+            ("distance of the key", "d_A ≥ 1", "1, 2, P/4, P/2", "yes"),
             of_the_model()[-1],
             ("no noise" + SILENT, "tokens are the patterns", "none", "yes"),
             ("ties" + SILENT, "the nearest of equal keys", "the nearest", "yes"),
@@ -80,33 +79,33 @@ def theorem_1() -> pd.DataFrame:
         [
             *of_the_model(),
             (
-                "e1 and e2 level in the prompt" + SILENT,
+                "equal components along e₁ and e₂" + SILENT,
                 "in expectation (A40, A82)",
-                "two of each pair a batch",
+                "two of each pair per batch",
                 "yes",
             ),
             (
-                "e1 and e2 level, batches drawn freely",
+                "the same with freely drawn batches",
                 "in expectation (A40, A82)",
-                "a random walk",
+                "their difference drifts",
                 "no",
             ),
             (
                 "generalisation",
-                "population hinge risk, y f >= 1/P",
+                "zero population hinge risk, y f ≥ 1/P",
                 "first held-out error of zero",
                 "in part",
             ),
             (
-                "y f >= 1/P within reach at layer 2" + SILENT,
+                "y f ≥ 1/P can be reached at layer 2" + SILENT,
                 "P y f up to 1 or more",
-                f"beta = {STANDARD.beta:g}: {reach}",
+                f"β = {STANDARD.beta:g}: {reach}",
                 "no",
             ),
             (
                 "the same in the runs on the hinge risk",
                 "P y f up to 1 or more",
-                f"beta = {BETA:g}: {far}",
+                f"β = {BETA:g}: {far}",
                 "yes",
             ),
         ]
@@ -116,12 +115,12 @@ def theorem_1() -> pd.DataFrame:
 def lemma_2(toy: ToyRuns) -> pd.DataFrame:
     """Lemma 2."""
     own = [median(values) for values in toy.trials(MAIN, 2, "own").values()]
-    own = f"{min(own):.2f} to {max(own):.2f} of the squared norm is not shared"
+    own = f"own share {min(own):.2f} to {max(own):.2f} of the squared norm"
     return table(
         [
             *of_the_model(),
             (
-                "tokens' prompts alike" + SILENT,
+                "all tokens have nearly the same prompt" + SILENT,
                 "small scatter about one expectation (A41)",
                 own,
                 "no",
@@ -133,8 +132,8 @@ def lemma_2(toy: ToyRuns) -> pd.DataFrame:
                 "yes",
             ),
             (
-                "exp(beta^2) > 4 for large P" + SILENT,
-                "y f >= 1/P (A57)",
+                "exp(β²) > 4 for large P" + SILENT,
+                "y f ≥ 1/P (A57)",
                 f"{math.exp(BETA**2):.2f} at the end point",
                 "yes",
             ),
@@ -149,17 +148,17 @@ def lemma_3(toy: ToyRuns) -> pd.DataFrame:
     return table(
         [
             *of_the_model(),
-            ("1 - P sigma > 0", "in the bound", f"{1 - STANDARD.noise:g}", "yes"),
+            ("1 − Pσ > 0", "in the bound", f"{1 - STANDARD.noise:g}", "yes"),
             (
                 "background removed (A85)",
-                "(1 + gamma) k mu of Theta(1)",
+                "(1 + γ) kμ of Θ(1)",
                 f"{gone:.2f} at P = {max(last)}",
                 "yes",
             ),
             (
-                "beta^2 < 1/2, for A80's sign of v4" + SILENT,
-                "-v4",
-                f"beta^2 = {STANDARD.beta**2:g}",
+                "β² < 1/2, for A80's sign of v₄" + SILENT,
+                "−v₄",
+                f"β² = {STANDARD.beta**2:g}",
                 "no",
             ),
         ]
@@ -171,7 +170,7 @@ def proposition_1(record: Record) -> pd.DataFrame:
     whole = f"{record.values['padded']:.1g} where the border is padded with zeros"
     return table(
         [
-            ("scale", "gamma_d = sigma_d; gamma_d = sigma_b,p for ViTs", "set equal", "yes"),
+            ("scale", "γ_d = σ_d; for ViTs γ_d = σ_b,p", "set equal", "yes"),
             ("perturbation, CNN", "one for all positions", "one", "yes"),
             ("token means, ViT", "the same for all samples", "the same", "yes"),
             ("epsilon of the layer" + SILENT, "none", "none", "yes"),

@@ -119,6 +119,7 @@ def hinge_figure(runs: dict[int, Record], ends: Record) -> Figure:
     log_axes(axis, DESCENT[1])
     axis.set(xlabel="tokens P", ylabel=r"samples until $y f \geq 1/P$", xlim=(None, 180))
     axis.legend(fontsize=8, loc="upper left")
+    axis.set_title("To zero hinge risk, the symmetric limit outgrows the paper's laws")
     axis.set_ylim(top=axis.get_ylim()[1] * 20)
     return fig
 
@@ -133,26 +134,22 @@ def steps_of(record: Record) -> dict[int, list]:
 
 def judge_hinge(toy: ToyRuns, runs: dict[int, Record], ends: Record) -> None:
     """Growth of the samples until the hinge risk is zero, both layers."""
-    fit = ap_limits.slope(steps_of(runs[1]), looks=LOOKS)
+    fit = ap_limits.slope(steps_of(runs[1]), looks=LOOKS)  # as `fitted` has it
     descent = {h: ap_limits.slope(of_ends(ends.values["descent"][str(h)], "time")) for h in (1, 2)}
     note = (
-        f"P from {fit['used'][0]} to {fit['used'][-1]}, local slopes {local(fit)}; the "
-        f"symmetric limit's slope is "
-    )
-    note += (
-        f"{descent[1]['slope']:.2f} up to P = {descent[1]['used'][-1]}, local {local(descent[1])}."
+        f"P from {fit['used'][0]} to {fit['used'][-1]}, local slopes {local(fit)}. In the "
+        f"symmetric limit the slope is {descent[1]['slope']:.2f} up to P = "
+        f"{descent[1]['used'][-1]} (local "
+        f"{local(descent[1])})."
     )
     toy.judge("ap.theorem-1.layer-1-hinge", fit, [runs[1]], note)
     values = [v for trials in steps_of(runs[2]).values() for v in trials]
     reached = sum(v is not None for v in values)
     note = (
-        f"SGD, by which its sisters are judged, reaches it in {reached} of {len(values)} trials "
-        f"within {HINGE[2][1]:,} steps. "
-    )
-    note += (
-        f"The expected prompt of A40, one for all tokens and without noise, takes times of slope "
-        f"{descent[2]['slope']:.2f} for P from {descent[2]['used'][0]} to "
-        f"{descent[2]['used'][-1]}, local {local(descent[2])}."
+        f"SGD reaches it in only {reached} of {len(values)} trials within {HINGE[2][1]:,} steps. "
+        f"The expected prompt of A40, one for all tokens and without noise, needs times that grow "
+        f"with slope {descent[2]['slope']:.2f} for P from {descent[2]['used'][0]} to "
+        f"{descent[2]['used'][-1]} (local {local(descent[2])})."
     )
     sgd = {n: trials for n, trials in steps_of(runs[2]).items() if np.isfinite(median(trials))}
     if len(sgd) < FEWEST:
@@ -171,7 +168,7 @@ def judge_variants(toy: ToyRuns) -> None:
         lost, claim = sum(fit["censored"].values()), f"ap.theorem-1.layer-{layer}-{slug}"
         note = f"P from {fit['used'][0]} to {fit['used'][-1]}; {lost} trials reach the cap."
         if len(fit["used"]) < FEWEST:
-            few = f"{len(fit['used'])} numbers of tokens show no law of growth: slope"
+            few = f"{len(fit['used'])} values of P are too few to judge a growth law; the slope is"
             toy.page.not_judged(claim, f"{few} {with_interval(fit)}. {note}")
         else:
             toy.judge(claim, fit, [toy.runs[name, layer]], note)
@@ -184,7 +181,7 @@ def judge_variants(toy: ToyRuns) -> None:
         "high": two[np.isfinite(two)].max() - one.min(),
     }
     note = (
-        f"At P = {shared}; the interval spans the extreme trials of both layers that "
+        f"At P = {shared}. The interval spans the extreme trials of both layers that "
         f"end before the cap."
     )
     toy.judge(
@@ -217,12 +214,14 @@ def end_figure(ends: Record) -> Figure:
     right.plot(xs, xs, "--", color="0.3", lw=1.2, label="all attention: P")
     for axis, told in (
         (left, "norm, summed over tokens"),
-        (right, "P times the weight on the\ndiscriminative token"),
+        (right, "P × attention on the\ndiscriminative token"),
     ):
         log_axes(axis, SMALLEST[::2])
         axis.set(xlabel="tokens P", ylabel=told)
         axis.set_ylim(top=axis.get_ylim()[1] * 8)
-        axis.legend(fontsize=7.5, loc="upper left")
+        axis.legend(fontsize=8, loc="upper left")
+    left.set_title("Norm: layer 2 nears $P^2\\log P$")
+    right.set_title("Only layer 2 concentrates attention")
     return fig
 
 
@@ -231,7 +230,7 @@ def judge_ends(toy: ToyRuns, ends: Record, layer: int) -> None:
     if layer == 2:
         for claim, field in (("norm", "token_norm"), ("attention", "preference")):
             fit = ap_limits.slope(of_ends(ends.values["smallest"], field, LARGE))
-            note = f"Local slopes {local(fit)}. exp(beta^2) > 4, so that the end point exists."
+            note = f"Local slopes {local(fit)}. exp(β²) > 4, so the end point exists."
             toy.judge(f"ap.lemma-2.{claim}", fit, [ends], note)
         return
     cells = ends.values["descent"]["1"]
@@ -249,7 +248,7 @@ def judge_ends(toy: ToyRuns, ends: Record, layer: int) -> None:
         "high": max(weights.values()),
     }
     note = (
-        f"The interval spans P from {min(weights)} to {max(weights)}; the weight itself "
+        f"The interval spans P from {min(weights)} to {max(weights)}. The weight itself "
         f"stays of order 1/P."
     )
     toy.judge("ap.lemma-3.attention", told, [ends], note)
@@ -261,7 +260,7 @@ def beta_figure(runs: dict[int, Record], ends: Record) -> Figure:
     left.plot(*np.array(ends.values["fourth"]).T, color=COLOURS[1], lw=2)
     left.axhline(0, color="0.4", lw=1)
     left.set(
-        xlabel=r"$\beta$", ylabel=r"$4P$ times the $v_4$ part", title="first gradient, layer 1"
+        xlabel=r"$\beta$", ylabel=r"$4P$ × the $v_4$ component", title="The gradient's sign turns"
     )
     for layer, record in runs.items():
         mid = medians(
@@ -278,7 +277,9 @@ def beta_figure(runs: dict[int, Record], ends: Record) -> Figure:
             label=f"layer {layer}, P = {BETA_COUNT[layer]}",
         )
     right.set_yscale("log")
-    right.set(xlabel=r"$\beta$", ylabel="steps to zero error", title="SGD, median")
+    right.set(
+        xlabel=r"$\beta$", ylabel="median steps to zero error", title="Strong attention is faster"
+    )
     right.set_yticks([100, 200, 500, 1000, 2000], ["100", "200", "500", "1,000", "2,000"])
     right.yaxis.set_minor_locator(NullLocator())
     right.legend(fontsize=8)
@@ -304,10 +305,10 @@ def judge_sign(toy: ToyRuns, ends: Record) -> None:
     }
     above = dict(ends.values["fourth"])[1.0]
     note = (
-        f"The interval spans beta from {min(parts):.2f} to {max(parts):.2f}, P = 512. "
-        f"Above sqrt(1/2) the sign turns: at "
+        f"The interval spans β from {min(parts):.2f} to {max(parts):.2f}, P = 512. "
+        f"Above β = √(1/2) the sign turns: at "
     )
-    toy.judge("ap.lemma-3.gradient-sign", told, [ends], f"{note}beta = 1 it is {above:+.2f}.")
+    toy.judge("ap.lemma-3.gradient-sign", told, [ends], f"{note}β = 1 it is {above:+.2f}.")
 
 
 def hinge_reading(toy: ToyRuns, runs: dict[int, Record], ends: Record) -> Markdown:
@@ -319,18 +320,17 @@ def hinge_reading(toy: ToyRuns, runs: dict[int, Record], ends: Record) -> Markdo
         for v in trials
     ]
     return Markdown(
-        "**What to take from it.** *Hinge risk, layer 1:* SGD's samples grow with the exponent "
-        f"{fitted(steps_of(runs[1]))}, too wide to judge; in the symmetric limit, without "
-        f"noise, the local slopes are "
-        f"{local(one)} and rise, since the last stretch of the margin is slow. *Layer 2:* "
-        f"with beta = {STANDARD.beta:g} the "
-        "end point does not exist, the loss never vanishes, and an error of zero does not last "
-        f"({sum(v is None for v in lasting)} of {len(lasting)} trials within the cap); "
-        f"that is not held against the "
-        f"theorem. With beta = {BETA} it exists, and the expected prompt gets there at the "
-        f"speed of the second stage, "
-        "which is of order 1/P^4 (Lemma 2), not in P^2 log P.\n\n"
-        "*Batches drawn freely* leave both bounds standing, but not the gap between the "
-        "layers: the first zero error at "
-        "layer 2 then comes when the random walk of e1 - e2 happens to pass zero."
+        "**What to take from it.**\n\n- *Hinge risk, layer 1.* SGD's samples grow with the "
+        f"exponent {fitted(steps_of(runs[1]))}, too wide an interval to judge. In the symmetric "
+        f"limit the "
+        f"local slopes are {local(one)}. They rise, since the last stretch of the margin is slow.\n"
+        f"- *Hinge risk, layer 2.* With β = {STANDARD.beta:g} the end point does not exist: the "
+        "loss never vanishes, and zero error does not last "
+        f"({sum(v is None for v in lasting)} of {len(lasting)} trials lose it). We do not hold "
+        f"that against the theorem. With β = {BETA} the end point exists, but the expected prompt "
+        f"moves "
+        "towards it at the speed of the second stage. That is of order 1/P⁴ (Lemma 2), much slower "
+        "than P² log P steps would allow.\n- *Freely drawn batches* keep both bounds, but not the "
+        "gap between the layers: layer 2 reaches its first zero error when the drifting difference "
+        "between e₁ and e₂ happens to pass zero."
     )

@@ -61,9 +61,10 @@ def split_figure(toy: ToyRuns, split: Record) -> Figure:
             label=f"P = {n}",
         )
     axes[0].set(
-        yscale="log", xlabel=r"e-foldings $\eta\, r\, t$", title="own share", xlim=(0, None)
+        yscale="log", xlabel=r"e-foldings $\eta\, r\, t$", ylabel="own share", xlim=(0, None)
     )
-    axes[0].legend(fontsize=7, handlelength=1, ncols=2, loc="lower right")
+    axes[0].set_title("Tokens part at\none speed", fontsize=10)
+    axes[0].legend(fontsize=8, handlelength=1, ncols=2, loc="lower right")
     rates = {int(n): r for n, r in split.values["rates"].items()}
     axes[1].plot(
         rates.keys(),
@@ -79,13 +80,15 @@ def split_figure(toy: ToyRuns, split: Record) -> Figure:
         color="0.3",
         label="closed form",
     )
-    axes[1].set(title=r"rate: $P^2 r$", xscale="log", ylim=(0, 0.4), xlabel="tokens P")
+    axes[1].set(ylabel=r"$P^2 r$", xscale="log", ylim=(0, 0.4), xlabel="tokens P")
+    axes[1].set_title("The speed has\na closed form", fontsize=10)
     axes[1].legend(fontsize=8, loc="lower left")
     for n, values in foldings(toy).items():
         axes[2].plot([n] * len(values), values, "o", color=COLOURS[2], alpha=0.3, mew=0, ms=5)
     mid = medians(foldings(toy))
     axes[2].plot(mid.keys(), mid.values(), color=COLOURS[2], lw=2)
-    axes[2].set(title="e-foldings until zero error", xscale="log", xlabel="tokens P", ylim=(0, 20))
+    axes[2].set(ylabel="e-foldings until zero error", xscale="log", xlabel="tokens P", ylim=(0, 20))
+    axes[2].set_title("The number of\ne-foldings grows slowly", fontsize=10)
     for axis in axes[1:]:
         axis.set_xticks(OCTAVES[:-1], [str(n) for n in OCTAVES[:-1]])
         axis.xaxis.set_minor_locator(NullLocator())
@@ -106,50 +109,37 @@ def lemma_2_reading(toy: ToyRuns, speeds: dict, split: Record) -> Markdown:
     starts = [min(row[7] for row in found["trace"]) for found in toy.runs[MAIN, 2].values["cells"]]
     gaps = [abs(r / ap_limits.split_rate(int(n)) - 1) for n, r in split.values["rates"].items()]
     return Markdown(
-        "**What to take from it.** The first gradient and the direction are as predicted: "
-        "e1 and e2 grow together, e3 "
-        "and e4 fall together. (The e3 term of A38 and A39 is absent: with gamma < 0 the "
-        "noise cannot wake that "
-        "neuron.) How the prompt goes on is another matter:\n\n"
-        "- *Second stage.* With all four pairs active the gradients through the *values* "
-        "cancel exactly (+1/(4P) from "
-        "v1, -1/(4P) from v2, on the same neurons), and only those through the attention "
-        "scores are left, where A50 "
-        "goes on with 1/(4P). For what all tokens share they are of order 1/P^4: 1/P "
-        "times the covariance of a "
-        "sample's features, of which one in P differs from the others, by 1/P. The "
-        "measured speed falls as "
-        f"P^{speeds['slope']:.2f}, with local slopes towards -4.\n"
-        f"- *What makes zero error* is that tokens part: at zero error "
-        f"{100 * min(owns):.0f} to {100 * max(owns):.0f} "
-        "% of the prompt's squared norm is not shared; some tokens lean to e1, others to e2 "
-        f"({100 * split.values['along']:.0f} % of a small difference lies along e1 - e2 at "
-        f"P = 16). The rate is r eta, "
-        f"within {100 * max(gaps):.0f} % of the closed form, and zero error comes after "
-        f"{min(turns.values()):.0f} to "
-        f"{max(turns.values()):.0f} e-foldings. Between P = {toy.fits[2]['used'][0]} and "
-        f"{toy.fits[2]['used'][-1]} the rate "
-        f"falls as P^{rates['slope']:.2f}, towards P^-2; the number of e-foldings grows as "
-        f"P^{ap_limits.slope(foldings(toy))['slope']:.2f}, the rest of "
-        f"{toy.fits[2]['slope']:.2f}. It grows because tokens "
-        f"part from a smaller start: the own share of the median trial is {starts[0]:.0e} "
-        f"at its lowest at P = "
-        f"{toy.fits[2]['used'][0]}, {starts[-1]:.0e} at P = {toy.fits[2]['used'][-1]}. "
-        f"This points to P^2 times a logarithm, "
-        "as in the bound, by another route.\n"
+        "**What to take from it.** The first gradient and the direction are as predicted: e₁ and "
+        "e₂ grow together, e₃ and e₄ fall together. (The e₃ term of A38 and A39 is absent: with γ "
+        "< 0 "
+        "the noise cannot activate that neuron.) The prompt then goes on differently.\n\n"
+        "- *Second stage.* With all four pairs active, the gradients through the *values* cancel "
+        "exactly: +1/(4P) from v₁ and −1/(4P) from v₂, on the same neurons. Only those through the "
+        "attention scores are left, where A50 goes on with 1/(4P). For the component that all "
+        "tokens share they are of order 1/P⁴. The measured speed falls with P to the power "
+        f"{speeds['slope']:.2f}, with local slopes towards −4.\n"
+        "- *What brings zero error* is that tokens part. At zero error the own share is "
+        f"{100 * min(owns):.0f} to {100 * max(owns):.0f} % of the prompt's squared norm: some "
+        "tokens lean towards e₁, others towards e₂ "
+        f"({100 * split.values['along']:.0f} % of a small difference lies along e₁ − e₂ at P = "
+        "16). They part at a speed r η that is within "
+        f"{100 * max(gaps):.0f} % of the closed form. Zero error comes after "
+        f"{min(turns.values()):.0f} to {max(turns.values()):.0f} e-foldings.\n"
+        f"- *The exponent.* Between P = {toy.fits[2]['used'][0]} and {toy.fits[2]['used'][-1]} the "
+        f"speed r falls with P to the power {rates['slope']:.2f}, towards −2. The number of "
+        f"e-foldings grows to the power {ap_limits.slope(foldings(toy))['slope']:.2f}; together "
+        f"they make {toy.fits[2]['slope']:.2f}. More e-foldings are needed because tokens part "
+        f"from a smaller difference: the lowest own share of the median trial is {starts[0]:.0e} "
+        f"at P = "
+        f"{toy.fits[2]['used'][0]} and {starts[-1]:.0e} at P = {toy.fits[2]['used'][-1]}. This "
+        "points to P² times a logarithm, as in the bound, by another route.\n"
         f"- *Norm.* At the first zero error a token's prompt has norm {min(sizes):.2f} to "
-        f"{max(sizes):.2f} at every P. That "
-        "is not the paper's end point, y f >= 1/P in A57, which beta = 1 cannot reach: "
-        "with all attention on the "
-        "discriminative token and equal e1 and e2 parts, P y f is at most P exp(beta^2) / "
-        "(4 (exp(beta^2) + P - "
-        f"1)), {ceilings}. The read-out's factor 1/4, constant in the bounds, decides it: "
-        f"exp(beta^2) > 4 is needed at "
-        "large P. Where the end point exists, its norm and attention are as the paper has "
-        "them (figure above): a score "
-        "moves by beta^2 (lambda_1 - lambda_2) (k + m), of order (k + m)/P, and must make "
-        "up for log P.\n"
-        "- *gamma* does not matter, as A25 has it: with gamma < 0 the first layer's ReLU "
-        "silences the other background "
-        "neuron."
+        f"{max(sizes):.2f} at every P. The paper's end point, y f ≥ 1/P in A57, lies further, and "
+        "β = 1 cannot reach it: with all attention on the discriminative token and equal e₁ and e₂ "
+        "components, P y f is at most P exp(β²) / (4 (exp(β²) + P − 1)), that is "
+        f"{ceilings}. The read-out's factor of 1/4, a constant in the bounds, decides this: at "
+        "large P it takes exp(β²) > 4. Where the end point exists, its norm and attention are as "
+        "in the paper (figure above).\n"
+        "- *γ* does not matter, as A25 says: with γ < 0 the first layer's ReLU silences the other "
+        "background neuron."
     )

@@ -55,9 +55,11 @@ def gamma_figure(toy: ToyRuns) -> Figure:
     start = STANDARD.step * median(toy.scanned("gamma", 1, lambda c: c["gamma"], at(most))[-0.1])
     left.plot(xs, start * xs[-1] / xs, "--", color="0.3", lw=1.2, label="paper, layer 1: -1")
     log_axes(left, [0.1, 0.3, 0.5, 0.9])
-    left.set(xlabel=r"$1 + \gamma$", ylabel=r"$\eta\,T$", title="SGD")
+    left.set(
+        xlabel=r"$1 + \gamma$", ylabel=r"$\eta\,T$", title=r"Layer 2 does not depend on $\gamma$"
+    )
     left.set_ylim(top=left.get_ylim()[1] * 50)
-    left.legend(fontsize=7.5, loc="upper right")
+    left.legend(fontsize=8, loc="upper right")
     for g, line, shade in zip((-0.9, -0.5, -0.1), (":", "--", "-"), (0.3, 0.6, 1.0)):
         times = {n: constant(v[0], n, g) for n, v in toy.limit_values(1, gamma=g).items()}
         right.plot(
@@ -82,10 +84,10 @@ def gamma_figure(toy: ToyRuns) -> Figure:
     right.set(
         xlabel="tokens P",
         ylabel=r"$(1+\gamma)\,\eta\,T / P$",
-        title="the constant of layer 1",
-        ylim=(0, None),
+        title="Layer 1's constant tends to 32",
+        ylim=(0, 130),
     )
-    right.legend(fontsize=7, loc="lower right")
+    right.legend(fontsize=8, loc="upper right")
     return fig
 
 
@@ -113,19 +115,19 @@ def lost_near_minus_1(toy: ToyRuns) -> tuple[str, str]:
 
 
 MISPRINT = (
-    "the same misprint, a power of -1 below the fraction bar, is judged as "
+    "the same misprint, a power of −1 below the fraction bar, is judged as "
     "ap.lemma-2.statement-matches-proof"
 )
 
 
 def judge_noise(toy: ToyRuns) -> None:
     """The exponent of 1 - P sigma against that of the statement and that of the proof."""
-    fit, there = toy.powers["1 - P sigma", 1], f"P sigma from 0 to 0.9 at P = {NOISE_COUNT[1]}."
+    fit, there = toy.powers["1 - P sigma", 1], f"Pσ from 0 to 0.9 at P = {NOISE_COUNT[1]}."
     toy.page.not_judged(
         "ap.lemma-3.noise-statement",
-        f"{MISPRINT}. The iterations follow the power {with_interval(fit)}; {there}",
+        f"{MISPRINT}. Measured, the iterations follow the power {with_interval(fit)}, with {there}",
     )
-    toy.judge("ap.lemma-3.noise-proof", fit, [toy.runs["noise", 1]], there)
+    toy.judge("ap.lemma-3.noise-proof", fit, [toy.runs["noise", 1]], f"With {there}")
 
 
 def judge_background(toy: ToyRuns) -> None:
@@ -137,6 +139,6 @@ def judge_background(toy: ToyRuns) -> None:
         "ap.lemma-3.removes-background",
         {"slope": np.median(last), "low": min(last), "high": max(last)},
         toy.behind[1],
-        f"At P = {max(gone)}; the interval spans all trials. At P = {min(gone)} it is "
+        f"At P = {max(gone)}. The interval spans all trials. At P = {min(gone)} it is "
         f"{median(gone[min(gone)]):.2f}.",
     )

@@ -31,8 +31,8 @@ def lemma_figure(toy: ToyRuns, layer: int) -> Figure:
     tokens = toy.fits[layer]["used"][-1]
     fig, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.6))
     draw_trace(toy, left, layer, tokens)
-    left.set(ylabel="part of the mean prompt; share", title=f"P = {tokens}, median trial")
-    left.legend(loc="lower left", fontsize=7.5, handlelength=1.2)
+    left.set(ylabel="component of the mean prompt; share", title=f"Median trial, P = {tokens}")
+    left.legend(loc="lower left", fontsize=8, handlelength=1.2)
     for field, marker, name in (
         ("norm_sum", "o", "sum over tokens"),
         ("frobenius", "s", "Frobenius"),
@@ -50,9 +50,8 @@ def lemma_figure(toy: ToyRuns, layer: int) -> Figure:
             line = mid[xs[0]] * growth(xs) / growth(xs[0])
             right.plot(xs, line, "--", color="0.3", lw=1.2, label=f"paper: {text}")
     log_axes(right, OCTAVES[: 5 if layer == 1 else 4])
-    right.set(
-        xlabel="tokens P", ylabel="norm of the trained prompt", title="norm, with log-log slope"
-    )
+    right.set(xlabel="tokens P", ylabel="norm of the trained prompt (with slope)")
+    right.set_title("The summed norm grows\nlike P at zero error")
     right.set_ylim(top=right.get_ylim()[1] * 8)
     right.legend(fontsize=8, loc="upper left")
     return fig
@@ -66,12 +65,13 @@ def lemma(toy: ToyRuns, artifact: str, layer: int) -> None:
         evidence="derived",
         records=toy.behind[layer],
         how="Trained until no held-out sample is misclassified; medians over trials.",
-        caption="To the first zero error, beta = 1. Left: the prompt's direction while it "
-        "trains. Right: its norm then.",
-        alt="The prompt grows along patterns 1 and 2 and against 3 and 4; its summed norm "
-        "is about linear in P.",
+        caption="To the first zero error, β = 1. Left: components of the prompt during training. "
+        "Right: its norm at zero error.",
+        alt="The prompt grows along patterns 1 and 2 and against 3 and 4. At zero error its norm, "
+        f"summed over tokens, grows with P to the power "
+        f"{ap_limits.slope(toy.trials(MAIN, layer, 'norm_sum'))['slope']:.2f}.",
     )
-    if toy.have(artifact, "Exponents of the step size and of 1 + gamma", "step", "gamma"):
+    if toy.have(artifact, "Exponents of the step size and of 1 + γ", "step", "gamma"):
         toy.judge(
             f"{artifact}.step-exponent",
             toy.powers["1 / eta", layer],
@@ -82,7 +82,7 @@ def lemma(toy: ToyRuns, artifact: str, layer: int) -> None:
             f"{artifact}.gamma-exponent",
             toy.powers["1 + gamma", layer],
             [toy.runs["gamma", layer]],
-            f"{SETTLED} At P = {GAMMA_COUNTS[layer][-1]}, gamma from {GAMMAS[0]} to {GAMMAS[-1]}.",
+            f"{SETTLED} At P = {GAMMA_COUNTS[layer][-1]}, γ from {GAMMAS[0]} to {GAMMAS[-1]}.",
         )
 
 
@@ -120,7 +120,7 @@ def gradient(
                 {
                     "token": name,
                     "": how,
-                    **{f"{letter}{i + 1}": cell for i, cell in enumerate(cells)},
+                    **{f"{letter}{'₁₂₃₄'[i]}": cell for i, cell in enumerate(cells)},
                 }
             )
     toy.page.show(
@@ -128,9 +128,8 @@ def gradient(
         pd.DataFrame(rows).set_index("token"),
         evidence="derived",
         records=[gradients],
-        how="Autograd in float64 at delta = 0, for a sample with v1 among v4, gamma = "
-        "-1/2, beta = 1.",
-        caption="4P times the gradient of f. + and - stand for Theta(1) of that sign.",
+        how="Autograd in float64 at δ = 0, for a sample with v₁ among v₄, γ = −1/2, β = 1.",
+        caption="The gradient of f, times 4P. + and − mean Θ(1) with that sign.",
     )
     order = ap_limits.slope({row["P"]: [row["rows"][0][0] / row["P"]] for row in clean})
     toy.judge(f"{artifact}.gradient-order", order, [gradients], f"Local slopes {local(order)}.")

@@ -28,5 +28,6 @@ def gaps_figure(rows: dict[str, float]) -> Figure:
     axis.axvline(2.2e-16, color="0.4", lw=1, ls=":")
     axis.text(2.6e-16, len(names) - 0.35, "rounding", fontsize=8, color="0.3")
     axis.set(xscale="log", xlim=(1e-17, 100), xlabel="largest absolute difference of the outputs")
+    axis.set_title("Equal to rounding where the conditions hold")
     axis.tick_params(axis="y", labelsize=8.5)
     return fig

@@ -42,12 +42,19 @@ def printed(name: str, layer: int) -> str:
     return "1" if "eta" in name else "-1" if layer == 1 else "0"
 
 
+def greek(text: str) -> str:
+    """A quantity as readers see it: γ for gamma."""
+    for name, letter in (("gamma", "γ"), ("P sigma", "Pσ"), ("eta", "η"), (" - ", " − ")):
+        text = text.replace(name, letter)
+    return text
+
+
 def exponents(toy: ToyRuns) -> pd.DataFrame:
     """A row a quantity and layer: the exponent that the bound has, and the measured one."""
 
     def row(against, layer, predicted, fit, ends):
         return {
-            "against": against,
+            "against": greek(against),
             "layer": layer,
             "predicted": predicted,
             "measured [95 %]": with_interval(fit),
@@ -91,7 +98,8 @@ def law_figure(toy: ToyRuns) -> Figure:
     right.plot([], [], ":", color="k", label="symmetric limit")
     log_axes(right, OCTAVES[:-1])
     right.set_yticks([0.2, 0.5, 1, 2, 5])
-    right.set(xlabel="tokens P", ylabel="T over the law, 1 at P = 8", title="layer 2")
+    right.set(xlabel="tokens P", ylabel="T over the law, 1 at P = 8")
+    right.set_title("Layer 2: SGD follows $P^2\\log P$")
     right.legend(fontsize=8, loc="upper left")
     return fig
 
@@ -106,12 +114,13 @@ def draw_constant(toy: ToyRuns, axis: Axes) -> None:
     axis.plot(limit.keys(), limit.values(), ":", color="k", label="symmetric limit")
     axis.axhline(32, color="0.5", lw=1, ls="--")
     axis.axhline(16, color="0.5", lw=1, ls="--")
-    axis.text(8, 32.4, "32: with the slide along the edge", fontsize=8.5)
-    axis.text(12, 14.6, "16: straight walk to the hinge's edge", fontsize=8.5)
+    axis.text(8, 32.4, "32: and the slide along the edge", fontsize=8.5)
+    axis.text(12, 14.6, "16: the straight walk", fontsize=8.5)
     axis.set_xscale("log")
     axis.set_xticks([*OCTAVES, 256], [str(n) for n in [*OCTAVES, 256]])
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.set(xlabel="tokens P", ylabel=r"$(1+\gamma)\,\eta\,T / P$", title="layer 1", ylim=(8, 35))
+    axis.set(xlabel="tokens P", ylabel=r"$(1+\gamma)\,\eta\,T / P$", ylim=(8, 35))
+    axis.set_title("Layer 1: $T/P$ rises towards 32")
     axis.legend(loc="lower right")
 
 
@@ -129,23 +138,23 @@ def reading_rows(toy: ToyRuns) -> Iterator[dict]:
             "layer": layer,
             "P": ", ".join(map(str, steps)),
             "slope [95 %]": fitted(steps),
-            "as judged, same P": fitted(same) if len(same) > 1 else "–",
+            "main setting, same P": fitted(same) if len(same) > 1 else "–",
             "median steps": ", ".join(
                 "over cap" if np.isinf(m) else f"{m:,.0f}" for m in medians(steps).values()
             ),
-            "censored": f"{sum(v is None for v in flat)} of {len(flat)}",
+            "trials at the cap": f"{sum(v is None for v in flat)} of {len(flat)}",
         }
     for layer, goal, gamma in toy.flows:
         fit = ap_limits.slope(toy.limit_values(layer, "time", goal, gamma))
         yield {
-            "reading": f"symmetric limit{', goal y f >= 1/P' if goal == 'margin' else ''}, "
-            f"gamma = {gamma}",
+            "reading": f"symmetric limit{', goal y f ≥ 1/P' if goal == 'margin' else ''}, "
+            f"γ = {gamma}",
             "layer": layer,
             "P": f"{fit['used'][0]} to {fit['used'][-1]}",
             "slope [95 %]": f"{fit['slope']:.2f}; local {local(fit)}",
-            "as judged, same P": "–",
+            "main setting, same P": "–",
             "median steps": "–",
-            "censored": "–",
+            "trials at the cap": "–",
         }
 
 
@@ -172,8 +181,8 @@ def noise_figure(toy: ToyRuns) -> Figure:
         label = f"layer {layer}, P = {NOISE_COUNT[layer]}"
         draw_steps(left, values, LOUD_CAPS[layer], look, label, median(values[0.0]))
         for name, said, cap, style in (
-            (JUDGED, "0.1 / P", CAPS[layer], {"lw": 1, "alpha": 0.5}),
-            ("sigma = 0.5 / P", "0.5 / P", 20_000, {"marker": "s", "lw": 1.5, "ls": "--"}),
+            (JUDGED, "0.1/P", CAPS[layer], {"lw": 1, "alpha": 0.5}),
+            ("σ = 0.5/P", "0.5/P", 20_000, {"marker": "s", "lw": 1.5, "ls": "--"}),
             (FIXED, "0.05", LOUD_CAPS[layer], {"marker": "D", "lw": 2}),
         ):
             look = {"color": COLOURS[layer], **style}
@@ -186,8 +195,9 @@ def noise_figure(toy: ToyRuns) -> Figure:
             )
     left.axvspan(0, 1, color="0.93", zorder=0)
     left.text(0.06, 0.62, r"$P\sigma < 1$", fontsize=9)
-    left.set_xscale("symlog", linthresh=1)
-    left.set_xticks([0, 0.5, 1, 2, 4], ["0", "0.5", "1", "2", "4"])
+    left.set_xticks([0, 1, 2, 3, 4])
+    left.set_title("Layer 2 bears less noise")
+    right.set_title(r"A fixed $\sigma$ fails as P grows")
     left.set_yscale("log")
     left.set_yticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
     left.yaxis.set_minor_formatter(NullFormatter())
@@ -195,7 +205,7 @@ def noise_figure(toy: ToyRuns) -> Figure:
     left.legend(fontsize=8, loc="upper left")
     log_axes(right, OCTAVES)
     right.set(xlabel="tokens P", ylabel="steps to zero held-out error", ylim=(20, 4e6))
-    right.legend(fontsize=7, loc="upper left", ncols=1)
+    right.legend(fontsize=8, loc="upper left", ncols=1)
     return fig
 
 

@@ -18,7 +18,7 @@ from ..studies import plan
 from ..theory import ap_limits, ap_toy
 
 COLOURS = {1: "#0072b2", 2: "#d55e00"}
-JUDGED = "as judged"
+JUDGED = "main setting"
 # what is judged: the kept run, or one with parameters of your own; where neither is, this run is
 # shown
 MAIN = "main"
@@ -40,14 +40,14 @@ READINGS = {  # name: what differs, P at layer 1, P at layer 2
         [8, 16, 32],
         [8, 12, 16],
     ),
-    "goal y f >= 1/P": (
+    "goal y f ≥ 1/P": (
         {"goal": "margin", "max_steps": 8_000},
         [8, 16, 32],
         [],
     ),  # beyond reach at layer 2
-    "sigma = 0.5 / P": ({"noise": 0.5, "max_steps": 20_000}, [8, 16, 32, 64], [8, 12, 16]),
+    "σ = 0.5/P": ({"noise": 0.5, "max_steps": 20_000}, [8, 16, 32, 64], [8, 12, 16]),
 }
-FIXED = "sigma = 0.05 at every P"  # P sigma = 0.4 to 3.2
+FIXED = "σ = 0.05 at every P"  # P sigma = 0.4 to 3.2
 FIXED_COUNTS = {1: [8, 16, 32, 64], 2: [8, 12, 16]}
 GAMMAS, GAMMA_COUNTS = [-0.9, -0.7, -0.5, -0.3, -0.1], {1: [16, 32, 64], 2: [8, 16]}
 # layer 1
@@ -230,8 +230,7 @@ class ToyRuns:
             return True
         self.page.not_run(
             artifact,
-            why=f"{what}: no record of it is kept; it takes a part of some twenty minutes "
-            f"on one core.",
+            why=f"{what}: no record of it is kept. It takes up to twenty minutes on one core.",
             command=plan.command(artifact, "quick"),
         )
         return False
@@ -304,7 +303,7 @@ def medians(values: Mapping) -> dict:
 def fitted(values: Mapping) -> str:
     """The slope of some trials with its interval as text."""
     try:
-        return with_interval(ap_limits.slope(values))
+        return with_interval(ap_limits.slope(values, looks=LOOKS))
     except BadInput:
         return with_interval(None)
 

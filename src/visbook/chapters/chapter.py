@@ -250,7 +250,7 @@ class Chapter:
         data = "" if own or "record" not in frame else f" on {self.data([*frame.record])}"
         told = (
             f"{', '.join(dict.fromkeys(frame.backbone))}{data}; {counted} "
-            f"seed{'s' * (counted != '1')} a cell."
+            f"seed{'s' * (counted != '1')} per cell."
         )
         if "test" not in frame:  # records of what prompts look like carry no accuracy
             return told

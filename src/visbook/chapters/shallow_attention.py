@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from visprompt.records import Record, recorded
 
-from ..pages.plots import log_axes
+from ..pages.plots import at_end, log_axes
 from ..theory import shallow_measures, shallow_training, shallow_vit
 from .shallow_model import PRINTED
 from .shallow_runs import (
@@ -45,10 +45,10 @@ base = shallow_vit.Settings()  # the setting of Figure 4
 STEPS = [0.25, 0.5, 1.0]
 SMALL_STEPS = [0.05, 0.1]  # at 1 any power of it is 1
 READ = (
-    ("map 5", BLUE, "judged: Assumption 1, own $a_{(l)}$"),
-    ("map shared", GREEN, "one $a$ for all positions"),
-    ("map root", ORANGE, "start without squares"),
-    ("map printed", RED, "start as printed"),
+    ("map 5", BLUE, "judged: Assumption 1,\nown $a_{(l)}$"),
+    ("map shared", GREEN, "one $a$ for\nall positions"),
+    ("map root", ORANGE, "initialised\nwithout squares"),
+    ("map printed", RED, "initialised\nas printed"),
 )
 
 
@@ -232,17 +232,14 @@ class Attention:
             ("from_rest", ORANGE, "non-discriminative"),
         ):
             values = self.runs.traces("map 5", field)
-            left.plot(looks, values.mean(0), color=colour, lw=2, label=name)
+            left.plot(looks, values.mean(0), color=colour, lw=2)
             left.fill_between(looks, values.min(0), values.max(0), color=colour, alpha=0.2)
-        left.set(
-            xlabel="iteration",
-            ylabel="attention on relevant tokens",
-            ylim=(0, 1.02),
-            title="by query token",
-        )
-        left.legend(loc="lower right", title="query")
+            place = (looks[len(looks) // 2], values.mean(0)[-1] - 0.09)
+            left.annotate(f"{name} queries", place, color=colour)
+        left.set(xlabel="iteration", ylabel="attention on relevant tokens", ylim=(0, 1.02))
+        left.set_title("Attention moves to relevant tokens")
         mean = 1 - self.relevant.mean(0)
-        right.plot(looks[1:], mean[1:], color=BLUE, lw=2, label="attention on the others")
+        right.plot(looks[1:], mean[1:], color=BLUE, lw=2, label="measured")
         tail = looks >= np.median(self.ends)
         right.plot(
             looks[tail],
@@ -253,29 +250,26 @@ class Attention:
         )
         log_axes(right, [1, 10, 100])
         right.set_yticks([0.1, 0.2, 0.3, 0.4, 0.5])
-        right.set(xlabel="iteration", title="what is left", ylim=(0.05, 0.6))
+        right.set(xlabel="iteration", ylabel="attention on other tokens", ylim=(0.05, 0.6))
+        right.set_title("until the loss is zero (dotted)")
         right.axvline(looks[tail][0], color="0.6", lw=1, ls=":")
         right.legend(loc="lower left")
         return fig
 
     def readings(self) -> Figure:
         """Figure 4 in four readings of Section 4.1."""
-        fig, axis = plt.subplots(figsize=(7, 3.9))
+        fig, axis = plt.subplots(figsize=(7, 4.2))
+        up = {"map root": 10, "map printed": -17}  # two lines at one height
         for name, colour, label in READ:
             values = self.runs.traces(name, "attention").mean(0)
             line = (0, (3, 3)) if name == "map printed" else "-"
-            axis.plot(self.looks, values, ls=line, color=colour, lw=2, label=label)
+            axis.plot(self.looks, values, ls=line, color=colour, lw=2)
+            at_end(axis, self.looks, values, label, colour, up.get(name, 0))
             if name == "map 5":
-                axis.plot(
-                    self.looks,
-                    1 - values,
-                    "--",
-                    color=colour,
-                    lw=2,
-                    label="judged: on the other tokens",
-                )
-        axis.set(xlabel="iteration", ylabel="summed attention, mean over queries", ylim=(0, 1.02))
-        axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8.5)
+                axis.plot(self.looks, 1 - values, "--", color=colour, lw=2)
+                at_end(axis, self.looks, 1 - values, "judged, on the\nother tokens", colour)
+        axis.set(xlabel="iteration", ylabel="attention on relevant tokens", ylim=(0, 1.02))
+        axis.set_title("With its own $a_{(l)}$ per position, attention rises most")
         return fig
 
     def more_patterns(self) -> Figure:
@@ -284,9 +278,10 @@ class Attention:
         for axis, m in zip(axes, COUNTS[1:]):
             values = self.runs.traces(f"map {m}", "attention")
             for part, colour, name in ((values, RED, "relevant"), (1 - values, BLUE, "others")):
-                axis.plot(self.looks, part.mean(0), color=colour, lw=2, label=name)
+                axis.plot(self.looks, part.mean(0), color=colour, lw=2)
                 axis.fill_between(self.looks, part.min(0), part.max(0), color=colour, alpha=0.2)
+                at_end(axis, self.looks, part.mean(0), name * (m == COUNTS[-1]), colour)
             axis.set(xlabel="iteration", title=f"M = {m}", ylim=(0, 1.02))
         axes[0].set_ylabel("summed attention")
-        axes[0].legend(loc="center right")
+        fig.suptitle("Attention moves to relevant tokens for every M")
         return fig

@@ -87,33 +87,33 @@ def conditions(record: Record, samples: float = 2000) -> pd.DataFrame:
     largest = {s: norms(s, record.settings["seeds"]) for s in every}
     rows = [
         row(
-            "norms of W_V, W_K, W_Q at the start",
+            "initial norms of W_V, W_K, W_Q",
             "at most 1",
             lambda s: largest[s],
             lambda s: largest[s] <= 1 + ROUNDING,
         ),
         row(
-            "sigma, of order 1 / M",
+            "σ, of order 1/M",
             f"{span([1 / s.patterns for s in every])}",
             lambda s: s.sigma,
             near_one_over_m,
         ),
-        row("delta", "below 0.5", lambda s: s.delta, lambda s: s.delta < 0.5),
+        row("δ", "below 0.5", lambda s: s.delta, lambda s: s.delta < 0.5),
         row(
-            "tau, as a bound",
-            "at most sigma and delta",
+            "τ, as a bound",
+            "at most σ and δ",
             tau,
             lambda s: tau(s) <= min(s.sigma, s.delta),
         ),
         row(
-            "eps of m >= eps^-2 M^2 log N, constant 1",
+            "ε of m ≥ ε⁻² M² log N, constant 1",
             f"below {span([1 - (s.sigma + tau(s)) * s.patterns / math.pi for s in every])}"
             " (Eq. 11)",
             lambda s: least_eps(s, samples),
             lambda s: least_eps(s, samples) + (s.sigma + tau(s)) * s.patterns / math.pi < 1,
         ),
         row(
-            "alpha*, Eq. 8",
+            "α*, Eq. 8",
             f"at least {span([*map(least_relevant, every)])}",
             lambda s: s.relevant,
             meets_eq_8,
@@ -124,11 +124,11 @@ def conditions(record: Record, samples: float = 2000) -> pd.DataFrame:
             lambda s: s.batch,
             lambda s: s.batch >= least_batch(s),
         ),
-        ("N, Eq. 10 or 13", "a constant that is not given", "what was needed", "cannot be said"),
+        ("N, Eq. 10 or 13", "the constant is not given", "as many as needed", "cannot be said"),
     ]
-    return pd.DataFrame(rows, columns=["condition", "the paper's", "here", "met?"]).set_index(
-        "condition"
-    )
+    return pd.DataFrame(
+        rows, columns=["condition", "the paper asks", "our runs", "met?"]
+    ).set_index("condition")
 
 
 def near_one_over_m(s: Settings) -> bool:

@@ -166,19 +166,23 @@ class Images:
             self.band(left, values, color=colour, label=f"N = {n}")
         self.band(middle, self.need, color=BLUE)
         for start, colour, name in (
-            ("pretrained", BLUE, "better start"),
-            ("random", RED, "worse start"),
+            ("pretrained", BLUE, "better initial model"),
+            ("random", RED, "worse initial model"),
         ):
             self.band(last, self.spurious(start), color=colour, label=name)
-        left.set(ylabel="test accuracy, %", title="(a) ten classes", ylim=(0, 100))
-        middle.set(
-            ylabel=f"N for {self.goal.mean():.0f} %", title="(b) samples needed", ylim=(0, None)
+        left.set(
+            ylabel="test accuracy, %", title="(a) Less background,\nmore accuracy", ylim=(0, 100)
         )
-        last.set(title="(c) spurious background")
+        middle.set(
+            ylabel=f"images for {self.goal.mean():.0f} %",
+            title="(b) fewer images\nneeded",
+            ylim=(0, None),
+        )
+        last.set(title="(c) and less misled by a\nspurious background")
         for axis in (left, middle, last):
             axis.set_xlabel(r"$\alpha_*$")
         left.legend(loc="lower center", ncols=2, fontsize=8, columnspacing=0.8)
-        last.legend(loc="lower right")
+        last.legend(loc="lower right", fontsize=8)
         return fig
 
     def judge(self, runs: Runs) -> None:
@@ -197,8 +201,8 @@ class Images:
             interval(np.log(need[0] / need[-1])),
             self.record,
             evidence="trend",
-            note=f"{need[0].mean():.0f} and {need[-1].mean():.0f} images, interpolated, "
-            f"{self.counts[0]} at the least.",
+            note=f"{need[0].mean():.0f} against {need[-1].mean():.0f} images, interpolated; the "
+            f"fewest tried are {self.counts[0]}.",
         )
         spurious = {start: self.spurious(start) for start in STARTS}
         runs.judge(
@@ -215,8 +219,9 @@ class Images:
         )
         runs.page.not_judged(
             "shallowvit.figure-6.better-start",
-            "the paper compares two initial models trained on photographs, more of them "
-            "and fewer; here the worse start is "
-            f"random weights, {(spurious['pretrained'] - spurious['random']).mean():.0f} "
-            f"points below",
+            "the paper's two initial models are trained on more and on fewer photographs, while "
+            "our "
+            f"worse one is random ({(spurious['pretrained'] - spurious['random']).mean():.0f} "
+            f"points "
+            f"below)",
         )

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from visprompt.records import Record, recorded
 
+from ..pages.plots import at_end
 from ..theory import shallow_measures, shallow_vit
 from .shallow_conditions import least_eps, tau
 from .shallow_runs import BLUE, COUNTS, GREEN, GREY, ORANGE, RED, SKY, Job, Runs, scan, size
@@ -79,7 +80,8 @@ def growth(runs: Runs) -> Figure:
         left.plot(
             moments, runs.traces("lemma", field).mean(0), line, color=colour, lw=2, label=name
         )
-    left.set(xlabel="iteration", ylabel="component of $W_{O(i,\\cdot)}$", title="hidden neurons")
+    left.set(xlabel="iteration", ylabel="component of $W_{O(i,\\cdot)}$")
+    left.set_title("Lucky neurons grow most")
     left.legend(loc="center right", bbox_to_anchor=(1, 0.75))
     for kind, colour, width in (("query", SKY, 5), ("key", RED, 2), ("value", GREEN, 2)):
         for part, line in (("1", "-"), ("rest", "--")):
@@ -88,7 +90,8 @@ def growth(runs: Runs) -> Figure:
                 moments, values, line, color=colour, lw=width, label=kind if part == "1" else None
             )
     right.plot([], [], "--", color="0.3", label="other patterns")
-    right.set(xlabel="iteration", ylabel="norm", title=r"$W_Q\mu$, $W_K\mu$, $W_V\mu$")
+    right.set(xlabel="iteration", ylabel=r"norm of $W_Q\mu$, $W_K\mu$, $W_V\mu$")
+    right.set_title("Discriminative patterns grow")
     right.legend(loc="center right", bbox_to_anchor=(1, 0.6))
     return fig
 
@@ -116,8 +119,8 @@ def lucky_table(runs: Runs) -> pd.DataFrame:
     shown = cells[["bound", "definition", "proof", "nearest"]].map(lambda v: f"{100 * v:.2f} %")
     shown.columns = [
         "bound",
-        "angle at most sigma + tau",
-        "smallest angle by 2 (sigma + tau)",
+        "angle at most σ + τ (Definition 2)",
+        "smallest angle by 2 (σ + τ) (proof)",
         "smallest angle",
     ]
     return shown
@@ -129,11 +132,11 @@ def lucky_conditions() -> pd.DataFrame:
     slack = [s.sigma + tau(s) for s in every]
     most, eps = [np.pi / s.patterns for s in every], [least_eps(s, 2000) for s in every]
     rows = {
-        "sigma + tau": [f"{value:.3f}" for value in slack],
-        "at most pi / M": [f"{value:.3f}" for value in most],
+        "σ + τ": [f"{value:.3f}" for value in slack],
+        "must be at most π / M": [f"{value:.3f}" for value in most],
         "met?": ["yes" if there <= limit else "no" for there, limit in zip(slack, most)],
-        "least eps_m": [f"{value:.2f}" for value in eps],
-        "bound with it, % of m": [
+        "least ε_m": [f"{value:.2f}" for value in eps],
+        "bound with this ε_m, % of m": [
             f"{100 * max(0, 1 / m * (1 - e - s * m / np.pi)):.1f}"
             for m, e, s in zip(COUNTS, eps, slack)
         ],
@@ -153,12 +156,14 @@ def kept(runs: Runs) -> Figure:
     """Lemma 4: the lucky neurons of the start that still are."""
     fig, axis = plt.subplots(figsize=(7, 3.4))
     for field, colour, line, name in (
-        ("kept", RED, "-", "all lucky neurons"),
-        ("kept_sign", BLUE, "-", "those read out with their pattern's sign"),
-        ("in_cone", GREY, "--", r"all within $\sigma+\tau$ (Definition 2)"),
+        ("kept", RED, "-", "still lucky,\nof all lucky neurons"),
+        ("kept_sign", BLUE, "-", "of those with their\npattern's sign"),
+        ("in_cone", GREY, "--", "of all neurons, within\n$\\sigma+\\tau$ (Definition 2)"),
     ):
         values = 100 * runs.traces("lemma", field).mean(0)
-        axis.plot(runs.traces("lemma", "step")[0], values, line, color=colour, lw=2, label=name)
-    axis.set(xlabel="iteration", ylabel="share, %", ylim=(-2, 102))
-    axis.legend(loc="center right", bbox_to_anchor=(1, 0.76))
+        steps = runs.traces("lemma", "step")[0]
+        axis.plot(steps, values, line, color=colour, lw=2)
+        at_end(axis, steps, values, name, colour)
+    axis.set(xlabel="iteration", ylabel="share of neurons, %", ylim=(-2, 102))
+    axis.set_title("Lucky neurons with their pattern's sign stay lucky")
     return fig

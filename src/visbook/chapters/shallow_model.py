@@ -7,9 +7,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from visprompt.records import Record, recorded
 
+from ..pages.plots import log_axes
 from ..theory import shallow_measures, shallow_vit
 from .shallow_conditions import boundary
 from .shallow_runs import BLUE, ORANGE, RED, Job, Runs, fitted, inverse, medians, scan
@@ -52,7 +54,7 @@ def jobs() -> dict[str, Job]:
 def notation(neurons: int) -> pd.DataFrame:
     """Table 1: the symbols, with the values of Section 4.1."""
     rows = [
-        ("L, |S|", "tokens of a sample, before and after some are dropped", "50 or 100"),
+        ("L, |S|", "tokens per sample, before and after some are removed", "50 or 100"),
         (
             "M",
             "patterns, orthonormal; 1 and 2 are discriminative",
@@ -64,20 +66,20 @@ def notation(neurons: int) -> pd.DataFrame:
             f"{base.dim}; 20 in Appendix B",
         ),
         ("m", "neurons of the hidden layer W_O", f"{base.neurons} (here {neurons})"),
-        ("alpha*, alpha#", "share of label-relevant and of confusion tokens", "by figure"),
+        ("α*, α#", "share of label-relevant and of confusion tokens", "differs by figure"),
         (
-            "c_0, tau",
+            "c₀, τ",
             "noise of a token's entries; a token's distance from its pattern",
             f"{base.noise}; about {shallow_measures.token_noise(base):.3f}",
         ),
         (
-            "sigma, delta",
-            "error of the first W_V, and of the first W_K and W_Q",
+            "σ, δ",
+            "error of the initial W_V, and of the initial W_K and W_Q",
             f"{base.sigma}, {base.delta}",
         ),
-        ("xi", "standard deviation of the first W_O", f"{base.xi}"),
+        ("ξ", "standard deviation of the initial W_O", f"{base.xi}"),
         (
-            "eta, B, N, T",
+            "η, B, N, T",
             "step size, batch, samples, iterations",
             f"not printed (here {base.step}, {base.batch}, N = B T)",
         ),
@@ -114,8 +116,8 @@ def inside_table(inside: dict[str, float]) -> pd.DataFrame:
     """Table 2: how often the bounds of Definition 1 hold, by delta."""
     return pd.DataFrame(
         {
-            "share of weights between phi_n and nu_n": {
-                f"delta = {d}": f"{100 * v:.1f} %" for d, v in inside.items()
+            "share of weights between φ_n and ν_n": {
+                f"δ = {d}": f"{100 * v:.1f} %" for d, v in inside.items()
             }
         }
     )
@@ -137,21 +139,24 @@ def fine(grid: np.ndarray) -> np.ndarray:
     return np.geomspace(grid[0], grid[-1], 1000)
 
 
+def edges(places: Sequence[float]) -> np.ndarray:
+    """Where cells around rising places end on a logarithmic axis."""
+    logs = np.log(places)
+    ends = [2 * logs[0] - logs[1], *logs, 2 * logs[-1] - logs[-2]]
+    return np.exp((np.array(ends[:-1]) + ends[1:]) / 2)
+
+
 def heat(
-    axis: plt.Axes, values: Mapping[float, Sequence], grid: np.ndarray, labels: Sequence[str]
+    axis: plt.Axes, values: Mapping[float, Sequence], grid: np.ndarray, places: Sequence[float]
 ) -> None:
-    """Success rates as a heat map, N upwards."""
+    """Success rates as a heat map with logarithmic axes: columns at rising places, N upwards."""
     rate, _ = success(values, grid)
-    axis.imshow(rate, origin="lower", cmap="gray", vmin=0, vmax=1, aspect="auto")
-    axis.set_xticks(range(len(labels)), labels)
-    axis.set_yticks(range(0, len(grid), 3), [f"{n:,.0f}" for n in grid[::3]])
+    axis.pcolormesh(edges(places), edges(grid), rate, cmap="gray", vmin=0, vmax=1)
+    log_axes(axis, places)
+    axis.set_yticks(grid[::3])
+    axis.yaxis.set_minor_locator(NullLocator())
     axis.grid(False)
     axis.spines[:].set(visible=True, color="0.3")
-
-
-def where(n: float, grid: np.ndarray) -> float:
-    """Place of N on the heat map's logarithmic axis."""
-    return np.log(n / grid[0]) / np.log(grid[1] / grid[0])
 
 
 class Success:
@@ -195,26 +200,24 @@ class Success:
 
     def figure(self) -> Figure:
         """Both heat maps."""
-        fig, (left, right) = plt.subplots(1, 2, figsize=(7.4, 4.2))
-        heat(left, self.one, self.grid, [f"{1 / a**2:.1f}\n({a:g})" for a in self.shares])
-        columns = range(len(self.shares))
-        middle = [where(m, self.grid) for m in self.middle]
-        left.plot(columns, middle, "o", color=BLUE, ms=5, label="half of the trials")
-        law = [
-            where(np.median(self.middle) * (np.median(self.shares) / a) ** 2, self.grid)
-            for a in self.shares
-        ]
-        left.plot(columns, law, "--", color=RED, lw=1.8, label=r"$\alpha_*^{-2}$")
-        outside = sum(a < self.least for a in self.shares)
-        left.axvline(outside - 0.5, color=ORANGE, lw=1.8, label="Eq. 8 holds to the right")
-        left.set(
-            xlabel=r"$\alpha_*^{-2}$ ($\alpha_*$)",
-            ylabel="samples N",
-            title=f"(a) power {self.fit['slope']:.1f}, in Eq. 8 {self.fit_inside['slope']:.1f}",
-            ylim=(-0.5, len(self.grid) - 0.5),
-        )
+        fig, (left, right) = plt.subplots(1, 2, figsize=(7.4, 4.4), width_ratios=[1.7, 1])
+        points = sorted(zip([a**-2 for a in self.shares], self.middle, self.one))
+        squares = [point[0] for point in points]
+        heat(left, {key: self.one[key] for *_, key in points}, self.grid, squares)
+        named = [a for a in self.shares if a != INSIDE[0]]  # else two labels overlap
+        left.set_xticks([a**-2 for a in named], [f"{a**-2:.1f}\n({a:g})" for a in named])
+        middle = [point[1] for point in points]
+        left.plot(squares, middle, "o", color=BLUE, ms=5, label="half of the trials succeed")
+        law = np.median(middle) * np.array(squares) / np.median(squares)
+        left.plot(squares, law, "--", color=RED, lw=1.8, label=r"linear in $\alpha_*^{-2}$")
+        left.axvline(self.least**-2, color=ORANGE, lw=1.8, label="Eq. 8 holds to the left")
+        power = [f"$\\alpha_*^{{-{fit['slope']:.1f}}}$" for fit in (self.fit, self.fit_inside)]
+        left.set(xlabel=r"$\alpha_*^{-2}$ ($\alpha_*$), logarithmic", ylabel="samples N")
+        left.set_title(f"(a) N grows like {power[0]};\nwhere Eq. 8 holds, like {power[1]}")
         left.tick_params(axis="x", labelsize=8.5)
-        left.legend(loc="lower left", framealpha=1, fontsize=8)
-        heat(right, self.sigma, self.grid_b, [f"{s:g}" for s in SIGMAS])
-        right.set(xlabel=r"initial error $\sigma$", title=r"(b) $\alpha_* = 0.3,\ \alpha_\# = 0.2$")
+        left.legend(loc="upper left", framealpha=1, fontsize=8)
+        heat(right, self.sigma, self.grid_b, SIGMAS)
+        right.set(
+            xlabel=r"initial error $\sigma$", title="(b) N hardly depends\non the initial error"
+        )
         return fig

@@ -51,6 +51,8 @@ def five_patterns(runs: Runs) -> Figure:
     pruning(left, right, runs, 5)
     left.set(ylabel="test hinge loss", xlabel="share of tokens removed")
     right.set(xlabel="share of tokens removed")
+    left.set_title("Without irrelevant tokens the loss vanishes")
+    right.set_title("Noisy tokens cost more than others")
     for axis in (left, right):
         axis.legend(title="removed", loc="upper right")
     return fig
@@ -68,6 +70,7 @@ def more_patterns(runs: Runs) -> Figure:
         row[0].legend(
             title="removed", fontsize=8, title_fontsize=8, loc="upper right", borderpad=0.2
         )
+    fig.suptitle("For every M the loss falls as irrelevant or noisy tokens are removed")
     return fig
 
 
@@ -76,12 +79,12 @@ def judge_pruning(runs: Runs, artifact: str, counts: Sequence[int]) -> None:
     smallest over M."""
     records, found = [f"prune {m}" for m in counts], [losses(runs, m) for m in counts]
     gains = [interval(irrelevant[0] - irrelevant[-1]) for irrelevant, _, _ in found]
-    note = f"Loss without pruning {found[0][0][0].mean():.2f}."
+    note = f"The loss without pruning is {found[0][0][0].mean():.2f}."
     runs.judge(f"{artifact}.irrelevant-removed", min(gains), *records, note=note)
     beyond = [interval(anything[-1] - noisy[-1]) for _, noisy, anything in found]
     least = min(interval(noisy[0] - noisy[-1]) for _, noisy, _ in found)
     note = (
-        "Against no pruning at all, on which dropping any tokens improves, it is "
-        "{:.2f} [{:.2f}, {:.2f}]."
+        "Compared with no pruning at all, the gain is {:.2f} [{:.2f}, {:.2f}]; removing any tokens "
+        "helps too."
     ).format(*least)
     runs.judge(f"{artifact}.noisy-removed", min(beyond), *records, note=note)

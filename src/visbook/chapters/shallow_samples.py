@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ..pages.plots import log_axes, with_interval
+from ..pages.plots import at_end, log_axes, with_interval
 from ..theory import shallow_measures
 from .shallow_runs import (
     BLUE,
@@ -39,11 +39,11 @@ BETWEEN = {  # name: settings of the curves against alpha*
 CNN = 2
 LABELS = {
     "judged": "ViT",
-    "frozen": "attention not trained",
-    "CNN": "1 x 1 CNN",
+    "frozen": "attention fixed",
+    "CNN": "1 × 1 CNN",
     "shared": "ViT, one a",
-    "shared frozen": "attention not trained, one a",
-    "shared CNN": "1 x 1 CNN, one a",
+    "shared frozen": "attention fixed, one a",
+    "shared CNN": "1 × 1 CNN, one a",
 }
 STYLES = {
     "judged": (BLUE, "o-"),
@@ -127,13 +127,9 @@ class Curves:
         for name in names:
             colour, line = STYLES[name]
             values = [v if np.isfinite(v) else np.nan for v in medians(self.samples[name])]
-            axis.plot(
-                keys,
-                values,
-                line,
-                color=colour,
-                label=f"{LABELS[name]}: {with_interval(self.fits[name])}",
-            )
+            axis.plot(keys, values, line, color=colour)
+            fit = self.fits[name]
+            at_end(axis, keys, values, f"{LABELS[name]}:\npower {fit['slope']:.2f}", colour)
             for key, trials in self.samples[name].items():
                 axis.plot(
                     [key] * len(trials),
@@ -145,10 +141,12 @@ class Curves:
         for (power, name), style in zip(ideal, (":", "-.")):
             start = medians(self.samples[name])[-1]
             line = [start * (k / keys[-1]) ** power for k in keys]
-            axis.plot(keys, line, style, color="0.3", lw=1.2, label=f"power {power}")
+            axis.plot(keys, line, style, color="0.3", lw=1.2)
+            at_end(axis, keys, line, f"power {power}", "0.3")
         log_axes(axis, keys, [f"1/{a:g}" for a in SHARES])
         axis.set(xlabel=r"$1/\alpha_*$", ylabel="samples needed, N = B T")
-        axis.legend(title="power [95 %]", fontsize=8.5, loc="upper left", bbox_to_anchor=(1, 1))
+        most = ideal[0][0]
+        axis.set_title(f"Samples grow with a power below the bound's {most}")
         return fig
 
     def iterations(self, names: Sequence[str]) -> Figure:
@@ -161,13 +159,9 @@ class Curves:
                 for i in range(len(self.keys))
             ]
             slope, start = np.polyfit(self.keys, mid, 1)
-            axis.plot(
-                self.keys,
-                mid,
-                line[0],
-                color=colour,
-                label=f"{LABELS[name]}: power {with_interval(self.fits[name])}",
-            )
+            axis.plot(self.keys, mid, line[0], color=colour)
+            fit = self.fits[name]
+            at_end(axis, self.keys, mid, f"{LABELS[name]}:\npower {fit['slope']:.2f}", colour)
             axis.plot(
                 [0, max(self.keys)],
                 [start, start + slope * max(self.keys)],
@@ -176,7 +170,7 @@ class Curves:
                 lw=1,
             )
         axis.set(xlabel=r"$1/\alpha_*$", ylabel="iterations T", xlim=(0, None), ylim=(0, None))
-        axis.legend()
+        axis.set_title(r"Iterations grow about linearly with $1/\alpha_*$")
         return fig
 
     def with_cnn(self) -> Figure:
@@ -187,11 +181,14 @@ class Curves:
             ("judged", BLUE, "o-"),
             ("CNN", GREEN, "^-"),
             ("shared", SKY, "o--"),
-            ("shared CNN", "#7fcdb3", "^--"),
+            ("shared CNN", ORANGE, "^--"),
         ):
             cap, xs = 8 * BETWEEN[name]["max_steps"], list(self.samples[name])
             values = medians(self.samples[name])
-            axis.plot(xs, [min(v, cap) for v in values], line, color=colour, label=LABELS[name])
+            shown = [min(v, cap) for v in values]
+            axis.plot(xs, shown, line, color=colour)
+            few = " (not run further)" if len(xs) < len(self.keys) else ""
+            at_end(axis, xs, shown, LABELS[name] + few, colour)
             for key, value in zip(xs, values):
                 if np.isinf(value):
                     axis.annotate(
@@ -208,7 +205,7 @@ class Curves:
             ylabel="samples needed, N = B T",
             ylim=(None, 1.8 * axis.get_ylim()[1]),
         )
-        axis.legend(loc="upper left", bbox_to_anchor=(1, 1))
+        axis.set_title("A CNN needs more samples than the ViT")
         return fig
 
     def log_over_vit(self) -> np.ndarray:
@@ -258,10 +255,10 @@ def batch_table(runs: Runs) -> pd.DataFrame:
         for (a, b), t, n in zip(GROWING.items(), medians(steps), medians(samples))
     ]
     rows.append(
-        ("power of 1 / alpha*", "2", with_interval(fitted(steps)), with_interval(fitted(samples)))
+        ("power of 1/α*", "2", with_interval(fitted(steps)), with_interval(fitted(samples)))
     )
-    return pd.DataFrame(rows, columns=["alpha*", "B", "iterations T", "samples N = B T"]).set_index(
-        "alpha*"
+    return pd.DataFrame(rows, columns=["α*", "B", "iterations T", "samples N = B T"]).set_index(
+        "α*"
     )
 
 
@@ -272,7 +269,7 @@ def stored_table(runs: Runs) -> pd.DataFrame:
     def share() -> str:
         return f"{100 * np.mean([t['steps'] is not None for t in next(stored)]):.0f} %"
 
-    table = {f"alpha* = {a}": {f"N = {n}": share() for n in STORED} for a in (0.1, 0.4)}
+    table = {f"α* = {a}": {f"N = {n}": share() for n in STORED} for a in (0.1, 0.4)}
     return pd.DataFrame(table).T
 
 

@@ -18,6 +18,7 @@ RED = "background: #b00020; color: #fff"  # also where no style sheet is
 
 # as what a page leaves its results in its last cell
 RESULTS_MIME = "application/vnd.visprompt.results+json"
+EXPONENTS = ("log-log slope", "slope of the logarithm")  # as the metric of a law of growth begins
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
 
 
@@ -243,6 +244,9 @@ def number(value: float, step: float = 0) -> str:
 
 def condition(claim: papers.Claim) -> str:
     """What the estimate must be, in a few words."""
+    if claim.direction != "equal" and claim.metric.startswith(EXPONENTS):
+        least = "at least" if claim.direction == "greater" else "at most"
+        return f"{least} {claim.margin:g}, a bound on the exponent"
     if claim.direction != "equal":
         return f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
     if not claim.tolerance:

@@ -71,6 +71,13 @@ def seeds_band(ax, frame, by: str, value: str, label: str | None = None, **style
     ax.plot(line.index, line["mean"], "o-", ms=4, label=label, **style)
 
 
+def at_end(ax, xs: Sequence, ys: Sequence, text: str, color: str, up: float = 0) -> None:
+    """Label a line where it ends, in its colour; `up` points higher."""
+    ax.annotate(
+        *(text, (xs[-1], ys[-1])), (6, up), textcoords="offset points", color=color, va="center"
+    )
+
+
 def legend_below(fig, axes, columns: int = 2) -> None:
     """One legend for several panels, each label once."""
     handles = {

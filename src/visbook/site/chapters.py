@@ -10,9 +10,9 @@ import nbformat
 from visprompt import papers
 from visprompt.words import WEIGHTS
 
+from ..pages.friendly import friendly
 from ..pages.judging import found_text
 from . import claims, front, number_pages, stories
-from .friendly import friendly
 from .tables import badge, printed_name, table
 
 LABEL = re.compile(r"(?m)^\(([a-z]+\.[a-z0-9-]+)\)=$")

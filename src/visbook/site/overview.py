@@ -1,4 +1,4 @@
-"""Every method side by side: photographs, drawn tasks, what papers print, and what it costs."""
+"""Every method side by side: photographs, drawings, what papers print, and what it costs."""
 
 import functools
 import html
@@ -25,14 +25,14 @@ BASE = real_findings.BASE
 TITLES = {  # of the photographs
     "cifar100": "CIFAR-100",
     "caltech101": "Caltech-101",
-    "dtd10": "textures (ten of DTD)",
-    "gtsrb": "traffic signs (GTSRB)",
-    "ucmerced": "aerial views (UC Merced)",
+    "dtd10": "DTD (ten classes of textures)",
+    "gtsrb": "GTSRB (traffic signs)",
+    "ucmerced": "UC Merced (aerial views)",
 }
 TUNES, ADDS, LEAVES = "tunes the network", "adds to its layers", "leaves the network alone"
 KINDS = (TUNES, ADDS, LEAVES)
 PRINTED = {"VTAB mean of groups": "VTAB-1k", "FGVC mean": "FGVC"}  # columns of a ViT-B/16
-WAYS = {"above": "above {}", "below": "below {}", "open": "not told apart from {}"}
+WAYS = {"above": "above {}", "below": "below {}", "open": "too close to {} to tell"}
 LIMITS = "One ViT-Tiny, images of 112 pixels, ten epochs, three learning rates"
 
 
@@ -167,13 +167,18 @@ def named(found: Iterable[Method], accuracy: bool = True) -> str:
     return html.escape(listed(texts, 20)) if texts else "none"
 
 
+def be(found: Sequence) -> str:
+    """The verb behind `named`."""
+    return "are" if len(found) > 1 else "is"
+
+
 def set_up() -> str:
     """How the photographs were run, in a sentence."""
     one = overview()[0].runs
     tasks = listed([TITLES.get(task, task) for task in one.index], 20)
     return (
-        f"{len(overview())} methods, one protocol, {len(one)} sets of photographs "
-        f"({tasks}), {one.shape[1]} seeds each"
+        f"We trained {len(overview())} methods with one protocol on {len(one)} sets of "
+        f"photographs, {one.shape[1]} seeds each: {tasks}"
     )
 
 
@@ -185,7 +190,8 @@ def by_way(found: Sequence[Method]) -> dict[str, list[Method]]:
 def fallen() -> str:
     """Which methods had fallen runs, and how many, in a sentence."""
     fell = [
-        f"{one.name} ({len(one.fell)} of {one.runs.size} runs; {one.without:.1f} % without)"
+        f"{one.name} in {len(one.fell)} of {one.runs.size} runs (the others average "
+        f"{one.without:.1f} %)"
         for one in overview()
         if one.fell
     ]
@@ -206,7 +212,7 @@ def spread_of(above: Sequence[Method], base: Method) -> str:
         f"{TITLES.get(task, task)} ({leads[task]:+.1f} points)".replace("-", "−")
         for task in (leads.idxmax(), leads.idxmin())
     )
-    return f"Their mean difference is largest on {most} and smallest on {least}."
+    return f"Their average lead is largest on {most} and smallest on {least}."
 
 
 def finding() -> str:
@@ -217,24 +223,25 @@ def finding() -> str:
     every, own = by_way(found), by_way([one for one in found if one.name in proposed])
     changes = all(one.kind != LEAVES for one in every["above"])
     said = [
-        f"<strong>{html.escape(set_up())}.</strong> {named(every['above'])} are above {BASE} "
-        f"({base.accuracy:.1f} %)."
+        f"<strong>{html.escape(set_up())}.</strong> {named(every['above'])} are more accurate than "
+        f"{BASE} ({base.accuracy:.1f} %)."
     ]
     said.append(spread_of(every["above"], base))
+    ways = {way: f"{named(part, way != 'above')} {be(part)}" for way, part in own.items()}
     said.append(
-        f"Of the papers' own methods {named(own['above'], False)} is above it; we cannot "
-        f"tell "
-        f"{named(own['open'])} from it, and {named(own['below'])} is below it."
+        f"Of the methods that the papers propose, {ways['above']} above it, {ways['open']} too "
+        f"close to it to tell, and {ways['below']} below it."
     )
     said.append(f"Training collapsed for {fallen()}.")
     if changes and every["above"]:
         said.append(
-            f"<strong>What follows:</strong> in this setting {len(every['above'])} methods that "
-            f"change the network or its layers are above {BASE}, and none that leaves it alone is."
+            f"<strong>What follows:</strong> in this setting all {len(every['above'])} methods "
+            f"above {BASE} change the network or add to its layers. No method that leaves the "
+            f"network unchanged is above it."
         )
     said.append(
-        f"<strong>What does not:</strong> anything about the papers' own networks. The setting is "
-        f"small: {LIMITS[0].lower()}{LIMITS[1:]}."
+        f"<strong>What does not follow:</strong> anything about the papers' own networks. The "
+        f"setting is small: {LIMITS[0].lower()}{LIMITS[1:]}."
     )
     return " ".join(said)
 
