@@ -21,6 +21,7 @@ from visprompt import paths
 from visprompt.errors import BadInput, choose
 
 from ..pages import judging
+from ..pages.friendly import friendly
 from . import (
     api_pages,
     chapters,
@@ -45,7 +46,6 @@ from . import (
     tables,
     which_method,
 )
-from .friendly import friendly
 from .lighten import lighten
 from .results import RESULTS_MIME, notebooks, read_notebook, read_results
 

@@ -10,9 +10,9 @@ import nbformat
 from visprompt import papers
 from visprompt.words import WEIGHTS
 
+from ..pages.friendly import friendly
 from ..pages.judging import found_text
 from . import claims, front, number_pages, stories
-from .friendly import friendly
 from .tables import badge, printed_name, table
 
 LABEL = re.compile(r"(?m)^\(([a-z]+\.[a-z0-9-]+)\)=$")
@@ -191,7 +191,7 @@ def first_table(asked: list[papers.Claim], results: dict) -> str:
             [where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])]
         )
     return table(
-        ["What the paper says", "Printed, or asked", "Ours", "Verdict"],
+        ["What the paper says", "Printed, or tested", "Ours", "Verdict"],
         rows,
         kind="vp-core-claims vp-cards",
     )
