@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # The methods: prompts started from the task (SPT)
+# # The methods: prompts initialised from the task (SPT)
 #
 # Prompts that start as tokens of the task's own images. The drawings of the paper {cite}`spt` have their counterparts
 # here, under their printed names.

@@ -9,6 +9,7 @@ from visprompt import records
 
 from ..pages import plots
 from ..studies import bench, bench_table, comparable
+from ..studies.comparable import listed
 from ..studies.statistics import Cell
 from .chapter import PARTS, Chapter
 from .davpt import BLUE, GREEN, ORANGE, POINTS, dots, over, printed_counts, prose
@@ -145,7 +146,7 @@ def by_guided(rows: pd.DataFrame, depth: int) -> dict[str, pd.DataFrame]:
 def layers_told(rows: pd.DataFrame, depth: int) -> str:
     """The means of `layers_figure` as text."""
     each = by_guided(rows, depth).items()
-    return " ".join(f"Guided {label}: {plots.told(mine, 'block')}." for label, mine in each)
+    return " ".join(f"Guided, {label}: {plots.told(mine, 'block')}." for label, mine in each)
 
 
 def layers_figure(rows: pd.DataFrame, depth: int):
@@ -233,8 +234,8 @@ def weights_found(chapter: Chapter, weighed: pd.DataFrame) -> str:
             gain = over(rows, "beta = 1", "beta = 0.1")
             if len(gain):
                 found[PARTS[part]] = gain.mean()
-    told = ", ".join(f"{gain:+.1f} points {name}" for name, gain in found.items())
-    return f"β = 1 instead of 0.1 changes the accuracy of DA-VPT+ by {told}." if told else ""
+    told = listed([f"{gain:+.1f} points ({name})" for name, gain in found.items()])
+    return f"β = 1 instead of 0.1 changes DA-VPT+'s accuracy by {told}." if found else ""
 
 
 def weights_told(chapter: Chapter, weighed: pd.DataFrame) -> str:

@@ -38,7 +38,7 @@ PAGES = {
         ["vpt-shallow", "vpt-deep", "gate-vpt", "e2vpt", "provp", "express"],
     ),
     "methods_ivpt": ("prompts connected across blocks", ["cdc", "ivpt"]),
-    "methods_spt": ("prompts started from the task", ["spt-shallow", "spt-deep"]),
+    "methods_spt": ("prompts initialised from the task", ["spt-shallow", "spt-deep"]),
     "methods_davpt": ("prompts guided by classes", ["da-vpt", "da-vpt-plus"]),
 }
 DRAWN = "A drawing made from code, of what the methods' code does."

@@ -277,7 +277,8 @@ def found_text(claim: papers.Claim, found: dict) -> str:
     if found["estimate"] is None:
         return ""
     step = claim.tolerance or 0
-    text, told = number(found["estimate"], step), unit(claim, found["estimate"])
+    seen = found["estimate"] if found["low"] == found["high"] else round(found["estimate"], 9)
+    text, told = number(seen, step), unit(claim, seen)
     if None in (found["low"], found["high"]):
         return f"{text}{told} (no interval)"
     if found["high"] > found["low"]:

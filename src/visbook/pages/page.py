@@ -168,7 +168,7 @@ class Page:
                 count.computed,
                 evidence="derived",
                 records=records,
-                note=note or f"Built as {count.reading}.",
+                note=note or judging.sentence(f"Built as {count.reading}"),
             )
 
     def not_judged(self, claim_id: str, why: str) -> None:

@@ -67,7 +67,10 @@ def seeds_line(ax, frame, by: str, label: str | None = None, value: str = "test"
 def told(frame, by: str, value: str = "test") -> str:
     """The means along a column as text, for the alternative text of `seeds_line`."""
     means = frame.assign(**{value: frame[value].astype(float)}).groupby(by)[value].mean()
-    return ", ".join(f"{mean:.1f} at {at}" for at, mean in means.items())
+    return ", ".join(
+        f"{mean:.1f} at {at:g}" if isinstance(at, (int, float)) else f"{mean:.1f} at {at}"
+        for at, mean in means.items()
+    )
 
 
 def seeds_band(ax, frame, by: str, value: str, label: str | None = None, **style) -> None:
