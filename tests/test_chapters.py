@@ -753,7 +753,8 @@ def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
         )  # 5 / 112 = 0.0446
     }
     logs["labels"] = {"probe_accuracy": 0.9}
-    assert small_world.bars(logs) == "Over both bars: a; over one: b and c; over none: d."
+    told = "Above both thresholds: a; above one: b and c; above none: d."
+    assert small_world.bars(logs) == told
     logs, scope = small_world.logs(), grids.scope_of("quick").backbones
     said = small_world.bars(logs)  # this and the epochs are said in prose, too
     assert said.startswith("Over both bars") and ";" not in said
