@@ -135,7 +135,7 @@ def test_a_chapter_shows_each_run_once(chapter, stores):
     chapter.scope = chapters.grids.scope_of("quick", tasks=["position"], methods=["linear-probe"])
     frame = chapter.rows("benchmark")
     assert list(frame.variant) == ["Linear probe"] and list(frame.seed) == [0]
-    assert chapter.how(frame).startswith("vit_micro_patch4_24; 1 seed a cell")
+    assert chapter.how(frame).startswith("vit_micro_patch4_24; 1 seed per cell")
     assert not len(chapter.rows("benchmark", part="mae"))
 
 
