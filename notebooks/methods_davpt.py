@@ -138,7 +138,7 @@ page.show(
     caption="Error of Theorem 1's formula and of the full first-order formula, by size of the step.",
     alt="Error against the step on logarithmic axes. "
     + "; ".join(
-        f"{name}: the error shrinks with the step to the power {sum(p) / len(p):.2f}"
+        f"when {name}, the error shrinks with the step to the power {sum(p) / len(p):.2f}"
         for name in ("the prompt moves", "one score moves")
         if (p := method_checks.powers(theorem, name))
     )

@@ -757,7 +757,7 @@ def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
     assert small_world.bars(logs) == told
     logs, scope = small_world.logs(), grids.scope_of("quick").backbones
     said = small_world.bars(logs)  # this and the epochs are said in prose, too
-    assert said.startswith("Over both bars") and ";" not in said
+    assert said.startswith("Above both thresholds") and ";" not in said
     assert all(scope[part] in said for part in ("mae", "mocov3", "larger-mae", "smaller-mae"))
     nano, micro, mini = (
         logs[scope[part]]["recipe"]["mae_epochs"] for part in ("smaller-mae", "mae", "larger-mae")
@@ -807,7 +807,9 @@ def test_a_probe_stands_beside_the_starts_only_with_all_their_tasks(chapter):
         (spt_starts.PROBE, backbone, "letters", 1, 30.0),
     ]
     frame = pd.DataFrame(cells, columns=["variant", "backbone", "task", "seed", "test"])
-    shown = spt_starts.starts_table(chapter, frame).set_index("start")["supervised, frozen"]
+    shown = spt_starts.starts_table(chapter, frame).set_index("initialisation")[
+        "supervised, frozen"
+    ]
     assert shown["random sample"] == "50.0"
     assert spt_starts.probe_table(chapter, frame).supervised[0] == "–"
 
